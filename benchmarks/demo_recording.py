@@ -10,12 +10,12 @@ from pathlib import Path
 from random import Random
 from typing import Final, NamedTuple
 
-from planner.monitor.readings.events import Moment
+from planner.monitor.readings.events import Timestamp
 from planner.monitor.readings.faults import Fault, FaultKind
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.reading import Cause, Reading, missing
-from planner.monitor.readings.sample import CardProcess, Cost, HostProcess, Sample
-from planner.monitor.recording.records import End, Header, Mark
+from planner.monitor.readings.sample import CardProcess, HostProcess, Sample, SamplingCost
+from planner.monitor.recording.records import RecordedMark, RecordingEnd, RecordingHeader
 from planner.monitor.recording.writer import RecordingWriter
 from planner.units import GIB
 
@@ -74,10 +74,10 @@ def main() -> None:
 def write(writer: RecordingWriter) -> None:
     """Tell the story from its beginning to its end."""
     chance, second = Random(11), 0
-    writer.put(Header(1, "demo of invented readings", BEGAN_WALL), moment(0))
+    writer.put(RecordingHeader(1, "demo of invented readings", BEGAN_WALL), moment(0))
     writer.put(Inventory("580.65.06", "13.580.65.06", "13.0", tuple(map(device, range(2)))), moment(0))
     for act in STORY:
-        writer.put(Mark(*moment(second), act.note), moment(second))
+        writer.put(RecordedMark(*moment(second), act.note), moment(second))
         for within in range(act.seconds):
             if act is STORY[-1] and within == LOST_AFTER:
                 writer.put(lost_inventory(second), moment(second))
@@ -85,13 +85,13 @@ def write(writer: RecordingWriter) -> None:
             writer.put(sample(act, cards, second, chance), moment(second))
             second += 1
         writer.flush()
-    writer.put(End(moment(second).wall_seconds), moment(second))
+    writer.put(RecordingEnd(moment(second).wall_seconds), moment(second))
     writer.end()
 
 
-def moment(second: int) -> Moment:
+def moment(second: int) -> Timestamp:
     """Return a second of the story by both clocks."""
-    return Moment(BEGAN + second, BEGAN_WALL + second)
+    return Timestamp(BEGAN + second, BEGAN_WALL + second)
 
 
 def uuid(number: int) -> str:
@@ -134,7 +134,7 @@ def sample(act: Act, cards: tuple[int, ...], second: int, chance: Random) -> Sam
         {name: Reading(value) for name, value in host(act, chance).items()},
         tuple(round(min(1.0, max(0.0, act.cpu + chance.gauss(0, 0.04))), 3) for _ in range(8)),
         processes(act, cards, second) if second % PROCESSES == 0 else None,
-        cost=Cost(0.0021, 46, 0.0012, 180, 0.003, 20 << 20),
+        cost=SamplingCost(0.0021, 46, 0.0012, 180, 0.003, 20 << 20),
     )
 
 

@@ -7,7 +7,7 @@ estimate; totals with their sum.
 import re
 from typing import Final, NamedTuple
 
-from planner.memory.estimate import timeline_of
+from planner.memory.estimate import fullest_timeline
 from planner.memory.phases import Snapshot
 from planner.memory.software.vllm.setup import CardClass
 from planner.models.architecture import Architecture
@@ -72,7 +72,7 @@ def _llama_cpp(technique: str, length: str, other: str, *, logits: bool) -> Infe
 
 def measured_bytes(architecture: Architecture, run: EngineRun) -> int:
     """Return the largest sum of the run's terms over the snapshots of the run."""
-    snapshots = timeline_of(architecture, with_defaults(run.workload, architecture, 1), run.of_card)
+    snapshots = fullest_timeline(architecture, with_defaults(run.workload, architecture, 1), run.of_card)
     return max(_sum(snapshot, run.terms) for snapshot in snapshots.snapshots)
 
 

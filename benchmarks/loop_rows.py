@@ -4,7 +4,7 @@
 scripts of the pull requests come: `outputs = model(**inputs)`, `outputs.logits.sum().backward()`.
 """
 
-from planner.memory.estimate import timeline_of
+from planner.memory.estimate import fullest_timeline
 from planner.memory.overhead import cublas_workspace_bytes
 from planner.memory.phases import Snapshot
 from planner.models.architecture import Architecture
@@ -19,7 +19,7 @@ def peak_without_loss(architecture: Architecture, workload: Training, *, returns
     `returns_cache`, its keys and values.
     """
     peak = 0
-    for snapshot in timeline_of(architecture, with_defaults(workload, architecture, 1)).snapshots:
+    for snapshot in fullest_timeline(architecture, with_defaults(workload, architecture, 1)).snapshots:
         if snapshot.name == "loss":
             continue
         alive = snapshot.total + (_cache_bytes(architecture, workload, snapshot) if returns_cache else 0)

@@ -79,10 +79,10 @@ def run_for_real(request: TraceRequest) -> None:
 
     from planner.trace.worker.building.build import build
     from planner.trace.worker.running import run
-    from planner.trace.worker.watcher import Watcher
+    from planner.trace.worker.watcher import RunObserver
 
     torch.manual_seed(0)
-    watcher = Watcher()
+    watcher = RunObserver()
     run(build(request, watcher), request, watcher)
 
 

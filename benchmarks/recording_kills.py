@@ -19,7 +19,7 @@ from statistics import median
 from time import monotonic, sleep, time
 from typing import NamedTuple
 
-from planner.monitor.readings.events import Moment
+from planner.monitor.readings.events import Timestamp
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.metrics import DEVICE_METRICS, Metric
 from planner.monitor.readings.reading import Reading
@@ -72,10 +72,10 @@ def _hour_bytes() -> tuple[int, int]:
 def _written_bytes(draw: Callable[[random.Random], float]) -> int:
     stream, chance = BytesIO(), random.Random(0)
     writer = RecordingWriter(stream)
-    writer.put(_INVENTORY, Moment(0.0, 0.0))
+    writer.put(_INVENTORY, Timestamp(0.0, 0.0))
     for second in range(3600 // _PARTS):
         readings = {uuid: {m.name: Reading(_told(m, draw(chance))) for m in DEVICE_METRICS} for uuid in _CARDS}
-        writer.put(Sample(second, second, readings), Moment(second, second))
+        writer.put(Sample(second, second, readings), Timestamp(second, second))
         writer.flush()
     return stream.tell() * _PARTS
 

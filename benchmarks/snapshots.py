@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-from planner.trace.allocator.allocator import Block, CachingAllocator, Pool
+from planner.trace.allocator.allocator import CachingAllocator, MemoryBlock, Pool
 from planner.trace.allocator.settings import SMALL_BYTES, SMALL_SEGMENT_BYTES, AllocatorSettings, round_size
 
 Entry = dict[str, Any]
@@ -45,9 +45,9 @@ class _GivenPool(Pool):
         super().__init__(like.page_bytes)
         self.places = places
 
-    def place(self, size: int, mapped: bool = True) -> Block:
+    def place(self, size: int, mapped: bool = True) -> MemoryBlock:
         if mapped and self.places:
-            return Block(self, self.places.popleft(), size)
+            return MemoryBlock(self, self.places.popleft(), size)
         return super().place(size, mapped)
 
 
@@ -196,12 +196,14 @@ def _before(
     return places, alive
 
 
-def _rebuild(model: CachingAllocator, places: dict[int, tuple[int, bool]], alive: dict[int, int]) -> dict[int, Block]:
+def _rebuild(
+    model: CachingAllocator, places: dict[int, tuple[int, bool]], alive: dict[int, int]
+) -> dict[int, MemoryBlock]:
     """Give the model the segments and blocks that were there before; return the blocks in use by address."""
-    used: dict[int, Block] = {}
+    used: dict[int, MemoryBlock] = {}
     for start, (size, is_small) in places.items():
         inside = [address for address in sorted(alive) if start <= address < start + size]
-        rest = Block(model.small if is_small else model.large, start, size)
+        rest = MemoryBlock(model.small if is_small else model.large, start, size)
         model.reserved_bytes += size
         model.segments += 1
         for address, following in pairwise([*inside, start + size]):

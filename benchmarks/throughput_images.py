@@ -6,18 +6,18 @@ from typing import Final
 from throughput_rows import Excluded, Row, Speeds, gpu_of
 
 from planner.hardware.gpu import Gpu
-from planner.models.pipeline import networks_of
+from planner.models.pipeline import find_networks
 from planner.performance.inference.denoising import decoder_counts, denoiser_counts
 from planner.performance.inference.images import of_batch
 from planner.performance.links import links_of
 from planner.performance.setting import TimeSetting
-from planner.performance.traced import SPREAD, Step, step_time
-from planner.performance.vision import Counts, Kind, Precision
+from planner.performance.traced import SPREAD, TracedStep, step_time
+from planner.performance.vision import Kind, OperationCounts, Precision
 from planner.plan.catalog import Catalog
 
 TASKS: Final = ("image_infer", "image_train")
 _FLAT_MFU: Final = 0.4
-_RESNET_50: Final = Counts(2 * 4.09e9, 11.1e6)
+_RESNET_50: Final = OperationCounts(2 * 4.09e9, 11.1e6)
 """At 224 pixels: huggingface/pytorch-image-models@aa4b585 results/benchmark-infer-amp-nchw-pt291-cu130-5090.csv scaled
 from 288 pixels (6.8 GMACs and 18.37 M)."""
 _ATTENDING: Final = ("vit", "deit", "beit", "eva", "mixer", "xcit")
@@ -61,11 +61,11 @@ def predict(row: Row, catalog: Catalog) -> Speeds | Excluded:
     return _speeds(row, counts, gpu, precision)
 
 
-def _speeds(row: Row, counts: Counts, gpu: Gpu, precision: Precision) -> Speeds | Excluded:
+def _speeds(row: Row, counts: OperationCounts, gpu: Gpu, precision: Precision) -> Speeds | Excluded:
     trains = row.task == "image_train"
     whole = counts.of_training() if trains else counts
     samples = row.batch // row.cards if row.batch else _USUAL_SAMPLES
-    step = Step(
+    step = TracedStep(
         "training" if trains else "inference",
         of_batch(whole, samples),
         samples,
@@ -94,7 +94,7 @@ def _assumed(row: Row) -> str:
     return "the number format" if not row.precision else ""
 
 
-def _counts(row: Row, catalog: Catalog) -> Counts | Excluded:
+def _counts(row: Row, catalog: Catalog) -> OperationCounts | Excluded:
     if row.model.startswith("ResNet-50"):
         return _RESNET_50
     if row.model.startswith(("SDXL", "Stable Diffusion v1")):
@@ -102,7 +102,7 @@ def _counts(row: Row, catalog: Catalog) -> Counts | Excluded:
     found = re.search(r"([\d.]+) GMACs, ([\d.]+)M activations", row.notes)
     if found is None:
         return Excluded(_NO_COUNTS)
-    return Counts(2e9 * float(found[1]), 1e6 * float(found[2]), kind_of(row))
+    return OperationCounts(2e9 * float(found[1]), 1e6 * float(found[2]), kind_of(row))
 
 
 def is_compiled(row: Row) -> bool:
@@ -117,13 +117,13 @@ def kind_of(row: Row) -> Kind:
     return "attention" if row.model.startswith(_ATTENDING) else "convolutions"
 
 
-def _diffusion(row: Row, catalog: Catalog) -> Counts | Excluded:
+def _diffusion(row: Row, catalog: Catalog) -> OperationCounts | Excluded:
     large = row.model.startswith("SDXL")
     if "no xformers" in row.framework:
         return Excluded("number of steps not stated")
     name = "stabilityai/stable-diffusion-xl-base-1.0" if large else "stable-diffusion-v1-5/stable-diffusion-v1-5"
-    denoiser, decoder = networks_of(catalog.models.model(name).components)
+    denoiser, decoder = find_networks(catalog.models.model(name).components)
     side, steps = (128, _SDXL_STEPS) if large else (64, _DDIM_STEPS)
     one, last = denoiser_counts(denoiser, side, side, 77), decoder_counts(decoder, side, side)
     flops, elements = 2 * steps * one.flops + last.flops, 2 * steps * one.elements + last.elements
-    return Counts(flops, elements, "diffusion", steps * one.calls + last.calls)
+    return OperationCounts(flops, elements, "diffusion", steps * one.calls + last.calls)

@@ -20,8 +20,8 @@ from nets.catalogue import CASES, Case
 from real_peaks import MIB, real_peak
 
 from planner.errors import PlannerError
-from planner.trace.analysis.course import course_of, peak_moment
-from planner.trace.recording import Recording
+from planner.trace.analysis.course import live_memory, peak_moment
+from planner.trace.recording import TraceRecording
 from planner.trace.run import trace
 
 _WITHIN_PERCENT = 0.5
@@ -62,7 +62,7 @@ def compare(case: Case, threads: int = 1) -> Compared:
     started = time.perf_counter()
     recording = trace(case.request)
     seconds = time.perf_counter() - started
-    peak = peak_moment(recording, course_of(recording.allocations))
+    peak = peak_moment(recording, live_memory(recording.allocations))
     low, high = _bounds(recording)
     return Compared(
         name=case.name,
@@ -77,7 +77,7 @@ def compare(case: Case, threads: int = 1) -> Compared:
     )
 
 
-def _bounds(recording: Recording) -> tuple[int, int]:
+def _bounds(recording: TraceRecording) -> tuple[int, int]:
     low = sum(difference.low_bytes - difference.bytes for difference in recording.differences)
     high = sum(difference.high_bytes - difference.bytes for difference in recording.differences)
     return low, high

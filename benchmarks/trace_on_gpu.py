@@ -16,7 +16,7 @@ from typing import NamedTuple
 from nets.catalogue import CASES, Case
 from real_peaks import MIB, run_for_real
 
-from planner.trace.analysis.course import course_of, peak_moment
+from planner.trace.analysis.course import live_memory, peak_moment
 from planner.trace.request import TraceRequest
 from planner.trace.run import trace
 
@@ -80,7 +80,7 @@ def compare(case: Case, capability: str) -> Compared:
     command = [sys.executable, __file__, "--child"]
     done = subprocess.run(command, input=request.model_dump_json(), stdout=subprocess.PIPE, text=True, check=True)
     recording = trace(request)
-    peak = peak_moment(recording, course_of(recording.allocations)).bytes
+    peak = peak_moment(recording, live_memory(recording.allocations)).bytes
     low = sum(difference.low_bytes - difference.bytes for difference in recording.differences)
     high = sum(difference.high_bytes - difference.bytes for difference in recording.differences)
     return Compared(case.name, json.loads(done.stdout.splitlines()[-1]), peak, peak + low, peak + high)

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from truth_rows import Excluded, Predicted, Row
 
 from planner.errors import PlannerError
-from planner.memory.estimate import timeline_of
+from planner.memory.estimate import fullest_timeline
 from planner.memory.overhead import cublas_workspace_bytes
 from planner.memory.phases import Snapshot
 from planner.models.architecture import Architecture
@@ -120,7 +120,9 @@ def _allocated(architecture: Architecture, workload: Training, *, first: bool) -
     A first step has no logits of a step before when it makes its own, so that its peak comes after the forward pass.
     """
     skipped = ("load", "forward") if first else ("load",)
-    snapshots = [snapshot for snapshot in timeline_of(architecture, workload).snapshots if snapshot.name not in skipped]
+    snapshots = [
+        snapshot for snapshot in fullest_timeline(architecture, workload).snapshots if snapshot.name not in skipped
+    ]
     return max(_in_allocator(snapshot, first=first) for snapshot in snapshots) + _THREADS * cublas_workspace_bytes(None)
 
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from planner.memory.estimate import timeline_of
+from planner.memory.estimate import fullest_timeline
 from planner.memory.software.vllm.setup import CardClass
 from planner.plan.catalog import Catalog
 from planner.workload.defaults import with_defaults
@@ -48,7 +48,7 @@ def vllm_totals(records: Iterable[dict[str, str]], catalog: Catalog) -> Iterator
             context_length=_LENGTH,
             engine={"version": "0.11", "memory_utilization": float(left[2])},
         )
-        pool = timeline_of(architecture, with_defaults(workload, architecture, 1), CardClass.LARGE).pool
+        pool = fullest_timeline(architecture, with_defaults(workload, architecture, 1), CardClass.LARGE).pool
         taken = float(left[2]) * float(total[1]) - float(left[1])
         if pool is not None:
             yield VllmTotal(record["id"], record["model"], taken, pool.beside_bytes / GIB)

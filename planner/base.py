@@ -43,7 +43,7 @@ class Spec(BaseModel):
         return self._hash
 
 
-def no_such_name(names: Iterable[str]) -> PydanticKnownError:
+def unknown_name_error(names: Iterable[str]) -> PydanticKnownError:
     """Return the error to raise in a validator for a name that is not in `names`, as pydantic does for a `Literal`.
 
     `SpecError.from_validation` turns it into a sentence and suggests close names.

@@ -8,7 +8,7 @@ from typing import Final, Literal, NamedTuple
 from planner.ggml import GGML_TYPES
 from planner.units import ceil_div
 
-Family = Literal["plain", "bitsandbytes", "integer", "float8", "float4", "gguf", "gguf-file"]
+SchemeFamily = Literal["plain", "bitsandbytes", "integer", "float8", "float4", "gguf", "gguf-file"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Scheme(NamedTuple):
 
     name: str
     title: str
-    family: Family
+    family: SchemeFamily
     data_bits: Fraction
     overheads: tuple[SchemeOverhead, ...]
     source: str

@@ -8,7 +8,7 @@ from typing import Final
 
 from planner.units import MIB
 
-UNFINISHED: Final = ".unfinished"
+UNFINISHED_SUFFIX: Final = ".unfinished"
 """Suffix of files that are being written; one that remains was left by a killed process."""
 _UTF16: Final = (b"\xff\xfe", b"\xfe\xff")
 _CHECK_PATH: Final = "Check the path and its rights."
@@ -48,7 +48,7 @@ def read_regular(path: Path, what: str, limit: int) -> bytes:
     raise UnreadableFileError(reason, f"Open a file of at most {limit // MIB:,} MiB.")
 
 
-def decoded(data: bytes) -> str:
+def decode_text(data: bytes) -> str:
     """Decode UTF-8, or UTF-16 as PowerShell writes it; undecodable bytes become replacement characters."""
     return data.decode("utf-16" if data.startswith(_UTF16) else "utf-8-sig", "replace")
 
@@ -62,7 +62,7 @@ def write_atomically(path: Path, content: str | bytes) -> None:
         OSError: If the folder is not writable; the old file stays untouched.
     """
     target = Path(os.path.realpath(path))
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=UNFINISHED)
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=UNFINISHED_SUFFIX)
     try:
         with os.fdopen(handle, "wb") as stream:
             stream.write(content.encode("utf-8") if isinstance(content, str) else content)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
-NO_SUCH_FIELD: Final = "there is no such field"
+UNKNOWN_FIELD: Final = "there is no such field"
 _TASKS: Final = ("training", "inference")
 _BOUNDS: Final = {
     "greater_than_equal": ("at least", "ge"),
@@ -49,7 +49,7 @@ def field_path(problem: "ErrorDetails", prefix: str = "") -> str:
 def reason_of(problem: "ErrorDetails") -> str:
     """Return the message of the error without the field; it follows the field's name and a colon."""
     if problem["type"] == "extra_forbidden":
-        return NO_SUCH_FIELD
+        return UNKNOWN_FIELD
     got, bounds = _shorten(problem.get("input")), problem.get("ctx", {})
     if problem["type"] == "union_tag_invalid":
         kind = bounds["discriminator"].strip("'")

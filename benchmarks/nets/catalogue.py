@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from planner.trace.request import Argument, Lora, Target, TraceRequest
+from planner.trace.request import Argument, Target, TraceLora, TraceRequest
 
 HERE: Final = Path(__file__).resolve().parent
 
@@ -153,8 +153,8 @@ CASES: Final[tuple[Case, ...]] = (
     _text("llama", "llama-autocast", **_BF16),
     _text("llama", "llama-bf16", dtype="bf16"),
     _text("llama", "llama-checkpointed", checkpointing="full", **_BF16),
-    _text("llama", "llama-lora", lora=Lora(rank=16)),
-    _text("llama", "llama-lora-autocast", lora=Lora(rank=8, targets=("q_proj", "v_proj")), **_BF16),
+    _text("llama", "llama-lora", lora=TraceLora(rank=16)),
+    _text("llama", "llama-lora-autocast", lora=TraceLora(rank=8, targets=("q_proj", "v_proj")), **_BF16),
     _text("llama", "llama-answers", decode_tokens=16, quick=True, **_INFERENCE),
     _text("qwen3"),
     _text("qwen3", "qwen3-autocast", **_BF16),

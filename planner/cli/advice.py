@@ -9,11 +9,11 @@ from planner.plan.advice.advise import Advice, advise
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
 from planner.plan.plan import Plan
-from planner.plan.solve import AtWorst, Field, Solved, fewest_cards, largest_that_fits, smallest_card
+from planner.plan.solve import MinimumVerdict, SolvableField, Solved, fewest_cards, largest_that_fits, smallest_card
 from planner.plan.warnings import warnings_about
 from planner.present.memory.advice import advice_row, advice_title, no_advice
 from planner.present.memory.solved import solved_sentence
-from planner.present.memory.verdict import in_need
+from planner.present.memory.verdict import needs_change
 
 _SHORT: Final = 3
 _HEADS: Final = (
@@ -24,7 +24,7 @@ _HEADS: Final = (
     TableColumn("Risk"),
     TableColumn("Needs", flexible=True),
 )
-_FIELDS: Final[dict[str, Field]] = {
+_FIELDS: Final[dict[str, SolvableField]] = {
     "micro-batch": "micro_batch",
     "seq": "sequence_length",
     "batch": "batch",
@@ -41,7 +41,7 @@ def advice_blocks(
 ) -> tuple[str, ...]:
     """Return the solutions, and the advice if it was requested (`asked`) or the plan needs to be changed."""
     lines = "\n".join(solved_line(evaluation.plan, catalog, what) for what in solved)
-    if not asked and not in_need(evaluation.memory):
+    if not asked and not needs_change(evaluation.memory):
         return (lines,)
     return lines, advice_block(evaluation, advise(evaluation.plan, catalog), width, short=not asked)
 
@@ -66,7 +66,7 @@ def advice_block(evaluation: Evaluation, advice: tuple[Advice, ...], width: int 
     return f"{advice_title(evaluation.memory)}:\n{table(_HEADS, shown, width)}{more}"
 
 
-def solve(plan: Plan, catalog: Catalog, what: str, at_worst: AtWorst = "fits") -> Solved:
+def solve(plan: Plan, catalog: Catalog, what: str, at_worst: MinimumVerdict = "fits") -> Solved:
     """Return the solution for the option `what`.
 
     Raises:

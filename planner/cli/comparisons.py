@@ -17,13 +17,13 @@ from planner.memory.logs.text import MAX_BYTES, decode_log
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation, evaluate
 from planner.plan.files import is_plan_file, load_plan
-from planner.plan.logs.actuals import Comparison
+from planner.plan.logs.actuals import LogComparison
 from planner.plan.logs.comparison import compare_plan
 from planner.plan.logs.corrected import correction_key, with_correction
 from planner.plan.logs.corrections import suggest_correction
-from planner.plan.logs.files import Log, corrections_file, keep_correction, load_corrections, log_of_text, open_log
+from planner.plan.logs.files import Log, corrections_file, load_corrections, open_log, pasted_log, save_correction
 from planner.plan.plan import Plan
-from planner.plan.versus import Versus
+from planner.plan.versus import PlanComparison
 from planner.present.memory.comparison import versus_view
 from planner.present.memory.log_comparison import LogView, log_view
 
@@ -36,7 +36,7 @@ _LOG_HEADS: Final = (
 _STDIN: Final = "-"
 
 
-def compare_with_log(plan: Plan, catalog: Catalog, arguments: argparse.Namespace) -> tuple[Plan, Comparison | None]:
+def compare_with_log(plan: Plan, catalog: Catalog, arguments: argparse.Namespace) -> tuple[Plan, LogComparison | None]:
     """Return `plan` with the correction of `--correct`, and the comparison with the log, if one is given.
 
     Raises:
@@ -52,7 +52,7 @@ def compare_with_log(plan: Plan, catalog: Catalog, arguments: argparse.Namespace
     return plan, comparison
 
 
-def comparison_block(comparison: Comparison, width: int | None) -> str:
+def comparison_block(comparison: LogComparison, width: int | None) -> str:
     """Return the sentence, the table, the reasons and the notes of a comparison as text."""
     view, prose = log_view(comparison), prose_width(width)
     rows = [[row.title, row.predicted, row.actual, row.difference] for row in view.rows]
@@ -72,16 +72,16 @@ def _read(name: str) -> Log:
     if name != _STDIN:
         return open_log(Path(name))
     data = sys.stdin.buffer.read(MAX_BYTES + 1)
-    return log_of_text(decode_log(data), datetime.now().astimezone().date(), "standard input")
+    return pasted_log(decode_log(data), datetime.now().astimezone().date(), "standard input")
 
 
-def _by_log(comparison: Comparison, evaluation: Evaluation, log: Log) -> Correction:
+def _by_log(comparison: LogComparison, evaluation: Evaluation, log: Log) -> Correction:
     correction = suggest_correction(comparison, evaluation, log.date, log.digest)
     if correction is None:
         reason = "no correction can be derived from this log"
         hint = "It needs a card, a log of the plan's software, and a run with the plan's settings."
         raise SpecError("--correct", reason, hint)
-    keep_correction(corrections_file(), correction)
+    save_correction(corrections_file(), correction)
     return correction
 
 
@@ -118,7 +118,7 @@ def other_plan(word: str, plan: Plan, catalog: Catalog) -> Plan:
     return plan.evolve(gpu=cards.id, count=cards.count, workload=plan.workload.evolve(gpus=()))
 
 
-def versus_block(evaluation: Evaluation, found: Versus, catalog: Catalog, width: int | None) -> str:
+def versus_block(evaluation: Evaluation, found: PlanComparison, catalog: Catalog, width: int | None) -> str:
     """Return the comparison of two plans as text: the answers, the different settings, and the parts."""
     view, prose = versus_view(evaluation, found, catalog), prose_width(width)
     words = (view.sentence, f"Other: {view.other_subject}", view.other.answer)

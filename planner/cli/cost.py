@@ -22,12 +22,12 @@ from planner.cost.result import CostResult, Footprint
 from planner.errors import SpecError
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation, evaluate
-from planner.plan.money import PlanCost, evaluate_cost, pace_of
+from planner.plan.money import PlanCost, evaluate_cost, plan_throughput
 from planner.plan.plan import Plan
 from planner.present import format as fmt
 from planner.present.cost.amounts import MoneyRow, money_rows, short_source, swing_rows
 from planner.present.cost.offers import JOB_OFFER_COLUMNS
-from planner.present.cost.rent_or_buy import Scenario, scenario_rows
+from planner.present.cost.rent_or_buy import ComparedPlan, scenario_rows
 from planner.present.cost.summary import (
     carbon_sentence,
     chance_sentence,
@@ -37,7 +37,7 @@ from planner.present.cost.summary import (
     result_sentences,
 )
 from planner.present.cost.time import time_view
-from planner.present.memory.verdict import if_it_ran
+from planner.present.memory.verdict import hypothetical_note
 from planner.present.plan.phrase import plan_phrase
 
 _OFFER_KEYS: Final = ("provider", "instance", "instances", "region", "hours", "usd", "gpu_hour", "age", "remarks")
@@ -70,7 +70,7 @@ class CostAnswer(NamedTuple):
     @property
     def hybrid(self) -> Hybrid | None:
         """Return the best mix of owned and rented cards of a service, or None if no mix makes sense."""
-        return hybrid_of_plan(self.estimate, self.evaluation.plan.cost, pace_of(self.evaluation))
+        return hybrid_of_plan(self.estimate, self.evaluation.plan.cost, plan_throughput(self.evaluation))
 
     @property
     def energy_kwh(self) -> float | None:
@@ -96,7 +96,7 @@ def cost_blocks(answer: CostAnswer, shown: ReportOptions) -> Iterator[str]:
     prose, result = prose_width(shown.width), answer.estimate.result
     yield _prose(result_sentences(result, answer.card, answer.today), prose)
     yield wrap(plan_phrase(answer.evaluation, answer.catalog), prose)
-    yield _prose(if_it_ran(answer.evaluation.memory), prose)
+    yield _prose(hypothetical_note(answer.evaluation.memory), prose)
     if answer.evaluation.time is not None:
         view = time_view(answer.evaluation.time)
         yield _prose((view.answer, view.reason), prose)
@@ -353,6 +353,6 @@ def _versus(first: CostAnswer, second: CostAnswer, width: int | None) -> str:
         TableColumn("Other", "right"),
         TableColumn("Difference", "right"),
     )
-    both = (Scenario(answer.evaluation.time, answer.estimate) for answer in (first, second))
+    both = (ComparedPlan(answer.evaluation.time, answer.estimate) for answer in (first, second))
     rows = [[row.title, *(cell.text for cell in row.cells)] for row in scenario_rows(*both)]
     return "\n".join(wrap(line, prose) for line in told) + f"\n\n{table(heads, rows, width)}"

@@ -15,13 +15,13 @@ from planner.errors import SpecError
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation, evaluate
 from planner.plan.plan import Plan
-from planner.present.memory.verdict import in_need
+from planner.present.memory.verdict import needs_change
 from planner.present.plan.phrase import evaluation_view, plan_phrase
 
 if TYPE_CHECKING:
-    from planner.plan.logs.actuals import Comparison
+    from planner.plan.logs.actuals import LogComparison
     from planner.plan.recipes.preset import Preset
-    from planner.plan.versus import Versus
+    from planner.plan.versus import PlanComparison
 
 DOES_NOT_FIT: Final = 1
 
@@ -62,10 +62,10 @@ exit codes: 0 done, 1 does not fit (only with --check; tight counts as fitting),
 class _OptionalParts(NamedTuple):
     """Optional parts of the answer besides the estimate, None for those not requested."""
 
-    comparison: "Comparison | None"
+    comparison: "LogComparison | None"
     recipe: GivenRecipe | None
     preset: "Preset | None"
-    versus: "Versus | None"
+    versus: "PlanComparison | None"
 
 
 def run(argv: list[str]) -> int:
@@ -137,7 +137,7 @@ def _add_log_options(parser: Parser) -> None:
     logs.add_argument("--uncorrected", action="store_true", help="ignore the corrections of the plan")
 
 
-def _with_log(plan: Plan, catalog: Catalog, arguments: argparse.Namespace) -> tuple[Plan, "Comparison | None"]:
+def _with_log(plan: Plan, catalog: Catalog, arguments: argparse.Namespace) -> tuple[Plan, "LogComparison | None"]:
     if arguments.uncorrected:
         plan = plan.evolve(corrections=())
     if arguments.log is None and not arguments.correct:
@@ -147,13 +147,13 @@ def _with_log(plan: Plan, catalog: Catalog, arguments: argparse.Namespace) -> tu
     return compare_with_log(plan, catalog, arguments)
 
 
-def _beside(evaluation: Evaluation, catalog: Catalog, word: str | None) -> "Versus | None":
+def _beside(evaluation: Evaluation, catalog: Catalog, word: str | None) -> "PlanComparison | None":
     if word is None:
         return None
     from planner.cli.comparisons import other_plan  # rarely needed
-    from planner.plan.versus import versus_of
+    from planner.plan.versus import compare_evaluations
 
-    return versus_of(evaluation, evaluate(other_plan(word, evaluation.plan, catalog), catalog))
+    return compare_evaluations(evaluation, evaluate(other_plan(word, evaluation.plan, catalog), catalog))
 
 
 def _list_presets(catalog: Catalog, *, as_json: bool) -> int:
@@ -196,7 +196,7 @@ def _text(evaluation: Evaluation, catalog: Catalog, arguments: argparse.Namespac
         from planner.cli.presets import preset_block
 
         more.append(preset_block(asked.preset, width))
-    if arguments.solve or arguments.advise or in_need(evaluation.memory):
+    if arguments.solve or arguments.advise or needs_change(evaluation.memory):
         from planner.cli.advice import advice_blocks
 
         more.extend(advice_blocks(evaluation, catalog, arguments.solve, width, asked=arguments.advise))

@@ -7,7 +7,7 @@ from pydantic_core import to_json
 
 from planner.cli.parser import Parser
 from planner.cli.table import column_table, details
-from planner.models.catalog import ModelCatalog, ModelRecord, load_models, normalised
+from planner.models.catalog import ModelCatalog, ModelRecord, load_models, normalize_name
 from planner.models.load import load_model
 from planner.paths import catalog_dir
 from planner.present.catalog.models import MODEL_COLUMNS, architecture_details, model_details
@@ -83,5 +83,5 @@ def _listed(arguments: argparse.Namespace, catalog: ModelCatalog) -> str:
 
 
 def _matches(record: ModelRecord, words: list[str]) -> bool:
-    text = normalised(" ".join((*record.names, record.family)))
-    return all(normalised(word) in text for word in words)
+    text = normalize_name(" ".join((*record.names, record.family)))
+    return all(normalize_name(word) in text for word in words)

@@ -14,7 +14,7 @@ from planner.cost.terms import CostTerms
 from planner.errors import SpecError
 from planner.plan.catalog import Catalog
 from planner.plan.plan import Plan
-from planner.validation import NO_SUCH_FIELD
+from planner.validation import UNKNOWN_FIELD
 
 _JOBS: Final = {
     "tokens": "run",
@@ -186,7 +186,7 @@ def _in_options(error: SpecError, arguments: argparse.Namespace) -> SpecError:
         flag for flag in (*JOB_OPTIONS, *TERM_OPTIONS) if flag.field == field and flag.given(arguments) is not None
     ]
     name = flags[0].name if flags else f"--money {field}"
-    if flags and flags[0] in JOB_OPTIONS and error.reason == NO_SUCH_FIELD:
+    if flags and flags[0] in JOB_OPTIONS and error.reason == UNKNOWN_FIELD:
         return SpecError(name, "does not apply to this kind of job", _jobs_with(field.removeprefix("job.")))
     return SpecError(name, error.reason, error.hint or _HELP)
 

@@ -19,7 +19,7 @@ from planner.models.architecture import Architecture
 from planner.units import parse_bytes
 from planner.workload.choices import Task
 from planner.workload.fields import TASKS, WorkloadField, all_fields, fields_of
-from planner.workload.rules import reader
+from planner.workload.rules import field_reader
 from planner.workload.software.registry import setting_names
 from planner.workload.software.settings import EngineSettings
 from planner.workload.workload import Inference, Workload
@@ -125,7 +125,7 @@ def used_defaults(asked: Workload, used: Workload) -> tuple[str, ...]:
         f"{field.option.flag} {'x'.join(map(str, value)) if isinstance(value, tuple) else value}"
         for field in fields_of(asked.task).values()
         if field.option.flag and not _given(asked, field.name) and not _idle(used, field)
-        if (value := reader(used)(field.name)) is not None
+        if (value := field_reader(used)(field.name)) is not None
     )
 
 
@@ -149,7 +149,7 @@ def _given(asked: Workload, field: str) -> bool:
     outer, dot, inner = field.partition(".")
     held = getattr(asked, outer)
     inside = not dot or (isinstance(held, Spec) and inner in held.model_fields_set)
-    return outer in asked.model_fields_set and inside and reader(asked)(field) is not None
+    return outer in asked.model_fields_set and inside and field_reader(asked)(field) is not None
 
 
 def _task(name: object, place: str = "--task") -> Task:

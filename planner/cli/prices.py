@@ -10,13 +10,13 @@ from pydantic_core import to_json
 
 from planner.cli.parser import Parser, join_descending_sort
 from planner.cli.table import column_table
-from planner.cost.refresh.store import PriceStore, Stored, offers_in_use, read_offers
+from planner.cost.refresh.store import PriceStore, StoredPrices, offers_in_use, read_offers
 from planner.cost.renting.offer import Offer
 from planner.errors import PriceError, SpecError
 from planner.hardware.names import resolve_gpu
 from planner.paths import prices_dir
 from planner.plan.catalog import Catalog, load_catalog
-from planner.present.cost.offers import OFFER_COLUMNS, ListedOffer, offer_rows, outcome_lines, state_lines
+from planner.present.cost.offers import OFFER_COLUMNS, ListedOffer, listed_offers, outcome_lines, state_lines
 from planner.present.cost.prices import oldest_price_text
 
 _DESCRIPTION: Final = """\
@@ -174,7 +174,7 @@ def _chosen(
         for offer in everything
         if (arguments.history or not offer.is_history(today)) and (gpu is None or gpu in offer.cards)
     )
-    rows = [row for row in offer_rows(offers, catalog.hardware, today) if _matches(row, arguments.words)]
+    rows = [row for row in listed_offers(offers, catalog.hardware, today) if _matches(row, arguments.words)]
     return tuple(_sorted(rows, arguments.sort or "on-demand")[: arguments.limit])
 
 
@@ -195,7 +195,9 @@ def _sorted(rows: list[ListedOffer], field: str) -> list[ListedOffer]:
     return [*sorted(known, key=column.value, reverse=descending), *unknown]  # type: ignore[arg-type]  # none is None
 
 
-def _report(rows: Sequence[ListedOffer], everything: Sequence[Offer], stored: Stored, today: date) -> Iterator[str]:
+def _report(
+    rows: Sequence[ListedOffer], everything: Sequence[Offer], stored: StoredPrices, today: date
+) -> Iterator[str]:
     if rows:
         columns = [column for column in OFFER_COLUMNS if column.shown]
         yield column_table(columns, rows, ("provider", "instance", "card", "region"), narrowest=8)

@@ -18,9 +18,9 @@ from planner.cost.terms import CostTerms
 from planner.errors import SpecError
 from planner.plan.catalog import Catalog
 from planner.plan.plan import Plan
-from planner.plan.recommend.option import Having, Recommendation, Wish
-from planner.plan.recommend.recommend import plan_of, recommend
-from planner.present.cost.recommendation import OPTION_COLUMNS, left_out_sentence, option_rows, recommendation_lines
+from planner.plan.recommend.option import Acquisition, Recommendation, Wish
+from planner.plan.recommend.recommend import apply_option, recommend
+from planner.present.cost.recommendation import OPTION_COLUMNS, excluded_sentence, option_rows, recommendation_lines
 
 NOTHING: Final = 1
 _DESCRIPTION: Final = """\
@@ -50,7 +50,7 @@ def run(argv: list[str], today: date | None = None) -> int:
     plan = plan_with_money(arguments, catalog)
     found = _found(plan, catalog, today or datetime.now(UTC).date(), _wish(arguments, catalog))
     if arguments.save and found.cheapest is not None:
-        save_plan_as(arguments.save, plan_of(found.cheapest, plan, catalog))
+        save_plan_as(arguments.save, apply_option(found.cheapest, plan, catalog))
     if arguments.json:
         print(found.model_dump_json(indent=2))
     else:
@@ -95,7 +95,7 @@ def _parser() -> Parser:
 
 
 def _wish(arguments: argparse.Namespace, catalog: Catalog) -> Wish:
-    having = [name for name in get_args(Having) if getattr(arguments, name)]
+    having = [name for name in get_args(Acquisition) if getattr(arguments, name)]
     fields = {
         "budget_usd": arguments.budget,
         "deadline_hours": arguments.deadline,
@@ -142,5 +142,5 @@ def _text(found: Recommendation, catalog: Catalog, limit: int) -> str:
         heads = [TableColumn(column.header, column.align, column.key in ("cards", "how")) for column in columns]
         blocks.append(table(heads, [[column.text(row) for column in columns] for row in rows], width))
         blocks.append(f"{len(rows):,} of {len(found.options):,} options, cheapest first")
-    blocks.append(wrap(left_out_sentence(found), prose_width(width)))
+    blocks.append(wrap(excluded_sentence(found), prose_width(width)))
     return "\n\n".join(block for block in blocks if block)

@@ -7,7 +7,7 @@ from typing import Final
 from planner.errors import SpecError
 from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.gpu import Gpu
-from planner.hardware.names import counted, resolve_hardware
+from planner.hardware.names import parse_count, resolve_hardware
 from planner.hardware.system import System
 from planner.paths import own_hardware_file, prices_dir
 from planner.plan.catalog import Catalog, load_catalog_or_bundled
@@ -51,7 +51,7 @@ def named_system(text: str, hardware: HardwareCatalog) -> System | None:
         SpecError: If there is no card or system of that name.
         AmbiguousNameError: If the name matches several cards or systems.
     """
-    number, name = counted(text)
+    number, name = parse_count(text)
     if number is not None:
         return None
     found = resolve_hardware(hardware, name)
@@ -65,7 +65,7 @@ def named_machines(text: str, hardware: HardwareCatalog, option: str) -> tuple[i
         SpecError: If there is no card or system of that name, or the number is out of range; it names `option`.
         AmbiguousNameError: If the name matches several cards or systems.
     """
-    named, name = counted(text)
+    named, name = parse_count(text)
     number, found = 1 if named is None else named, resolve_hardware(hardware, name)
     if not isinstance(found, System):
         return None
@@ -75,7 +75,7 @@ def named_machines(text: str, hardware: HardwareCatalog, option: str) -> tuple[i
 
 
 def _named(text: str, catalog: Catalog, option: str) -> CardCount:
-    named, name = counted(text)
+    named, name = parse_count(text)
     number = 1 if named is None else named
     if not 1 <= number <= 100_000:
         raise SpecError(option, f"{number:,} cards are out of range", "From 1 to 100,000.")

@@ -21,7 +21,7 @@ from planner.cost.renting.offer import Offer
 from planner.cost.renting.quote import TERM_YEARS, RentFacts, RentQuote, quote
 from planner.cost.renting.rent_cost import rent_cost
 from planner.cost.renting.table import CardDemand, OfferRow, cheapest, quote_offers
-from planner.cost.result import Answer, BreakEven, CostResult, CurvePoint, OwnCost, RentCost
+from planner.cost.result import BreakEven, CostPoint, CostResult, Decision, OwnCost, RentCost
 from planner.cost.terms import CostTerms, RentMode
 from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
@@ -29,13 +29,13 @@ from planner.hardware.gpu import Gpu
 _CARD_PRICE = "card_price_usd"
 
 
-def make_decision(case: Case, streams: CashFlows, found: BreakEven, rent: RentCost, own: OwnCost) -> Answer:
+def make_decision(case: Case, streams: CashFlows, found: BreakEven, rent: RentCost, own: OwnCost) -> Decision:
     """Return the decision over the horizon, in present value, with the figures that it is based on."""
     years, shape = case.horizon_years, case.shape
     rented, owned = streams.rent_usd(years), streams.own_usd(years)
     flip_rent = flip_value(case, RENT_PRICE)
     dates = [day for day in (rent.oldest_price_date, own.oldest_price_date) if day]
-    return Answer(
+    return Decision(
         decision="buy" if owned < rented else "rent",
         provider=rent.provider,
         region=rent.region,
@@ -218,7 +218,7 @@ def _with_carbon(rent: RentCost, chosen: RentQuote, case: Case, inputs: _Inputs)
     return rent.evolve(carbon=carbon, notes=notes)
 
 
-def cost_curve(case: Case) -> tuple[CurvePoint, ...]:
+def cost_curve(case: Case) -> tuple[CostPoint, ...]:
     """Return the cumulative cost of renting and owning at 61 points over the horizon, in present value.
 
     The bands are the 10th to 90th percentiles of the hours of use and of the resale value.
@@ -230,8 +230,8 @@ def cost_curve(case: Case) -> tuple[CurvePoint, ...]:
     return tuple(_point(case, years, low, middle, high) for years in times)
 
 
-def _point(case: Case, years: float, low: CashFlows, middle: CashFlows, high: CashFlows) -> CurvePoint:
-    return CurvePoint(
+def _point(case: Case, years: float, low: CashFlows, middle: CashFlows, high: CashFlows) -> CostPoint:
+    return CostPoint(
         years=years,
         gpu_hours=middle.busy_hours_per_year * years * case.shape.count,
         rent_usd=middle.rent_usd(years),

@@ -134,7 +134,7 @@ class BreakEven(Spec):
     books_payback_months: int | None = None
 
 
-class CurvePoint(Spec):
+class CostPoint(Spec):
     """Cumulative cost at one time, in present value."""
 
     years: float
@@ -147,7 +147,7 @@ class CurvePoint(Spec):
     own_high_usd: float
 
 
-class Answer(Spec):
+class Decision(Spec):
     """The decision whether to rent or to buy, with the figures behind it."""
 
     decision: Literal["rent", "buy"]
@@ -177,8 +177,8 @@ class CostResult(Spec):
     rent: RentCost | None
     own: OwnCost | None
     break_even: BreakEven | None
-    curve: tuple[CurvePoint, ...] = ()
-    answer: Answer | None = None
+    curve: tuple[CostPoint, ...] = ()
+    answer: Decision | None = None
     unsupported: str | None = None
     notes: tuple[str, ...] = ()
 

@@ -30,7 +30,7 @@ Returned = TypeVar("Returned")
 
 
 @dataclass(frozen=True, slots=True)
-class Command(Generic[Subject]):
+class UnboundAction(Generic[Subject]):
     """An action declared without a window: its functions take the subject, a window or a tab."""
 
     id: str

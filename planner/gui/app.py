@@ -49,9 +49,9 @@ _IMPORTED_NEXT: Final = (
 def detect_cards() -> "tuple[Device, ...]":
     """Return the cards of this machine, read by a short-lived process; none without a driver."""
     from planner.monitor.settings import Timeouts
-    from planner.monitor.supervisor.gathering import look_once  # the first frame of the window does not need them
+    from planner.monitor.supervisor.gathering import take_snapshot  # the first frame of the window does not need them
 
-    return look_once(Timeouts(start=_LONGEST_START_SECONDS)).inventory.devices
+    return take_snapshot(Timeouts(start=_LONGEST_START_SECONDS)).inventory.devices
 
 
 class CardDetector(QObject):

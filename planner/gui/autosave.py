@@ -22,7 +22,7 @@ from planner.errors import PlannerError
 from planner.gui.workspace import Workspace
 from planner.plan.files import save_plan
 from planner.plan.plan import Plan
-from planner.storage import UNFINISHED, write_atomically
+from planner.storage import UNFINISHED_SUFFIX, write_atomically
 
 DELAY_MS: Final = 500
 KEEP_SECONDS: Final = 30 * 24 * 3600
@@ -107,7 +107,7 @@ class Autosave(QObject):
 
     def _clear_unfinished(self) -> None:
         """Delete temporary files of windows that were killed while writing."""
-        for file in self._folder.glob(f".*{UNFINISHED}"):
+        for file in self._folder.glob(f".*{UNFINISHED_SUFFIX}"):
             if time.time() - _modified_at(file) > UNFINISHED_SECONDS:
                 file.unlink(missing_ok=True)
 

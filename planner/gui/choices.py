@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from planner.gui.widgets.marks import verdict_mark
+from planner.gui.widgets.marks import verdict_icon
 from planner.gui.widgets.search_list import Choice, search_choices
 from planner.gui.workspace import Workspace
 from planner.models.load import HUB_PREFIX
@@ -48,7 +48,7 @@ def card_choices(workspace: Workspace) -> list[Choice]:
     """Return every card with its memory and the plan's verdict on it."""
     fits = fits_by_gpu(workspace.plan, workspace.catalog)
     return [
-        Choice(gpu.id, gpu.name, fmt.size(gpu.memory_bytes), verdict_mark(fits[gpu.id].verdict), " ".join(gpu.aliases))
+        Choice(gpu.id, gpu.name, fmt.size(gpu.memory_bytes), verdict_icon(fits[gpu.id].verdict), " ".join(gpu.aliases))
         for gpu in workspace.catalog.hardware.gpus
     ]
 
@@ -67,9 +67,9 @@ def hardware_choices(workspace: Workspace) -> list[Choice]:
 
 def several_of(choices: Sequence[Choice], text: str) -> Choice | None:
     """Parse `2 x DGX H100` as two of the best match among `choices`; return None without a number."""
-    from planner.hardware.names import counted  # as above
+    from planner.hardware.names import parse_count  # as above
 
-    number, name = counted(text)
+    number, name = parse_count(text)
     best = next(iter(search_choices(choices, name)), None)
     if best is None or number is None or not 1 <= number <= _MOST:
         return None
@@ -77,7 +77,7 @@ def several_of(choices: Sequence[Choice], text: str) -> Choice | None:
     return replace(best, key=f"{best.key}@{number}", title=fmt.count_of(number, best.title), detail=detail, mark=None)
 
 
-def card_name(workspace: Workspace, gpu_id: object) -> str:
+def selected_card_name(workspace: Workspace, gpu_id: object) -> str:
     """Return the name of a card, or `No card`."""
     return "No card" if gpu_id is None else workspace.catalog.hardware.gpu(str(gpu_id)).name
 

@@ -9,7 +9,7 @@ from PySide6.QtGui import QDesktopServices, QGuiApplication
 from PySide6.QtWidgets import QDialog, QGridLayout, QMessageBox
 
 from planner import __version__
-from planner.gui.actions import Action, Command
+from planner.gui.actions import Action, UnboundAction
 from planner.gui.catalog.commands import CATALOG_COMMANDS
 from planner.gui.monitor.commands import MONITOR_COMMANDS
 from planner.gui.settings import Scheme
@@ -133,23 +133,27 @@ def _show_about(window: "MainWindow") -> None:
     open_once(box)
 
 
-_FILE: Final[tuple[Command["MainWindow"], ...]] = (
-    Command("file.new", "&New plan", "File/1", lambda w: w.documents.new(), "Ctrl+N", "new"),
-    Command("file.open", "&Open plan…", "File/1", lambda w: w.documents.choose_plan(), "Ctrl+O", "open"),
-    Command("file.open-model", "Open &model…", "File/1", lambda w: w.documents.choose_model(), "Ctrl+Shift+O", "model"),
-    Command(
+_FILE: Final[tuple[UnboundAction["MainWindow"], ...]] = (
+    UnboundAction("file.new", "&New plan", "File/1", lambda w: w.documents.new(), "Ctrl+N", "new"),
+    UnboundAction("file.open", "&Open plan…", "File/1", lambda w: w.documents.choose_plan(), "Ctrl+O", "open"),
+    UnboundAction(
+        "file.open-model", "Open &model…", "File/1", lambda w: w.documents.choose_model(), "Ctrl+Shift+O", "model"
+    ),
+    UnboundAction(
         "file.open-hub", "Open from &Hugging Face…", "File/1", lambda w: w.documents.choose_hub_model(), "Ctrl+Alt+H"
     ),
-    Command("file.open-trace", "Open &trace…", "File/1", lambda w: w.documents.choose_trace(), "Ctrl+Alt+O", "trace"),
-    Command("file.save", "&Save", "File/2", lambda w: w.documents.save(), "Ctrl+S", "save", _can_save),
-    Command("file.save-as", "Save &as…", "File/2", lambda w: w.documents.save_as(), "Ctrl+Shift+S"),
-    Command(
+    UnboundAction(
+        "file.open-trace", "Open &trace…", "File/1", lambda w: w.documents.choose_trace(), "Ctrl+Alt+O", "trace"
+    ),
+    UnboundAction("file.save", "&Save", "File/2", lambda w: w.documents.save(), "Ctrl+S", "save", _can_save),
+    UnboundAction("file.save-as", "Save &as…", "File/2", lambda w: w.documents.save_as(), "Ctrl+Shift+S"),
+    UnboundAction(
         "file.save-trace", "Save trac&e…", "File/2", lambda w: w.documents.save_trace(), "Ctrl+Alt+S", "", _is_traced
     ),
-    Command("file.quit", "&Quit", "File/4", lambda w: w.close(), "Ctrl+Q"),
+    UnboundAction("file.quit", "&Quit", "File/4", lambda w: w.close(), "Ctrl+Q"),
 )
-_EDIT: Final[tuple[Command["MainWindow"], ...]] = (
-    Command(
+_EDIT: Final[tuple[UnboundAction["MainWindow"], ...]] = (
+    UnboundAction(
         "edit.undo",
         lambda w: _named("&Undo", w.workspace.undo_stack.undoText()),
         "Edit/1",
@@ -158,7 +162,7 @@ _EDIT: Final[tuple[Command["MainWindow"], ...]] = (
         "undo",
         lambda w: w.workspace.undo_stack.canUndo(),
     ),
-    Command(
+    UnboundAction(
         "edit.redo",
         lambda w: _named("&Redo", w.workspace.undo_stack.redoText()),
         "Edit/1",
@@ -167,22 +171,22 @@ _EDIT: Final[tuple[Command["MainWindow"], ...]] = (
         "redo",
         lambda w: w.workspace.undo_stack.canRedo(),
     ),
-    Command("edit.copy-result", "&Copy result", "Edit/2", _copy_result, "Ctrl+Shift+C", "copy"),
-    Command("edit.search", "&Search", "Edit/2", lambda w: w.tab.focus_search(), "Ctrl+F", "search"),
+    UnboundAction("edit.copy-result", "&Copy result", "Edit/2", _copy_result, "Ctrl+Shift+C", "copy"),
+    UnboundAction("edit.search", "&Search", "Edit/2", lambda w: w.tab.focus_search(), "Ctrl+F", "search"),
 )
-_VIEW: Final[tuple[Command["MainWindow"], ...]] = (
-    Command("view.palette", "Command &palette…", "View/3", lambda w: w.open_palette(), "Ctrl+K", "search"),
+_VIEW: Final[tuple[UnboundAction["MainWindow"], ...]] = (
+    UnboundAction("view.palette", "Command &palette…", "View/3", lambda w: w.open_palette(), "Ctrl+K", "search"),
 )
-_PLAN: Final[tuple[Command["MainWindow"], ...]] = (
-    Command("plan.model", "Choose &model…", "Plan/1", lambda w: w.plan_bar.pick_model(), "Ctrl+M", "model"),
-    Command("plan.workload", "Change &workload…", "Plan/1", lambda w: w.plan_bar.edit_workload(), "Ctrl+L"),
-    Command("plan.card", "Choose &card…", "Plan/1", lambda w: w.plan_bar.pick_card(), "Ctrl+G", "card"),
-    Command(
+_PLAN: Final[tuple[UnboundAction["MainWindow"], ...]] = (
+    UnboundAction("plan.model", "Choose &model…", "Plan/1", lambda w: w.plan_bar.pick_model(), "Ctrl+M", "model"),
+    UnboundAction("plan.workload", "Change &workload…", "Plan/1", lambda w: w.plan_bar.edit_workload(), "Ctrl+L"),
+    UnboundAction("plan.card", "Choose &card…", "Plan/1", lambda w: w.plan_bar.pick_card(), "Ctrl+G", "card"),
+    UnboundAction(
         "plan.preset", "Start from a rec&ipe…", "Plan/1", lambda w: w.navigator.start_from_recipe(), "Ctrl+Shift+R"
     ),
-    Command("plan.swap-task", _swap_text, "Plan/2", _swap_task, "Ctrl+T", "swap", _is_estimated),
-    Command("plan.trace", "Trace a mo&dule…", "Plan/3", lambda w: w.navigator.trace(), "Ctrl+Shift+T", "trace"),
-    Command(
+    UnboundAction("plan.swap-task", _swap_text, "Plan/2", _swap_task, "Ctrl+T", "swap", _is_estimated),
+    UnboundAction("plan.trace", "Trace a mo&dule…", "Plan/3", lambda w: w.navigator.trace(), "Ctrl+Shift+T", "trace"),
+    UnboundAction(
         "plan.check-estimate",
         "Chec&k the estimate with a trace",
         "Plan/3",
@@ -191,7 +195,7 @@ _PLAN: Final[tuple[Command["MainWindow"], ...]] = (
         "check",
         _is_estimated,
     ),
-    Command(
+    UnboundAction(
         "plan.compare-log",
         "Com&pare with a log…",
         "Plan/3",
@@ -199,10 +203,10 @@ _PLAN: Final[tuple[Command["MainWindow"], ...]] = (
         "Ctrl+Shift+L",
         "table",
     ),
-    Command(
+    UnboundAction(
         "plan.trace-again", "Trace a&gain", "Plan/3", lambda w: w.navigator.trace_again(), "F5", "trace", _is_traced
     ),
-    Command(
+    UnboundAction(
         "plan.trace-cancel",
         "Cance&l the trace",
         "Plan/3",
@@ -210,14 +214,16 @@ _PLAN: Final[tuple[Command["MainWindow"], ...]] = (
         "Ctrl+.",
         "close",
     ),
-    Command("plan.pin", "Pin t&his plan to compare", "Plan/4", _pin_plan, "Ctrl+D"),
-    Command(
+    UnboundAction("plan.pin", "Pin t&his plan to compare", "Plan/4", _pin_plan, "Ctrl+D"),
+    UnboundAction(
         "plan.swap-pinned", "Swap with the pi&nned plan", "Plan/4", _swap_pinned, "Ctrl+Shift+D", "swap", _is_pinned
     ),
-    Command("plan.unpin", "&Unpin the plan", "Plan/4", lambda w: w.workspace.pin.put(None), enabled_when=_is_pinned),
+    UnboundAction(
+        "plan.unpin", "&Unpin the plan", "Plan/4", lambda w: w.workspace.pin.put(None), enabled_when=_is_pinned
+    ),
 )
-_COST: Final[tuple[Command["MainWindow"], ...]] = (
-    Command(
+_COST: Final[tuple[UnboundAction["MainWindow"], ...]] = (
+    UnboundAction(
         "plan.recommend",
         "Ch&oose hardware for me…",
         "Plan/6",
@@ -226,10 +232,10 @@ _COST: Final[tuple[Command["MainWindow"], ...]] = (
         "card",
         lambda w: not w.workspace.plan.workload.gpus,
     ),
-    Command("plan.prices", "Pric&es…", "Plan/6", lambda w: w.cost().show_prices(), "Ctrl+Shift+P", "cost"),
+    UnboundAction("plan.prices", "Pric&es…", "Plan/6", lambda w: w.cost().show_prices(), "Ctrl+Shift+P", "cost"),
 )
-_TAB: Final[tuple[Command["MainWindow"], ...]] = (
-    Command(
+_TAB: Final[tuple[UnboundAction["MainWindow"], ...]] = (
+    UnboundAction(
         "plan.find-cards",
         "&Find cards that fit",
         "Plan/5",
@@ -237,7 +243,7 @@ _TAB: Final[tuple[Command["MainWindow"], ...]] = (
         "Ctrl+Shift+F",
         "filter",
     ),
-    Command(
+    UnboundAction(
         "plan.primary",
         lambda w: w.tab.primary_action or "No main action in this tab",
         "Plan/5",
@@ -246,23 +252,23 @@ _TAB: Final[tuple[Command["MainWindow"], ...]] = (
         enabled_when=lambda w: bool(w.tab.primary_action),
     ),
 )
-_HELP: Final[tuple[Command["MainWindow"], ...]] = (
-    Command("help.shortcuts", "&Keyboard shortcuts", "Help/1", _show_shortcuts, "F1", "keyboard"),
-    Command("help.logs", "Open &log folder", "Help/1", _open_logs),
-    Command("help.about", "&About GPU Planner", "Help/2", _show_about, icon="info"),
+_HELP: Final[tuple[UnboundAction["MainWindow"], ...]] = (
+    UnboundAction("help.shortcuts", "&Keyboard shortcuts", "Help/1", _show_shortcuts, "F1", "keyboard"),
+    UnboundAction("help.logs", "Open &log folder", "Help/1", _open_logs),
+    UnboundAction("help.about", "&About GPU Planner", "Help/2", _show_about, icon="info"),
 )
 _SCHEMES: Final[tuple[tuple[Scheme, str], ...]] = (("system", "&System"), ("light", "&Light"), ("dark", "&Dark"))
 
 
-def _tab_commands(window: "MainWindow") -> Iterator[Command["MainWindow"]]:
+def _tab_commands(window: "MainWindow") -> Iterator[UnboundAction["MainWindow"]]:
     """Yield a command for each tab of `window` and for each color scheme."""
     titles = _with_mnemonics(place.title for place in window.places)
     for number, (place, text) in enumerate(zip(window.places, titles, strict=True), start=1):
         show, is_shown = partial(_show_tab, place.key), partial(_is_shown, place.key)
-        yield Command(f"view.{place.key}", text, "View/1", show, f"Ctrl+{number}", place.icon, None, is_shown)
+        yield UnboundAction(f"view.{place.key}", text, "View/1", show, f"Ctrl+{number}", place.icon, None, is_shown)
     for scheme, title in _SCHEMES:
         choose, is_chosen = partial(_choose_scheme, scheme), partial(_is_scheme, scheme)
-        yield Command(f"view.theme-{scheme}", title, "View/Theme/1", choose, "", "theme", None, is_chosen)
+        yield UnboundAction(f"view.theme-{scheme}", title, "View/Theme/1", choose, "", "theme", None, is_chosen)
 
 
 def _show_tab(key: str, window: "MainWindow") -> None:

@@ -154,7 +154,7 @@ class Theme(QObject):
         self._app.setStyleSheet(_style_sheet(self.tokens, "dark" if self.dark else "light"))
 
 
-def mark(widget: QWidget, value: str, name: str = "role") -> None:
+def set_style_role(widget: QWidget, value: str, name: str = "role") -> None:
     """Set the property `name` of a widget, by which the style sheet selects a role such as `muted` or `primary`."""
     if widget.property(name) != value:
         widget.setProperty(name, value)

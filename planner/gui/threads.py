@@ -31,13 +31,13 @@ def import_finished(module: str) -> bool:
 
     A failed import counts as finished: the caller's own import then raises the error.
     """
-    make_classes()
+    create_qt_classes()
     importing = _importing((module,))
     importing.join(_MOMENT_SECONDS)
     return not importing.is_alive()
 
 
-def make_classes(seconds: float = inf) -> bool:
+def create_qt_classes(seconds: float = inf) -> bool:
     """Create PySide6's lazy classes for about `seconds`; return whether all are created.
 
     All of them take a tenth of a second. They must be created on the window's thread before another thread imports a
@@ -58,7 +58,7 @@ def _unmade() -> Iterator[tuple[ModuleType, str]]:
 
 
 def _make_or_import(timer: QtCore.QTimer, modules: tuple[str, ...]) -> None:
-    if make_classes(_MOMENT_SECONDS):
+    if create_qt_classes(_MOMENT_SECONDS):
         timer.stop()
         timer.deleteLater()
         _importing(modules)

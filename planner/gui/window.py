@@ -29,7 +29,7 @@ from planner.gui.palette import CommandPalette
 from planner.gui.settings import Scheme, WindowSettings
 from planner.gui.tab import TABS, Tab, TabEntry
 from planner.gui.tasks import TaskRunner
-from planner.gui.theme import Theme, mark
+from planner.gui.theme import Theme, set_style_role
 from planner.gui.widgets.buttons import IconButton
 from planner.gui.widgets.layout import STRETCH, hairline, in_column, in_row
 from planner.gui.workspace import Workspace
@@ -59,7 +59,7 @@ class TabList(QWidget):
         self._icons: dict[str, str] = {}
         self._group = QButtonGroup(self)
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        mark(self, "sunken")
+        set_style_role(self, "sunken")
         self._layout = in_column(STRETCH, owner=self, margins=theme.spacing.small, spacing=theme.spacing.tiny)
         theme.changed.connect(self._tint)
 
@@ -72,7 +72,7 @@ class TabList(QWidget):
         button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         button.setIconSize(QSize(self._theme.icon_side + self._theme.spacing.tiny, self._theme.icon_side))
         button.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        mark(button, "tab")
+        set_style_role(button, "tab")
         button.clicked.connect(partial(self.chosen.emit, key))
         self._group.addButton(button)
         self._layout.insertWidget(self._layout.count() - 1, button)
@@ -246,7 +246,7 @@ class MainWindow(QMainWindow):
         search.setText(palette.shortcut().toString(QKeySequence.SequenceFormat.NativeText))
         search.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         search.clicked.connect(palette.trigger)
-        mark(search, "quiet")
+        set_style_role(search, "quiet")
         bar.setCornerWidget(search)
 
     def _connect(self) -> None:

@@ -20,17 +20,17 @@ from math import inf
 from typing import Any, Final, Generic
 
 from planner.errors import SpecError
-from planner.hardware.vocabulary import AnyRecord, Known, QueryField, Value, Vocabulary, parse_version
+from planner.hardware.vocabulary import AnyRecord, QueryContext, QueryField, QuerySchema, Value, parse_version
 
-Test = Callable[[AnyRecord, Known], bool | None]
+Test = Callable[[AnyRecord, QueryContext], bool | None]
 
 
-def _read(field: QueryField[AnyRecord]) -> Callable[[AnyRecord, Known], Value]:
+def _read(field: QueryField[AnyRecord]) -> Callable[[AnyRecord, QueryContext], Value]:
     """Return a reader of the field's value that converts text to lower case."""
     if field.kind not in ("text", "version"):
         return field.read
 
-    def lowered(record: AnyRecord, known: Known) -> Value:
+    def lowered(record: AnyRecord, known: QueryContext) -> Value:
         value = field.read(record, known)
         return value.lower() if isinstance(value, str) else value
 
@@ -40,7 +40,7 @@ def _read(field: QueryField[AnyRecord]) -> Callable[[AnyRecord, Known], Value]:
 def flag_test(field: QueryField[AnyRecord]) -> Test[AnyRecord]:
     """Return a test that the flag is true."""
 
-    def test(record: AnyRecord, known: Known) -> bool | None:
+    def test(record: AnyRecord, known: QueryContext) -> bool | None:
         value = field.read(record, known)
         return None if value is None else value is True
 
@@ -51,7 +51,7 @@ def equality_test(field: QueryField[AnyRecord], holds: Callable[[Any, Any], bool
     """Return a test that the field equals, or differs from, the wanted value."""
     read = _read(field)
 
-    def test(record: AnyRecord, known: Known) -> bool | None:
+    def test(record: AnyRecord, known: QueryContext) -> bool | None:
         value = read(record, known)
         return None if value is None else holds(value, wanted)
 
@@ -65,7 +65,7 @@ def ordering_test(field: QueryField[AnyRecord], holds: Callable[[Any, Any], bool
     """
     read, kind = field.read, type(wanted)
 
-    def test(record: AnyRecord, known: Known) -> bool | None:
+    def test(record: AnyRecord, known: QueryContext) -> bool | None:
         value = read(record, known)
         return holds(value, wanted) if value is not None and isinstance(value, str) == (kind is str) else None
 
@@ -76,7 +76,7 @@ def contains_test(field: QueryField[AnyRecord], part: str) -> Test[AnyRecord]:
     """Return a test that the field's text contains `part`, which is in lower case."""
     read = _read(field)
 
-    def test(record: AnyRecord, known: Known) -> bool | None:
+    def test(record: AnyRecord, known: QueryContext) -> bool | None:
         value = read(record, known)
         return None if value is None else part in (value if isinstance(value, str) else _version_text(value))
 
@@ -87,7 +87,7 @@ def membership_test(field: QueryField[AnyRecord], values: frozenset[Value]) -> T
     """Return a test that the field has one of `values`."""
     read = _read(field)
 
-    def test(record: AnyRecord, known: Known) -> bool | None:
+    def test(record: AnyRecord, known: QueryContext) -> bool | None:
         value = read(record, known)
         return None if value is None else value in values
 
@@ -97,7 +97,7 @@ def membership_test(field: QueryField[AnyRecord], values: frozenset[Value]) -> T
 def negate(test: Test[AnyRecord]) -> Test[AnyRecord]:
     """Return the negation of a test; unknown stays unknown."""
 
-    def opposed(record: AnyRecord, known: Known) -> bool | None:
+    def opposed(record: AnyRecord, known: QueryContext) -> bool | None:
         passes = test(record, known)
         return None if passes is None else not passes
 
@@ -119,7 +119,7 @@ def _joined(tests: list[Test[AnyRecord]], *, settled: bool) -> Test[AnyRecord]:
     if len(tests) == 1:
         return tests[0]
 
-    def joined(record: AnyRecord, known: Known) -> bool | None:
+    def joined(record: AnyRecord, known: QueryContext) -> bool | None:
         unknown = False
         for test in tests:
             passes = test(record, known)
@@ -184,7 +184,7 @@ class _Token:
     position: int
 
 
-def parse_expression(text: str, words: Vocabulary[AnyRecord]) -> Expression[AnyRecord]:
+def parse_expression(text: str, words: QuerySchema[AnyRecord]) -> Expression[AnyRecord]:
     """Parse `text` as an expression over the fields of `words`.
 
     Raises:
@@ -229,7 +229,7 @@ def _unreadable(text: str, position: int) -> SpecError:
 class _Parser(Generic[AnyRecord]):
     """Recursive-descent parser; each rule returns the test that it parsed."""
 
-    def __init__(self, tokens: list[_Token], words: Vocabulary[AnyRecord]) -> None:
+    def __init__(self, tokens: list[_Token], words: QuerySchema[AnyRecord]) -> None:
         self._tokens = tokens
         self._words = words
         self._next = 0

@@ -7,7 +7,7 @@ from typing import Final
 
 from planner.hardware.derived import DERIVED_FIGURES, DerivedFigure
 from planner.hardware.gpu import Gpu
-from planner.hardware.vocabulary import Facet, FieldFactory, Known, QueryField, Value, Vocabulary, parse_version
+from planner.hardware.vocabulary import Facet, FieldFactory, QueryContext, QueryField, QuerySchema, Value, parse_version
 from planner.units import GB, GIB
 
 TERA: Final = 1e12
@@ -23,7 +23,7 @@ def _nvlink(gpu: Gpu) -> bool | None:
     return None if gpu.interconnect is None else _NVLINK.search(gpu.interconnect) is not None
 
 
-def _compute_capability(gpu: Gpu, _: Known) -> Value:
+def _compute_capability(gpu: Gpu, _: QueryContext) -> Value:
     return None if gpu.compute_capability is None else parse_version(gpu.compute_capability) or gpu.compute_capability
 
 
@@ -32,7 +32,7 @@ def _derived(figure: DerivedFigure) -> QueryField[Gpu]:
     return _OF.number(figure.key, figure.title, figure.unit, f"{figure.help}{at_launch}", figure.value)
 
 
-PRICE_WORDS: Final = {
+PRICE_FIELDS: Final = {
     "street": ("Street price", "median price in shops"),
     "used": ("Used price", "median price of used cards"),
     "rent": ("Rent", "lowest on-demand price per card and hour"),
@@ -47,7 +47,7 @@ _HOURS: Final = "of a run of the plan's job; of a month's work for services and 
 _JOB: Final = "of a run, or of a month, at the cheapest offer that can be compared"
 _TOKENS: Final = "of the job's work: compares cards that do different amounts of it in a month"
 
-QUERY_FIELDS: Final[Mapping[str, QueryField[Gpu]]] = {
+GPU_QUERY_FIELDS: Final[Mapping[str, QueryField[Gpu]]] = {
     field.name: field
     for field in (
         _OF.text("name", "Name", "as sold", lambda gpu: gpu.name),
@@ -74,7 +74,7 @@ QUERY_FIELDS: Final[Mapping[str, QueryField[Gpu]]] = {
         _OF.number("power", "Power", "W", "board power", lambda gpu: gpu.board_power_watts),
         _OF.number("price", "Launch price", "USD", "list price at launch", lambda gpu: gpu.launch_price_usd),
         QueryField("compute_capability", "Capability", "", _CAPABILITY, "version", _compute_capability),
-        *(_OF.price(word, title, said) for word, (title, said) in PRICE_WORDS.items()),
+        *(_OF.price(word, title, said) for word, (title, said) in PRICE_FIELDS.items()),
         _OF.number("paid", "Paid", "USD", "price that you paid for your own card", lambda gpu: gpu.purchase_price_usd),
         *(_derived(figure) for figure in DERIVED_FIGURES.values()),
         _OF.flag("nvlink", "NVLink", "true where cards can be joined by NVLink", _nvlink),
@@ -93,14 +93,14 @@ QUERY_FIELDS: Final[Mapping[str, QueryField[Gpu]]] = {
 }
 JUDGED_FIELDS: Final = ("fits", "hours", "job_cost", "job_cost_tokens")
 """The fields that need a plan."""
-GPU_WORDS: Final = Vocabulary(
+GPU_QUERY_SCHEMA: Final = QuerySchema(
     "accelerators",
-    QUERY_FIELDS,
+    GPU_QUERY_FIELDS,
     {
-        name: Facet(name, QUERY_FIELDS[name].title, f"{name}s", attrgetter(name))
+        name: Facet(name, GPU_QUERY_FIELDS[name].title, f"{name}s", attrgetter(name))
         for name in ("vendor", "segment", "architecture")
     },
     JUDGED_FIELDS,
-    tuple(PRICE_WORDS),
+    tuple(PRICE_FIELDS),
 )
 """Fields and facets of accelerators."""

@@ -250,7 +250,7 @@ class Gpu(Spec):
 _LINKS: Final = re.compile(r"(?:NVLink\d|NVLink-C2C|Fabric|ICI|NeuronLink-v\d|scale-up|RoCE)[^;]*?(\d+(?:\.\d+)?) GB/s")
 
 
-def links_bytes_per_s(interconnect: str | None) -> float | None:
+def parse_link_bytes_per_s(interconnect: str | None) -> float | None:
     """Return the total link bandwidth of one accelerator, both directions, parsed from its `interconnect` text.
 
     None if the text names no links or no bandwidth.

@@ -63,7 +63,7 @@ def resolve_gpu(catalog: HardwareCatalog, text: str) -> Gpu:
     named = find_by_name(catalog, text)
     if len(named) == 1:
         return named[0]
-    several = named or candidates(catalog, text)
+    several = named or find_candidates(catalog, text)
     if len(several) > 1:
         raise AmbiguousNameError("gpu", text, tuple(gpu.id for gpu in several))
     raise SpecError("gpu", f"no accelerator is called {text!r}", hint=_suggestion(catalog, text, several))
@@ -111,7 +111,7 @@ def systems_named(catalog: HardwareCatalog, text: str) -> tuple[System, ...]:
     return tuple(each for each, _ in [pair for pair in sizes if not pair[1]] or sizes or found)
 
 
-def candidates(catalog: HardwareCatalog, text: str) -> tuple[Gpu, ...]:
+def find_candidates(catalog: HardwareCatalog, text: str) -> tuple[Gpu, ...]:
     """Return the accelerators whose name is `text` plus configuration words only: "A100" returns all A100s.
 
     Laptop parts and other models of the same number ("Ti", "SUPER") match only if `text` contains these words.
@@ -206,7 +206,7 @@ def _words(text: str) -> Words:
 _COUNTED: Final = re.compile(r"(\d{1,6})\s*(?:[x×]\s+|×)(\S.*)|(\d{1,3})x(\S.*)", re.IGNORECASE)
 
 
-def counted(text: str) -> tuple[int | None, str]:
+def parse_count(text: str) -> tuple[int | None, str]:
     """Split a count from a name, as in "2 x A100"; the count is None if there is none."""
     found = _COUNTED.fullmatch(text.strip())
     if found is None:

@@ -43,7 +43,7 @@ class CardChange(Spec):
         return self
 
 
-def card_change(gpu_id: str, day: str, told: Mapping[str, object]) -> CardChange:
+def make_card_change(gpu_id: str, day: str, told: Mapping[str, object]) -> CardChange:
     """Return the changes to a card that the user entered on `day`, from a mapping of field names to values.
 
     Raises:
@@ -101,7 +101,7 @@ class OwnHardware(Spec):
         return any(card.id == gpu_id for card in self.cards) or any(each.gpu == gpu_id for each in self.changes)
 
 
-def with_own(hardware: HardwareCatalog, own: OwnHardware) -> HardwareCatalog:
+def with_own_hardware(hardware: HardwareCatalog, own: OwnHardware) -> HardwareCatalog:
     """Return the catalog with the user's cards first, each replacing a bundled card of the same id, and the changes.
 
     Changes to cards that the catalog does not have are ignored here, and stay in the file.
@@ -115,7 +115,7 @@ def with_own(hardware: HardwareCatalog, own: OwnHardware) -> HardwareCatalog:
     return HardwareCatalog(gpus=tuple(cards), systems=hardware.systems)
 
 
-class CardFigures(Spec):
+class CardOverrides(Spec):
     """Figures in which a custom card differs from the card it is based on; None means the same."""
 
     model_config = ConfigDict(allow_inf_nan=False)
@@ -126,7 +126,7 @@ class CardFigures(Spec):
     purchase_price_usd: float | None = Field(default=None, gt=0)
 
 
-def card_like(base: Gpu, name: str, figures: CardFigures, day: str) -> Gpu:
+def derive_card(base: Gpu, name: str, figures: CardOverrides, day: str) -> Gpu:
     """Return a custom card based on `base`, with another name and some other figures, entered on `day`.
 
     Another memory size discards the measured usable memory. The launch price, the purchase price and the power limit of

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from planner.errors import CatalogError, SpecError
 from planner.hardware.gpu import Provenance
 from planner.hardware.own import OWN_FIGURE, OwnHardware
-from planner.storage import UnreadableFileError, decoded, read_regular, write_atomically
+from planner.storage import UnreadableFileError, decode_text, read_regular, write_atomically
 from planner.units import MIB
 
 _MOST_BYTES: Final = 16 * MIB
@@ -46,7 +46,7 @@ def read_own(path: Path, today: date | None = None) -> OwnHardware:
     try:
         if not path.exists() and today is None:
             return OwnHardware()
-        content = json.loads(decoded(read_regular(path, _WHAT, _MOST_BYTES)))
+        content = json.loads(decode_text(read_regular(path, _WHAT, _MOST_BYTES)))
         return OwnHardware.model_validate(_as_yours(_whole(content, today)))
     except UnreadableFileError as error:
         raise CatalogError(path, "", "", error.reason, error.hint if today else _MEND) from error

@@ -57,7 +57,7 @@ CIRCUITS: Final[dict[str, Circuit]] = {
     "230V-13A": Circuit("13 A at 230 V", 230, 13),
 }
 """Outlets of North America, of most of Europe, and of the United Kingdom (whose plug has a fuse of 13 A)."""
-USUAL_CIRCUIT: Final = CIRCUITS["120V-15A"]
+DEFAULT_CIRCUIT: Final = CIRCUITS["120V-15A"]
 """The smallest circuit, so that no overload goes unnoticed."""
 
 
@@ -107,7 +107,7 @@ def wall_figures(
     )
 
 
-def least_circuit(watts: float) -> Circuit:
+def smallest_circuit(watts: float) -> Circuit:
     """Return the smallest circuit for a continuous load of `watts`, or the largest if one does not suffice."""
     by_size = sorted(CIRCUITS.values(), key=lambda circuit: circuit.continuous_watts)
     return next((circuit for circuit in by_size if circuit.continuous_watts >= watts), by_size[-1])
@@ -143,7 +143,7 @@ _BOARD_SLOTS: Final = 7
 _SLOTS: Final = {"Single-slot": 1, "Dual-slot": 2, "Triple-slot": 3}
 _SUPPLY_STEP_WATTS: Final = 50
 _LEAST_LIMIT: Final = 0.5
-NOISE: Final = "unknown: vendors publish no noise level per card, and partner coolers differ"
+NOISE_UNKNOWN: Final = "unknown: vendors publish no noise level per card, and partner coolers differ"
 """Reason why a build has no noise figure."""
 
 
@@ -168,7 +168,7 @@ class Build:
     cards: tuple[BuildCards, ...]
     host_watts: float = HOST_WATTS
     rating: Rating = "gold"
-    circuit: Circuit = USUAL_CIRCUIT
+    circuit: Circuit = DEFAULT_CIRCUIT
     warming_f: float = WARMING_F
 
 
@@ -199,7 +199,7 @@ def power_and_cooling(build: Build) -> PowerAndCooling:
     return PowerAndCooling(steps, tuple(_connectors(build)), (*_circuit_warnings(build), *_board_warnings(build)))
 
 
-def machine_steps(system: System, circuit: Circuit) -> tuple[PowerFigure, ...]:
+def machine_figures(system: System, circuit: Circuit) -> tuple[PowerFigure, ...]:
     """Return the power and cooling figures of a complete system; empty if its power is unknown.
 
     **Assumes** that the stated maximum power is wall power, and that all of it becomes heat.

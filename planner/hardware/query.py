@@ -10,11 +10,11 @@ from pydantic import Field, field_validator
 from planner.base import Spec
 from planner.errors import SpecError
 from planner.hardware.expression import parse_expression
-from planner.hardware.fields import GPU_WORDS, QUERY_FIELDS
+from planner.hardware.fields import GPU_QUERY_FIELDS, GPU_QUERY_SCHEMA
 from planner.hardware.gpu import Gpu, Segment, Vendor
-from planner.hardware.vocabulary import AnyRecord, Fits, Known, Prices, QueryField, Value, Vocabulary
+from planner.hardware.vocabulary import AnyRecord, PlanOutcomes, Prices, QueryContext, QueryField, QuerySchema, Value
 
-__all__ = ["QUERY_FIELDS", "GpuQuery", "Query", "QueryField", "facet_counts", "select", "used_words"]
+__all__ = ["GPU_QUERY_FIELDS", "GpuQuery", "Query", "QueryField", "facet_counts", "select", "used_fields"]
 
 _Test = Callable[[Any], bool]
 
@@ -26,7 +26,7 @@ class Query(Spec):
     selected values of each facet. An invalid expression or sort key raises SpecError when the query is created.
     """
 
-    words: ClassVar[Vocabulary[Any]]
+    words: ClassVar[QuerySchema[Any]]
     text: str = Field(default="", description="words that must occur in name, aliases, vendor or architecture")
     where: str = Field(default="", description='such as memory_gib >= 24 and vendor == "NVIDIA"')
     sort: tuple[str, ...] = Field(default=(), description="query fields; a leading - sorts descending")
@@ -56,7 +56,7 @@ class Query(Spec):
 class GpuQuery(Query):
     """A query of accelerators."""
 
-    words = GPU_WORDS
+    words = GPU_QUERY_SCHEMA
     vendors: tuple[Vendor, ...] = ()
     segments: tuple[Segment, ...] = ()
     architectures: tuple[str, ...] = ()
@@ -75,7 +75,7 @@ class GpuQuery(Query):
 
 
 def select(
-    records: Iterable[AnyRecord], query: Query, fits: Fits | None = None, prices: Prices | None = None
+    records: Iterable[AnyRecord], query: Query, fits: PlanOutcomes | None = None, prices: Prices | None = None
 ) -> tuple[AnyRecord, ...]:
     """Return the records that pass `query`, sorted.
 
@@ -95,7 +95,7 @@ def select(
 
 
 def facet_counts(
-    records: Iterable[AnyRecord], query: Query, fits: Fits | None = None, prices: Prices | None = None
+    records: Iterable[AnyRecord], query: Query, fits: PlanOutcomes | None = None, prices: Prices | None = None
 ) -> Mapping[str, Mapping[str | None, int]]:
     """Return the number of matching records for each value of each facet, ignoring that facet's own selection.
 
@@ -113,20 +113,20 @@ def facet_counts(
     return counts
 
 
-def used_words(query: Query) -> frozenset[str]:
+def used_fields(query: Query) -> frozenset[str]:
     """Return the fields that the query filters or sorts by."""
     used = {key.removeprefix("-") for key in query.sort}
     return frozenset(used | parse_expression(query.where, query.words).fields if query.where.strip() else used)
 
 
-def _known(query: Query, fits: Fits | None, prices: Prices | None) -> Known:
-    used = used_words(query)
+def _known(query: Query, fits: PlanOutcomes | None, prices: Prices | None) -> QueryContext:
+    used = used_fields(query)
     if fits is None and (words := used.intersection(query.words.judged)):
         raise SpecError(min(words), "needs a model", hint=f"Name a model, or remove `{min(words)}`.")
     if prices is None and (words := used.intersection(query.words.priced)):
         reason = f"needs the prices of {query.words.noun}"
         raise SpecError(min(words), reason, hint="`price` works without them.")
-    return Known(fits or {}, prices or {})
+    return QueryContext(fits or {}, prices or {})
 
 
 def _passing(records: Iterable[AnyRecord], tests: Sequence[_Test]) -> list[AnyRecord]:
@@ -136,7 +136,7 @@ def _passing(records: Iterable[AnyRecord], tests: Sequence[_Test]) -> list[AnyRe
     return found
 
 
-def _common_tests(query: Query, known: Known) -> list[_Test]:
+def _common_tests(query: Query, known: QueryContext) -> list[_Test]:
     tests = query.within()
     if query.where.strip():
         passes = parse_expression(query.where, query.words).test
@@ -169,7 +169,9 @@ def _between(read: Callable[[Gpu], int | None], low: int | None, high: int | Non
     return test
 
 
-def _sorted(records: list[AnyRecord], field: QueryField[AnyRecord], descending: bool, known: Known) -> list[AnyRecord]:
+def _sorted(
+    records: list[AnyRecord], field: QueryField[AnyRecord], descending: bool, known: QueryContext
+) -> list[AnyRecord]:
     keyed = [(_order(field, field.read(record, known)), record) for record in records]
     placed = [pair for pair in keyed if pair[0] is not None]
     placed.sort(key=itemgetter(0), reverse=descending)

@@ -81,7 +81,7 @@ class FeatureSupport(NamedTuple):
         return " ".join(part for part in parts if part)
 
 
-def target_of(gpu: Gpu) -> str:
+def software_target(gpu: Gpu) -> str:
     """Return the build target of software for `gpu`.
 
     That is a compute capability (8.9), an AMD target (gfx942), or else the architecture (TPU v5e).
@@ -95,12 +95,12 @@ def software_of(gpu: Gpu, facts: Iterable[SoftwareFact]) -> tuple[FeatureSupport
     CUDA features apply to NVIDIA cards only, ROCm to AMD cards only. A number format with a published rate counts as
     supported even without a fact.
     """
-    target = target_of(gpu)
+    target = software_target(gpu)
     known = {fact.feature: fact for fact in facts if target in fact.targets}
     return tuple(_support(gpu, feature, known.get(feature)) for feature in FEATURES if _concerns(gpu, feature))
 
 
-def lacking_formats(facts: Iterable[SoftwareFact]) -> Mapping[str, Mapping[str, SoftwareFact]]:
+def unsupported_formats(facts: Iterable[SoftwareFact]) -> Mapping[str, Mapping[str, SoftwareFact]]:
     """Return the unsupported number formats of each target, with the fact that states it."""
     lacking: dict[str, dict[str, SoftwareFact]] = {}
     for fact in facts:
@@ -128,7 +128,7 @@ def _concerns(gpu: Gpu, feature: Feature) -> bool:
     return gpu.vendor == "AMD" if feature == "rocm" else True
 
 
-OTHER_MACHINES: Final[dict[str, str]] = {
+OTHER_HARDWARE: Final[dict[str, str]] = {
     "TPU": (
         "TPUs are Google's accelerators for large matrix products, rented in slices and programmed through XLA (JAX, "
         "PyTorch/XLA): for training and serving at scale in Google's cloud."
@@ -150,11 +150,11 @@ CPU: channels × 8 bytes × transfers per second, 2 × 8 × 5.6e9 = 89.6 GB/s (J
 """
 
 
-def about_other_machines(words: str) -> str:
+def describe_other_hardware(words: str) -> str:
     """Return a sentence on each unlisted kind of hardware that `words` mention, or an empty text."""
     named = set(words.upper().split())
     asked = (name for name, also in _ALSO_CALLED.items() if named & {name, *also})
-    return " ".join(OTHER_MACHINES[name] for name in asked)
+    return " ".join(OTHER_HARDWARE[name] for name in asked)
 
 
 _ALSO_CALLED: Final = {"FPGA": ("FPGAS",), "CPU": ("CPUS", "PROCESSOR", "PROCESSORS", "RYZEN", "EPYC", "XEON")}

@@ -12,7 +12,7 @@ SpeedTask = Literal[
 ]
 SpeedUnit = Literal["tokens/s", "samples/s", "images/s"]
 
-TASK_WORDS: Final[dict[SpeedTask, str]] = {
+TASK_TITLES: Final[dict[SpeedTask, str]] = {
     "decode": "writing for one user",
     "prefill": "reading prompts",
     "many-requests": "many requests at once",
@@ -26,7 +26,7 @@ _SECONDS_PER_HOUR: Final = 3_600.0
 _MILLION: Final = 1e6
 
 
-class MeasuredSpeed(Spec):
+class PublishedSpeed(Spec):
     """One published measurement; settings that the source does not state are None."""
 
     id: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")
@@ -66,8 +66,8 @@ class MeasuredSpeed(Spec):
         return usd_per_gpu_hour * self.gpu_count / (self.total_per_second * _SECONDS_PER_HOUR) * _MILLION
 
 
-def speeds_of(gpu_id: str, speeds: Iterable[MeasuredSpeed]) -> tuple[MeasuredSpeed, ...]:
+def speeds_of(gpu_id: str, speeds: Iterable[PublishedSpeed]) -> tuple[PublishedSpeed, ...]:
     """Return the published speeds of a card, sorted by number of cards and task."""
-    tasks = list(TASK_WORDS)
+    tasks = list(TASK_TITLES)
     found = (speed for speed in speeds if speed.gpu == gpu_id)
     return tuple(sorted(found, key=lambda speed: (speed.gpu_count, tasks.index(speed.task))))

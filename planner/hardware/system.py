@@ -6,7 +6,7 @@ from typing import Literal
 from pydantic import Field
 
 from planner.base import Spec
-from planner.hardware.gpu import FigureNote, Gpu, Provenance, find_provenance, links_bytes_per_s
+from planner.hardware.gpu import FigureNote, Gpu, Provenance, find_provenance, parse_link_bytes_per_s
 
 SystemKind = Literal["server", "baseboard", "rack", "workstation", "cloud instance", "pod slice", "pod"]
 """Kinds of systems: a baseboard is part of a server, a rack holds several servers, a slice is part of a pod."""
@@ -47,7 +47,7 @@ class System(Spec):
         return find_provenance(self.figure_notes, field, self.provenance)
 
 
-def together(count: int | None, each: float | None) -> float | None:
+def total_of_equal(count: int | None, each: float | None) -> float | None:
     """Return `count` times the figure of one accelerator, or None if either is unknown."""
     return None if count is None or each is None else count * each
 
@@ -109,8 +109,8 @@ class EquippedSystem:
     @property
     def links_bytes_per_s(self) -> float | None:
         """Return the link bandwidth of each accelerator, both directions, or None if unknown."""
-        return None if self.gpu is None else links_bytes_per_s(self.gpu.interconnect)
+        return None if self.gpu is None else parse_link_bytes_per_s(self.gpu.interconnect)
 
     def together(self, each: float | None) -> float | None:
         """Return the total of all accelerators from the figure of one."""
-        return together(self.system.gpu_count, each)
+        return total_of_equal(self.system.gpu_count, each)

@@ -7,10 +7,10 @@ from typing import Final
 from planner.hardware.fields import TERA
 from planner.hardware.query import Query
 from planner.hardware.system import EquippedSystem, PriceKind, SystemKind, Topology
-from planner.hardware.vocabulary import Facet, FieldFactory, QueryField, Vocabulary
+from planner.hardware.vocabulary import Facet, FieldFactory, QueryField, QuerySchema
 from planner.units import GB, GIB
 
-RENT: Final = "rent"
+RENT_FIELD: Final = "rent"
 """The field of the rental price, which is not part of a system's record."""
 _OF: Final = FieldFactory[EquippedSystem]()
 _KINDS: Final = "server, baseboard, rack, workstation, cloud instance, pod slice or pod"
@@ -69,13 +69,13 @@ SYSTEM_FIELDS: Final[Mapping[str, QueryField[EquippedSystem]]] = {
         _OF.text(
             "price_kind", "Kind of price", "list, street, used or estimate", lambda machine: machine.system.price_kind
         ),
-        _OF.price(RENT, "Rent", "lowest on-demand price of the whole system per hour"),
+        _OF.price(RENT_FIELD, "Rent", "lowest on-demand price of the whole system per hour"),
         _OF.flag("preliminary", "Preliminary", "true where figures may change", lambda machine: machine.preliminary),
         _OF.text("certainty", "Certainty", _CERTAINTY, lambda machine: machine.system.provenance.certainty),
         _OF.verdict(),
     )
 }
-SYSTEM_WORDS: Final = Vocabulary(
+SYSTEM_QUERY_SCHEMA: Final = QuerySchema(
     "systems",
     SYSTEM_FIELDS,
     {
@@ -89,7 +89,7 @@ SYSTEM_WORDS: Final = Vocabulary(
         )
     },
     ("fits",),
-    (RENT,),
+    (RENT_FIELD,),
 )
 """Fields and facets of systems."""
 
@@ -97,7 +97,7 @@ SYSTEM_WORDS: Final = Vocabulary(
 class SystemQuery(Query):
     """A query of systems; None among the selected values of a facet matches systems where it is unknown."""
 
-    words = SYSTEM_WORDS
+    words = SYSTEM_QUERY_SCHEMA
     vendors: tuple[str, ...] = ()
     kinds: tuple[SystemKind, ...] = ()
     price_kinds: tuple[PriceKind | None, ...] = ()

@@ -12,7 +12,7 @@ _SUGGESTIONS: Final = 3
 _VERSION: Final = re.compile(r"\d+(\.\d+)*")
 
 
-class Record(Protocol):
+class SearchableRecord(Protocol):
     """A record that queries can search."""
 
     @property
@@ -24,11 +24,11 @@ class Record(Protocol):
         """Return the text that a search matches, in lower case."""
 
 
-AnyRecord = TypeVar("AnyRecord", bound=Record)
+AnyRecord = TypeVar("AnyRecord", bound=SearchableRecord)
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class PlanOutcome:
     """The plan's result on one record: verdict, hours and cost of the job; None where unknown."""
 
     verdict: str | None = None
@@ -37,23 +37,23 @@ class Judged:
     usd_per_million_tokens: float | None = None
 
 
-Fits = Mapping[str, Judged]
+PlanOutcomes = Mapping[str, PlanOutcome]
 """The plan's result on each record, by record id."""
-_NOT_JUDGED: Final = Judged()
+_NOT_JUDGED: Final = PlanOutcome()
 
 
 @dataclass(frozen=True)
-class Known:
+class QueryContext:
     """Data outside the records, by record id: the plan's results, and prices in USD by query field."""
 
-    fits: Fits = field(default_factory=dict)
+    fits: PlanOutcomes = field(default_factory=dict)
     prices: Prices = field(default_factory=dict)
 
-    def judged(self, record: Record) -> Judged:
+    def judged(self, record: SearchableRecord) -> PlanOutcome:
         """Return the plan's result on a record, with unknown figures if the record was not evaluated."""
         return self.fits.get(record.id, _NOT_JUDGED)
 
-    def price(self, record: Record, word: str) -> float | None:
+    def price(self, record: SearchableRecord, word: str) -> float | None:
         """Return the price of a record in the field `word`, or None if unknown."""
         return self.prices.get(record.id, {}).get(word)
 
@@ -67,7 +67,7 @@ class QueryField(Generic[AnyRecord]):
     unit: str
     help: str
     kind: Kind
-    read: Callable[[AnyRecord, Known], Value]
+    read: Callable[[AnyRecord, QueryContext], Value]
 
 
 class FieldFactory(Generic[AnyRecord]):
@@ -86,7 +86,7 @@ class FieldFactory(Generic[AnyRecord]):
     ) -> QueryField[AnyRecord]:
         """Return a number field that is read in base units and shown in `unit`, which is `per` base units."""
 
-        def scaled(record: AnyRecord, _: Known) -> Value:
+        def scaled(record: AnyRecord, _: QueryContext) -> Value:
             value = read(record)
             return value if value is None or per == 1 else value / per
 
@@ -102,7 +102,7 @@ class FieldFactory(Generic[AnyRecord]):
         return QueryField("fits", "Fits", "", said, "text", lambda record, known: known.judged(record).verdict)
 
     def judged(
-        self, name: str, title: str, unit: str, said: str, read: Callable[[Judged], float | None]
+        self, name: str, title: str, unit: str, said: str, read: Callable[[PlanOutcome], float | None]
     ) -> QueryField[AnyRecord]:
         """Return the field of a figure of the plan's result."""
         return QueryField(name, title, unit, said, "number", lambda record, known: read(known.judged(record)))
@@ -119,7 +119,7 @@ class Facet(Generic[AnyRecord]):
 
 
 @dataclass(frozen=True, eq=False)
-class Vocabulary(Generic[AnyRecord]):
+class QuerySchema(Generic[AnyRecord]):
     """The query fields and facets of one kind of record, called `noun`.
 
     `judged` are the fields that need a plan, `priced` those that need prices. Schemas compare by identity, so that

@@ -7,9 +7,9 @@ from typing import Final, Literal
 from pydantic import Field
 
 from planner.base import Spec
-from planner.memory.overhead import Overhead
+from planner.memory.overhead import FrameworkOverhead
 from planner.memory.phases import Deferred, PhaseSnapshots, Snapshot
-from planner.memory.result import Part, Term, TermName
+from planner.memory.result import Term, TermName, TermPart
 from planner.memory.terms import term
 from planner.units import GIB
 from planner.workload.workload import Inference, Training
@@ -98,7 +98,7 @@ def corrected_timeline(snapshots: PhaseSnapshots, corrections: tuple[Correction,
     return snapshots
 
 
-def corrected_overhead(overhead: Overhead, corrections: tuple[Correction, ...]) -> Overhead:
+def corrected_overhead(overhead: FrameworkOverhead, corrections: tuple[Correction, ...]) -> FrameworkOverhead:
     """Return `overhead` with corrected context and slack."""
     for correction in corrections:
         for item in correction.terms:
@@ -119,13 +119,13 @@ def corrected_term(written: Term, added: int, source: str) -> Term:
     if not added:
         return written
     parts = written.parts or (
-        Part(name="estimated", bytes=written.bytes, formula=written.formula, source=written.source),
+        TermPart(name="estimated", bytes=written.bytes, formula=written.formula, source=written.source),
     )
     return written.evolve(
         bytes=written.bytes + added,
         low_bytes=max(written.low_bytes + added, 0),
         high_bytes=written.high_bytes + added,
-        parts=(*parts, Part(name="correction by your log", bytes=added, formula=_FORMULA, source=source)),
+        parts=(*parts, TermPart(name="correction by your log", bytes=added, formula=_FORMULA, source=source)),
     )
 
 

@@ -16,11 +16,11 @@ from planner.memory.corrections import (
     sources,
     unused_note,
 )
-from planner.memory.fit import CardFit, Held, device_share, judge_bytes, memory_result, platform_notes
-from planner.memory.overhead import FixedOverhead, Overhead, fixed_overhead, framework_overhead, overhead_term
+from planner.memory.fit import CardFit, DeviceMemory, device_share, judge_bytes, memory_result, platform_notes
+from planner.memory.overhead import FixedOverhead, FrameworkOverhead, fixed_overhead, framework_overhead, overhead_term
 from planner.memory.parallel.micro_batches import ExtraMicroBatches
 from planner.memory.parallel.placing import (
-    Cards,
+    CardGroup,
     LoadedCards,
     card_class_of,
     is_spread,
@@ -33,7 +33,7 @@ from planner.memory.result import CachePool, DeviceShare, MemoryResult
 from planner.memory.software import memory_of
 from planner.memory.software.base import SoftwareMemory
 from planner.models.architecture import Architecture
-from planner.models.images import at_image_size
+from planner.models.images import with_image_size
 from planner.units import GIB
 from planner.workload.defaults import with_defaults
 from planner.workload.training import Training
@@ -47,13 +47,13 @@ class ResolvedWorkload(NamedTuple):
     workload: Training | Inference
 
 
-def settle(architecture: Architecture, workload: Training | Inference, count: int) -> ResolvedWorkload:
+def resolve_workload(architecture: Architecture, workload: Training | Inference, count: int) -> ResolvedWorkload:
     """Return `architecture` and `workload` with every open choice resolved for `count` cards.
 
     Raises:
         SpecError: If the workload is not possible with the model or the number of cards.
     """
-    sized = at_image_size(architecture, workload.image_size)
+    sized = with_image_size(architecture, workload.image_size)
     return ResolvedWorkload(sized, with_defaults(workload, sized, count))
 
 
@@ -73,21 +73,21 @@ def estimate_memory(
 
     **Formula**: max over phases of Σ terms, plus the framework's overhead.
     """
-    return estimate_on(architecture, workload, (Cards(gpu, usable, count),), corrections)
+    return estimate_on(architecture, workload, (CardGroup(gpu, usable, count),), corrections)
 
 
 def estimate_on(
     architecture: Architecture,
     workload: Training | Inference,
-    cards: tuple[Cards, ...],
+    cards: tuple[CardGroup, ...],
     corrections: tuple[Correction, ...] = (),
 ) -> MemoryResult:
     """Return the peak memory of the card with the least free memory, and a table of all `cards`, which may differ.
 
     Pipeline stages are assigned to the cards in their order, with layers in proportion to the free memory of each.
     """
-    settled = settle(architecture, workload, sum([one.number for one in cards]))
-    return estimate_settled(settled, cards, corrections).memory
+    settled = resolve_workload(architecture, workload, sum([one.number for one in cards]))
+    return estimate_resolved(settled, cards, corrections).memory
 
 
 class Estimate(NamedTuple):
@@ -97,8 +97,8 @@ class Estimate(NamedTuple):
     gpu: Gpu | None
 
 
-def estimate_settled(
-    settled: ResolvedWorkload, cards: tuple[Cards, ...], corrections: tuple[Correction, ...] = ()
+def estimate_resolved(
+    settled: ResolvedWorkload, cards: tuple[CardGroup, ...], corrections: tuple[Correction, ...] = ()
 ) -> Estimate:
     """Return the estimate of a resolved workload on `cards`."""
     architecture, workload = settled
@@ -115,7 +115,7 @@ def estimate_settled(
     beside, on_disk, usable = _bytes_beside(devices), workload.parallel.offload == "nvme", loaded.cards.usable
     pool = timeline.pool.on(usable.bytes) if timeline.pool and usable else None
     memory = memory_result(
-        Held(timeline, found.overhead, written, found.need),
+        DeviceMemory(timeline, found.overhead, written, found.need),
         found.fit,
         usable,
         taken,
@@ -151,8 +151,8 @@ class _Device(NamedTuple):
 
     loaded: LoadedCards
     kind: _Kind
-    estimated: Overhead
-    overhead: Overhead
+    estimated: FrameworkOverhead
+    overhead: FrameworkOverhead
     need: Interval
     fit: CardFit
 
@@ -243,13 +243,13 @@ def fits_on(
     corrections: tuple[Correction, ...] = (),
 ) -> Iterator[CardFit]:
     """Yield the verdict of `estimate_memory` on each of `cards`, as numbers only: fast enough for a whole catalog."""
-    settled = settle(architecture, workload, count)
+    settled = resolve_workload(architecture, workload, count)
     filled, program = settled.workload, memory_of(*settled)
     by_class: dict[Hashable, tuple[LoadedCards, Need]] = {}
     for gpu, usable in cards:
         card_class = card_class_of(program, gpu)
         if card_class not in by_class:
-            placed = [(one, one.need()) for one in place(*settled, program, (Cards(gpu, usable, count),))]
+            placed = [(one, one.need()) for one in place(*settled, program, (CardGroup(gpu, usable, count),))]
             by_class[card_class] = max(placed, key=_held_bytes)
         loaded, plain = by_class[card_class]
         kind = _kind(settled, program, gpu, corrections)
@@ -263,11 +263,11 @@ def _held_bytes(found: tuple[LoadedCards, Need]) -> int:
     return found[1].held.bytes
 
 
-def _with_overhead(held: Interval, overhead: Overhead) -> Interval:
+def _with_overhead(held: Interval, overhead: FrameworkOverhead) -> Interval:
     return Interval(held.low + overhead.low, held.bytes + overhead.total, held.high + overhead.high)
 
 
-def timeline_of(
+def fullest_timeline(
     architecture: Architecture, workload: Training | Inference, card_class: Hashable = None
 ) -> PhaseSnapshots:
     """Return the snapshots of the card that holds most, without the framework's overhead.

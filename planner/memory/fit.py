@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from planner.hardware.gpu import Gpu
 from planner.hardware.usable import UsableMemory
 from planner.memory.chance import Interval, chance_of, margin_of, verdict_of
-from planner.memory.overhead import Overhead
+from planner.memory.overhead import FrameworkOverhead
 from planner.memory.phases import PhaseSnapshots
 from planner.memory.result import CachePool, DeviceShare, MemoryResult, Term, Verdict
 from planner.units import ceil_div
@@ -99,17 +99,17 @@ def at_least_cards(terms: tuple[Term, ...], total: int, available: int, shards: 
     return ceil_div(shardable * shards, room) if room > 0 else None
 
 
-class Held(NamedTuple):
+class DeviceMemory(NamedTuple):
     """Memory of one card: the snapshots of each phase, and the framework's overhead, also as a term."""
 
     timeline: PhaseSnapshots
-    overhead: Overhead
+    overhead: FrameworkOverhead
     overhead_term: Term
     need: Interval
 
 
 def memory_result(
-    held: Held,
+    held: DeviceMemory,
     fit: CardFit,
     usable: UsableMemory | None,
     taken: int,

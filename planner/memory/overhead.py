@@ -4,7 +4,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from planner.hardware.gpu import Gpu
-from planner.memory.result import Part, Symbol, Term
+from planner.memory.result import Symbol, Term, TermPart
 from planner.memory.terms import card, library, term
 from planner.units import GIB, KIB, MIB
 
@@ -39,7 +39,7 @@ MEASURED_CONTEXTS: Final = {
 _UNKNOWN_CONTEXT: Final = DeviceContext(426 * MIB, 141 * MIB, 749 * MIB)
 
 
-class Overhead(NamedTuple):
+class FrameworkOverhead(NamedTuple):
     """Parts of the overhead in bytes, with the bounds of their sum."""
 
     context: int
@@ -69,7 +69,7 @@ def fixed_overhead(gpu: Gpu | None) -> FixedOverhead:
 
 def framework_overhead(
     fixed: FixedOverhead, dynamic_bytes: int, largest_tensor_bytes: int, threads: int = 1
-) -> Overhead:
+) -> FrameworkOverhead:
     """Return the overhead of a run with `dynamic_bytes` of short-lived tensors on a card with `fixed` overhead.
 
     **Formula**: context + cuBLAS workspace of each thread + f · D, where D is what is allocated and freed in each
@@ -81,17 +81,19 @@ def framework_overhead(
     return overhead_with_slack(fixed, int(dynamic_bytes * _SLACK_SHARE), largest_tensor_bytes, threads)
 
 
-def overhead_with_slack(fixed: FixedOverhead, slack: int, largest_tensor_bytes: int, threads: int = 1) -> Overhead:
+def overhead_with_slack(
+    fixed: FixedOverhead, slack: int, largest_tensor_bytes: int, threads: int = 1
+) -> FrameworkOverhead:
     """Return the overhead on a card with `fixed` overhead and `slack` bytes reserved by the allocator but unused.
 
     At worst the slack is one hole as large as the largest tensor, at best nothing.
     """
     context, workspace = fixed.context, threads * fixed.workspace
     hole = max(slack, min(largest_tensor_bytes, GIB))
-    return Overhead(context.bytes, workspace, slack, context.low + workspace, context.high + workspace + hole)
+    return FrameworkOverhead(context.bytes, workspace, slack, context.low + workspace, context.high + workspace + hole)
 
 
-def overhead_term(overhead: Overhead, dynamic_bytes: int) -> Term:
+def overhead_term(overhead: FrameworkOverhead, dynamic_bytes: int) -> Term:
     """Return `overhead` as a term with its parts; the slack is a share of `dynamic_bytes`."""
     symbols = (
         library("f", _SLACK_SHARE, "share of short-lived memory that the allocator cannot reuse at once"),
@@ -100,7 +102,7 @@ def overhead_term(overhead: Overhead, dynamic_bytes: int) -> Term:
     return write_overhead(overhead, "f × D", symbols, _SLACK_SOURCE)
 
 
-def write_overhead(overhead: Overhead, slack: str, symbols: tuple[Symbol, ...], source: str) -> Term:
+def write_overhead(overhead: FrameworkOverhead, slack: str, symbols: tuple[Symbol, ...], source: str) -> Term:
     """Return `overhead` as a term with its parts; `slack` is the formula of the slack, with `symbols` and `source`."""
     return term(
         "framework_overhead",
@@ -116,7 +118,7 @@ def write_overhead(overhead: Overhead, slack: str, symbols: tuple[Symbol, ...], 
         high_bytes=overhead.high,
         parts=(
             *_fixed_parts(overhead.context, overhead.workspace),
-            Part(name="allocator slack", bytes=overhead.slack, formula=slack, source=source),
+            TermPart(name="allocator slack", bytes=overhead.slack, formula=slack, source=source),
         ),
     )
 
@@ -130,10 +132,10 @@ def _fixed_symbols(context: int, workspace: int) -> tuple[Symbol, ...]:
 
 
 @lru_cache(maxsize=256)
-def _fixed_parts(context: int, workspace: int) -> tuple[Part, ...]:
+def _fixed_parts(context: int, workspace: int) -> tuple[TermPart, ...]:
     return (
-        Part(name="device context", bytes=context, formula="C", source=_CONTEXT_SOURCE),
-        Part(name="cuBLAS workspace", bytes=workspace, formula="W", source=_WORKSPACE_SOURCE),
+        TermPart(name="device context", bytes=context, formula="C", source=_CONTEXT_SOURCE),
+        TermPart(name="cuBLAS workspace", bytes=workspace, formula="W", source=_WORKSPACE_SOURCE),
     )
 
 

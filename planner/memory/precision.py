@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from planner.dtypes import ELEMENT_BYTES
 from planner.workload.defaults import default_weights
-from planner.workload.formats import arithmetic, autocasts
+from planner.workload.formats import autocasts, product_format
 from planner.workload.workload import Inference, Training
 
 
@@ -26,7 +26,7 @@ def training_precision(workload: Training) -> Precision:
     """
     parameter = ELEMENT_BYTES.get(workload.weights or default_weights(workload), ELEMENT_BYTES["fp32"])
     autocast = autocasts(workload.compute) and parameter == 4
-    compute = ELEMENT_BYTES[arithmetic(workload.compute)]
+    compute = ELEMENT_BYTES[product_format(workload.compute)]
     return Precision(parameter, compute, 4 if autocast else compute, autocast)
 
 

@@ -42,7 +42,7 @@ class Symbol:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TermPart:
     """A named share of a term, such as the CUDA context within the overhead."""
 
     name: str
@@ -65,7 +65,7 @@ class Term(Spec):
     certainty: TermCertainty
     low_bytes: int
     high_bytes: int
-    parts: tuple[Part, ...] = ()
+    parts: tuple[TermPart, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from planner.memory.result import Part, Symbol, Term, TermCertainty, TermName
+from planner.memory.result import Symbol, Term, TermCertainty, TermName, TermPart
 
 _CHECKED_BELOW: Final = 0.01
 """Largest deviation of formulas of short-lived tensors from PyTorch 2.13 and transformers 5.23 (tests/memory)."""
@@ -50,7 +50,7 @@ def term(
     certainty: TermCertainty = "exact",
     low_bytes: int | None = None,
     high_bytes: int | None = None,
-    parts: tuple[Part, ...] = (),
+    parts: tuple[TermPart, ...] = (),
 ) -> Term:
     """Return a term; without bounds it is exact."""
     return Term(
@@ -66,13 +66,13 @@ def term(
     )
 
 
-def checked(
+def measured_term(
     name: TermName,
     count_bytes: int,
     formula: str,
     symbols: tuple[Symbol, ...],
     source: str,
-    parts: tuple[Part, ...] = (),
+    parts: tuple[TermPart, ...] = (),
 ) -> Term:
     """Return a term whose formula was checked against traces of whole networks, with the range observed there."""
     return term(

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from planner.dtypes import AS_STORED, SCHEMES, Scheme
 from planner.memory.gguf import file_bytes
-from planner.memory.result import Part, Term
+from planner.memory.result import Term, TermPart
 from planner.memory.terms import model, number_format, term
 from planner.models.architecture import Architecture, Layer, Moe, Role, Tensor
 
@@ -139,7 +139,7 @@ def _stored(architecture: Architecture) -> Term:
         (model("S", architecture.stored_bytes, "bytes of the network's tensors in its files"),),
         source,
         parts=tuple(
-            Part(name=f"tensors in {name}", bytes=count, formula="Σ bytes", source=source)
+            TermPart(name=f"tensors in {name}", bytes=count, formula="Σ bytes", source=source)
             for name, count in sorted(by_format.items(), key=lambda item: -item[1])
         ),
     )
@@ -187,8 +187,8 @@ def _quantised(architecture: Architecture, scheme: Scheme, kept_bytes: int) -> T
         ),
         scheme.source,
         parts=(
-            Part(name=f"projections in {scheme.title}", bytes=stored, formula="Q × q / 8", source=scheme.source),
-            Part(
+            TermPart(name=f"projections in {scheme.title}", bytes=stored, formula="Q × q / 8", source=scheme.source),
+            TermPart(
                 name=f"kept in {8 * kept_bytes} bits",
                 bytes=kept,
                 formula=f"(P − Q) × {kept_bytes}",

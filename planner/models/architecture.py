@@ -53,7 +53,7 @@ __all__ = [
     "Tensor",
 ]
 
-Kind = Literal["decoder", "encoder", "encoder-decoder", "vision-encoder", "vision-language", "diffusion"]
+ModelKind = Literal["decoder", "encoder", "encoder-decoder", "vision-encoder", "vision-language", "diffusion"]
 
 _PLAIN_FORMATS: Final = {"BF16": "bf16", "F16": "fp16", "F32": "fp32"}
 
@@ -66,7 +66,7 @@ class Architecture(Spec):
     """
 
     model_type: str = Field(description="of the Hugging Face configuration")
-    kind: Kind
+    kind: ModelKind
     hidden: int = Field(ge=1, description="width of the main stack")
     vocabulary: int | None = Field(default=None, ge=1, description="rows of the token embedding; none without tokens")
     max_context: int | None = Field(default=None, ge=1, description="tokens, as the configuration states it")

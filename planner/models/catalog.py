@@ -12,7 +12,7 @@ from pydantic import Field, field_validator
 from planner.base import Spec
 from planner.dtypes import SCHEMES
 from planner.errors import AmbiguousNameError, SpecError
-from planner.models.architecture import Architecture, Kind
+from planner.models.architecture import Architecture, ModelKind
 from planner.records import read_records
 
 _NOT_BUILT_FILE: Final = "not-built.json"
@@ -42,7 +42,7 @@ class ModelRecord(Spec):
         default={}, description="checkpoints of the same network in another format, with the scheme that they name"
     )
     family: str
-    kind: Kind
+    kind: ModelKind
     config: dict[str, Any] = Field(description="the fields of its config.json that decide its tensors")
     parameters: int = Field(gt=0, description="counted: every tensor once")
     published: Published | None = None
@@ -136,7 +136,7 @@ class ModelCatalog:
         """Return all names by their normalized spelling, with and without the owner."""
         found: dict[str, dict[str, None]] = {}
         for name in self._by_name:
-            for spelling in {normalised(name), normalised(name.rpartition("/")[2])}:
+            for spelling in {normalize_name(name), normalize_name(name.rpartition("/")[2])}:
                 found.setdefault(spelling, {})[name] = None
         return {spelling: tuple(names) for spelling, names in found.items()}
 
@@ -163,7 +163,7 @@ def resolve_model(catalog: ModelCatalog, text: str) -> str:
         AmbiguousNameError: If several networks have this name.
         SpecError: If there is none; the hint suggests similar names.
     """
-    found = catalog.names_as_written.get(normalised(text), ())
+    found = catalog.names_as_written.get(normalize_name(text), ())
     owners = {catalog.record(name).id for name in found}
     if len(owners) > 1:
         raise AmbiguousNameError("model", text, tuple(sorted(found)))
@@ -172,15 +172,15 @@ def resolve_model(catalog: ModelCatalog, text: str) -> str:
     return found[0]
 
 
-def normalised(name: str) -> str:
+def normalize_name(name: str) -> str:
     """Return a name in lower case with uniform separators."""
     return _SEPARATORS.sub("-", name.strip().casefold())
 
 
 def _unknown(catalog: ModelCatalog, text: str) -> str:
-    asked = normalised(text)
+    asked = normalize_name(text)
     for model in catalog.not_built:
-        if asked in (normalised(model.id), normalised(model.id.rpartition("/")[2])):
+        if asked in (normalize_name(model.id), normalize_name(model.id.rpartition("/")[2])):
             return f"{model.id} cannot be built: {model.reason}"
     return f"no model is called {text[:80]!r}"
 
@@ -188,7 +188,7 @@ def _unknown(catalog: ModelCatalog, text: str) -> str:
 def _suggestion(catalog: ModelCatalog, text: str) -> str:
     from difflib import get_close_matches  # slow to import and rarely needed
 
-    asked = normalised(text)
+    asked = normalize_name(text)
     spellings = catalog.names_as_written
     holding = [spelling for spelling in spellings if len(asked) > 2 and asked in spelling]
     close = holding or get_close_matches(asked, spellings, n=_SUGGESTIONS, cutoff=0.6)

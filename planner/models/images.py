@@ -13,7 +13,7 @@ DEFAULT_SIDE = 1_024
 
 
 @lru_cache(maxsize=256)
-def at_image_size(architecture: Architecture, size: tuple[int, int] | None) -> Architecture:
+def with_image_size(architecture: Architecture, size: tuple[int, int] | None) -> Architecture:
     """Return an image encoder adapted to images of `size` (width, height); other networks are returned unchanged.
 
     The parameters stay the same: position embeddings are interpolated, as by transformers' `interpolate_pos_encoding`.
@@ -36,7 +36,7 @@ def at_image_size(architecture: Architecture, size: tuple[int, int] | None) -> A
     return architecture.evolve(stacks=(*architecture.stacks[:-1], tower.evolve(positions=patches + more)))
 
 
-def reads_images(architecture: Architecture) -> bool:
+def embeds_images(architecture: Architecture) -> bool:
     """Return whether images become prompt tokens; false for models with cross-attention to images, as in Llama 3.2."""
     if architecture.kind != "vision-language" or architecture.stacks[0].name != "vision":
         return False
@@ -45,7 +45,7 @@ def reads_images(architecture: Architecture) -> bool:
     )
 
 
-def patches_of_image(tower: Stack, size: tuple[int, int] | None) -> int:
+def image_patches(tower: Stack, size: tuple[int, int] | None) -> int:
     """Return the sequence length of an image in a vision tower: its fixed length, or the patches of `size`.
 
     Towers that accept any size round it up to whole squares of merged patches.
@@ -58,7 +58,7 @@ def patches_of_image(tower: Stack, size: tuple[int, int] | None) -> int:
     return ceil_div(width, unit) * ceil_div(height, unit) * squares**2
 
 
-def elements_of_image(tower: Stack, patches: int) -> int:
+def image_elements(tower: Stack, patches: int) -> int:
     """Return the number of input elements of an image with `patches`; 0 if the tower has no patch convolution.
 
     Tokens other than the square of patches, such as a class token, are not part of the image.
@@ -70,6 +70,6 @@ def elements_of_image(tower: Stack, patches: int) -> int:
     return seen * (cut.size // cut.shape[0])
 
 
-def tokens_of_image(tower: Stack, size: tuple[int, int] | None) -> int:
+def image_tokens(tower: Stack, size: tuple[int, int] | None) -> int:
     """Return the number of language-model tokens of an image."""
-    return max(1, patches_of_image(tower, size) // (tower.merge or 1))
+    return max(1, image_patches(tower, size) // (tower.merge or 1))

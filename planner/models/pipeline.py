@@ -16,7 +16,7 @@ from planner.models.layers import Stack, StoredTensors, Tensor
 Part = Literal["text", "denoiser", "image-decoder", "other"]
 
 
-class Step(NamedTuple):
+class UNetModule(NamedTuple):
     """One module of a U-Net in execution order; `skip` is the number of channels from the skip connection."""
 
     kind: Literal["resnet", "transformer", "down", "up", "mid"]
@@ -40,7 +40,7 @@ class UNet(Spec):
     sample_size: int = Field(ge=1, description="side in latent pixels of the images that it is made for")
     linear_projection: bool = False
 
-    def steps(self) -> Iterator[Step]:
+    def steps(self) -> Iterator[UNetModule]:
         """Yield its modules in execution order: the down path, the middle block, the up path."""
         kept = [self.channels[0]]
         width, last = self.channels[0], len(self.channels) - 1
@@ -50,22 +50,22 @@ class UNet(Spec):
                 width = out
                 kept.append(width)
             if level < last:
-                yield Step("down", level, width, width)
+                yield UNetModule("down", level, width, width)
                 kept.append(width)
-        yield Step("mid", last, width, width, self.mid_depth)
+        yield UNetModule("mid", last, width, width, self.mid_depth)
         for level in range(last, -1, -1):
             out = self.channels[level]
             for _ in range(self.layers + 1):
                 yield from self._pair(level, width, out, self.depths[level], kept.pop())
                 width = out
             if level:
-                yield Step("up", level, width, width)
+                yield UNetModule("up", level, width, width)
 
     @staticmethod
-    def _pair(level: int, into: int, out: int, depth: int, skip: int = 0) -> Iterator[Step]:
-        yield Step("resnet", level, into + skip, out, skip=skip)
+    def _pair(level: int, into: int, out: int, depth: int, skip: int = 0) -> Iterator[UNetModule]:
+        yield UNetModule("resnet", level, into + skip, out, skip=skip)
         if depth:
-            yield Step("transformer", level, out, out, depth)
+            yield UNetModule("transformer", level, out, out, depth)
 
 
 class DiffusionTransformer(Spec):
@@ -129,7 +129,7 @@ class Component(Spec):
         return max(tensor.size for tensor in self.tensors)
 
 
-def networks_of(components: Iterable[Component]) -> tuple[Denoiser, ImageDecoder]:
+def find_networks(components: Iterable[Component]) -> tuple[Denoiser, ImageDecoder]:
     """Return the denoiser and the image decoder.
 
     Raises:

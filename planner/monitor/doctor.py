@@ -7,7 +7,7 @@ from typing import Final, Literal, NamedTuple
 
 from planner.errors import MonitorUnavailableError
 from planner.monitor.host.pci import PowerState, same_card
-from planner.monitor.host.surroundings import Surroundings
+from planner.monitor.host.surroundings import HostEnvironment
 from planner.monitor.readings.faults import Fault, Severity
 from planner.monitor.readings.inventory import Device
 from planner.monitor.readings.latest import Latest
@@ -20,7 +20,7 @@ _DISTRIBUTION: Final = "nvidia-ml-py"
 _OUTCOMES: Final[Mapping[Severity, Outcome]] = {"error": "fails", "warning": "partly", "note": "note"}
 
 
-class Check(NamedTuple):
+class SetupCheck(NamedTuple):
     """Result of checking one part of the setup, with advice if something should be done."""
 
     subject: str
@@ -29,9 +29,9 @@ class Check(NamedTuple):
     advice: str = ""
 
 
-def check_up(
-    latest: Latest, surroundings: Surroundings, seen: Mapping[str, PowerState], binding_version: str | None
-) -> tuple[Check, ...]:
+def check_setup(
+    latest: Latest, surroundings: HostEnvironment, seen: Mapping[str, PowerState], binding_version: str | None
+) -> tuple[SetupCheck, ...]:
     """Return all checks; `seen` are the cards that the system lists without the driver."""
     return (
         _binding(binding_version),
@@ -40,7 +40,7 @@ def check_up(
         *(_card(latest, device) for device in latest.inventory.devices),
         *(_fault(latest, fault) for fault in latest.inventory.faults),
         _host(latest),
-        Check("System", "note", _system(surroundings)),
+        SetupCheck("System", "note", _system(surroundings)),
         *_cost(latest),
     )
 
@@ -53,40 +53,42 @@ def binding_version() -> str | None:
         return None
 
 
-def _binding(version: str | None) -> Check:
+def _binding(version: str | None) -> SetupCheck:
     if version is None:
-        return Check("nvidia-ml-py", "fails", "not installed", "Run: pip install nvidia-ml-py")
-    return Check("nvidia-ml-py", "works", f"version {version}")
+        return SetupCheck("nvidia-ml-py", "fails", "not installed", "Run: pip install nvidia-ml-py")
+    return SetupCheck("nvidia-ml-py", "works", f"version {version}")
 
 
-def _driver(latest: Latest) -> Check:
+def _driver(latest: Latest) -> SetupCheck:
     inventory = latest.inventory
     if inventory.driver_version:
         versions = f"{inventory.driver_version}, NVML {inventory.nvml_version}, CUDA {inventory.cuda_version}"
-        return Check("Driver", "works", versions)
-    return Check("Driver", "fails", "does not respond; see below")
+        return SetupCheck("Driver", "works", versions)
+    return SetupCheck("Driver", "fails", "does not respond; see below")
 
 
-def _pci(latest: Latest, seen: Mapping[str, PowerState]) -> Check:
+def _pci(latest: Latest, seen: Mapping[str, PowerState]) -> SetupCheck:
     if not seen:
-        return Check("PCI", "note", "the system lists no NVIDIA card")
+        return SetupCheck("PCI", "note", "the system lists no NVIDIA card")
     listed = [device.pci_bus_id for device in latest.inventory.devices]
     unknown = [place for place in seen if not any(same_card(bus_id, place) for bus_id in listed)]
     places = ", ".join(f"{place} ({state})" for place, state in seen.items())
     if not unknown:
-        return Check("PCI", "works", places)
-    return Check("PCI", "partly", places, f"The driver does not list {', '.join(unknown)}: check dmesg for NVRM lines.")
+        return SetupCheck("PCI", "works", places)
+    return SetupCheck(
+        "PCI", "partly", places, f"The driver does not list {', '.join(unknown)}: check dmesg for NVRM lines."
+    )
 
 
-def _card(latest: Latest, device: Device) -> Check:
+def _card(latest: Latest, device: Device) -> SetupCheck:
     subject = f"Card {device.index} {device.name}" if device.mig_parent is None else f"Instance {device.name}"
     if device.state != "running":
-        return Check(subject, "note" if device.state == "asleep" else "fails", device.state)
+        return SetupCheck(subject, "note" if device.state == "asleep" else "fails", device.state)
     readings = {metric.title: latest.reading(device.uuid, metric.name) for metric in DEVICE_METRICS}
     return _check_readings(subject, readings)
 
 
-def _check_readings(subject: str, readings: Mapping[str, Reading]) -> Check:
+def _check_readings(subject: str, readings: Mapping[str, Reading]) -> SetupCheck:
     by_cause: defaultdict[Cause, list[str]] = defaultdict(list)
     for title, reading in readings.items():
         if reading.value is None:
@@ -94,23 +96,23 @@ def _check_readings(subject: str, readings: Mapping[str, Reading]) -> Check:
     lacking = sum(map(len, by_cause.values()))
     found = f"{len(readings) - lacking} of {len(readings)} quantities"
     reasons = (f"{EXPLANATIONS[cause]}: {', '.join(titles)}" for cause, titles in by_cause.items())
-    return Check(subject, "works" if lacking < len(readings) else "fails", "; ".join([found, *reasons]))
+    return SetupCheck(subject, "works" if lacking < len(readings) else "fails", "; ".join([found, *reasons]))
 
 
-def _fault(latest: Latest, fault: Fault) -> Check:
+def _fault(latest: Latest, fault: Fault) -> SetupCheck:
     names = {device.uuid: device.name for device in latest.inventory.devices}
     subject = names.get(fault.uuid or "", "State")
     detail = f" ({fault.detail})" if fault.detail else ""
-    return Check(subject, _OUTCOMES[fault.about.severity], f"{fault.about.title}{detail}", fault.about.advice)
+    return SetupCheck(subject, _OUTCOMES[fault.about.severity], f"{fault.about.title}{detail}", fault.about.advice)
 
 
-def _host(latest: Latest) -> Check:
+def _host(latest: Latest) -> SetupCheck:
     return _check_readings(
         "Machine", {metric.title: latest.host[metric.name] for metric in HOST_METRICS if metric.name in latest.host}
     )
 
 
-def _system(surroundings: Surroundings) -> str:
+def _system(surroundings: HostEnvironment) -> str:
     parts = [surroundings.system]
     if surroundings.is_container:
         parts.append("in a container")
@@ -121,7 +123,7 @@ def _system(surroundings: Surroundings) -> str:
     return ", ".join(parts)
 
 
-def _cost(latest: Latest) -> tuple[Check, ...]:
+def _cost(latest: Latest) -> tuple[SetupCheck, ...]:
     cost = latest.cost
     if cost is None:
         return ()
@@ -129,24 +131,24 @@ def _cost(latest: Latest) -> tuple[Check, ...]:
         f"a reading takes {cost.sweep_seconds * 1e3:.1f} ms, of which {cost.driver_seconds * 1e3:.1f} ms "
         f"in {cost.calls} driver calls; {cost.memory_bytes / 2**20:.0f} MiB"
     )
-    return (Check("This monitor", "note", found),)
+    return (SetupCheck("This monitor", "note", found),)
 
 
-def what_blocks(latest: Latest) -> Fault | None:
+def current_blocking_fault(latest: Latest) -> Fault | None:
     """Return the fault that prevents reading every card; None if one can be read or no fault is known."""
     if latest.inventory.driver_version and any(device.state == "running" for device in latest.inventory.devices):
         return None
     return _worst_fault(latest)
 
 
-def what_blocked(latest: Latest) -> Fault | None:
+def readings_blocking_fault(latest: Latest) -> Fault | None:
     """Return the fault that prevented reading every card, once there was time for a reading."""
     if any(latest.readings(device.uuid) for device in latest.inventory.devices):
         return None
     return _worst_fault(latest)
 
 
-def unavailable(fault: Fault) -> MonitorUnavailableError:
+def unavailable_error(fault: Fault) -> MonitorUnavailableError:
     """Return the error for a fault that prevents reading every card."""
     detail = f" ({fault.detail})" if fault.detail else ""
     hint = f"{fault.about.advice} See also: gpu-planner monitor --doctor"

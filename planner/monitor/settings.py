@@ -6,7 +6,7 @@ FASTEST_SECONDS: Final = 0.1
 SLOWEST_SECONDS: Final = 10.0
 
 
-class Settings(NamedTuple):
+class SamplerSettings(NamedTuple):
     """Sampling intervals in seconds: for fast quantities, for slow ones, and for processes.
 
     The driver is not opened before `driver_after_seconds`. If it cannot be opened, it is retried after `retry_seconds`,

@@ -4,7 +4,7 @@ from typing import TypeAlias
 
 from planner.hardware.gpu import Gpu
 from planner.models.architecture import Architecture
-from planner.models.images import at_image_size
+from planner.models.images import with_image_size
 from planner.performance.result import TimeResult
 from planner.performance.setting import TimeSetting
 from planner.workload.training import Training
@@ -29,7 +29,7 @@ def estimate_time(
     A measured speed in `setting` replaces the estimate; `measured_on` is the card that it was measured on if
     that is another one.
     """
-    architecture = at_image_size(architecture, workload.image_size)
+    architecture = with_image_size(architecture, workload.image_size)
     # Imported lazily: a plan needs only one of them, and importing takes longer than estimating.
     if isinstance(workload, Training):
         from planner.performance.training.estimate import training_time

@@ -5,7 +5,7 @@ from functools import lru_cache
 from math import ceil, log2
 from typing import Final, NamedTuple
 
-from planner.hardware.gpu import Gpu, links_bytes_per_s
+from planner.hardware.gpu import Gpu, parse_link_bytes_per_s
 from planner.performance.setting import CardLink, TimeSetting
 
 _TABLES: Final = (
@@ -162,7 +162,7 @@ _DEFAULT_FABRIC: Final = 56.25e9
 
 def _one_way_bytes_per_s(text: str) -> float | None:
     """Return the bandwidth of a card's links in one direction; catalogs state the sum of both."""
-    both = links_bytes_per_s(text)
+    both = parse_link_bytes_per_s(text)
     return None if both is None else both / 2
 
 

@@ -14,7 +14,9 @@ _TIMES: Final = ("seconds", "first_token_seconds", "output_token_seconds")
 _RATES: Final = ("tokens_per_second", "samples_per_second", "mfu_fraction")
 
 
-def scaled(estimated: TimeResult, there: TimeResult, measured: MeasuredSpeed, *, is_same: bool) -> TimeResult:
+def scale_to_measured(
+    estimated: TimeResult, there: TimeResult, measured: MeasuredSpeed, *, is_same: bool
+) -> TimeResult:
     """Return `estimated` scaled so that its counterpart `there` would match `measured`.
 
     Tokens per second are those of answers during generation; a step is a whole request.

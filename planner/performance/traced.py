@@ -8,7 +8,7 @@ from planner.memory.terms import card, library, traced
 from planner.performance.efficiency import Family, family_of
 from planner.performance.links import Links
 from planner.performance.result import Bound, TimeResult, TimeTerm
-from planner.performance.vision import Counts, Kind, ModuleTime, Precision, module_time, passes, product_share
+from planner.performance.vision import Kind, ModuleTime, OperationCounts, Precision, module_time, passes, product_share
 
 _DATA_CENTRE: Final = ("A100", "Hopper SXM", "Hopper PCIe", "Blackwell data centre")
 SPREAD: Final = 1.3
@@ -34,14 +34,14 @@ _FITTED: Final = "huggingface/pytorch-image-models@aa4b585: t = a · 2 · MAC ÷
 _NORMALISED: Final = "lambdal/deeplearning-benchmark@aa5addb: ResNet-50 on A100, H100 and B200, channels first"
 
 
-class Step(NamedTuple):
+class TracedStep(NamedTuple):
     """One step on one card: operation counts, samples, and bytes of gradients to reduce.
 
     `channels_last` means that images are stored pixel by pixel (torch.channels_last), not channel by channel.
     """
 
     task: Literal["training", "inference"]
-    counts: Counts
+    counts: OperationCounts
     samples: int
     precision: Precision
     gradient_bytes: float = 0.0
@@ -50,7 +50,7 @@ class Step(NamedTuple):
 
 
 def step_time(
-    step: Step, gpu: Gpu, links: Links, cards: int = 1, input_samples_per_second: float | None = None
+    step: TracedStep, gpu: Gpu, links: Links, cards: int = 1, input_samples_per_second: float | None = None
 ) -> TimeResult:
     """Return the time of a step in which each of `cards` processes its own samples.
 
@@ -85,11 +85,11 @@ def step_time(
     )
 
 
-def _kind(step: Step) -> Literal["step", "service"]:
+def _kind(step: TracedStep) -> Literal["step", "service"]:
     return "step" if step.task == "training" else "service"
 
 
-def _device_terms(step: Step, gpu: Gpu, time: ModuleTime) -> list[TimeTerm]:
+def _device_terms(step: TracedStep, gpu: Gpu, time: ModuleTime) -> list[TimeTerm]:
     counts = step.counts
     reach = product_share(gpu, step.precision)
     moved = passes(gpu, counts.kind, compiled=step.compiled)
@@ -113,7 +113,7 @@ def _device_terms(step: Step, gpu: Gpu, time: ModuleTime) -> list[TimeTerm]:
     return found
 
 
-def _elements(counts: Counts, gpu: Gpu, time: ModuleTime, moved: float) -> TimeTerm:
+def _elements(counts: OperationCounts, gpu: Gpu, time: ModuleTime, moved: float) -> TimeTerm:
     outputs = traced("n", counts.elements, "output elements of products")
     if time.by_element is not None:
         handled = library("e", time.by_element, "elements per second that the multiprocessors normalise")
@@ -133,7 +133,7 @@ def _term(
     return TimeTerm(name=name, seconds=seconds, formula=formula, symbols=symbols, source=source, certainty="measured")
 
 
-def _exchange(step: Step, links: Links, cards: int, seconds: float) -> list[TimeTerm]:
+def _exchange(step: TracedStep, links: Links, cards: int, seconds: float) -> list[TimeTerm]:
     if step.task != "training" or cards == 1 or not step.gradient_bytes:
         return []
     spent = links.ring_seconds(cards, 2 * (cards - 1) / cards * step.gradient_bytes)
@@ -183,6 +183,6 @@ def _bound(terms: list[TimeTerm], time: ModuleTime) -> Bound:
     return "compute" if longest == "elementwise" and time.by_element is not None else _BOUNDS[longest]
 
 
-def _rate_used(step: Step, gpu: Gpu, seconds: float) -> float | None:
+def _rate_used(step: TracedStep, gpu: Gpu, seconds: float) -> float | None:
     rate = gpu.rate("fp32" if step.precision == "fp32" else "fp16")
     return step.counts.flops * gpu.device_count / (seconds * rate.ops_per_s) if rate else None

@@ -80,7 +80,7 @@ _RATES: Final[dict[Precision, tuple[str, ...]]] = {
 """Formats used for each precision, in order of preference."""
 
 
-class Counts(NamedTuple):
+class OperationCounts(NamedTuple):
     """Operations and output elements of one pass; `calls` is the number of operator launches, 0 if unknown.
 
     `trains` means that it is a whole training step.
@@ -92,7 +92,7 @@ class Counts(NamedTuple):
     calls: float = 0.0
     trains: bool = False
 
-    def of_training(self) -> "Counts":
+    def of_training(self) -> "OperationCounts":
         """Return the counts of a whole training step from those of a forward pass."""
         return self._replace(flops=_BACKWARD * self.flops, elements=_BACKWARD * self.elements, trains=True)
 
@@ -116,7 +116,7 @@ class ModuleTime(NamedTuple):
 
 
 def module_time(
-    counts: Counts, gpu: Gpu, precision: Precision, *, compiled: bool = False, channels_last: bool = False
+    counts: OperationCounts, gpu: Gpu, precision: Precision, *, compiled: bool = False, channels_last: bool = False
 ) -> ModuleTime | None:
     """Return the time of a network from its counts, or None if the card's rate or bandwidth is unknown.
 

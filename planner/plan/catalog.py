@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from planner.cost.catalog import CostCatalog
     from planner.cost.renting.offer import Offer
     from planner.hardware.software import SoftwareFact
-    from planner.hardware.speeds import MeasuredSpeed
+    from planner.hardware.speeds import PublishedSpeed
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,11 +48,11 @@ class Catalog:
         return read_records(self.folder / "software", SoftwareFact)
 
     @cached_property
-    def speeds(self) -> "tuple[MeasuredSpeed, ...]":
+    def speeds(self) -> "tuple[PublishedSpeed, ...]":
         """Return speeds measured on cards."""
-        from planner.hardware.speeds import MeasuredSpeed  # only details need it
+        from planner.hardware.speeds import PublishedSpeed  # only details need it
 
-        return read_records(self.folder / "speeds", MeasuredSpeed)
+        return read_records(self.folder / "speeds", PublishedSpeed)
 
 
 def load_catalog(folder: Path | None = None, prices: Path | None = None, own: Path | None = None) -> Catalog:
@@ -67,10 +67,10 @@ def load_catalog(folder: Path | None = None, prices: Path | None = None, own: Pa
     root = folder or catalog_dir()
     hardware = load_hardware(root)
     if own is not None and own.exists():
-        from planner.hardware.own import with_own  # most people have none
+        from planner.hardware.own import with_own_hardware  # most people have none
         from planner.hardware.own_file import read_own
 
-        hardware = with_own(hardware, read_own(own))
+        hardware = with_own_hardware(hardware, read_own(own))
     return Catalog(hardware=hardware, models=load_models(root / "models"), folder=root, prices=prices)
 
 

@@ -11,9 +11,9 @@ from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
 from planner.hardware.usable import UsableMemory
 from planner.memory.corrections import Correction
-from planner.memory.estimate import estimate_settled, fits_on, settle
+from planner.memory.estimate import estimate_resolved, fits_on, resolve_workload
 from planner.memory.fit import CardFit
-from planner.memory.parallel.placing import Cards
+from planner.memory.parallel.placing import CardGroup
 from planner.memory.result import MemoryResult
 from planner.models.architecture import Architecture
 from planner.plan.catalog import Catalog
@@ -85,7 +85,7 @@ def evaluate(plan: Plan, catalog: Catalog) -> Evaluation:
 
 def _evaluate_estimated(plan: Plan, catalog: Catalog) -> Evaluation:
     architecture, cards = architecture_of(plan, catalog), cards_of(plan, catalog)
-    settled = settle(architecture, plan.workload, plan.count)
+    settled = resolve_workload(architecture, plan.workload, plan.count)
     memory, fullest = _estimate(settled, cards, plan.corrections)
     return Evaluation(
         plan=plan,
@@ -130,7 +130,7 @@ def architecture_of(plan: Plan, catalog: Catalog) -> Architecture:
     return plan.model.architecture or catalog.models.model(plan.model.id)
 
 
-def cards_of(plan: Plan, catalog: Catalog) -> tuple[Cards, ...]:
+def cards_of(plan: Plan, catalog: Catalog) -> tuple[CardGroup, ...]:
     """Return the cards of `plan` in their order: those of its workload that differ, else equal ones.
 
     Raises:
@@ -138,15 +138,15 @@ def cards_of(plan: Plan, catalog: Catalog) -> tuple[Cards, ...]:
     """
     if plan.workload.gpus:
         return tuple(_card_group(kind.id, kind.count, catalog) for kind in plan.workload.gpus)
-    return (_card_group(plan.gpu, plan.count, catalog) if plan.gpu else Cards(None, None, plan.count),)
+    return (_card_group(plan.gpu, plan.count, catalog) if plan.gpu else CardGroup(None, None, plan.count),)
 
 
-def _card_group(gpu_id: str, number: int, catalog: Catalog) -> Cards:
+def _card_group(gpu_id: str, number: int, catalog: Catalog) -> CardGroup:
     gpu = catalog.hardware.gpu(gpu_id)
-    return Cards(gpu, catalog.hardware.usable_memory(gpu), number)
+    return CardGroup(gpu, catalog.hardware.usable_memory(gpu), number)
 
 
-def moved_to(plan: Plan, gpu_id: str, count: int) -> Plan:
+def on_equal_cards(plan: Plan, gpu_id: str, count: int) -> Plan:
     """Return `plan` on `count` cards of one kind, with its parallelism unchanged.
 
     Raises:
@@ -179,7 +179,7 @@ def find_fits(plan: Plan, catalog: Catalog) -> tuple[CardFit, ...]:
 
 
 # Prices, time settings and names change without changing the memory estimate.
-_estimate = lru_cache(maxsize=256)(estimate_settled)
+_estimate = lru_cache(maxsize=256)(estimate_resolved)
 
 
 def _without_unequal_gpus(workload: Workload) -> Workload:

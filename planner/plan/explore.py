@@ -15,20 +15,20 @@ from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation, architecture_of, cards_of
 from planner.plan.plan import Plan
 from planner.plan.sharding import default_sharding
-from planner.plan.solve import LENGTHS, Field, all_layers, on_cards, with_value
+from planner.plan.solve import LENGTHS, SolvableField, all_layers, on_cards, with_value
 from planner.workload.defaults import with_defaults
-from planner.workload.software.registry import serving
+from planner.workload.software.registry import serving_support
 from planner.workload.training import Lora, Training
 from planner.workload.workload import Parallel, Workload
 
-Axis = Field | Literal["lora_rank", "count"]
+Axis = SolvableField | Literal["lora_rank", "count"]
 """A number of a plan that memory can be plotted against: a workload field, the LoRA rank, or the number of cards."""
 
 _UNSHARDED: Final = {"data": None, "zero": 0, "tensor": 1, "pipeline": 1, "interleave": 1, "pipeline_layers": ()}
 _MAX_DOUBLINGS: Final = 10
 
 
-class CurvePoint(Spec):
+class MemoryPoint(Spec):
     """Memory per card at one value, and host memory if something is offloaded."""
 
     value: int
@@ -39,7 +39,7 @@ class CurvePoint(Spec):
 
 
 @dataclass(frozen=True, slots=True)
-class Spreading:
+class CountScaling:
     """Scaling of a plan to other numbers of cards: `settings` returns the fields of `parallel` for each of `counts`.
 
     `how` names the kind of parallelism if it is not the plan's own.
@@ -50,7 +50,7 @@ class Spreading:
     how: str = ""
 
 
-def axes_of(evaluation: Evaluation) -> tuple[Axis, ...]:
+def plan_axes(evaluation: Evaluation) -> tuple[Axis, ...]:
     """Return the numbers of a plan that its memory can be plotted against; none for a traced module."""
     architecture, workload = evaluation.architecture, evaluation.workload
     if architecture is None:
@@ -58,11 +58,11 @@ def axes_of(evaluation: Evaluation) -> tuple[Axis, ...]:
     found: list[Axis] = ["micro_batch", "sequence_length"]
     if not isinstance(workload, Training):
         found = ["batch", "context_length"]
-        if "gpu_layers" in serving(workload.profile).own_fields and workload.parallel.is_plain:
+        if "gpu_layers" in serving_support(workload.profile).own_fields and workload.parallel.is_plain:
             found.append("gpu_layers")
     elif workload.adapts:
         found.append("lora_rank")
-    if spreading_of(evaluation.plan, architecture) is not None:
+    if count_scaling(evaluation.plan, architecture) is not None:
         found.append("count")
     return tuple(axis for axis in found if architecture.takes_lengths or axis not in LENGTHS)
 
@@ -81,14 +81,14 @@ def current_value(evaluation: Evaluation, axis: Axis) -> int:
     return value or 0
 
 
-def at_value(plan: Plan, catalog: Catalog, axis: Axis, value: int) -> Plan:
+def plan_at_value(plan: Plan, catalog: Catalog, axis: Axis, value: int) -> Plan:
     """Return `plan` with `axis` set to `value`; for `count`, with the scaling of `spreading_of`.
 
     Raises:
         SpecError: If the plan has no such number or does not allow the value, or the model was traced.
     """
     if axis == "count":
-        spreading = spreading_of(plan, architecture_of(plan, catalog))
+        spreading = count_scaling(plan, architecture_of(plan, catalog))
         if spreading is None:
             raise SpecError("count", "the memory per card does not depend on the number of cards")
         return on_cards(plan, value, spreading.settings(value))
@@ -97,16 +97,16 @@ def at_value(plan: Plan, catalog: Catalog, axis: Axis, value: int) -> Plan:
     return with_value(plan, axis, value)
 
 
-def memory_curve(plan: Plan, catalog: Catalog, axis: Axis, values: tuple[int, ...]) -> tuple[CurvePoint, ...]:
+def memory_curve(plan: Plan, catalog: Catalog, axis: Axis, values: tuple[int, ...]) -> tuple[MemoryPoint, ...]:
     """Return the memory per card of `plan` with `axis` at each of `values`.
 
     Raises:
         SpecError: If the plan has no such number or does not allow one of the values, or the model was traced.
     """
-    return tuple(_point(value, _estimate(at_value(plan, catalog, axis, value), catalog)) for value in values)
+    return tuple(_point(value, _estimate(plan_at_value(plan, catalog, axis, value), catalog)) for value in values)
 
 
-def spreading_of(plan: Plan, architecture: Architecture) -> Spreading | None:
+def count_scaling(plan: Plan, architecture: Architecture) -> CountScaling | None:
     """Return the scaling of `plan` to other numbers of cards, or None if the memory per card does not change.
 
     A plan on one card, or split by the default sharding, scales by that sharding. A plan with ZeRO scales by the number
@@ -123,10 +123,10 @@ def spreading_of(plan: Plan, architecture: Architecture) -> Spreading | None:
 
     own = workload.parallel.evolve(data=None)
     if usual.counts and own == own.evolve(**settings(plan.count)):
-        return Spreading((1, *usual.counts), settings, usual.title)
+        return CountScaling((1, *usual.counts), settings, usual.title)
     if isinstance(workload, Training) and own.zero:
         unit = own.model_shards * own.expert
-        return Spreading([unit << exponent for exponent in range(_MAX_DOUBLINGS)], lambda _count: {})
+        return CountScaling([unit << exponent for exponent in range(_MAX_DOUBLINGS)], lambda _count: {})
     return None
 
 
@@ -153,8 +153,8 @@ def _estimate(plan: Plan, catalog: Catalog) -> MemoryResult:
     return estimate_on(architecture_of(plan, catalog), plan.workload, cards_of(plan, catalog), plan.corrections)
 
 
-def _point(value: int, result: MemoryResult) -> CurvePoint:
-    return CurvePoint(
+def _point(value: int, result: MemoryResult) -> MemoryPoint:
+    return MemoryPoint(
         value=value,
         total_bytes=result.total_bytes,
         low_bytes=result.low_bytes,

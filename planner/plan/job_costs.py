@@ -11,7 +11,7 @@ from planner.errors import SpecError
 from planner.performance.result import TimeResult
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import evaluate, fits_by_gpu
-from planner.plan.money import pace_of
+from planner.plan.money import plan_throughput
 from planner.plan.plan import Plan
 
 
@@ -80,7 +80,7 @@ def _fitting_gpus(plan: Plan, catalog: Catalog) -> Iterator[str]:
 def _time_job(plan: Plan, gpu_id: str, catalog: Catalog) -> _TimedJob | None:
     workload = plan.workload.evolve(gpus=()) if plan.workload.gpus else plan.workload
     evaluation = evaluate(plan.evolve(gpu=gpu_id, workload=workload), catalog)
-    throughput = pace_of(evaluation)
+    throughput = plan_throughput(evaluation)
     if evaluation.time is None or throughput is None:
         return None
     try:

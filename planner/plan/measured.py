@@ -13,7 +13,7 @@ from planner.monitor.readings.sample import CardProcess
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
 from planner.plan.plan import Plan
-from planner.plan.solve import Field, Solved, largest_that_fits, on_cards
+from planner.plan.solve import SolvableField, Solved, largest_that_fits, on_cards
 from planner.workload.parallel import Parallel
 from planner.workload.software.processes import CARD_FILLING
 
@@ -27,7 +27,7 @@ Reason = Literal["in-range", "before-peak", "other-processes", "more-than-expect
 """Position of the measurement relative to the estimate's range, with the likely cause."""
 
 
-class Expected(NamedTuple):
+class CardPrediction(NamedTuple):
     """Predicted memory and power of one card, to plot next to measurements.
 
     `power_watts` is the published power limit, None if unknown.
@@ -55,14 +55,14 @@ class MeasuredCard:
 
 
 @dataclass(frozen=True, slots=True)
-class BesideMeasured:
+class PredictionCheck:
     """A prediction compared with a measurement.
 
     `likeliest` is the term with the most uncertainty in the direction of the difference, and thus its likeliest cause,
     if the estimate is the cause at all.
     """
 
-    expected: Expected
+    expected: CardPrediction
     measured: MeasuredCard
     basis: Basis
     measured_bytes: int
@@ -80,7 +80,7 @@ class BesideMeasured:
         return self.difference_bytes / self.expected.memory_bytes
 
 
-def expected_of(evaluation: Evaluation, gpu: Gpu | None = None) -> Expected:
+def predict_card(evaluation: Evaluation, gpu: Gpu | None = None) -> CardPrediction:
     """Return the predicted memory of the plan's fullest card; `gpu` is the live card, by default the plan's.
 
     An engine that reserves the rest of the card for its cache is predicted to do so, however little the plan needs.
@@ -88,7 +88,7 @@ def expected_of(evaluation: Evaluation, gpu: Gpu | None = None) -> Expected:
     memory, card = evaluation.memory, gpu or evaluation.gpu
     watts = None if card is None else card.drawn_watts
     more = _unneeded_cache_pool(memory)
-    return Expected(memory.total_bytes + more, memory.low_bytes + more, memory.high_bytes + more, watts)
+    return CardPrediction(memory.total_bytes + more, memory.low_bytes + more, memory.high_bytes + more, watts)
 
 
 def _unneeded_cache_pool(memory: MemoryResult) -> int:
@@ -98,7 +98,7 @@ def _unneeded_cache_pool(memory: MemoryResult) -> int:
     return memory.cache_pool.bytes - sum(term.bytes for term in memory.terms if term.name == "kv_cache")
 
 
-def measured_of(processes: tuple[CardProcess, ...], used_bytes: float) -> MeasuredCard:
+def measure_card(processes: tuple[CardProcess, ...], used_bytes: float) -> MeasuredCard:
     """Return the measurement of a card whose used memory is `used_bytes`.
 
     The plan's process is taken to be the compute process with the most memory: nothing else identifies it.
@@ -120,13 +120,13 @@ def _engine(process: CardProcess) -> str:
     return next((name for part, name in CARD_FILLING.items() if part in command), "")
 
 
-def beside(evaluation: Evaluation, measured: MeasuredCard, gpu: Gpu | None = None) -> BesideMeasured:
+def check_prediction(evaluation: Evaluation, measured: MeasuredCard, gpu: Gpu | None = None) -> PredictionCheck:
     """Compare the prediction of `evaluation` with a measurement, with the likeliest reason for a difference.
 
     The process is compared if it is known; otherwise the whole card, with the memory used by other programs added to
     the prediction.
     """
-    expected = expected_of(evaluation, gpu)
+    expected = predict_card(evaluation, gpu)
     if measured.process_bytes is not None:
         basis: Basis = "process"
         held = measured.process_bytes
@@ -134,11 +134,11 @@ def beside(evaluation: Evaluation, measured: MeasuredCard, gpu: Gpu | None = Non
         basis, held = "card", measured.card_bytes
         other = evaluation.memory.other_processes_bytes
         shifted = (expected.memory_bytes + other, expected.low_bytes + other, expected.high_bytes + other)
-        expected = Expected(*shifted, expected.power_watts)
+        expected = CardPrediction(*shifted, expected.power_watts)
     reason = _reason(expected, held, basis, fills_card=bool(measured.engine) and evaluation.memory.cache_pool is None)
     is_of_estimate = reason in ("in-range", "more-than-expected")
     likeliest = _least_certain_term(evaluation.memory, held - expected.memory_bytes) if is_of_estimate else None
-    return BesideMeasured(expected, measured, basis, held, reason, likeliest)
+    return PredictionCheck(expected, measured, basis, held, reason, likeliest)
 
 
 def matching_gpus(catalog: HardwareCatalog, device: Device) -> tuple[Gpu, ...]:
@@ -167,18 +167,18 @@ def plan_for_card(plan: Plan, gpu: Gpu, count: int = 1, other_processes_bytes: i
     return on_cards(plan.evolve(workload=workload, gpu=gpu.id, count=count), count)
 
 
-def batch_that_fills(plan: Plan, catalog: Catalog) -> tuple[Solved, Solved] | None:
+def largest_batches(plan: Plan, catalog: Catalog) -> tuple[Solved, Solved] | None:
     """Return the largest batch size that fits on the plan's card, and the largest that is tight.
 
     None for a traced module, whose batch size is fixed, and for a plan without a card.
     """
     if plan.model.trace is not None or plan.gpu is None:
         return None
-    field: Field = "micro_batch" if plan.workload.task == "training" else "batch"
+    field: SolvableField = "micro_batch" if plan.workload.task == "training" else "batch"
     return largest_that_fits(plan, catalog, field), largest_that_fits(plan, catalog, field, "tight")
 
 
-def _reason(expected: Expected, held: int, basis: Basis, *, fills_card: bool) -> Reason:
+def _reason(expected: CardPrediction, held: int, basis: Basis, *, fills_card: bool) -> Reason:
     if held < expected.low_bytes:
         return "before-peak"
     if held <= expected.high_bytes:

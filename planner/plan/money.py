@@ -16,7 +16,7 @@ from planner.plan.evaluate import Evaluation
 from planner.workload.workload import Inference
 
 if TYPE_CHECKING:
-    from planner.performance.inference.service import Serving
+    from planner.performance.inference.service import ServiceRate
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ def evaluate_cost(evaluation: Evaluation, catalog: Catalog, today: date) -> Plan
         return PlanCost(None, "The plan has no card.", "gpu")
     gpu = catalog.hardware.gpu(plan.gpu)
     try:
-        found = estimate_cost(plan.cost, gpu, plan.count, pace_of(evaluation), catalog.cost, today)
+        found = estimate_cost(plan.cost, gpu, plan.count, plan_throughput(evaluation), catalog.cost, today)
     except SpecError as error:
         return PlanCost(None, error.explained, f"cost.{error.field}", error)
     own_server = plan.cost.buy.server_price_usd is not None
@@ -73,7 +73,7 @@ def _system_price_note(own: OwnCost, systems: Iterable[System]) -> Iterator[str]
         )
 
 
-def pace_of(evaluation: Evaluation) -> Throughput | None:
+def plan_throughput(evaluation: Evaluation) -> Throughput | None:
     """Return the throughput of the plan's cards, or None if it is unknown.
 
     A service runs as many requests at once as fit, with the lengths of the job. A measured speed applies to the
@@ -89,17 +89,17 @@ def pace_of(evaluation: Evaluation) -> Throughput | None:
     return throughput if served is None else _service_pace(throughput, served, job)
 
 
-def _estimate_service(evaluation: Evaluation, job: Service) -> "Serving | None":
-    from planner.performance.inference.service import serving  # estimates time, which takes a while to load
+def _estimate_service(evaluation: Evaluation, job: Service) -> "ServiceRate | None":
+    from planner.performance.inference.service import service_rate  # estimates time, which takes a while to load
 
     architecture, workload = evaluation.architecture, evaluation.workload
     if architecture is None or not isinstance(workload, Inference) or len(evaluation.cards) != 1:
         return None
     setting = evaluation.plan.timing
-    return serving(architecture, workload, evaluation.cards[0][0], setting, job.prompt_tokens, job.output_tokens)
+    return service_rate(architecture, workload, evaluation.cards[0][0], setting, job.prompt_tokens, job.output_tokens)
 
 
-def _service_pace(throughput: Throughput, served: "Serving", job: Service) -> Throughput:
+def _service_pace(throughput: Throughput, served: "ServiceRate", job: Service) -> Throughput:
     return throughput.evolve(
         tokens_per_second=served.tokens_per_second,
         samples_per_second=served.requests_per_second,

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from planner.errors import PlannerError
 from planner.memory.fit import CardFit
 from planner.plan.catalog import Catalog
-from planner.plan.evaluate import Evaluation, evaluate, fits_among, moved_to
+from planner.plan.evaluate import Evaluation, evaluate, fits_among, on_equal_cards
 from planner.plan.money import PlanCost, evaluate_cost
 from planner.plan.plan import Plan
 from planner.workload.parallel import MOST_CARDS
@@ -28,7 +28,7 @@ class Placement:
 
 
 @dataclass(frozen=True, slots=True)
-class Cards:
+class PlacementTarget:
     """`count` cards of one kind, with `per_machine` cards in each of several equal machines."""
 
     gpu_id: str
@@ -47,13 +47,15 @@ def try_on(
     if count > MOST_CARDS:
         return Placement(None, reason=f"a plan can have at most {MOST_CARDS:,} cards, not {count:,}")
     try:
-        evaluation = evaluate(_with_machine_size(moved_to(plan, gpu_id, count), per_machine), catalog)
+        evaluation = evaluate(_with_machine_size(on_equal_cards(plan, gpu_id, count), per_machine), catalog)
         return Placement(evaluation, evaluate_cost(evaluation, catalog, today))
     except PlannerError as error:
         return Placement(None, reason=error.message)
 
 
-def try_all(plan: Plan, wanted: Mapping[str, Cards | None], catalog: Catalog, today: date) -> dict[str, Placement]:
+def place_on_all(
+    plan: Plan, wanted: Mapping[str, PlacementTarget | None], catalog: Catalog, today: date
+) -> dict[str, Placement]:
     """Return the placement of `plan` on each of `wanted`, by name; None stands for unknown cards."""
     return {
         name: Placement(None, reason=_NO_ACCELERATOR)

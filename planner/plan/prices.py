@@ -20,7 +20,7 @@ from planner.cost.renting.offer import Offer
 from planner.cost.terms import RentMode
 from planner.hardware.gpu import Gpu
 from planner.hardware.system import System
-from planner.hardware.system_fields import RENT
+from planner.hardware.system_fields import RENT_FIELD
 from planner.plan.catalog import Catalog
 
 _CURRENT_KINDS: Final[tuple[BoughtKind, ...]] = ("street", "used")
@@ -67,10 +67,10 @@ def rents_by_system(catalog: Catalog, today: date) -> dict[str, dict[RentMode, P
     }
 
 
-def rent_words(rents: Mapping[str, Mapping[RentMode, PriceSpread]]) -> dict[str, dict[str, float]]:
+def system_price_fields(rents: Mapping[str, Mapping[RentMode, PriceSpread]]) -> dict[str, dict[str, float]]:
     """Return the price field of system queries: the lowest on-demand price of the whole system per hour."""
     return {
-        system: {RENT: known["on-demand"].low.price_usd} if "on-demand" in known else {}
+        system: {RENT_FIELD: known["on-demand"].low.price_usd} if "on-demand" in known else {}
         for system, known in rents.items()
     }
 

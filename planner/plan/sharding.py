@@ -6,8 +6,8 @@ from typing import Final
 
 from planner.errors import SpecError
 from planner.models.architecture import Architecture
-from planner.workload.layout import laid_out
-from planner.workload.software.registry import serving
+from planner.workload.layout import resolve_parallel
+from planner.workload.software.registry import serving_support
 from planner.workload.workload import Training, Workload
 
 _POWERS: Final = (2, 4, 8, 16, 32, 64)
@@ -43,7 +43,7 @@ def default_sharding(workload: Workload, architecture: Architecture) -> Sharding
 def _is_possible(workload: Workload, architecture: Architecture, settings: Mapping[str, object], count: int) -> bool:
     parallel = workload.parallel.evolve(**settings)
     try:
-        laid_out(workload.evolve(parallel=parallel), architecture, count)
+        resolve_parallel(workload.evolve(parallel=parallel), architecture, count)
     except SpecError:
         return False
     return True
@@ -59,7 +59,7 @@ def _default_scheme(workload: Workload, architecture: Architecture) -> ShardingS
             costs="50 % more communication",
             source=_ZERO,
         )
-    if serving(workload.profile).usually_shares == "matrices":
+    if serving_support(workload.profile).usually_shares == "matrices":
         return ShardingScheme(
             title="with tensor parallelism",
             sentence="Split every matrix across the cards.",

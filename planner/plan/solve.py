@@ -25,7 +25,7 @@ from planner.plan.sharding import default_sharding
 from planner.workload.defaults import with_defaults
 from planner.workload.software.registry import field_owner
 
-AtWorst = Literal["fits", "tight"]
+MinimumVerdict = Literal["fits", "tight"]
 
 
 def assess_fit(plan: Plan, catalog: Catalog, architecture: Architecture) -> CardFit:
@@ -59,12 +59,12 @@ def _fit_of_fullest(plan: Plan, catalog: Catalog, architecture: Architecture) ->
     )
 
 
-def meets(fit: CardFit, at_worst: AtWorst) -> bool:
+def meets(fit: CardFit, at_worst: MinimumVerdict) -> bool:
     """Return whether `fit` is at least as good as `at_worst`."""
     return fit.verdict == "fits" or (at_worst == "tight" and fit.likely)
 
 
-Field = Literal["micro_batch", "sequence_length", "batch", "context_length", "prompt_length", "gpu_layers"]
+SolvableField = Literal["micro_batch", "sequence_length", "batch", "context_length", "prompt_length", "gpu_layers"]
 Limit = Literal["memory", "model", "workload"]
 
 LENGTHS: Final = ("sequence_length", "context_length", "prompt_length")
@@ -80,7 +80,7 @@ class Solved(Spec):
     the value.
     """
 
-    asked: Field | Literal["count", "gpu"]
+    asked: SolvableField | Literal["count", "gpu"]
     value: int | str | None = None
     verdict: Verdict | None = None
     total_bytes: int | None = None
@@ -92,7 +92,7 @@ class Solved(Spec):
     plan: Plan | None = ModelField(default=None, exclude=True, repr=False)
 
 
-def largest_that_fits(plan: Plan, catalog: Catalog, field: Field, at_worst: AtWorst = "fits") -> Solved:
+def largest_that_fits(plan: Plan, catalog: Catalog, field: SolvableField, at_worst: MinimumVerdict = "fits") -> Solved:
     """Return the largest `field` with which `plan` fits on its card.
 
     With `at_worst` "tight", a tight fit counts as well. Lengths are limited to the model's maximum.
@@ -126,7 +126,7 @@ def largest_that_fits(plan: Plan, catalog: Catalog, field: Field, at_worst: AtWo
     return _solved(field, value, with_value(plan, field, value), found, bound if value == most else "memory")
 
 
-def fewest_cards(plan: Plan, catalog: Catalog, at_worst: AtWorst = "fits") -> Solved:
+def fewest_cards(plan: Plan, catalog: Catalog, at_worst: MinimumVerdict = "fits") -> Solved:
     """Return the smallest number of cards of its kind that `plan` fits on.
 
     A plan with its own parallelism keeps it, over as many replicas as necessary. If each card holds the whole model and
@@ -159,7 +159,7 @@ def fewest_cards(plan: Plan, catalog: Catalog, at_worst: AtWorst = "fits") -> So
     return _solved("count", found, spread(found), fit, None).evolve(how=how)
 
 
-def smallest_card(plan: Plan, catalog: Catalog, at_worst: AtWorst = "fits") -> Solved:
+def smallest_card(plan: Plan, catalog: Catalog, at_worst: MinimumVerdict = "fits") -> Solved:
     """Return the id of the card with the least memory that `plan` fits on; this includes traced plans."""
     fit = next((fit for fit in find_fits(plan, catalog) if meets(fit, at_worst)), None)
     if fit is None:
@@ -167,7 +167,7 @@ def smallest_card(plan: Plan, catalog: Catalog, at_worst: AtWorst = "fits") -> S
     return _solved("gpu", fit.gpu_id, plan.evolve(gpu=fit.gpu_id), fit, None)
 
 
-def largest_allowed(plan: Plan, field: Field) -> int:
+def largest_allowed(plan: Plan, field: SolvableField) -> int:
     """Return the largest value that validation allows for `field`, whether it fits or not.
 
     Raises:
@@ -182,7 +182,7 @@ def all_layers(architecture: Architecture) -> int:
     return architecture.depth + 1
 
 
-def with_value(plan: Plan, field: Field, value: int) -> Plan:
+def with_value(plan: Plan, field: SolvableField, value: int) -> Plan:
     """Return `plan` with `field` of its workload set to `value`; a prompt longer than the context is cut.
 
     Raises:
@@ -204,7 +204,9 @@ def on_cards(plan: Plan, count: int, sharing: Mapping[str, object] = MappingProx
     return plan.evolve(count=count, workload=plan.workload.evolve(parallel=parallel))
 
 
-def _search_largest(fit: Callable[[int], CardFit], at_worst: AtWorst, most: int, least: CardFit) -> tuple[int, CardFit]:
+def _search_largest(
+    fit: Callable[[int], CardFit], at_worst: MinimumVerdict, most: int, least: CardFit
+) -> tuple[int, CardFit]:
     """Return the largest number up to `most` that fits, with its verdict; `least` is that of 1, which fits.
 
     Doubling finds an interval. Within it memory is piecewise linear in most numbers, so that interpolating the free
@@ -232,7 +234,7 @@ def _search_largest(fit: Callable[[int], CardFit], at_worst: AtWorst, most: int,
     return low, at_low
 
 
-def _interpolated_step(low: CardFit, high: CardFit, at_worst: AtWorst, width: int) -> int:
+def _interpolated_step(low: CardFit, high: CardFit, at_worst: MinimumVerdict, width: int) -> int:
     """Return the part of `width` up to which memory suffices, by linear interpolation."""
     if at_worst == "fits" and low.least_free_bytes is not None and high.least_free_bytes is not None:
         free, lacking = low.least_free_bytes, high.least_free_bytes
@@ -257,7 +259,7 @@ def _bisect_first(passes: Callable[[int], bool], counts: Sequence[int]) -> int |
     return counts[high]
 
 
-def _upper_bound(plan: Plan, field: Field, architecture: Architecture) -> tuple[int, Limit]:
+def _upper_bound(plan: Plan, field: SolvableField, architecture: Architecture) -> tuple[int, Limit]:
     """Return the largest value to try, and the reason for this limit."""
     if field == "gpu_layers":
         return all_layers(architecture), "model"
@@ -289,7 +291,7 @@ def _no_solution_reason(fit: CardFit, too_small: str = "not even 1 fits") -> str
     return too_small if fit.capacity_bytes is not None else "the usable memory of the card is unknown"
 
 
-def _field_info(plan: Plan, field: Field) -> FieldInfo:
+def _field_info(plan: Plan, field: SolvableField) -> FieldInfo:
     try:
         return type(plan.workload).model_fields[field]
     except KeyError:

@@ -7,10 +7,10 @@ from planner.hardware.gpu import Gpu
 from planner.models.architecture import Architecture
 from planner.performance.estimate import CardCounts, estimate_time
 from planner.performance.links import links_of
-from planner.performance.measured import scaled
+from planner.performance.measured import scale_to_measured
 from planner.performance.result import TimeResult
-from planner.performance.traced import Step, step_time
-from planner.performance.vision import Counts, Kind, Precision
+from planner.performance.traced import TracedStep, step_time
+from planner.performance.vision import Kind, OperationCounts, Precision
 from planner.plan.plan import Plan
 from planner.trace.facts import TracedFacts
 from planner.trace.request import InputValue, ListInput, TensorInput, TraceRequest
@@ -22,7 +22,7 @@ _TRAINING_FACTOR = 1.5
 and the gradients of their inputs. So 3 / 2 of the counted output elements stand for the traffic of a whole step."""
 
 
-def traced_step(facts: TracedFacts, *, compiled: bool = False, channels_last: bool = False) -> Step | None:
+def traced_step(facts: TracedFacts, *, compiled: bool = False, channels_last: bool = False) -> TracedStep | None:
     """Return the operations of a traced step on one card, or None for traces that did not count them.
 
     Gradients have the width of the parameters.
@@ -36,11 +36,11 @@ def traced_step(facts: TracedFacts, *, compiled: bool = False, channels_last: bo
     request = facts.request
     trains = request.task == "training"
     elements = facts.product_elements * (_TRAINING_FACTOR if trains else 1.0)
-    counts = Counts(facts.flops, elements, kind, facts.operator_calls or 0, trains)
+    counts = OperationCounts(facts.flops, elements, kind, facts.operator_calls or 0, trains)
     width = _GRADIENT_BYTES.get(request.dtype or "fp32", 4)
     gradients = facts.trainable_parameters * width if trains else 0.0
     precision = _precision(request, convolves=convolves)
-    return Step(request.task, counts, samples_per_step(request), precision, gradients, compiled, channels_last)
+    return TracedStep(request.task, counts, samples_per_step(request), precision, gradients, compiled, channels_last)
 
 
 def samples_per_step(request: TraceRequest) -> int:
@@ -98,4 +98,4 @@ def _traced_time(facts: TracedFacts, gpu: Gpu, plan: Plan, measured_on: Gpu | No
         return estimated
     measured_gpu, measured_count = measured_on or gpu, measured.count or plan.count
     is_same = (measured_gpu.id, measured_count) == (gpu.id, plan.count)
-    return scaled(estimated, on(measured_gpu, measured_count), measured, is_same=is_same)
+    return scale_to_measured(estimated, on(measured_gpu, measured_count), measured, is_same=is_same)

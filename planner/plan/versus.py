@@ -37,7 +37,7 @@ class PhaseDifference(Spec):
     other_bytes: int | None
 
 
-class Versus(Spec):
+class PlanComparison(Spec):
     """A plan compared with the `other` one; differences are positive where the plan needs more."""
 
     other: Evaluation
@@ -47,19 +47,19 @@ class Versus(Spec):
     total_difference_bytes: int
 
 
-def versus(plan: Plan, other: Plan, catalog: Catalog) -> Versus:
+def versus(plan: Plan, other: Plan, catalog: Catalog) -> PlanComparison:
     """Compare `plan` with `other`.
 
     Raises:
         SpecError: If one of them cannot be evaluated.
     """
-    return versus_of(evaluate(plan, catalog), evaluate(other, catalog))
+    return compare_evaluations(evaluate(plan, catalog), evaluate(other, catalog))
 
 
-def versus_of(evaluation: Evaluation, other: Evaluation) -> Versus:
+def compare_evaluations(evaluation: Evaluation, other: Evaluation) -> PlanComparison:
     """Compare an evaluation with the `other` evaluation."""
     memory, other_memory = evaluation.memory, other.memory
-    return Versus(
+    return PlanComparison(
         other=other,
         settings=tuple(_settings(evaluation, other)),
         terms=tuple(_terms(memory, other_memory)),

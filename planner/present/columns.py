@@ -102,7 +102,7 @@ class DetailGroup:
     details: tuple[Detail, ...]
 
 
-def words(
+def text_column(
     key: str,
     title: str,
     get: Callable[[Row], str | None],
@@ -119,7 +119,7 @@ def words(
     )
 
 
-def numbers(
+def number_column(
     key: str,
     title: str,
     get: Callable[[Row], float | None],
@@ -166,7 +166,7 @@ def numbers(
     )
 
 
-def unbeaten(points: Sequence[tuple[float, float]], lower: tuple[bool | None, bool | None]) -> tuple[int, ...]:
+def pareto_front(points: Sequence[tuple[float, float]], lower: tuple[bool | None, bool | None]) -> tuple[int, ...]:
     """Return the positions of the points on the Pareto front, ordered by the first coordinate.
 
     `lower` says for each coordinate whether lower is better; without a better direction in both, there is no front.

@@ -19,7 +19,7 @@ class Parameter(NamedTuple):
     default: str | None
 
 
-class Candidate(NamedTuple):
+class TraceCandidate(NamedTuple):
     """A class or function that can be traced.
 
     `arguments` are those of the constructor or function, `inputs` those of `forward` if it is in the file.
@@ -35,7 +35,7 @@ class Candidate(NamedTuple):
     brings_inputs: bool
 
 
-def find_candidates(path: Path) -> tuple[Candidate, ...]:
+def find_candidates(path: Path) -> tuple[TraceCandidate, ...]:
     """Return the traceable classes and functions of a file, in source order.
 
     Raises:
@@ -67,7 +67,7 @@ def _problem(error: BaseException) -> str:
     return str(error) or type(error).__name__
 
 
-def _candidates(tree: ast.Module) -> list[Candidate]:
+def _candidates(tree: ast.Module) -> list[TraceCandidate]:
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
     found = []
     for node in tree.body:
@@ -88,8 +88,8 @@ def _is_module(node: ast.ClassDef, classes: dict[str, ast.ClassDef], seen: froze
     )
 
 
-def _of_class(node: ast.ClassDef, classes: dict[str, ast.ClassDef]) -> Candidate:
-    return Candidate(
+def _of_class(node: ast.ClassDef, classes: dict[str, ast.ClassDef]) -> TraceCandidate:
+    return TraceCandidate(
         name=node.name,
         kind="class",
         line=node.lineno,
@@ -100,9 +100,9 @@ def _of_class(node: ast.ClassDef, classes: dict[str, ast.ClassDef]) -> Candidate
     )
 
 
-def _of_function(node: _Function) -> Candidate:
+def _of_function(node: _Function) -> TraceCandidate:
     returned = [inner.value for inner in ast.walk(node) if isinstance(inner, ast.Return)]
-    return Candidate(
+    return TraceCandidate(
         name=node.name,
         kind="function",
         line=node.lineno,

@@ -28,7 +28,7 @@ def content_digest(request: TraceRequest) -> str | None:
     return digest.hexdigest()
 
 
-def own_files(request: TraceRequest) -> tuple[Path, ...]:
+def user_files(request: TraceRequest) -> tuple[Path, ...]:
     """Return the absolute paths of the user's files named by `request`, each once.
 
     They need not exist; an import path without a source file is left out.
@@ -65,7 +65,7 @@ def _find_installed(name: str) -> ModuleSpec | None:
 
 
 def _contents(request: TraceRequest) -> Iterator[bytes]:
-    files = own_files(request)
+    files = user_files(request)
     for file in files:
         try:
             yield file.read_bytes()

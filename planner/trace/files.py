@@ -17,7 +17,7 @@ from planner.storage import UnreadableFileError, read_regular, write_atomically
 from planner.trace.analysis.course import span_at
 from planner.trace.analysis.summary import digest_of
 from planner.trace.facts import CATEGORIES
-from planner.trace.recording import NEVER_FREED, RECORDING_VERSION, Recording
+from planner.trace.recording import NEVER_FREED, RECORDING_VERSION, TraceRecording
 from planner.trace.result import Timeline
 from planner.units import MIB
 
@@ -30,7 +30,7 @@ _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 _KEPT_RECORDINGS: Final = 50
 
 
-def save_recording(path: Path | str, recording: Recording) -> None:
+def save_recording(path: Path | str, recording: TraceRecording) -> None:
     """Write `recording` atomically as JSON, compressed with gzip if the name ends in .gz.
 
     Raises:
@@ -41,7 +41,7 @@ def save_recording(path: Path | str, recording: Recording) -> None:
     _write(file, gzip.compress(text.encode(), mtime=0) if file.suffix.lower() == ".gz" else text)
 
 
-def load_recording(path: Path | str) -> Recording:
+def load_recording(path: Path | str) -> TraceRecording:
     """Load a recording, compressed or not.
 
     Raises:
@@ -52,7 +52,7 @@ def load_recording(path: Path | str) -> Recording:
     if len(content) > _LARGEST_BYTES:
         raise _problem(file, "too large for a recording", f"Open one of at most {_LARGEST_BYTES // MIB} MiB.")
     try:
-        return Recording.model_validate_json(content)
+        return TraceRecording.model_validate_json(content)
     except ValidationError as error:
         raise _explained(file, content, error) from error
 
@@ -70,7 +70,7 @@ def is_recording_file(path: Path) -> bool:
         return False
 
 
-def store_recording(folder: Path, recording: Recording) -> str:
+def store_recording(folder: Path, recording: TraceRecording) -> str:
     """Store `recording` in `folder` and return its digest; only the 50 newest recordings are kept.
 
     Raises:
@@ -83,7 +83,7 @@ def store_recording(folder: Path, recording: Recording) -> str:
     return digest
 
 
-def find_recording(folder: Path, digest: str) -> Recording | None:
+def find_recording(folder: Path, digest: str) -> TraceRecording | None:
     """Return the recording stored under `digest`, or None if it is no longer there.
 
     Raises:
@@ -104,7 +104,7 @@ def export_timeline_csv(path: Path, timeline: Timeline) -> None:
     _write(path, _csv(timeline_rows(timeline)))
 
 
-def export_allocations_csv(path: Path, recording: Recording) -> None:
+def export_allocations_csv(path: Path, recording: TraceRecording) -> None:
     """Write every allocation as CSV; allocations alive at the end have no event of being freed.
 
     Raises:
@@ -124,7 +124,7 @@ def timeline_rows(timeline: Timeline) -> Iterator[tuple[object, ...]]:
         yield (time, span.step, span.name, sum(sizes), *sizes, *made)
 
 
-def _allocation_rows(recording: Recording) -> Iterator[tuple[object, ...]]:
+def _allocation_rows(recording: TraceRecording) -> Iterator[tuple[object, ...]]:
     yield ("bytes", "made_event", "freed_event", "step", "phase", "category", "operator", "module", "line", "shape")
     columns = recording.allocations
     for number, (size, made, freed) in enumerate(zip(columns.bytes, columns.made, columns.freed, strict=True)):

@@ -72,7 +72,7 @@ class ModuleInfo(Spec):
     trainable: int
 
 
-class Recording(Spec):
+class TraceRecording(Spec):
     """One traced run as it is saved: raw facts only; everything else is computed from them."""
 
     model_config = ConfigDict(defer_build=True)

@@ -94,7 +94,7 @@ class Target(Spec):
         return f"{self.place}:{self.name}" if self.name else self.place
 
 
-class Lora(Spec):
+class TraceLora(Spec):
     """Low-rank adapters on linear layers; every other parameter is frozen."""
 
     rank: int = Field(default=16, ge=1, le=65_536)
@@ -103,7 +103,7 @@ class Lora(Spec):
     dropout: float = Field(default=0.0, ge=0, lt=1)
 
 
-class Parallel(Spec):
+class TraceParallel(Spec):
     """Data-parallel ranks of a process group, of which one is traced."""
 
     ranks: int = Field(default=1, ge=1, le=100_000)
@@ -152,9 +152,9 @@ class TraceRequest(Spec):
     loss: str | None = Field(default=None, description="cross_entropy, mse, … of torch.nn.functional, or file.py:name")
     step: str | None = Field(default=None, description="file.py:function that runs a complete training step")
     freeze: tuple[str, ...] = Field(default=(), description="patterns of parameter names to freeze")
-    lora: Lora | None = None
+    lora: TraceLora | None = None
     steps: int = Field(default=2, ge=1, le=100)
-    parallel: Parallel = Parallel()
+    parallel: TraceParallel = TraceParallel()
     device: Literal["cpu", "cuda"] = Field(default="cuda", description="whose operators are assumed")
     compute_capability: str | None = Field(default=None, pattern=r"^\d+\.\d+$")
 
@@ -168,7 +168,7 @@ _TOKENS = ("int64", "int32")
 _Resize = Callable[[TensorInput], TensorInput]
 
 
-def batch_of(request: TraceRequest) -> int | None:
+def request_batch(request: TraceRequest) -> int | None:
     """Return the batch size: the first dimension of the first input, or the field; None if the target decides."""
     first = _first_tensor(request)
     return request.batch if first is None else first.shape[0]
@@ -187,7 +187,7 @@ def has_sequence(request: TraceRequest) -> bool:
     return request.target.kind == "config" or request.sequence_length is not None or _tokens(request) is not None
 
 
-def sequence_of(request: TraceRequest) -> int | None:
+def request_sequence_length(request: TraceRequest) -> int | None:
     """Return the sequence length: the second dimension of token ids, or the field; None if the model decides."""
     tokens = _tokens(request)
     return request.sequence_length if tokens is None else tokens.shape[1]

@@ -29,7 +29,7 @@ class Timeline(Spec):
     spans: tuple[Span, ...]
 
 
-class Alive(Spec):
+class LiveGroup(Spec):
     """Allocations with the same origin that are alive at the peak: `count` of them with `bytes` in total."""
 
     bytes: int
@@ -51,7 +51,7 @@ class PeakMoment(Spec):
     operator: str
     module: str
     line: str
-    alive: tuple[Alive, ...]
+    alive: tuple[LiveGroup, ...]
 
 
 class ModuleShare(Spec):

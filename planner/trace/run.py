@@ -13,8 +13,8 @@ from planner.base import Spec
 from planner.errors import TraceError
 from planner.trace.child.messages import Progress, TraceFailure, WorkerOutcome, explain_exit, read_messages
 from planner.trace.child.worker_process import WorkerProcess, available_memory
-from planner.trace.consent import absolute, own_files
-from planner.trace.recording import Recording
+from planner.trace.consent import absolute, user_files
+from planner.trace.recording import TraceRecording
 from planner.trace.request import TraceRequest
 from planner.units import GIB
 
@@ -79,7 +79,7 @@ class Tracing:
         self._cancelled.set()
         self._over.set()
 
-    def result(self) -> Recording:
+    def result(self) -> TraceRecording:
         """Wait for the trace to end, and return its recording.
 
         Raises:
@@ -145,7 +145,7 @@ class Tracing:
             return TraceFailure(
                 stage=self._stage, reason=f"its result cannot be read: {answer.broken}", hint=_BROKEN_PIPE_HINT
             )
-        files = own_files(self._request)
+        files = user_files(self._request)
         return exceeded or explain_exit(self._stage, code, answer.report, self._seconds, files)
 
     def _exchange_messages(self) -> None:
@@ -187,7 +187,7 @@ def start_trace(
     missing = torch_missing(config=request.target.kind == "config")
     if missing is not None:
         raise TraceError("start", missing, environment=True)
-    for file in own_files(request):
+    for file in user_files(request):
         if not file.is_file():
             raise TraceError("load", f"there is no file {file}", "Check the spelling, or give the full path.")
     return Tracing(request, limits, on_progress)
@@ -195,7 +195,7 @@ def start_trace(
 
 def trace(
     request: TraceRequest, limits: Limits = _DEFAULT_LIMITS, on_progress: Callable[[Progress], None] | None = None
-) -> Recording:
+) -> TraceRecording:
     """Run a trace and return its recording; see `start_trace`.
 
     Raises:

@@ -7,12 +7,12 @@ from pydantic import ValidationError
 from planner.dtypes import AS_STORED
 from planner.errors import SpecError
 from planner.models.architecture import Architecture
-from planner.models.images import reads_images, tokens_of_image
-from planner.workload.formats import arithmetic, autocasts
-from planner.workload.layout import laid_out
+from planner.models.images import embeds_images, image_tokens
+from planner.workload.formats import autocasts, product_format
+from planner.workload.layout import resolve_parallel
 from planner.workload.optimizers import OPTIMIZERS
 from planner.workload.rules import WEIGHT_FILE_RULES
-from planner.workload.software.registry import DEFAULT, SOFTWARE, serving, settings_for, training_support
+from planner.workload.software.registry import DEFAULT, SOFTWARE, serving_support, settings_for, training_support
 from planner.workload.training import Lora
 from planner.workload.weight_files import EXCLUSIVE_FIELDS, default_profile, native_format
 from planner.workload.workload import Inference, Training
@@ -36,7 +36,7 @@ def with_defaults(workload: Training | Inference, architecture: Architecture, co
         SpecError: If the workload is spread over another number of cards than there are, or as the network cannot be,
             or asks for weights or a cache that the engine does not have.
     """
-    parallel = laid_out(workload, architecture, count)
+    parallel = resolve_parallel(workload, architecture, count)
     if architecture.kind == "diffusion":
         from planner.workload.pipelines import pipeline_defaults  # most plans are about text
 
@@ -57,14 +57,14 @@ def with_defaults(workload: Training | Inference, architecture: Architecture, co
     weights = architecture.stored_as if workload.weights in (None, AS_STORED) else workload.weights
     own_fields = [getattr(workload, name) for name in EXCLUSIVE_FIELDS]
     profile = workload.profile or default_profile(workload.engine.given(), own_fields, weights, architecture)
-    own = serving(profile)
+    own = serving_support(profile)
     if architecture.kind not in own.networks:
         hint = f"Choose the profile {DEFAULT}, and weights that are not in a GGUF file."
         raise SpecError("profile", f"{SOFTWARE[profile].title} cannot run an image encoder on its own", hint)
     images = _images(workload, architecture, profile)
     WEIGHT_FILE_RULES.check(workload, model=architecture)
     if images:
-        prompt = max(prompt, images * tokens_of_image(architecture.stacks[0], workload.image_size) + 1)
+        prompt = max(prompt, images * image_tokens(architecture.stacks[0], workload.image_size) + 1)
     return _checked(
         workload,
         profile=profile,
@@ -84,13 +84,13 @@ def _images(workload: Inference, architecture: Architecture, profile: str) -> in
     Raises:
         SpecError: If the workload has images, but the model reads none or the engine is not transformers.
     """
-    if not reads_images(architecture):
+    if not embeds_images(architecture):
         if workload.images:
             raise SpecError(
                 "images", f"{architecture.model_type} does not accept images in its prompt", "Leave it out."
             )
         return None
-    if "images" not in serving(profile).prompt_inputs:
+    if "images" not in serving_support(profile).prompt_inputs:
         if workload.images:
             reason = f"{SOFTWARE[profile].title} processes images in its own way, which is not estimated"
             raise SpecError("images", reason, f"Choose {DEFAULT}.")
@@ -124,4 +124,4 @@ def default_weights(workload: Training) -> str:
         return "nf4"
     if workload.compute == "tf32":
         return "fp32"
-    return "fp32" if autocasts(workload.compute) and not workload.adapts else arithmetic(workload.compute)
+    return "fp32" if autocasts(workload.compute) and not workload.adapts else product_format(workload.compute)

@@ -4,10 +4,10 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BeforeValidator, Field, field_validator
 
-from planner.base import Spec, no_such_name
+from planner.base import Spec, unknown_name_error
 from planner.dtypes import AS_STORED, SCHEMES
-from planner.models.images import reads_images
-from planner.workload.option import Presentation, Situation, command_line_only
+from planner.models.images import embeds_images
+from planner.workload.option import FieldContext, Presentation, command_line_only
 
 Offload = Literal["none", "model", "sequential"]
 Side = Annotated[int, Field(ge=1, le=65_536)]
@@ -39,9 +39,9 @@ ImageSize = Annotated[tuple[Side, Side], BeforeValidator(_parse_size)]
 """Width and height in pixels."""
 
 
-def reads_or_makes_images(context: Situation) -> bool:
+def reads_or_makes_images(context: FieldContext) -> bool:
     """Return whether the model reads images of any size or generates images."""
-    free = reads_images(context.architecture) and context.architecture.stacks[0].positions is None
+    free = embeds_images(context.architecture) and context.architecture.stacks[0].positions is None
     return free or context.architecture.kind in ("diffusion", "vision-encoder")
 
 
@@ -126,5 +126,5 @@ class Diffusion(Spec):
     @classmethod
     def _known_scheme(cls, value: str | None) -> str | None:
         if value is not None and value != AS_STORED and value not in SCHEMES:
-            raise no_such_name((*SCHEMES, AS_STORED))
+            raise unknown_name_error((*SCHEMES, AS_STORED))
         return value

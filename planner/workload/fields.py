@@ -13,9 +13,9 @@ from pydantic.fields import FieldInfo
 
 from planner.base import Spec
 from planner.workload.choices import Task
-from planner.workload.option import YES_OR_NO, ChoiceTitles, Group, Presentation, Situation
+from planner.workload.option import YES_OR_NO, ChoiceTitles, FieldContext, Group, Presentation
 from planner.workload.rules import FieldValue
-from planner.workload.software.registry import SERVERS, serving
+from planner.workload.software.registry import SERVERS, serving_support
 from planner.workload.software.settings import EngineSettings
 from planner.workload.weight_files import EXCLUSIVE_FIELDS
 from planner.workload.workload import Inference, Training
@@ -75,10 +75,10 @@ class WorkloadField:
             return "bytes"
         return "number" if int in kinds else "share" if float in kinds else "list"
 
-    def is_asked(self, context: Situation) -> bool:
+    def is_asked(self, context: FieldContext) -> bool:
         """Return whether a form shows the field, given the model and the software."""
         if isinstance(context.used, Inference):
-            own = serving(context.used.profile)
+            own = serving_support(context.used.profile)
             part, _, setting = self.name.rpartition(".")
             if part == "engine" and setting not in own.settings.model_fields:
                 return False
@@ -91,7 +91,7 @@ class WorkloadField:
         found = (getattr(limit, name, None) for limit in self.info.metadata)
         return next((limit for limit in found if isinstance(limit, int)), otherwise)
 
-    def choices(self, situation: Situation | None) -> ChoiceTitles:
+    def choices(self, situation: FieldContext | None) -> ChoiceTitles:
         """Return the allowed values with their titles; choices that depend on the workload need a situation."""
         found = self.option.choices
         if callable(found):
@@ -117,7 +117,7 @@ def all_fields() -> tuple[WorkloadField, ...]:
     return tuple(found.values())
 
 
-def field_of(name: str, task: Task | None = None) -> WorkloadField | None:
+def find_field(name: str, task: Task | None = None) -> WorkloadField | None:
     """Return the field `name` of the given task, or of any task; None if there is no such field."""
     tasks = (task,) if task else tuple(TASKS)
     return next((found for one in tasks if (found := fields_of(one).get(name))), None)
@@ -138,6 +138,6 @@ def _declared(
 def _parts(annotation: object) -> list[type[Spec]]:
     """Return the models that a field of this type can hold; for engine settings, those of every program."""
     if annotation is EngineSettings:
-        return [serving(name).settings for name in SERVERS]
+        return [serving_support(name).settings for name in SERVERS]
     kinds = get_args(annotation) if NoneType in get_args(annotation) else (annotation,)
     return [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Spec)]

@@ -28,7 +28,7 @@ BASE_FORMATS: Final[dict[Method, tuple[str, ...]]] = {
 """Formats of the model's own parameters that each method allows."""
 
 
-def arithmetic(compute: Compute) -> str:
+def product_format(compute: Compute) -> str:
     """Return the output format of matrix products; under fp8, which reads its inputs in 8 bits, that is bf16."""
     return "bf16" if compute == "fp8" else compute.removeprefix("amp-")
 

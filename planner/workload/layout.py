@@ -20,7 +20,7 @@ from planner.workload.workload import Inference
 _ONE_STACK: Final = ("decoder", "encoder", "vision-encoder", "vision-language")
 
 
-def laid_out(workload: Training | Inference, architecture: Architecture, count: int) -> Parallel:
+def resolve_parallel(workload: Training | Inference, architecture: Architecture, count: int) -> Parallel:
     """Return the parallelism of `workload` on `count` cards, with the number of replicas filled in.
 
     Raises:

@@ -32,13 +32,13 @@ OptimizerStep = Literal["fused", "foreach", "loop"]
 Library = Literal["torch", "bitsandbytes", "transformers", "galore-torch", "soap", "distributed-shampoo"]
 
 
-Unit = Literal["element", "scale", "tensor", "row-or-column", "square", "triangle", "projector", "projected"]
+StateUnit = Literal["element", "scale", "tensor", "row-or-column", "square", "triangle", "projector", "projected"]
 """Unit that a state stores numbers for: an element of a tensor, 256 elements with one scale, the tensor, a row or a
 column of a matrix, an element of the square or triangular factors of its sides, of a projector or of its projection."""
-Tensors = Literal["all", "quantised", "matrices", "inner-matrices"]
+StateTensors = Literal["all", "quantised", "matrices", "inner-matrices"]
 """Tensors that a state applies to: matrices have more than one dimension; inner matrices are linear layers or
 routers inside the model; quantised ones are large and no embeddings."""
-Quantity = Literal[
+StateQuantity = Literal[
     "parameters",
     "width",
     "quantised",
@@ -54,7 +54,7 @@ Quantity = Literal[
     "triangles",
 ]
 """Quantities in the formulas of states."""
-Working = Literal["copies-of-all", "copies", "fp32-copies", "newton-schulz", "decomposition", "bases", "blocks"]
+WorkspaceKind = Literal["copies-of-all", "copies", "fp32-copies", "newton-schulz", "decomposition", "bases", "blocks"]
 """Temporary memory: copies of all trained parameters or of the largest tensor, or buffers of one algorithm."""
 
 
@@ -62,7 +62,7 @@ class StateAmount(NamedTuple):
     """An amount of state: `numbers` values of `bytes` each per `unit`; None for the width of the parameter."""
 
     numbers: int
-    unit: Unit = "element"
+    unit: StateUnit = "element"
     bytes: int | None = None
 
 
@@ -73,13 +73,13 @@ class OptimizerState(NamedTuple):
     formula: str
     source: str
     amounts: tuple[StateAmount, ...]
-    tensors: Tensors = "all"
+    tensors: StateTensors = "all"
 
 
-class StepWorkings(NamedTuple):
+class StepWorkspace(NamedTuple):
     """Temporary memory of an optimizer step: `copies` of the tensors that `kind` selects."""
 
-    kind: Working
+    kind: WorkspaceKind
     formula: str
     source: str
     copies: int = 1
@@ -98,10 +98,10 @@ class OptimizerKind(NamedTuple):
     library: Library
     steps: tuple[OptimizerStep, ...]
     formula: str = ""
-    symbols: tuple[Quantity, ...] = ("parameters", "width")
+    symbols: tuple[StateQuantity, ...] = ("parameters", "width")
     states: tuple[OptimizerState, ...] = ()
-    foreach: StepWorkings | None = None
-    loop: StepWorkings | None = None
+    foreach: StepWorkspace | None = None
+    loop: StepWorkspace | None = None
     paged: bool = False
     fp32_only: bool = False
     whole_matrices: bool = False
@@ -131,11 +131,11 @@ _ROOT: Final = "torch.optim _single_tensor_rmsprop and _single_tensor_adagrad: t
 
 _MOMENTS: Final = OptimizerState("moments", "2 × P × w", _TORCH, (StateAmount(2),))
 _SQUARES: Final = OptimizerState("mean of squares", "P × w", _TORCH, (StateAmount(1),))
-_IN_8_BITS: Final[tuple[Quantity, ...]] = ("parameters", "quantised", "scale-block")
-_ALL_AT_ONCE: Final = StepWorkings(
+_IN_8_BITS: Final[tuple[StateQuantity, ...]] = ("parameters", "quantised", "scale-block")
+_ALL_AT_ONCE: Final = StepWorkspace(
     "copies-of-all", "P_t × w", "torch.optim _multi_tensor_adamw: torch._foreach_sqrt of all second moments at once"
 )
-_ADAM_LOOP: Final = StepWorkings(
+_ADAM_LOOP: Final = StepWorkspace(
     "copies", "2 × n × w", "torch.optim _single_tensor_adamw: the root of one second moment, and its quotient", 2
 )
 
@@ -202,7 +202,7 @@ OPTIMIZERS: Final[dict[Optimizer, OptimizerKind]] = {
         formula="P × w",
         states=(_SQUARES,),
         foreach=_ALL_AT_ONCE,
-        loop=StepWorkings("copies", "n × w", _ROOT),
+        loop=StepWorkspace("copies", "n × w", _ROOT),
     ),
     "adagrad": OptimizerKind(
         title="Adagrad",
@@ -210,13 +210,13 @@ OPTIMIZERS: Final[dict[Optimizer, OptimizerKind]] = {
         steps=_FOREACH,
         formula="P × w",
         states=(_SQUARES,),
-        foreach=StepWorkings(
+        foreach=StepWorkspace(
             "copies-of-all",
             "2 × P_t × w",
             "torch.optim _multi_tensor_adagrad: the roots of all sums, and all quotients",
             2,
         ),
-        loop=StepWorkings("copies", "n × w", _ROOT),
+        loop=StepWorkspace("copies", "n × w", _ROOT),
     ),
     "adamw-8bit": _in_8_bits("AdamW 8-bit", 2),
     "adamw-32bit-bnb": _in_32_bits("AdamW 32-bit of bitsandbytes", 2),
@@ -232,12 +232,12 @@ OPTIMIZERS: Final[dict[Optimizer, OptimizerKind]] = {
             OptimizerState("rows and columns", "S × w", _ADAFACTOR, (StateAmount(1, "row-or-column"),), "matrices"),
             OptimizerState("variances of vectors", "v × w", _ADAFACTOR, (StateAmount(1),)),
         ),
-        foreach=StepWorkings(
+        foreach=StepWorkspace(
             "copies-of-all",
             "P_t × w",
             "torch.optim Adafactor: the variance is multiplied out from its rows and columns",
         ),
-        loop=StepWorkings(
+        loop=StepWorkspace(
             "copies", "n × w", "torch.optim Adafactor: the variance is multiplied out from its rows and columns"
         ),
     ),
@@ -262,7 +262,7 @@ OPTIMIZERS: Final[dict[Optimizer, OptimizerKind]] = {
                 (StateAmount(1, "element", 4), StateAmount(1, "tensor", 4)),
             ),
         ),
-        loop=StepWorkings(
+        loop=StepWorkspace(
             "fp32-copies",
             "n × 4 × c",
             "transformers 5.23 optimization.Adafactor.step: squared gradient and update in fp32; of "
@@ -291,7 +291,7 @@ OPTIMIZERS: Final[dict[Optimizer, OptimizerKind]] = {
             OptimizerState("momentum of matrices", "M × w", _MUON, (StateAmount(1),), "inner-matrices"),
             OptimizerState("AdamW of the rest", "2 × (P − M) × w", _MUON, (StateAmount(2),)),
         ),
-        loop=StepWorkings(
+        loop=StepWorkspace(
             "newton-schulz",
             "n × w + 2 × (2 × n + 2 × k × k)",
             "torch.optim._muon: the update, its bf16 copy, and the products of Newton and Schulz",
@@ -313,7 +313,7 @@ OPTIMIZERS: Final[dict[Optimizer, OptimizerKind]] = {
             ),
             OptimizerState("moments of the rest", "2 × (P − M) × w", _GALORE, (StateAmount(2),)),
         ),
-        loop=StepWorkings(
+        loop=StepWorkspace(
             "decomposition",
             "4 × (2 × n + U + V) + n × w",
             "galore_torch: the singular value decomposition of one gradient, in fp32",
@@ -333,7 +333,7 @@ OPTIMIZERS: Final[dict[Optimizer, OptimizerKind]] = {
                 (StateAmount(2), StateAmount(2, "square", 4)),
             ),
         ),
-        loop=StepWorkings("bases", "4 × (4 × m × n + m² + 7 × n²)", f"{_SOAP}; every tenth step decomposes anew"),
+        loop=StepWorkspace("bases", "4 × (4 × m × n + m² + 7 × n²)", f"{_SOAP}; every tenth step decomposes anew"),
         fp32_only=True,
         # `init_preconditioner` leaves tensors of one dimension alone: on flat shares nothing would be preconditioned.
         whole_matrices=True,
@@ -352,7 +352,7 @@ OPTIMIZERS: Final[dict[Optimizer, OptimizerKind]] = {
                 (StateAmount(1), StateAmount(1, "triangle", 4)),
             ),
         ),
-        foreach=StepWorkings("blocks", "2 × P_t × w + 7 × d² × 4", _SHAMPOO, 2),
+        foreach=StepWorkspace("blocks", "2 × P_t × w + 7 × d² × 4", _SHAMPOO, 2),
     ),
 }
 """Every optimizer by name.

@@ -40,7 +40,7 @@ GROUPS: Final[dict[Group, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Situation:
+class FieldContext:
     """The filled-in workload, model and GPU count on which the visibility and choices of a field depend.
 
     `used` is the workload with its defaults filled in for `architecture` on `count` GPUs. `sharder` is the library that
@@ -63,27 +63,27 @@ ChoiceTitles = Mapping[Any, str]
 """Values with their titles."""
 
 
-def command_line_only(_context: Situation) -> bool:
+def command_line_only(_context: FieldContext) -> bool:
     """Return False: hide a field from forms, so that only the command line and files can set it."""
     return False
 
 
-def is_diffusion(context: Situation) -> bool:
+def is_diffusion(context: FieldContext) -> bool:
     """Return whether the model is a diffusion pipeline."""
     return context.architecture.kind == "diffusion"
 
 
-def is_not_diffusion(context: Situation) -> bool:
+def is_not_diffusion(context: FieldContext) -> bool:
     """Return whether the model is anything but a diffusion pipeline."""
     return not is_diffusion(context)
 
 
-def generates_text(context: Situation) -> bool:
+def generates_text(context: FieldContext) -> bool:
     """Return whether the model generates text token by token."""
     return context.architecture.kind not in ("encoder", "vision-encoder", "diffusion")
 
 
-def has_several_gpus(context: Situation) -> bool:
+def has_several_gpus(context: FieldContext) -> bool:
     """Return whether there are several GPUs to split the model or its work across."""
     return context.count > 1 and is_not_diffusion(context)
 
@@ -107,14 +107,14 @@ class Presentation:
     default: str = ""
     explanation: str = ""
     unit: str = ""
-    choices: ChoiceTitles | Callable[[Situation], ChoiceTitles] | None = None
+    choices: ChoiceTitles | Callable[[FieldContext], ChoiceTitles] | None = None
     details: Callable[[Any], str] | None = None
     stops: tuple[float, ...] = ()
     mnemonic: str = ""
     brief: str | Callable[[Any], str] = ""
     placeholder: str = ""
     leads: bool = False
-    asked_when: Callable[[Situation], bool] = lambda _context: True
+    asked_when: Callable[[FieldContext], bool] = lambda _context: True
 
 
 YES_OR_NO: Final[ChoiceTitles] = {False: "No", True: "Yes"}

@@ -7,26 +7,30 @@ from pydantic import Field, field_validator, model_validator
 from planner.base import Spec
 from planner.models.architecture import Moe
 from planner.workload.choices import OFFLOAD_TITLES, Offload
-from planner.workload.option import Presentation, Situation, has_several_gpus, is_not_diffusion
+from planner.workload.option import FieldContext, Presentation, has_several_gpus, is_not_diffusion
 from planner.workload.rules import STAGE_RULES
-from planner.workload.software.registry import serving, training_support
+from planner.workload.software.registry import serving_support, training_support
 
 MOST_CARDS: Final = 100_000
 _MOST_GROUPS: Final = 8
 
 
-def trains_on_several_gpus(context: Situation) -> bool:
+def trains_on_several_gpus(context: FieldContext) -> bool:
     """Return whether the workload is a training run on several GPUs."""
     return has_several_gpus(context) and context.used.task == "training"
 
 
-def _has_experts(context: Situation) -> bool:
+def _has_experts(context: FieldContext) -> bool:
     groups = (group for stack in context.architecture.stacks for group in stack.groups)
     return has_several_gpus(context) and any(isinstance(group.layer.feed_forward, Moe) for group in groups)
 
 
-def _can_offload(context: Situation) -> bool:
-    own = training_support(context.used.profile) if context.used.task == "training" else serving(context.used.profile)
+def _can_offload(context: FieldContext) -> bool:
+    own = (
+        training_support(context.used.profile)
+        if context.used.task == "training"
+        else serving_support(context.used.profile)
+    )
     return is_not_diffusion(context) and len(own.offloads) > 1
 
 

@@ -7,9 +7,9 @@ from pydantic import ValidationError
 from planner.dtypes import AS_STORED, GGUF_FILE_TYPES
 from planner.errors import SpecError
 from planner.models.architecture import Architecture
-from planner.models.pipeline import DiffusionTransformer, networks_of
+from planner.models.pipeline import DiffusionTransformer, find_networks
 from planner.workload.parallel import Parallel
-from planner.workload.software.registry import DEFAULT, serving
+from planner.workload.software.registry import DEFAULT, serving_support
 from planner.workload.training import Training
 from planner.workload.workload import Inference
 
@@ -28,12 +28,12 @@ def pipeline_defaults(workload: Training | Inference, architecture: Architecture
     """
     if isinstance(workload, Training):
         raise SpecError("task", "training a diffusion pipeline cannot be estimated by a formula", _TRACED)
-    if "diffusion" not in serving(workload.profile).networks:
+    if "diffusion" not in serving_support(workload.profile).networks:
         raise SpecError(
             "profile", f"{workload.profile} cannot run diffusion pipelines", f"Choose {DEFAULT}: the diffusers library."
         )
     _check_formats(workload, architecture)
-    denoiser, decoder = networks_of(architecture.components)
+    denoiser, decoder = find_networks(architecture.components)
     default = denoiser.sample_size * decoder.scale
     size = workload.image_size or (default, default)
     unit = decoder.scale * (denoiser.patch if isinstance(denoiser, DiffusionTransformer) else 1)

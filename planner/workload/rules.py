@@ -22,7 +22,7 @@ from planner.workload.software.registry import (
     DEFAULT,
     SERVERS,
     SOFTWARE,
-    serving,
+    serving_support,
     setting_names,
     setting_owner,
     training_support,
@@ -123,7 +123,7 @@ class RuleSet:
 
     def _first_refusal(self, *values: object, **context: object) -> tuple[str, str, str] | None:
         fields = dict(zip(self._names, values, strict=True))
-        read = reader(SimpleNamespace(**fields), **context)
+        read = field_reader(SimpleNamespace(**fields), **context)
         found = (rule.values(read) for rule in self.rules)
         broken = (
             rule.refusal(*values)
@@ -133,7 +133,7 @@ class RuleSet:
         return next(broken, None)
 
 
-def reader(workload: object, **others: object) -> FieldReader:
+def field_reader(workload: object, **others: object) -> FieldReader:
     """Return a function that reads the fields of `workload` by their dotted names, and `others` by theirs.
 
     It returns None for a field of a part that is missing, such as adapters, or of another program's settings.
@@ -228,7 +228,7 @@ def _explicit_settings(engine: EngineSettings | Mapping[str, object]) -> tuple[s
 
 
 def _foreign_settings(engine: EngineSettings | Mapping[str, object], profile: str | None) -> tuple[str, ...]:
-    own = serving(profile).settings.model_fields if profile else setting_names()
+    own = serving_support(profile).settings.model_fields if profile else setting_names()
     return tuple(name for name in _explicit_settings(engine) if name not in own)
 
 
@@ -366,20 +366,22 @@ INFERENCE_RULES: Final = RuleSet(
     *(
         WorkloadRule(
             (name, "profile"),
-            lambda value, profile, name=name: value is None or profile is None or name in serving(profile).own_fields,
+            lambda value, profile, name=name: (
+                value is None or profile is None or name in serving_support(profile).own_fields
+            ),
             lambda _, profile, name=name, title=owner.title: (
                 f"{name} is a setting of {title}, but the profile is {SOFTWARE[profile].title}"
             ),
             remedies=({name: None},),
         )
         for owner in SERVERS.values()
-        for name in serving(owner.name).own_fields
+        for name in serving_support(owner.name).own_fields
     ),
     WorkloadRule(
         ("kv_cache", "profile"),
-        lambda cache, profile: profile is None or cache in serving(profile).cache_formats,
+        lambda cache, profile: profile is None or cache in serving_support(profile).cache_formats,
         lambda cache, profile: (
-            f"{SOFTWARE[profile].title} has no {cache} KV cache; choose {' or '.join(serving(profile).cache_formats)}"
+            f"{SOFTWARE[profile].title} has no {cache} KV cache; choose {' or '.join(serving_support(profile).cache_formats)}"
         ),
         narrows=("kv_cache",),
         remedies=({"kv_cache": RESET},),
@@ -387,7 +389,7 @@ INFERENCE_RULES: Final = RuleSet(
     WorkloadRule(
         ("kv_cache", "attention", "profile"),
         lambda cache, attention, profile: (
-            profile is None or "q" not in cache or attention in serving(profile).quantised_cache_attention
+            profile is None or "q" not in cache or attention in serving_support(profile).quantised_cache_attention
         ),
         lambda _cache, _attention, profile: (
             f"{SOFTWARE[profile].title} quantizes cached values only with flash attention"
@@ -579,7 +581,7 @@ PARALLEL_INFERENCE_RULES: Final = RuleSet(
     ),
     WorkloadRule(
         ("parallel.offload", "profile"),
-        lambda offload, profile: offload in serving(profile).offloads,
+        lambda offload, profile: offload in serving_support(profile).offloads,
         lambda _, profile: f"{profile} does not use this setting",
         hint="For llama.cpp, set gpu_layers instead.",
         narrows=("parallel.offload",),

@@ -5,11 +5,11 @@ from typing import Final
 
 from planner.dtypes import AS_STORED, GGUF_FILE_TYPES, SCHEMES
 from planner.models.architecture import Architecture
-from planner.workload.software.registry import SERVERS, SOFTWARE, serving, setting_owner
+from planner.workload.software.registry import SERVERS, SOFTWARE, serving_support, setting_owner
 
 DEFAULT_GGUF: Final = "Q4_K_M"
 """The GGUF format that editing chooses for a model whose files are in no GGUF format."""
-EXCLUSIVE_FIELDS: Final = tuple(name for one in SERVERS for name in serving(one).own_fields)
+EXCLUSIVE_FIELDS: Final = tuple(name for one in SERVERS for name in serving_support(one).own_fields)
 """Workload fields that only one program uses."""
 
 _GGUF_NAMES: Final = {"fp32": "F32", "fp16": "F16", "bf16": "BF16"}
@@ -26,15 +26,15 @@ def default_profile(
     owners = [owner.name for name in settings if (owner := setting_owner(name))]
     given = [name for name, value in zip(EXCLUSIVE_FIELDS, own, strict=True) if value is not None]
     container = "gguf" if _is_gguf(_stored_format(weights, architecture), architecture) else "safetensors"
-    owners += [name for name in SERVERS if set(given) & set(serving(name).own_fields)]
-    return next(iter(owners), next(name for name in SERVERS if serving(name).containers[0] == container))
+    owners += [name for name in SERVERS if set(given) & set(serving_support(name).own_fields)]
+    return next(iter(owners), next(name for name in SERVERS if serving_support(name).containers[0] == container))
 
 
 def incompatibility(profile: str, weights: str | None, architecture: Architecture) -> tuple[str, ...]:
     """Return the reason why a program cannot run files of `weights`, and a hint; an empty tuple if it can."""
     if architecture.kind == "diffusion":
         return ()
-    containers, stored = serving(profile).containers, _stored_format(weights, architecture)
+    containers, stored = serving_support(profile).containers, _stored_format(weights, architecture)
     is_gguf = _is_gguf(stored, architecture)
     if "safetensors" not in containers and not is_gguf and stored not in _GGUF_NAMES:
         title = "the formats of these files" if stored == AS_STORED else SCHEMES[stored].title
@@ -48,7 +48,7 @@ def incompatibility(profile: str, weights: str | None, architecture: Architectur
 
 def native_format(profile: str, weights: str, architecture: Architecture) -> str:
     """Return the name of the format `weights` in `profile`; GGUF files have their own names for plain formats."""
-    containers = serving(profile).containers
+    containers = serving_support(profile).containers
     if "safetensors" not in containers and not _is_gguf(weights, architecture):
         return _GGUF_NAMES[weights]
     if "gguf" not in containers and _is_gguf(weights, architecture):

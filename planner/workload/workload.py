@@ -4,19 +4,19 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from planner.base import Spec, no_such_name
-from planner.dtypes import AS_STORED, KV_FORMATS, SCHEMES, Family
-from planner.models.images import reads_images
+from planner.base import Spec, unknown_name_error
+from planner.dtypes import AS_STORED, KV_FORMATS, SCHEMES, SchemeFamily
+from planner.models.images import embeds_images
 from planner.workload.choices import ATTENTION_TITLES, Attention
 from planner.workload.diffusion import Diffusion, ImageSizeField
-from planner.workload.option import Presentation, Situation, doubling, generates_text, is_diffusion, is_not_diffusion
+from planner.workload.option import FieldContext, Presentation, doubling, generates_text, is_diffusion, is_not_diffusion
 from planner.workload.parallel import OtherProcesses, Parallel, UnequalCards
 from planner.workload.rules import INFERENCE_RULES
 from planner.workload.software.registry import (
     SERVERS,
     FlatSettings,
     ServerName,
-    serving,
+    serving_support,
     settings_for,
 )
 from planner.workload.software.settings import EngineSettings
@@ -25,7 +25,7 @@ from planner.workload.training import Training
 __all__ = ["Inference", "Parallel", "Training", "Workload"]
 
 _LONGEST: Final = 1_048_576
-_FAMILIES: Final[dict[Family, str]] = {
+_FAMILIES: Final[dict[SchemeFamily, str]] = {
     "plain": "plain format",
     "bitsandbytes": "bitsandbytes",
     "integer": "GPTQ and AWQ",
@@ -49,9 +49,9 @@ def _cache_title(name: str) -> str:
     return f"{name.upper()}, {float(KV_FORMATS[name]):.3g} bits" if "_" in name else name.upper()
 
 
-def _attention_titles(context: Situation) -> dict[Attention, str]:
+def _attention_titles(context: FieldContext) -> dict[Attention, str]:
     """Return the attention implementations; engines that read no PyTorch checkpoints have their own flash attention."""
-    if "safetensors" in serving(context.used.profile).containers:
+    if "safetensors" in serving_support(context.used.profile).containers:
         return ATTENTION_TITLES
     return {"sdpa": "Flash attention", "eager": "Without flash attention"}
 
@@ -197,7 +197,7 @@ class Inference(Spec):
             group="main",
             default="1",
             explanation="The vision encoder processes them before the prompt.",
-            asked_when=lambda context: reads_images(context.architecture),
+            asked_when=lambda context: embeds_images(context.architecture),
         ),
     ] = None
     diffusion: Annotated[
@@ -216,7 +216,7 @@ class Inference(Spec):
     @classmethod
     def _known_scheme(cls, value: str | None) -> str | None:
         if value is not None and value != AS_STORED and value not in SCHEMES:
-            raise no_such_name((*SCHEMES, AS_STORED))
+            raise unknown_name_error((*SCHEMES, AS_STORED))
         return value
 
     @field_validator("engine")
@@ -230,7 +230,7 @@ class Inference(Spec):
     @classmethod
     def _known_cache_format(cls, value: str) -> str:
         if value not in KV_FORMATS:
-            raise no_such_name(KV_FORMATS)
+            raise unknown_name_error(KV_FORMATS)
         return value
 
     @model_validator(mode="after")

@@ -325,7 +325,7 @@ def test_cards_of_this_machine_are_matched_by_name_and_memory(said, monkeypatch)
             )
         )
     )
-    monkeypatch.setattr(gathering, "look_once", lambda: latest)
+    monkeypatch.setattr(gathering, "take_snapshot", lambda: latest)
     printed = said("--here")
     assert "in the catalog: rtx-4090 (GeForce RTX 4090)" in printed
     assert "not in the catalog under this name and memory" in printed

@@ -12,7 +12,7 @@ from recording_kit import CARDS, sample, written
 
 from planner.cli import main as cli
 from planner.monitor.recording.recording import read_recording
-from planner.monitor.recording.records import Mark
+from planner.monitor.recording.records import RecordedMark
 
 LOG = """\
 timestamp, index, name, utilization.gpu [%], memory.used [MiB], power.draw [W], temperature.gpu
@@ -37,7 +37,7 @@ def run(tmp_path):
         sample(float(at), a={"energy_joules": 3600.0 * at, "clock_reasons": 4, "utilization_fraction": 1.0})
         for at in range(71)
     )
-    path.write_bytes(written([CARDS, *counted, Mark(1.0, 2.0, "x")], is_ended=False))
+    path.write_bytes(written([CARDS, *counted, RecordedMark(1.0, 2.0, "x")], is_ended=False))
     return str(path)
 
 

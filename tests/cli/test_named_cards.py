@@ -4,7 +4,7 @@ import pytest
 
 from planner.cli.user_catalog import named_cards, named_machines, named_system
 from planner.errors import AmbiguousNameError, SpecError
-from planner.hardware.names import counted
+from planner.hardware.names import parse_count
 from planner.plan.catalog import Catalog
 
 
@@ -68,7 +68,7 @@ def test_no_card_is_no_number_of_cards(catalog: Catalog) -> None:
 def test_no_name_of_the_catalog_begins_with_a_number_of_cards(catalog: Catalog) -> None:
     named = [name for gpu in catalog.hardware.gpus for name in (gpu.id, gpu.name, *gpu.aliases)]
     named += [name for system in catalog.hardware.systems for name in (system.id, system.name)]
-    assert not [name for name in named if counted(name)[0] is not None]
+    assert not [name for name in named if parse_count(name)[0] is not None]
 
 
 def test_an_error_names_the_option_that_named_the_cards(catalog: Catalog) -> None:

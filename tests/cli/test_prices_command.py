@@ -7,7 +7,7 @@ import json
 import pytest
 
 from planner.cli.main import main
-from planner.cost.refresh.store import Part, PriceSnapshot, PriceStore
+from planner.cost.refresh.store import PriceSnapshot, PriceStore, ProviderPrices
 from planner.cost.renting.offer import Offer
 
 
@@ -46,7 +46,7 @@ def mine(**changes) -> dict:
 
 def held(price: float = 98.32) -> PriceSnapshot:
     offer = Offer.model_validate(mine(id="fetched", provider="AWS", on_demand_price_usd_per_hour=price))
-    part = Part(
+    part = ProviderPrices(
         provider="AWS",
         source="a list",
         url="https://example.org",

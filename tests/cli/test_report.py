@@ -1,7 +1,7 @@
 """A memory result as text."""
 
 from planner.cli.report import memory_report
-from planner.memory.result import MemoryResult, Part, Phase, Symbol, Term
+from planner.memory.result import MemoryResult, Phase, Symbol, Term, TermPart
 from planner.present.memory.view import memory_view
 
 
@@ -38,7 +38,7 @@ def test_a_term_opens_into_its_evidence():
 
 
 def test_the_parts_name_their_sources_once():
-    part = Part(name="all of it", bytes=16, formula="P × 2", source="counted")
+    part = TermPart(name="all of it", bytes=16, formula="P × 2", source="counted")
     text = memory_report(_view("counted", part), "subject", (), None, explain=True)
     assert text.count("counted]") == 1
     assert "source:" not in text
@@ -46,7 +46,7 @@ def test_the_parts_name_their_sources_once():
 
 
 def test_a_part_that_is_its_symbol_needs_no_formula():
-    part = Part(name="context", bytes=8, formula="P", source="counted")
+    part = TermPart(name="context", bytes=8, formula="P", source="counted")
     assert "context: 8\u2009B [counted]" in memory_report(_view("counted", part), "subject", (), None, explain=True)
 
 

@@ -5,7 +5,7 @@ import pytest
 from planner.cli.parser import Parser
 from planner.cli.trace.options import add_trace_options, given_options, request_from, trace_defaults
 from planner.errors import SpecError
-from planner.trace.request import Argument, Lora, Parallel, Target, TensorInput
+from planner.trace.request import Argument, Target, TensorInput, TraceLora, TraceParallel
 
 TARGET = Target(kind="file", place="net.py", name="Net")
 
@@ -73,9 +73,12 @@ def test_optimizers(request_of, text, name, arguments):
 @pytest.mark.parametrize(
     ("words", "lora"),
     [
-        (["--lora"], Lora()),
-        (["--lora", "8"], Lora(rank=8)),
-        (['--lora={"rank": 4, "targets": ["q_proj"], "dropout": 0.1}'], Lora(rank=4, targets=("q_proj",), dropout=0.1)),
+        (["--lora"], TraceLora()),
+        (["--lora", "8"], TraceLora(rank=8)),
+        (
+            ['--lora={"rank": 4, "targets": ["q_proj"], "dropout": 0.1}'],
+            TraceLora(rank=4, targets=("q_proj",), dropout=0.1),
+        ),
     ],
 )
 def test_lora(request_of, words, lora):
@@ -83,8 +86,8 @@ def test_lora(request_of, words, lora):
 
 
 def test_ranks_are_ddp_unless_said_otherwise(request_of):
-    assert request_of("--ranks", "8").parallel == Parallel(ranks=8, strategy="ddp")
-    assert request_of("--ranks", "8", "--strategy", "fsdp").parallel == Parallel(ranks=8, strategy="fsdp")
+    assert request_of("--ranks", "8").parallel == TraceParallel(ranks=8, strategy="ddp")
+    assert request_of("--ranks", "8", "--strategy", "fsdp").parallel == TraceParallel(ranks=8, strategy="fsdp")
 
 
 def test_parts_are_frozen_by_pattern(request_of):

@@ -14,7 +14,7 @@ from planner.cost.rent_or_buy.case import RENT_PRICE, RESALE
 from planner.cost.result import OwnCost
 from planner.cost.terms import BuyTerms, CostTerms, RentTerms
 from planner.errors import SpecError
-from planner.hardware.own import CardChange, OwnHardware, with_own
+from planner.hardware.own import CardChange, OwnHardware, with_own_hardware
 from planner.plan.catalog import Catalog
 
 
@@ -154,7 +154,7 @@ def test_own_figures_are_certain_and_theirs(catalog: Catalog, today: date) -> No
 
 def test_a_power_limit_of_ones_own_is_ones_own_figure(catalog: Catalog, today: date) -> None:
     change = CardChange(gpu="rtx-3090", power_limit_watts=250, date="2026-11-01")
-    changed = with_own(catalog.hardware, OwnHardware(changes=(change,)))
+    changed = with_own_hardware(catalog.hardware, OwnHardware(changes=(change,)))
     for hardware, certainty in ((catalog.hardware, "quoted"), (changed, "yours")):
         found = estimate_cost(CostTerms(), hardware.gpu("rtx-3090"), 1, PACE, catalog.cost, today)
         assert found.case is not None
@@ -163,7 +163,7 @@ def test_a_power_limit_of_ones_own_is_ones_own_figure(catalog: Catalog, today: d
 
 def test_what_was_paid_for_a_card_is_what_owning_it_costs(catalog: Catalog, today: date) -> None:
     change = CardChange(gpu="rtx-3090", purchase_price_usd=720, date="2026-11-01")
-    changed = with_own(catalog.hardware, OwnHardware(changes=(change,)))
+    changed = with_own_hardware(catalog.hardware, OwnHardware(changes=(change,)))
     for terms, price in ((CostTerms(), 720), (CostTerms(buy=BuyTerms(card_price_usd=500)), 500)):
         found = estimate_cost(terms, changed.gpu("rtx-3090"), 2, PACE, catalog.cost, today)
         assert found.case is not None

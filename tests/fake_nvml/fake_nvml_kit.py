@@ -18,8 +18,8 @@ from planner.monitor.readings.faults import Fault, FaultKind
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.sample import Sample
-from planner.monitor.settings import Settings, Timeouts
-from planner.monitor.supervisor.gathering import note
+from planner.monitor.settings import SamplerSettings, Timeouts
+from planner.monitor.supervisor.gathering import apply_update
 from planner.monitor.supervisor.supervisor import Supervisor, Update
 
 SOURCE = Path(__file__).parent / "fake_nvml.c"
@@ -27,7 +27,9 @@ LIBRARY = "libnvidia-ml.so.1"
 A = "GPU-aaaaaaaa-0000-0000-0000-000000000000"
 B = "GPU-bbbbbbbb-0000-0000-0000-000000000000"
 C = "GPU-cccccccc-0000-0000-0000-000000000000"
-FAST = Settings(fast_seconds=0.1, slow_seconds=0.1, process_seconds=0.1, retry_seconds=0.1, look_again_seconds=0.1)
+FAST = SamplerSettings(
+    fast_seconds=0.1, slow_seconds=0.1, process_seconds=0.1, retry_seconds=0.1, look_again_seconds=0.1
+)
 # A busy machine may make a sampler wait: only tests of one that hangs are in a hurry.
 CALM = Timeouts(start=20.0, quiet=10.0, kill=20.0, end=5.0, first_retry=0.1, last_retry=0.2, healthy=0.3)
 HURRIED = CALM._replace(start=5.0, quiet=0.15, kill=0.3)
@@ -118,7 +120,7 @@ class FakeNvml:
         """Return what was called so far, each with its card."""
         return self.log.read_text(encoding="utf-8").splitlines() if self.log.exists() else []
 
-    def supervisor(self, settings: Settings = FAST, timeouts: Timeouts = CALM) -> Supervisor:
+    def supervisor(self, settings: SamplerSettings = FAST, timeouts: Timeouts = CALM) -> Supervisor:
         """Return a supervisor whose updates `wait_for` hears."""
         return Supervisor(self._queue.put, settings, timeouts, self.environment)
 
@@ -131,7 +133,7 @@ class FakeNvml:
             except Empty:
                 pytest.fail(f"never held; faults: {self.latest.inventory.faults}")
             self.updates.append(update)
-            note(self.latest, update)
+            apply_update(self.latest, update)
         return self.latest
 
     def wait_for_sample(self, holds: Callable[[Sample], bool] = lambda sample: True) -> Sample:

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from planner.errors import SpecError
 from planner.hardware.catalog import load_hardware
 from planner.hardware.expression import parse_expression
-from planner.hardware.fields import GPU_WORDS, QUERY_FIELDS
-from planner.hardware.vocabulary import Judged, Known
+from planner.hardware.fields import GPU_QUERY_FIELDS, GPU_QUERY_SCHEMA
+from planner.hardware.vocabulary import PlanOutcome, QueryContext
 from planner.paths import catalog_dir
 
 HARDWARE = load_hardware(catalog_dir())
 WORDS = [
-    *QUERY_FIELDS,
+    *GPU_QUERY_FIELDS,
     *re.split(" ", "and or not in contains true false ( ) , == != < <= > >= ~ 24 8.9 1e3 1.2.3"),
     '"NVIDIA"',
     "'gfx942'",
@@ -25,7 +25,7 @@ WORDS = [
 
 
 def holds(text: str, gpu_id: str = "rtx-4090") -> bool | None:
-    return parse_expression(text, GPU_WORDS).test(HARDWARE.gpu(gpu_id), Known())
+    return parse_expression(text, GPU_QUERY_SCHEMA).test(HARDWARE.gpu(gpu_id), QueryContext())
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_targets_of_amd_compare_as_text() -> None:
 
 
 def test_the_fields_that_are_used_are_told() -> None:
-    assert parse_expression('fits == "fits" and year > 2020', GPU_WORDS).fields == {"fits", "year"}
+    assert parse_expression('fits == "fits" and year > 2020', GPU_QUERY_SCHEMA).fields == {"fits", "year"}
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_the_fields_that_are_used_are_told() -> None:
 )
 def test_an_error_names_the_position_and_what_was_expected(text: str, message: str) -> None:
     with pytest.raises(SpecError) as caught:
-        parse_expression(text, GPU_WORDS)
+        parse_expression(text, GPU_QUERY_SCHEMA)
     assert caught.value.field == "where"
     assert message in caught.value.message
 
@@ -183,7 +183,7 @@ def test_hints_name_the_fields_and_the_remedy() -> None:
         ('name == "x', "Close it"),
     ):
         with pytest.raises(SpecError) as caught:
-            parse_expression(text, GPU_WORDS)
+            parse_expression(text, GPU_QUERY_SCHEMA)
         assert hint in caught.value.hint
 
 
@@ -192,7 +192,8 @@ def test_hints_name_the_fields_and_the_remedy() -> None:
 def test_any_text_is_an_expression_or_a_spec_error(text: str) -> None:
     try:
         outcomes = {
-            parse_expression(text, GPU_WORDS).test(gpu, Known({"rtx-4090": Judged("fits")})) for gpu in HARDWARE.gpus
+            parse_expression(text, GPU_QUERY_SCHEMA).test(gpu, QueryContext({"rtx-4090": PlanOutcome("fits")}))
+            for gpu in HARDWARE.gpus
         }
     except SpecError:
         outcomes = set()
@@ -215,4 +216,4 @@ def test_it_means_what_python_would_mean(text: str) -> None:
             continue
         python = text.replace("mig", str(gpu.mig)).replace("year > 2020", str(gpu.year > 2020))
         python = python.replace('name ~ "a"', str("a" in gpu.name.lower()))
-        assert parse_expression(text, GPU_WORDS).test(gpu, Known()) == eval(python)
+        assert parse_expression(text, GPU_QUERY_SCHEMA).test(gpu, QueryContext()) == eval(python)

@@ -1,10 +1,10 @@
 """Query fields of accelerators: documentation, units and values of every record."""
 
 from planner.hardware.catalog import HardwareCatalog, load_hardware
-from planner.hardware.fields import PRICE_WORDS
+from planner.hardware.fields import PRICE_FIELDS
 from planner.hardware.gpu import Gpu
 from planner.hardware.query import QUERY_FIELDS
-from planner.hardware.vocabulary import Judged, Known
+from planner.hardware.vocabulary import PlanOutcome, QueryContext
 from planner.paths import catalog_dir
 
 GPUS = load_hardware(catalog_dir()).gpus
@@ -23,7 +23,7 @@ def test_every_field_is_documented_and_reads_every_record() -> None:
     )
     assert list(QUERY_FIELDS) == documented.split()
     own = GPUS[0].evolve(purchase_price_usd=1)
-    assert QUERY_FIELDS["paid"].read(own, Known()) == 1
+    assert QUERY_FIELDS["paid"].read(own, QueryContext()) == 1
     for field in (field for name, field in QUERY_FIELDS.items() if name != "paid"):
         assert field.title
         assert field.help
@@ -32,16 +32,16 @@ def test_every_field_is_documented_and_reads_every_record() -> None:
 
 def test_fields_are_in_their_units(hardware: HardwareCatalog) -> None:
     gpu = hardware.gpu("rtx-4090")
-    read = {name: field.read(gpu, Known()) for name, field in QUERY_FIELDS.items()}
+    read = {name: field.read(gpu, QueryContext()) for name, field in QUERY_FIELDS.items()}
     assert (read["memory_gib"], read["bandwidth"], read["bf16_dense"], read["power"]) == (24, 1008, 165.2, 450)
     assert (read["price"], read["year"], read["compute_capability"]) == (1599, 2022, (8, 9))
     assert (read["nvlink"], read["mig"], read["fits"]) == (False, False, None)
-    assert QUERY_FIELDS["nvlink"].read(hardware.gpu("h100-sxm5-80gb"), Known()) is True
-    assert QUERY_FIELDS["nvlink"].read(hardware.gpu("gb10"), Known()) is False
-    assert QUERY_FIELDS["nvlink"].read(hardware.gpu("b100"), Known()) is None
-    assert QUERY_FIELDS["memory_gib"].read(gpu.evolve(memory_bytes=None), Known()) is None
-    assert QUERY_FIELDS["bandwidth"].read(hardware.gpu("rtx-5880-ada"), Known()) is None
+    assert QUERY_FIELDS["nvlink"].read(hardware.gpu("h100-sxm5-80gb"), QueryContext()) is True
+    assert QUERY_FIELDS["nvlink"].read(hardware.gpu("gb10"), QueryContext()) is False
+    assert QUERY_FIELDS["nvlink"].read(hardware.gpu("b100"), QueryContext()) is None
+    assert QUERY_FIELDS["memory_gib"].read(gpu.evolve(memory_bytes=None), QueryContext()) is None
+    assert QUERY_FIELDS["bandwidth"].read(hardware.gpu("rtx-5880-ada"), QueryContext()) is None
 
 
-def _everything_about(gpu: Gpu) -> Known:
-    return Known({gpu.id: Judged("fits", 1.0, 2.0, 0.5)}, {gpu.id: dict.fromkeys(PRICE_WORDS, 1.0)})
+def _everything_about(gpu: Gpu) -> QueryContext:
+    return QueryContext({gpu.id: PlanOutcome("fits", 1.0, 2.0, 0.5)}, {gpu.id: dict.fromkeys(PRICE_FIELDS, 1.0)})

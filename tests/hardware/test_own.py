@@ -15,13 +15,13 @@ from planner.hardware.names import resolve_gpu
 from planner.hardware.own import (
     OWN_SCHEMA,
     CardChange,
-    CardFigures,
+    CardOverrides,
     OwnHardware,
-    card_change,
-    card_like,
+    derive_card,
     first_problem,
+    make_card_change,
     unknown_changes,
-    with_own,
+    with_own_hardware,
 )
 from planner.hardware.own_file import read_own, write_own
 
@@ -80,7 +80,7 @@ def test_a_figure_is_ones_own_in_basis_and_certainty() -> None:
 
 
 def test_own_cards_come_first_marked_and_found_by_name(file: Path, hardware: HardwareCatalog) -> None:
-    merged = with_own(hardware, read_own(_written(file, MINE), TODAY))
+    merged = with_own_hardware(hardware, read_own(_written(file, MINE), TODAY))
     assert merged.gpus[0].id == "my-4090-48gb"
     assert [gpu.id for gpu in merged.gpus if gpu.own] == ["my-4090-48gb"]
     assert len(merged.gpus) == len(hardware.gpus) + 1
@@ -90,7 +90,7 @@ def test_own_cards_come_first_marked_and_found_by_name(file: Path, hardware: Har
 
 def test_a_newer_catalog_does_not_destroy_an_own_card_of_the_same_id(file: Path, hardware: HardwareCatalog) -> None:
     own = read_own(_written(file, MINE | {"id": "rtx-4090"}), TODAY)
-    merged = with_own(hardware, own)
+    merged = with_own_hardware(hardware, own)
     assert len(merged.gpus) == len(hardware.gpus)
     assert merged.gpu("rtx-4090").memory_label == "48 GB"
     assert hardware.gpu("rtx-4090").memory_label == "24 GB"
@@ -101,7 +101,7 @@ def test_changes_mark_a_card_as_own_and_say_so_of_each_figure(hardware: Hardware
         gpu="rtx-3090", purchase_price_usd=720, power_limit_watts=250, note="from a miner", date="2026-11-01"
     )
     own = OwnHardware(changes=(change, CardChange(gpu="gone", note="sold", date="2026-11-01")))
-    merged, bundled = with_own(hardware, own), hardware.gpu("rtx-3090")
+    merged, bundled = with_own_hardware(hardware, own), hardware.gpu("rtx-3090")
     gpu = merged.gpu("rtx-3090")
     assert (gpu.own, gpu.purchase_price_usd, gpu.board_power_watts) == (True, 720, 350)
     assert (gpu.power_limit_watts, gpu.drawn_watts, bundled.drawn_watts) == (250, 250, 350)
@@ -125,7 +125,7 @@ def test_a_limit_of_a_card_without_known_power_and_a_note_alone(hardware: Hardwa
             CardChange(gpu="rtx-4090", note="water cooled", date="2026-11-01"),
         )
     )
-    merged = with_own(hardware, own)
+    merged = with_own_hardware(hardware, own)
     assert merged.gpu(unknown.id).notes[-1].startswith("Your power limit: 99 W; ")
     assert merged.gpu("rtx-4090").notes[-1] == "water cooled"
     assert merged.gpu("rtx-4090").drawn_watts == 450
@@ -135,10 +135,10 @@ def test_a_limit_of_a_card_without_known_power_and_a_note_alone(hardware: Hardwa
 def test_a_limit_above_the_board_power_holds_nothing_and_is_left_out(hardware: HardwareCatalog) -> None:
     change = CardChange(gpu="rtx-4090", power_limit_watts=9000, date="2026-11-01")
     own = OwnHardware(changes=(change,))
-    gpu = with_own(hardware, own).gpu("rtx-4090")
+    gpu = with_own_hardware(hardware, own).gpu("rtx-4090")
     assert (gpu.power_limit_watts, gpu.drawn_watts) == (None, 450)
     assert gpu.notes[-1] == "Your power limit of 9,000 W is above the board power of 450 W and is ignored"
-    assert first_problem(with_own(hardware, own), own) == (
+    assert first_problem(with_own_hardware(hardware, own), own) == (
         "rtx-4090",
         "power_limit_watts",
         "9,000 W is above the board power of 450 W",
@@ -162,7 +162,7 @@ def test_a_name_that_another_card_has_is_refused(
     hardware: HardwareCatalog, file: Path, fields: dict[str, object], field: str, owner: str
 ) -> None:
     own = read_own(_written(file, MINE | fields), TODAY)
-    problem = first_problem(with_own(hardware, own), own)
+    problem = first_problem(with_own_hardware(hardware, own), own)
     assert problem is not None
     assert (problem.record, problem.field) == (own.cards[0].id, field)
     assert f"is the name of {owner} (" in problem.reason
@@ -171,11 +171,11 @@ def test_a_name_that_another_card_has_is_refused(
 
 def test_a_card_in_place_of_a_bundled_one_keeps_its_names(hardware: HardwareCatalog) -> None:
     own = OwnHardware(cards=(hardware.gpu("rtx-3090").evolve(memory_label="48 GB"),))
-    assert first_problem(with_own(hardware, own), own) is None
+    assert first_problem(with_own_hardware(hardware, own), own) is None
 
 
 def test_nothing_of_ones_own_changes_nothing(file: Path, hardware: HardwareCatalog) -> None:
-    assert with_own(hardware, read_own(file)) is hardware
+    assert with_own_hardware(hardware, read_own(file)) is hardware
 
 
 def test_files_join_export_and_lose_a_card(file: Path) -> None:
@@ -269,14 +269,14 @@ def test_what_is_no_json_a_folder_or_missing(file: Path, tmp_path: Path) -> None
 
 
 def test_what_is_said_names_the_field_that_is_wrong() -> None:
-    assert card_change("l4", "2026-11-01", {"note": "x"}).note == "x"
+    assert make_card_change("l4", "2026-11-01", {"note": "x"}).note == "x"
     with pytest.raises(SpecError, match=r"note: contains '\\x1b'"):
-        card_change("l4", "2026-11-01", {"note": "\x1b[0m"})
+        make_card_change("l4", "2026-11-01", {"note": "\x1b[0m"})
 
 
 def test_a_card_like_another_has_figures_that_a_card_can_have(hardware: HardwareCatalog) -> None:
     with pytest.raises(SpecError, match="board_power_watts: must be at most"):
-        card_like(hardware.gpu("l4"), "Mine", CardFigures(board_power_watts=1e9), "2026-11-22")
+        derive_card(hardware.gpu("l4"), "Mine", CardOverrides(board_power_watts=1e9), "2026-11-22")
 
 
 def test_a_change_says_something() -> None:
@@ -286,39 +286,39 @@ def test_a_change_says_something() -> None:
 
 def test_a_card_like_another_differs_in_what_is_said(hardware: HardwareCatalog) -> None:
     base = hardware.gpu("rtx-4090")
-    figures = CardFigures(memory_bytes=48 * 2**30, purchase_price_usd=2500)
-    card = card_like(base, " RTX 4090 (48 GB) ", figures, "2026-11-22")
+    figures = CardOverrides(memory_bytes=48 * 2**30, purchase_price_usd=2500)
+    card = derive_card(base, " RTX 4090 (48 GB) ", figures, "2026-11-22")
     assert (card.id, card.name, card.memory_label) == ("rtx-4090-48-gb", "RTX 4090 (48 GB)", "48 GB")
     assert (card.usable_memory_bytes, card.launch_price_usd, card.aliases) == (None, None, ())
     assert (card.bandwidth_bytes_per_s, card.rates) == (base.bandwidth_bytes_per_s, base.rates)
     assert card.provenance_of("memory_bytes").source == "your own figure"
     assert card.provenance_of("memory_label").source == "your own figure"
     assert card.provenance_of("bandwidth_bytes_per_s") == base.provenance_of("bandwidth_bytes_per_s")
-    assert with_own(hardware, OwnHardware(cards=(card,))).gpu(card.id).purchase_price_usd == 2500
+    assert with_own_hardware(hardware, OwnHardware(cards=(card,))).gpu(card.id).purchase_price_usd == 2500
 
 
 def test_a_card_like_another_keeps_what_was_measured_of_the_same_memory(hardware: HardwareCatalog) -> None:
     base = hardware.gpu("rtx-4090")
-    card = card_like(base, "Mine", CardFigures(), "2026-11-22")
+    card = derive_card(base, "Mine", CardOverrides(), "2026-11-22")
     assert (card.usable_memory_bytes, card.memory_label) == (base.usable_memory_bytes, base.memory_label)
 
 
 def test_a_card_like_another_takes_over_nothing_that_is_said_of_that_one(hardware: HardwareCatalog) -> None:
-    first = card_like(hardware.gpu("rtx-3090"), "First", CardFigures(purchase_price_usd=900), "2026-11-01")
+    first = derive_card(hardware.gpu("rtx-3090"), "First", CardOverrides(purchase_price_usd=900), "2026-11-01")
     change = CardChange(gpu="first", power_limit_watts=250, note="bought used", date="2026-11-02")
     own = OwnHardware(cards=(first,), changes=(change,))
-    changed = card_like(with_own(hardware, own).gpu("first"), "Second", CardFigures(), "2026-11-22")
+    changed = derive_card(with_own_hardware(hardware, own).gpu("first"), "Second", CardOverrides(), "2026-11-22")
     assert (changed.purchase_price_usd, changed.power_limit_watts) == (None, None)
     assert not {note.field for note in changed.figure_notes} & {"purchase_price_usd", "power_limit_watts"}
-    base = with_own(hardware, own.without_changes()).gpu("first")
-    second = card_like(base, "Second", CardFigures(purchase_price_usd=5), "2026-11-22")
+    base = with_own_hardware(hardware, own.without_changes()).gpu("first")
+    second = derive_card(base, "Second", CardOverrides(purchase_price_usd=5), "2026-11-22")
     assert second.notes == ("Added by you, after the First", *hardware.gpu("rtx-3090").notes)
     assert second.provenance_of("purchase_price_usd").as_of == "2026-11-22"
 
 
 def test_a_card_needs_a_name_of_letters_or_digits(hardware: HardwareCatalog) -> None:
     with pytest.raises(SpecError, match="needs a letter or a digit"):
-        card_like(hardware.gpu("l4"), " …!", CardFigures(), "2026-11-22")
+        derive_card(hardware.gpu("l4"), " …!", CardOverrides(), "2026-11-22")
 
 
 def test_what_is_said_of_a_card_is_replaced_or_taken_back() -> None:

@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 from planner.hardware.catalog import HardwareCatalog, load_hardware
 from planner.hardware.power import (
     CIRCUITS,
+    DEFAULT_CIRCUIT,
     HOST_WATTS,
-    USUAL_CIRCUIT,
     Build,
     BuildCards,
     efficiency,
-    least_circuit,
-    machine_steps,
+    machine_figures,
     power_and_cooling,
+    smallest_circuit,
     supply_watts,
     wall_figures,
     wall_watts,
@@ -103,7 +103,7 @@ def test_no_limit_below_half_of_the_power_is_named() -> None:
 
 def test_a_machine_without_a_known_power_has_no_figures(hardware: HardwareCatalog) -> None:
     system = hardware.system("dgx-h100").evolve(max_power_watts=None)
-    assert machine_steps(system, USUAL_CIRCUIT) == ()
+    assert machine_figures(system, DEFAULT_CIRCUIT) == ()
 
 
 def test_boards_have_seven_slots_and_servers_fans() -> None:
@@ -152,7 +152,7 @@ def test_more_always_needs_more(count: int, host: float, circuit: str) -> None:
 def test_the_smallest_circuit_that_carries_it_or_several_of_the_largest(
     watts: float, circuit: str, needed: int
 ) -> None:
-    assert least_circuit(watts) is CIRCUITS[circuit]
+    assert smallest_circuit(watts) is CIRCUITS[circuit]
     assert CIRCUITS[circuit].needed(watts) == needed
 
 

@@ -7,10 +7,10 @@ from pydantic import ValidationError
 
 from planner.errors import SpecError
 from planner.hardware.catalog import HardwareCatalog, load_hardware
-from planner.hardware.fields import GPU_WORDS
+from planner.hardware.fields import GPU_QUERY_SCHEMA
 from planner.hardware.gpu import Gpu
-from planner.hardware.query import GpuQuery, facet_counts, select, used_words
-from planner.hardware.vocabulary import Judged
+from planner.hardware.query import GpuQuery, facet_counts, select, used_fields
+from planner.hardware.vocabulary import PlanOutcome
 from planner.paths import catalog_dir
 from planner.units import GIB
 
@@ -88,7 +88,7 @@ def test_names_sort_without_regard_to_case(hardware: HardwareCatalog) -> None:
 
 
 def test_fits_is_read_from_the_verdicts_given() -> None:
-    verdicts = {"rtx-4090": Judged("fits"), "rtx-3090": Judged("tight")}
+    verdicts = {"rtx-4090": PlanOutcome("fits"), "rtx-3090": PlanOutcome("tight")}
     assert ids(select(GPUS, GpuQuery(where='fits == "fits"'), verdicts)) == ["rtx-4090"]
     assert ids(select(GPUS, GpuQuery(where='fits in ("fits", "tight")', sort=("fits",)), verdicts)) == [
         "rtx-4090",
@@ -98,7 +98,11 @@ def test_fits_is_read_from_the_verdicts_given() -> None:
 
 
 def test_time_and_cost_of_a_job_are_words_too() -> None:
-    judged = {"rtx-4090": Judged("fits", 3.0, 9.0), "rtx-3090": Judged("fits", 5.0, 7.0), "l4": Judged("fits", 4.0)}
+    judged = {
+        "rtx-4090": PlanOutcome("fits", 3.0, 9.0),
+        "rtx-3090": PlanOutcome("fits", 5.0, 7.0),
+        "l4": PlanOutcome("fits", 4.0),
+    }
     assert ids(select(GPUS, GpuQuery(where="hours < 4.5", sort=("hours",)), judged)) == ["rtx-4090", "l4"]
     assert ids(select(GPUS, GpuQuery(where='fits == "fits"', sort=("job_cost",)), judged)) == [
         "rtx-3090",
@@ -156,7 +160,7 @@ def test_facet_counts_ignore_their_own_choice() -> None:
 )
 def test_a_facet_count_is_what_choosing_only_that_value_shows(query: GpuQuery) -> None:
     counts = facet_counts(GPUS, query)
-    for facet in GPU_WORDS.facets:
+    for facet in GPU_QUERY_SCHEMA.facets:
         field = {"vendor": "vendors", "segment": "segments", "architecture": "architectures"}[facet]
         for value in {getattr(gpu, facet) for gpu in GPUS}:
             shown = select(GPUS, query.evolve(**{field: (value,)}))
@@ -168,7 +172,7 @@ def test_prices_are_words_once_they_are_known(hardware: HardwareCatalog) -> None
     query = GpuQuery(where="used < 1000 or rent < 1", sort=("-used",))
     assert [gpu.id for gpu in select(hardware.gpus, query, prices=prices)] == ["rtx-4090", "rtx-3090"]
     assert facet_counts(hardware.gpus, query, prices=prices)["vendor"] == {"NVIDIA": 2}
-    assert used_words(query) == {"used", "rent"}
-    assert used_words(GpuQuery()) == frozenset()
+    assert used_fields(query) == {"used", "rent"}
+    assert used_fields(GpuQuery()) == frozenset()
     with pytest.raises(SpecError, match="rent: needs the prices of accelerators"):
         select(hardware.gpus, query)

@@ -12,13 +12,13 @@ from planner.errors import CatalogError
 from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.software import (
     FEATURES,
-    OTHER_MACHINES,
+    OTHER_HARDWARE,
     FeatureSupport,
     SoftwareFact,
-    about_other_machines,
-    lacking_formats,
+    describe_other_hardware,
     software_of,
-    target_of,
+    software_target,
+    unsupported_formats,
 )
 from planner.paths import catalog_dir
 from planner.records import read_records
@@ -38,7 +38,7 @@ def test_a_target_has_one_fact_of_each_feature(facts: tuple[SoftwareFact, ...]) 
 
 
 def test_every_target_is_that_of_a_card(facts: tuple[SoftwareFact, ...], hardware: HardwareCatalog) -> None:
-    targets = {target_of(gpu) for gpu in hardware.gpus}
+    targets = {software_target(gpu) for gpu in hardware.gpus}
     assert {target for fact in facts for target in fact.targets} <= targets
 
 
@@ -52,13 +52,13 @@ def test_every_amd_card_has_an_exact_target(hardware: HardwareCatalog) -> None:
 
 
 def test_a_format_with_a_rate_is_not_lacking(facts: tuple[SoftwareFact, ...], hardware: HardwareCatalog) -> None:
-    lacking = lacking_formats(facts)
+    lacking = unsupported_formats(facts)
     for gpu in hardware.gpus:
-        assert [dtype for dtype in lacking.get(target_of(gpu), {}) if gpu.rate(dtype)] == [], gpu.id
+        assert [dtype for dtype in lacking.get(software_target(gpu), {}) if gpu.rate(dtype)] == [], gpu.id
 
 
 def test_lacking_formats_are_those_of_the_chip(facts: tuple[SoftwareFact, ...], hardware: HardwareCatalog) -> None:
-    lacking = lacking_formats(facts)
+    lacking = unsupported_formats(facts)
     told = {
         "tesla-k80": {"tf32", "fp16", "bf16", "fp8", "int8", "fp4"},
         "tesla-p100-pcie-16gb": {"tf32", "bf16", "fp8", "int8", "fp4"},
@@ -72,8 +72,8 @@ def test_lacking_formats_are_those_of_the_chip(facts: tuple[SoftwareFact, ...], 
         "apple-m4": {"fp64"},
         "arc-a770-16gb": {"tf32", "fp8", "fp4"},
     }
-    assert {card: set(lacking[target_of(hardware.gpu(card))]) for card in told} == told
-    assert target_of(hardware.gpu("gb200-186gb")) not in lacking
+    assert {card: set(lacking[software_target(hardware.gpu(card))]) for card in told} == told
+    assert software_target(hardware.gpu("gb200-186gb")) not in lacking
 
 
 def _number(version: str) -> int:
@@ -165,14 +165,14 @@ def test_a_rate_that_was_worked_out_says_nothing_of_the_chip(hardware: HardwareC
 
 
 def test_what_is_not_in_the_table_has_one_sentence_each() -> None:
-    assert list(OTHER_MACHINES) == ["TPU", "FPGA", "CPU"]
-    assert all(text.endswith(".") and text.count(". ") == 0 for text in OTHER_MACHINES.values())
+    assert list(OTHER_HARDWARE) == ["TPU", "FPGA", "CPU"]
+    assert all(text.endswith(".") and text.count(". ") == 0 for text in OTHER_HARDWARE.values())
 
 
 def test_a_search_for_what_is_not_in_the_table_is_answered() -> None:
-    assert about_other_machines("Ryzen cpu") == OTHER_MACHINES["CPU"]
-    assert about_other_machines("fpga").startswith("FPGAs are")
-    assert about_other_machines("rtx 4090") == ""
+    assert describe_other_hardware("Ryzen cpu") == OTHER_HARDWARE["CPU"]
+    assert describe_other_hardware("fpga").startswith("FPGAs are")
+    assert describe_other_hardware("rtx 4090") == ""
 
 
 def test_a_wrong_file_is_named_with_its_field(tmp_path: Path) -> None:

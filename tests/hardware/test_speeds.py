@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from planner.hardware.catalog import HardwareCatalog
-from planner.hardware.speeds import TASK_WORDS, MeasuredSpeed, speeds_of
+from planner.hardware.speeds import TASK_TITLES, PublishedSpeed, speeds_of
 from planner.paths import catalog_dir
 from planner.records import read_records
 
@@ -14,12 +14,12 @@ TRUTH = Path(__file__).parent.parent / "truth" / "throughput.csv"
 
 
 @pytest.fixture(scope="module")
-def speeds() -> tuple[MeasuredSpeed, ...]:
-    return read_records(catalog_dir() / "speeds", MeasuredSpeed)
+def speeds() -> tuple[PublishedSpeed, ...]:
+    return read_records(catalog_dir() / "speeds", PublishedSpeed)
 
 
 def test_every_record_is_of_a_card_and_as_the_truth_table_has_it(
-    speeds: tuple[MeasuredSpeed, ...], hardware: HardwareCatalog
+    speeds: tuple[PublishedSpeed, ...], hardware: HardwareCatalog
 ) -> None:
     with TRUTH.open(encoding="utf-8", newline="") as stream:
         rows = {row["id"]: row for row in csv.DictReader(stream)}
@@ -33,16 +33,16 @@ def test_every_record_is_of_a_card_and_as_the_truth_table_has_it(
         assert row["unit"].endswith("/GPU") == speed.per_gpu
 
 
-def test_few_of_each_task_and_in_order(speeds: tuple[MeasuredSpeed, ...]) -> None:
+def test_few_of_each_task_and_in_order(speeds: tuple[PublishedSpeed, ...]) -> None:
     found = speeds_of("rtx-4090", speeds)
-    places = [(speed.gpu_count, list(TASK_WORDS).index(speed.task)) for speed in found]
+    places = [(speed.gpu_count, list(TASK_TITLES).index(speed.task)) for speed in found]
     assert places == sorted(places)
     assert max(places.count(place) for place in places) <= 3
     assert speeds_of("tpu-v3", speeds) == ()
 
 
 def test_settings_and_price_by_hand() -> None:
-    speed = MeasuredSpeed(
+    speed = PublishedSpeed(
         id="x", gpu="h100-sxm5-80gb", gpu_count=8, task="training", model="Llama-3-8B", precision="bf16", batch="8",
         length="8192", parallelism="FSDP", framework="torchtitan", value_per_second=5_000, unit="tokens/s",
         per_gpu=True, source="made up", as_of="2026-11-21",

@@ -5,12 +5,12 @@ from pydantic import ValidationError
 
 from planner.errors import SpecError
 from planner.hardware.catalog import load_hardware
-from planner.hardware.fields import QUERY_FIELDS
-from planner.hardware.gpu import links_bytes_per_s
-from planner.hardware.query import facet_counts, select, used_words
-from planner.hardware.system import EquippedSystem, together
-from planner.hardware.system_fields import RENT, SYSTEM_FIELDS, SYSTEM_WORDS, SystemQuery
-from planner.hardware.vocabulary import Judged, Known
+from planner.hardware.fields import GPU_QUERY_FIELDS
+from planner.hardware.gpu import parse_link_bytes_per_s
+from planner.hardware.query import facet_counts, select, used_fields
+from planner.hardware.system import EquippedSystem, total_of_equal
+from planner.hardware.system_fields import RENT_FIELD, SYSTEM_FIELDS, SYSTEM_QUERY_SCHEMA, SystemQuery
+from planner.hardware.vocabulary import PlanOutcome, QueryContext
 from planner.paths import catalog_dir
 from planner.units import GB
 
@@ -33,7 +33,9 @@ def test_every_field_is_documented_and_reads_every_record() -> None:
         " fp16_dense link power price price_kind rent preliminary certainty fits"
     )
     assert list(SYSTEM_FIELDS) == documented.split()
-    known = Known({each.id: Judged("fits") for each in MACHINES}, {each.id: {RENT: 1.0} for each in MACHINES})
+    known = QueryContext(
+        {each.id: PlanOutcome("fits") for each in MACHINES}, {each.id: {RENT_FIELD: 1.0} for each in MACHINES}
+    )
     for field in SYSTEM_FIELDS.values():
         assert field.title
         assert field.help
@@ -41,18 +43,18 @@ def test_every_field_is_documented_and_reads_every_record() -> None:
 
 
 def test_words_that_cards_have_too_are_in_the_same_unit_and_of_the_same_kind() -> None:
-    shared = SYSTEM_FIELDS.keys() & QUERY_FIELDS.keys()
+    shared = SYSTEM_FIELDS.keys() & GPU_QUERY_FIELDS.keys()
     assert {"memory_gib", "bandwidth", "bf16_dense", "power", "price", "year", "vendor", "fits"} <= shared
     for word in shared:
         assert (SYSTEM_FIELDS[word].unit, SYSTEM_FIELDS[word].kind) == (
-            QUERY_FIELDS[word].unit,
-            QUERY_FIELDS[word].kind,
+            GPU_QUERY_FIELDS[word].unit,
+            GPU_QUERY_FIELDS[word].kind,
         )
 
 
 def test_figures_are_those_of_all_accelerators_together() -> None:
     machine = BY_ID["dgx-h100"]
-    read = {word: field.read(machine, Known()) for word, field in SYSTEM_FIELDS.items()}
+    read = {word: field.read(machine, QueryContext()) for word, field in SYSTEM_FIELDS.items()}
     assert (read["cards"], read["memory_gib"], read["memory_each_gib"], read["power"]) == (8, 640, 80, 10_200)
     assert read["bandwidth"] == 8 * 3350
     assert read["bf16_dense"] == pytest.approx(8 * 989.5, rel=0.001)
@@ -64,12 +66,12 @@ def test_figures_are_those_of_all_accelerators_together() -> None:
 def test_nothing_is_known_of_accelerators_that_the_catalog_does_not_name() -> None:
     machine = BY_ID["dgx-station-v100"]
     for word in ("chip", "architecture", "memory_gib", "memory_each_gib", "bandwidth", "bf16_dense", "link", "power"):
-        assert SYSTEM_FIELDS[word].read(machine, Known()) is None
+        assert SYSTEM_FIELDS[word].read(machine, QueryContext()) is None
     assert machine.accelerators is None
     assert machine.search_text.endswith("workstation\n")
     assert machine.together(3.0) == 12
-    assert together(None, 3.0) is None
-    assert together(8, None) is None
+    assert total_of_equal(None, 3.0) is None
+    assert total_of_equal(8, None) is None
 
 
 def test_a_machine_is_preliminary_where_its_record_or_its_accelerator_is() -> None:
@@ -104,8 +106,8 @@ def test_sorting_puts_what_is_not_known_last() -> None:
 
 def test_verdicts_and_rents_are_given_by_id() -> None:
     query = SystemQuery(where='rent < 30 and fits == "fits"', sort=("rent",))
-    assert used_words(query) == {"rent", "fits"}
-    fits = {"dgx-h100": Judged("fits"), "dgx-2": Judged("fits"), "dgx-h200": Judged("tight")}
+    assert used_fields(query) == {"rent", "fits"}
+    fits = {"dgx-h100": PlanOutcome("fits"), "dgx-2": PlanOutcome("fits"), "dgx-h200": PlanOutcome("tight")}
     rents = {"dgx-h100": {"rent": 24.0}, "dgx-2": {"rent": 20.0}, "dgx-h200": {"rent": 28.0}}
     assert ids(select(MACHINES, query, fits, rents)) == ["dgx-2", "dgx-h100"]
     with pytest.raises(SpecError, match="fits: needs a model"):
@@ -118,7 +120,7 @@ def test_facets_count_what_is_not_known_too() -> None:
     counts = facet_counts(MACHINES, SystemQuery(vendors=("NVIDIA",)))
     assert counts["vendor"]["Google"] == 13
     assert sum(counts["topology"].values()) == 22
-    for name, facet in SYSTEM_WORDS.facets.items():
+    for name, facet in SYSTEM_QUERY_SCHEMA.facets.items():
         every = facet_counts(MACHINES, SystemQuery())[name]
         for value, count in every.items():
             assert len(select(MACHINES, SystemQuery.model_validate({facet.chosen: (value,)}))) == count
@@ -146,8 +148,8 @@ def test_links_are_as_the_system_says_where_it_says_what_each_accelerator_has() 
                 assert machine.links_bytes_per_s == figure * GB
                 compared += 1
     assert compared >= 15
-    assert links_bytes_per_s("NVLink-C2C to Grace CPU; ConnectX-7 200 Gb/s") is None
-    assert links_bytes_per_s(None) is None
+    assert parse_link_bytes_per_s("NVLink-C2C to Grace CPU; ConnectX-7 200 Gb/s") is None
+    assert parse_link_bytes_per_s(None) is None
 
 
 def test_topologies_are_what_the_record_or_its_note_says() -> None:

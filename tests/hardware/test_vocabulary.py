@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from planner.hardware.fields import GPU_WORDS
-from planner.hardware.vocabulary import FieldFactory, Judged, Known, parse_version
+from planner.hardware.fields import GPU_QUERY_SCHEMA
+from planner.hardware.vocabulary import FieldFactory, PlanOutcome, QueryContext, parse_version
 
 
 @dataclass(frozen=True)
@@ -24,18 +24,18 @@ def test_versions_are_parsed_into_numbers(text: str, version: tuple[int, ...] | 
 
 def test_numbers_are_scaled_to_the_unit_and_unknown_stays_unknown() -> None:
     field = FieldFactory[Box]().number("power", "Power", "kW", "board power", lambda box: box.watts, 1_000)
-    assert field.read(Box(), Known()) == 1.5
-    assert field.read(Box(watts=None), Known()) is None
+    assert field.read(Box(), QueryContext()) == 1.5
+    assert field.read(Box(watts=None), QueryContext()) is None
 
 
 def test_prices_and_verdicts_are_read_by_record_id() -> None:
-    factory, known = FieldFactory[Box](), Known({"box": Judged("fits", hours=2.0)}, {"box": {"rent": 3.0}})
+    factory, known = FieldFactory[Box](), QueryContext({"box": PlanOutcome("fits", hours=2.0)}, {"box": {"rent": 3.0}})
     assert factory.price("rent", "Rent", "per hour").read(Box(), known) == 3.0
     assert factory.verdict().read(Box(), known) == "fits"
     assert factory.judged("hours", "Hours", "h", "of the job", lambda judged: judged.hours).read(Box(), known) == 2.0
-    assert factory.verdict().read(Box(), Known()) is None
+    assert factory.verdict().read(Box(), QueryContext()) is None
 
 
 def test_an_unknown_field_suggests_similar_ones() -> None:
-    assert "Did you mean memory_gib" in GPU_WORDS.missing("memory")
-    assert "Did you mean" not in GPU_WORDS.missing("zzz")
+    assert "Did you mean memory_gib" in GPU_QUERY_SCHEMA.missing("memory")
+    assert "Did you mean" not in GPU_QUERY_SCHEMA.missing("zzz")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from planner.memory.estimate import timeline_of
+from planner.memory.estimate import fullest_timeline
 from planner.memory.software import training_memory
 from planner.memory.training.setup import TrainingSetup
 
@@ -97,7 +97,7 @@ def _check(family: str, way: Training) -> None:
     recording = traced(FAMILIES[family], workload)
     peak = facts_of(recording).allocated_bytes
     setup = training_memory(workload.profile).setup(architecture, workload)
-    assert timeline_of(architecture, workload).peak().total == pytest.approx(peak, rel=PEAK)
+    assert fullest_timeline(architecture, workload).peak().total == pytest.approx(peak, rel=PEAK)
     beside = COPIED if workload.activation_checkpointing == "full" else SHARED
     head = config.vocab_size * config.hidden_size
     assert _predicted(setup, workload, head) == pytest.approx(

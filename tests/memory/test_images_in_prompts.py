@@ -3,14 +3,14 @@
 import pytest
 
 from planner.errors import SpecError
-from planner.memory.estimate import estimate_memory, timeline_of
+from planner.memory.estimate import estimate_memory, fullest_timeline
 from planner.models.images import (
     DEFAULT_SIDE,
-    at_image_size,
-    elements_of_image,
-    patches_of_image,
-    reads_images,
-    tokens_of_image,
+    embeds_images,
+    image_elements,
+    image_patches,
+    image_tokens,
+    with_image_size,
 )
 from planner.models.readers.config_json import read_config
 from planner.workload.defaults import with_defaults
@@ -59,7 +59,7 @@ VIT = read_config(
 def reading(architecture, **asked):
     """Return the activations and buffers while the tower reads the images."""
     filled = with_defaults(Inference(**asked), architecture, 1)
-    snapshot = next(one for one in timeline_of(architecture, filled).snapshots if "tower" in one.explanation)
+    snapshot = next(one for one in fullest_timeline(architecture, filled).snapshots if "tower" in one.explanation)
     return sum(term.bytes for term in snapshot.written() if term.name in ("activations", "buffers"))
 
 
@@ -86,7 +86,7 @@ def test_a_tower_holds_what_was_traced(architecture, prompt, traced):
 )
 def test_an_image_becomes_so_many_tokens(architecture, size, patches, tokens):
     tower = architecture.stacks[0]
-    assert (patches_of_image(tower, size), tokens_of_image(tower, size)) == (patches, tokens)
+    assert (image_patches(tower, size), image_tokens(tower, size)) == (patches, tokens)
     assert DEFAULT_SIDE == 1024
 
 
@@ -114,8 +114,8 @@ def test_images_are_refused_where_nothing_reads_them():
     ):
         with pytest.raises(SpecError, match=reason):
             with_defaults(Inference(**asked), architecture, 1)
-    assert not reads_images(MLLAMA)
-    assert not reads_images(text)
+    assert not embeds_images(MLLAMA)
+    assert not embeds_images(text)
 
 
 FAMILIES = ("vit", "deit", "dinov2", "beit", "clip_vision_model", "siglip_vision_model")
@@ -160,7 +160,7 @@ def _scaled(stack):
 
 @pytest.mark.parametrize(("size", "positions"), [((224, 224), 197), ((384, 384), 577), ((448, 224), 393)])
 def test_an_encoder_reads_other_sizes(size, positions):
-    assert at_image_size(VIT, size).fixed_length == positions
+    assert with_image_size(VIT, size).fixed_length == positions
     small, large = (estimate_memory(VIT, Inference(batch=8, image_size=one)) for one in ((32, 32), size))
     assert small.total_bytes < large.total_bytes
 
@@ -175,7 +175,7 @@ def test_sizes_that_cannot_be():
     resnet = VIT.evolve(stacks=(VIT.main.evolve(before=()),))
     for architecture, size, reason in ((VIT, (8, 224), "smaller than a patch"), (resnet, (64, 64), "into patches")):
         with pytest.raises(SpecError, match=reason):
-            at_image_size(architecture, size)
-    assert at_image_size(LLAVA, (64, 64)) is LLAVA
-    assert elements_of_image(VIT.main, 197) == 224 * 224 * 3
-    assert elements_of_image(resnet.main, 197) == 0
+            with_image_size(architecture, size)
+    assert with_image_size(LLAVA, (64, 64)) is LLAVA
+    assert image_elements(VIT.main, 197) == 224 * 224 * 3
+    assert image_elements(resnet.main, 197) == 0

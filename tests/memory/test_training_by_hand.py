@@ -3,7 +3,7 @@
 import pytest
 from small_models import DEEPSEEK, LLAMA, bundled, llama, other, small_llama
 
-from planner.memory.estimate import estimate_memory, timeline_of
+from planner.memory.estimate import estimate_memory, fullest_timeline
 from planner.memory.phases import PhaseSnapshots
 from planner.memory.precision import Precision
 from planner.memory.training.autograd.backward import backward_points
@@ -19,7 +19,7 @@ TOKENS = 2048
 
 
 def snapshots(model, count=1, **changes) -> PhaseSnapshots:
-    return timeline_of(model, with_defaults(Training(**{"compute": "bf16"} | changes), model, count))
+    return fullest_timeline(model, with_defaults(Training(**{"compute": "bf16"} | changes), model, count))
 
 
 def alive(found: PhaseSnapshots, phase: str, explanation: str = "") -> dict[str, int]:
@@ -229,7 +229,7 @@ def test_towers_of_different_lengths_have_no_formula_per_token():
     whisper = bundled().models.model("openai/whisper-large-v3")
     encoder = whisper.stacks[0].positions
     workload = with_defaults(Training(compute="bf16", sequence_length=2 * encoder), whisper, 1)
-    term = next(t for t in timeline_of(whisper, workload).snapshots[1].written() if t.name == "activations")
+    term = next(t for t in fullest_timeline(whisper, workload).snapshots[1].written() if t.name == "activations")
     assert term.parts[0].formula == f"{term.parts[0].bytes:,}"
 
 

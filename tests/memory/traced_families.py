@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from planner.memory.estimate import timeline_of
+from planner.memory.estimate import fullest_timeline
 from planner.memory.inference.timeline import inference_timeline
 from planner.memory.precision import training_precision
 from planner.memory.software import training_memory
@@ -12,7 +12,7 @@ from planner.models.architecture import Architecture
 from planner.models.readers.config_json import read_config
 from planner.trace.analysis.summary import facts_of
 from planner.trace.facts import CATEGORIES
-from planner.trace.recording import Recording
+from planner.trace.recording import TraceRecording
 from planner.trace.request import TraceRequest
 from planner.workload.defaults import with_defaults
 from planner.workload.workload import Inference, Training
@@ -164,7 +164,7 @@ def compare(family: Family, workload: Training, count: int = 1) -> Comparison:
     )
 
 
-def traced(family: Family, workload: Training) -> Recording:
+def traced(family: Family, workload: Training) -> TraceRecording:
     """Return the recording of a step of `workload`, all of whose defaults are filled in."""
     from planner.trace.worker.job import record
 
@@ -237,7 +237,7 @@ def _ranks(workload: Training, count: int) -> dict[str, Any]:
 
 def _predicted_peak(architecture: Architecture, workload: Training) -> int:
     """Return the most bytes that PyTorch's allocator hands out: what NCCL holds is not traced."""
-    found = timeline_of(architecture, workload)
+    found = fullest_timeline(architecture, workload)
     return max(snapshot.total - (0 if snapshot.name == "load" else found.outside_bytes) for snapshot in found.snapshots)
 
 
@@ -252,7 +252,7 @@ def _answers(workload: Inference) -> dict[str, Any]:
     }
 
 
-def kept_by_the_body(recording: Recording, *categories: str) -> int:
+def kept_by_the_body(recording: TraceRecording, *categories: str) -> int:
     """Return the bytes of `categories` that are alive when the last forward pass ends, logits and their kin aside."""
     end = max(span.end for span in recording.spans if span.name in ("forward", "loss"))
     columns = recording.allocations

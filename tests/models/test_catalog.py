@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from planner.errors import AmbiguousNameError, CatalogError, SpecError
-from planner.models.catalog import ModelCatalog, ModelRecord, load_models, normalised, resolve_model
+from planner.models.catalog import ModelCatalog, ModelRecord, load_models, normalize_name, resolve_model
 from planner.paths import catalog_dir
 
 CATALOG = load_models(catalog_dir() / "models")
@@ -92,7 +92,7 @@ def test_every_listed_model_says_its_name_and_context_without_being_built() -> N
     ],
 )
 def test_names_are_found_whatever_their_case_and_separators(text: str, name: str) -> None:
-    assert normalised(resolve_model(CATALOG, text)).endswith(normalised(name))
+    assert normalize_name(resolve_model(CATALOG, text)).endswith(normalize_name(name))
 
 
 @pytest.mark.parametrize(

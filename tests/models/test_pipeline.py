@@ -3,7 +3,7 @@
 import pytest
 
 from planner.models.layers import Tensor
-from planner.models.pipeline import Component, ImageDecoder, UNet, networks_of
+from planner.models.pipeline import Component, ImageDecoder, UNet, find_networks
 
 UNET = UNet(channels=(2, 4), depths=(1, 0), mid_depth=1, layers=1, latent_channels=4, text_width=8, sample_size=64)
 DECODER = ImageDecoder(channels=(2, 4, 4), layers=1, latent_channels=4, sample_size=512)
@@ -28,9 +28,9 @@ def test_each_level_but_one_doubles_the_side_of_the_image():
 def test_a_pipeline_needs_a_denoiser_and_a_decoder():
     unet = Component(name="unet", part="denoiser", tensors=TENSORS, network=UNET)
     vae = Component(name="vae", part="image-decoder", tensors=TENSORS, network=DECODER)
-    assert networks_of((vae, unet)) == (UNET, DECODER)
+    assert find_networks((vae, unet)) == (UNET, DECODER)
     with pytest.raises(ValueError, match="a denoiser and a decoder"):
-        networks_of((unet,))
+        find_networks((unet,))
 
 
 def test_a_component_counts_its_parameters_and_its_largest_tensor():

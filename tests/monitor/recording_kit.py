@@ -4,12 +4,12 @@ from collections.abc import Iterable
 from io import BytesIO
 from pathlib import Path
 
-from planner.monitor.readings.events import Moment
+from planner.monitor.readings.events import Timestamp
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.reading import Reading
 from planner.monitor.readings.sample import Sample
-from planner.monitor.recording.recording import Recording, recording_of_bytes
-from planner.monitor.recording.records import VERSION, End, Header, Record
+from planner.monitor.recording.recording import MonitorRecording, recording_of_bytes
+from planner.monitor.recording.records import VERSION, Record, RecordingEnd, RecordingHeader
 from planner.monitor.recording.writer import RecordingWriter
 
 A, B = "GPU-a", "GPU-b"
@@ -37,24 +37,24 @@ def plain(values: dict[str, float]) -> dict[str, Reading]:
 def written(records: Iterable[Record], *, is_ended: bool = True, step: float = 0.5) -> bytes:
     """Return the file of records, flushed every `step` seconds of the samples' own clock."""
     stream = BytesIO()
-    writer, now = RecordingWriter(stream), Moment(0.0, WALL)
-    writer.put(Header(VERSION, "a test", WALL), now)
+    writer, now = RecordingWriter(stream), Timestamp(0.0, WALL)
+    writer.put(RecordingHeader(VERSION, "a test", WALL), now)
     flushed = 0.0
     for record in records:
         if isinstance(record, Sample):
-            now = Moment(record.monotonic_seconds, record.wall_seconds)
+            now = Timestamp(record.monotonic_seconds, record.wall_seconds)
         writer.put(record, now)
         if now.monotonic_seconds - flushed >= step:
             writer.flush()
             flushed = now.monotonic_seconds
     if is_ended:
-        writer.put(End(now.wall_seconds), now)
+        writer.put(RecordingEnd(now.wall_seconds), now)
         writer.end()
     else:
         writer.flush()
     return stream.getvalue()
 
 
-def recording(*records: Record, is_ended: bool = True) -> Recording:
+def recording(*records: Record, is_ended: bool = True) -> MonitorRecording:
     """Return a recording of the cards and `records`."""
     return recording_of_bytes(written((CARDS, *records), is_ended=is_ended), Path("a test"))

@@ -1,16 +1,16 @@
 """Devices and states that several test files share."""
 
-from planner.monitor.host.surroundings import Surroundings
+from planner.monitor.host.surroundings import HostEnvironment
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.reading import Cause, Reading, missing
-from planner.monitor.readings.sample import CardProcess, Cost, HostProcess, Sample
+from planner.monitor.readings.sample import CardProcess, HostProcess, Sample, SamplingCost
 
 A, B = "GPU-a", "GPU-b"
 DEVICE = Device(A, "NVIDIA A", 0, "00000000:01:00.0", facts={"memory_total_bytes": Reading(100)})
 
 
-PLAIN = Surroundings("Linux 6", is_container=False, is_wsl=False, has_own_pids=False)
+PLAIN = HostEnvironment("Linux 6", is_container=False, is_wsl=False, has_own_pids=False)
 
 
 HOST = HostProcess("python", "me", "python train.py", 0.0, 0.5, 2**30, is_own=True)
@@ -32,7 +32,7 @@ def latest_of(*devices, faults=(), **readings):
             {"cpu_fraction": Reading(0.5), "io_wait_fraction": missing(Cause.NOT_SUPPORTED)},
             (0.5, 0.5),
             processes,
-            cost=Cost(0.002, 90, 0.001, 40, 0.003, 2**24),
+            cost=SamplingCost(0.002, 90, 0.001, 40, 0.003, 2**24),
         )
     )
     return latest

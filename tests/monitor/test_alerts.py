@@ -8,7 +8,7 @@ from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.reading import Cause, Reading, missing
 from planner.monitor.readings.sample import CardProcess, Sample
-from planner.monitor.supervisor.gathering import note
+from planner.monitor.supervisor.gathering import apply_update
 
 GIB = 2**30
 CARD = Device("GPU-a", "NVIDIA Test", 0, facts={"memory_total_bytes": Reading(10.0 * GIB)})
@@ -23,7 +23,7 @@ class Scene:
         self.hear(Inventory("1", devices=(CARD,)))
 
     def hear(self, update):
-        note(self.latest, update)
+        apply_update(self.latest, update)
         return [alert.kind for alert in self.watch.note(update, self.latest)]
 
     def see(self, processes=None, **readings):
@@ -89,7 +89,7 @@ def test_nothing_is_told_while_alerts_are_off():
         Inventory("1", devices=(CARD,)),
         Sample(1.0, 1.0, {CARD.uuid: {"temperature_celsius": Reading(90)}}),
     ):
-        note(latest, update)
+        apply_update(latest, update)
         assert watch.note(update, latest) == ()
 
 

@@ -2,8 +2,8 @@
 
 from state_kit import DEVICE, PLAIN, A, latest_of
 
-from planner.monitor.doctor import binding_version, check_up, what_blocked, what_blocks
-from planner.monitor.host.surroundings import Surroundings
+from planner.monitor.doctor import binding_version, check_setup, current_blocking_fault, readings_blocking_fault
+from planner.monitor.host.surroundings import HostEnvironment
 from planner.monitor.readings.faults import Fault, FaultKind
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.latest import Latest
@@ -14,7 +14,7 @@ def _outcomes(checks):
 
 
 def test_the_check_up_of_a_machine_in_order():
-    checks = check_up(latest_of(DEVICE, fan_fraction=0.3), PLAIN, {"0000:01:00.0": "active"}, "13.0")
+    checks = check_setup(latest_of(DEVICE, fan_fraction=0.3), PLAIN, {"0000:01:00.0": "active"}, "13.0")
     assert _outcomes(checks) == {
         "nvidia-ml-py": "works",
         "Driver": "works",
@@ -33,8 +33,8 @@ def test_the_check_up_says_what_fails_and_what_to_do():
     asleep = Device("MIG-1", "1g", 0, mig_parent=A, state="asleep")
     faults = (Fault(FaultKind.LOST, 0.0, A, "seen by nvmlX"), Fault(FaultKind.WSL, 0.0))
     latest = latest_of(lost, asleep, faults=faults)
-    place = Surroundings("Linux 6", is_container=True, is_wsl=True, has_own_pids=True)
-    checks = check_up(latest, place, {"0000:02:00.0": "asleep"}, None)
+    place = HostEnvironment("Linux 6", is_container=True, is_wsl=True, has_own_pids=True)
+    checks = check_setup(latest, place, {"0000:02:00.0": "asleep"}, None)
     assert [check.outcome for check in checks[:7]] == ["fails", "works", "partly", "fails", "note", "fails", "note"]
     assert all(check.advice for check in checks if check.outcome == "partly")
     assert "0000:02:00.0" in checks[2].advice
@@ -43,7 +43,7 @@ def test_the_check_up_says_what_fails_and_what_to_do():
 
 
 def test_the_check_up_of_a_machine_without_anything():
-    checks = check_up(Latest(), PLAIN, {}, None)
+    checks = check_setup(Latest(), PLAIN, {}, None)
     assert _outcomes(checks)["Driver"] == "fails"
     assert _outcomes(checks)["PCI"] == "note"
     assert "This monitor" not in _outcomes(checks)
@@ -51,14 +51,14 @@ def test_the_check_up_of_a_machine_without_anything():
 
 def test_what_keeps_cards_from_being_read():
     silent = Fault(FaultKind.NOT_ANSWERING, 0.0)
-    assert what_blocks(latest_of(DEVICE, faults=(silent,))) is None
-    assert what_blocked(latest_of(DEVICE, faults=(silent,))) is silent
-    assert what_blocked(latest_of(DEVICE, faults=(silent,), fan_fraction=0.3)) is None
-    assert what_blocked(Latest()) is None
+    assert current_blocking_fault(latest_of(DEVICE, faults=(silent,))) is None
+    assert readings_blocking_fault(latest_of(DEVICE, faults=(silent,))) is silent
+    assert readings_blocking_fault(latest_of(DEVICE, faults=(silent,), fan_fraction=0.3)) is None
+    assert readings_blocking_fault(Latest()) is None
     worst = Fault(FaultKind.NO_DRIVER, 5.0)
     latest = Latest()
     latest.note_inventory(Inventory(faults=(Fault(FaultKind.WSL, 0.0), silent, worst)))
-    assert what_blocks(latest) is worst
+    assert current_blocking_fault(latest) is worst
 
 
 def test_the_binding_of_this_installation_is_known():

@@ -11,7 +11,7 @@ from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.metrics import DEVICE_METRICS, FACTS, HOST_METRICS
 from planner.monitor.readings.reading import Cause
-from planner.monitor.readings.report import report
+from planner.monitor.readings.report import state_report
 from planner.monitor.readings.sample import Sample, Xid
 
 MIG = "MIG-11111111-0000-0000-0000-000000000000"
@@ -221,7 +221,7 @@ def test_every_cause_of_a_missing_reading_is_told_apart(fake_nvml):
     assert latest.reading(MIG, "power_watts").cause is Cause.MIG
     assert latest.reading(MIG, "memory_used_bytes").value == 2**30
     assert latest.reading(C, "power_watts").cause is Cause.LOST
-    told = {device["uuid"]: device["missing"] for device in report(latest)["devices"]}
+    told = {device["uuid"]: device["missing"] for device in state_report(latest)["devices"]}
     assert {name: told[A][name] for name, *_ in _CAUSES} == {name: why for name, _, why in _CAUSES}
     assert told[C]["power_watts"] is Cause.LOST
 

@@ -5,10 +5,10 @@ from small_models import bundled
 
 from planner.performance.links import links_of
 from planner.performance.setting import TimeSetting
-from planner.performance.traced import Step, step_time
-from planner.performance.vision import Counts, module_time
+from planner.performance.traced import TracedStep, step_time
+from planner.performance.vision import OperationCounts, module_time
 
-RESNET_50 = Counts(2 * 4.09e9, 11.1e6)
+RESNET_50 = OperationCounts(2 * 4.09e9, 11.1e6)
 
 
 TRAINED = RESNET_50.of_training()
@@ -19,7 +19,7 @@ def gpu(name):
 
 
 def step(card="rtx-4090", cards=1, task="training", counts=TRAINED, loading=None, **changes):
-    one = Step(task, counts, 1, "fp16", **changes)
+    one = TracedStep(task, counts, 1, "fp16", **changes)
     return step_time(
         one, gpu(card) if isinstance(card, str) else card, links_of(gpu("rtx-4090"), TimeSetting()), cards, loading
     )
@@ -42,7 +42,7 @@ def test_a_4090_trains_the_1301_images_a_second_that_were_measured():
 )
 def test_stacked_memory_waits_for_what_normalises_channel_by_channel(card, precision, images):
     # lambdal/deeplearning-benchmark: ResNet-50, channels first, data that lies on the card.
-    one = Step("training", TRAINED, 1, precision)
+    one = TracedStep("training", TRAINED, 1, precision)
     found = step_time(one, gpu(card), links_of(gpu(card), TimeSetting()))
     assert found.samples_per_second == pytest.approx(images, rel=0.1)
     term = found.term("elementwise")

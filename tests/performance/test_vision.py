@@ -4,11 +4,11 @@ import pytest
 from small_models import bundled
 
 from planner.performance.estimate import estimate_time
-from planner.performance.vision import Counts, module_time, passes, product_share
+from planner.performance.vision import OperationCounts, module_time, passes, product_share
 from planner.workload.defaults import with_defaults
 from planner.workload.training import Training
 
-RESNET_50 = Counts(2 * 4.09e9, 11.1e6)
+RESNET_50 = OperationCounts(2 * 4.09e9, 11.1e6)
 
 
 def gpu(name):

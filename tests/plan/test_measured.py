@@ -14,12 +14,12 @@ from planner.monitor.readings.sample import CardProcess, HostProcess
 from planner.plan.evaluate import evaluate
 from planner.plan.measured import (
     MeasuredCard,
-    batch_that_fills,
-    beside,
-    expected_of,
+    check_prediction,
+    largest_batches,
     matching_gpus,
-    measured_of,
+    measure_card,
     plan_for_card,
+    predict_card,
 )
 from planner.plan.plan import ModelChoice, Plan
 from planner.trace.analysis.summary import facts_of
@@ -48,19 +48,19 @@ def evaluation(catalog):
 
 
 def test_what_a_plan_predicts_of_a_card(evaluation, catalog):
-    expected = expected_of(evaluation)
+    expected = predict_card(evaluation)
     memory = evaluation.memory
     assert expected == (memory.total_bytes, memory.low_bytes, memory.high_bytes, 450.0)
-    assert expected_of(evaluation, catalog.hardware.gpu("l40s")).power_watts == 350.0
+    assert predict_card(evaluation, catalog.hardware.gpu("l40s")).power_watts == 350.0
     without_card = evaluate(PLAN.evolve(gpu=None), catalog)
-    assert expected_of(without_card).power_watts is None
+    assert predict_card(without_card).power_watts is None
 
 
 def test_the_process_that_holds_the_most_is_the_plans():
     processes = (process(1, 2 * GIB), process(2, 6 * GIB), process(3, 9 * GIB, "graphics"), process(4, None))
-    assert measured_of(processes, 10.0 * GIB) == MeasuredCard(10 * GIB, 6 * GIB, 2, 3)
-    assert measured_of((process(4, None),), GIB) == MeasuredCard(GIB, process_count=1)
-    assert measured_of((process(is_reliable=False),), GIB) == MeasuredCard(GIB)
+    assert measure_card(processes, 10.0 * GIB) == MeasuredCard(10 * GIB, 6 * GIB, 2, 3)
+    assert measure_card((process(4, None),), GIB) == MeasuredCard(GIB, process_count=1)
+    assert measure_card((process(is_reliable=False),), GIB) == MeasuredCard(GIB)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_the_process_that_holds_the_most_is_the_plans():
 )
 def test_engines_that_take_a_card_at_their_start_are_known(name, command, engine):
     host = HostProcess(name, "ada", command, 0.0, 1.0, GIB, is_own=True)
-    assert measured_of((process(host=host),), 5 * GIB).engine == engine
+    assert measure_card((process(host=host),), 5 * GIB).engine == engine
 
 
 def test_an_engine_with_a_pool_is_expected_to_take_it_all(catalog):
@@ -85,21 +85,21 @@ def test_an_engine_with_a_pool_is_expected_to_take_it_all(catalog):
     needed = sum(term.bytes for term in memory.terms if term.name == "kv_cache")
     assert pool.bytes > 4 * needed
     taken = memory.total_bytes - needed + pool.bytes
-    assert expected_of(evaluation).memory_bytes == taken
-    assert expected_of(evaluation).high_bytes - taken == memory.high_bytes - memory.total_bytes
-    found = beside(evaluation, MeasuredCard(23 * GIB, taken + MIB, engine="vLLM"))
+    assert predict_card(evaluation).memory_bytes == taken
+    assert predict_card(evaluation).high_bytes - taken == memory.high_bytes - memory.total_bytes
+    found = check_prediction(evaluation, MeasuredCard(23 * GIB, taken + MIB, engine="vLLM"))
     assert (found.reason, found.difference_bytes) == ("in-range", MIB)
 
 
 def test_an_engine_that_the_plan_does_not_know_of_is_why_there_is_more(evaluation):
     held = evaluation.memory.high_bytes + GIB
-    assert beside(evaluation, MeasuredCard(40 * GIB, held, engine="vLLM")).reason == "engine-fills-card"
-    assert beside(evaluation, MeasuredCard(held, engine="vLLM")).reason == "other-processes"
+    assert check_prediction(evaluation, MeasuredCard(40 * GIB, held, engine="vLLM")).reason == "engine-fills-card"
+    assert check_prediction(evaluation, MeasuredCard(held, engine="vLLM")).reason == "other-processes"
 
 
 def test_a_little_more_than_predicted_is_mostly_what_is_least_certain(evaluation):
     memory = evaluation.memory
-    found = beside(evaluation, MeasuredCard(20 * GIB, memory.total_bytes + 100 * MIB))
+    found = check_prediction(evaluation, MeasuredCard(20 * GIB, memory.total_bytes + 100 * MIB))
     assert (found.basis, found.reason, found.likeliest) == ("process", "in-range", "framework_overhead")
     assert found.difference_bytes == 100 * MIB
     assert found.difference_fraction == pytest.approx(100 * MIB / memory.total_bytes)
@@ -107,13 +107,13 @@ def test_a_little_more_than_predicted_is_mostly_what_is_least_certain(evaluation
 
 def test_less_within_the_range_is_what_may_be_less(evaluation):
     memory = evaluation.memory
-    found = beside(evaluation, MeasuredCard(20 * GIB, memory.low_bytes))
+    found = check_prediction(evaluation, MeasuredCard(20 * GIB, memory.low_bytes))
     rooms = {term.name: term.bytes - term.low_bytes for term in memory.terms}
     assert (found.reason, found.likeliest) == ("in-range", max(rooms, key=rooms.get))
 
 
 def test_exactly_what_was_predicted_needs_no_reason(evaluation):
-    found = beside(evaluation, MeasuredCard(20 * GIB, evaluation.memory.total_bytes))
+    found = check_prediction(evaluation, MeasuredCard(20 * GIB, evaluation.memory.total_bytes))
     assert (found.reason, found.likeliest, found.difference_bytes) == ("in-range", None, 0)
 
 
@@ -121,23 +121,23 @@ def test_terms_that_are_certain_are_no_reason(evaluation):
     memory = evaluation.memory
     certain = tuple(term.evolve(low_bytes=term.bytes, high_bytes=term.bytes) for term in memory.terms)
     sure = evaluation.evolve(memory=memory.evolve(terms=certain))
-    assert beside(sure, MeasuredCard(20 * GIB, memory.total_bytes + MIB)).likeliest is None
+    assert check_prediction(sure, MeasuredCard(20 * GIB, memory.total_bytes + MIB)).likeliest is None
 
 
 def test_beyond_the_range_there_is_more_or_the_peak_is_yet_to_come(evaluation):
     memory = evaluation.memory
-    early = beside(evaluation, MeasuredCard(20 * GIB, memory.low_bytes - 1))
+    early = check_prediction(evaluation, MeasuredCard(20 * GIB, memory.low_bytes - 1))
     assert (early.reason, early.likeliest) == ("before-peak", None)
-    more = beside(evaluation, MeasuredCard(40 * GIB, memory.high_bytes + 1))
+    more = check_prediction(evaluation, MeasuredCard(40 * GIB, memory.high_bytes + 1))
     assert (more.reason, more.likeliest) == ("more-than-expected", "framework_overhead")
 
 
 def test_the_whole_card_is_held_against_what_others_are_planned_to_hold_too(catalog):
     shared = evaluate(PLAN.evolve(workload=Training(micro_batch=2, other_processes_bytes=GIB)), catalog)
     alone = evaluate(PLAN, catalog)
-    found = beside(shared, MeasuredCard(alone.memory.total_bytes + GIB))
+    found = check_prediction(shared, MeasuredCard(alone.memory.total_bytes + GIB))
     assert (found.basis, found.difference_bytes, found.reason) == ("card", 0, "in-range")
-    assert beside(alone, MeasuredCard(alone.memory.high_bytes + GIB)).reason == "other-processes"
+    assert check_prediction(alone, MeasuredCard(alone.memory.high_bytes + GIB)).reason == "other-processes"
 
 
 @pytest.mark.parametrize("capture", _CAPTURES, ids=lambda one: one["capture"])
@@ -194,24 +194,24 @@ def test_a_way_of_sharing_that_takes_more_cards_gives_way(catalog):
 
 
 def test_the_batch_that_fills_the_card(catalog):
-    surely, barely = batch_that_fills(PLAN, catalog)
+    surely, barely = largest_batches(PLAN, catalog)
     assert (surely.asked, barely.asked) == ("micro_batch", "micro_batch")
     assert 2 < surely.value <= barely.value
     reading = Plan(model=ModelChoice(id="openai-community/gpt2"), gpu="rtx-4090")
-    assert batch_that_fills(reading, catalog)[0].asked == "batch"
-    assert batch_that_fills(PLAN.evolve(gpu=None), catalog) is None
+    assert largest_batches(reading, catalog)[0].asked == "batch"
+    assert largest_batches(PLAN.evolve(gpu=None), catalog) is None
 
 
 def test_other_processes_leave_less_room(catalog):
     beside_others = PLAN.evolve(workload=Training(micro_batch=2, other_processes_bytes=8 * GIB))
-    assert batch_that_fills(beside_others, catalog)[0].value < batch_that_fills(PLAN, catalog)[0].value
+    assert largest_batches(beside_others, catalog)[0].value < largest_batches(PLAN, catalog)[0].value
 
 
 def test_a_traced_module_has_no_batch(catalog):
     traced = Plan(model=ModelChoice.of_trace(facts_of(two_steps(GIB, training()))), gpu="rtx-4090")
-    assert batch_that_fills(traced, catalog) is None
+    assert largest_batches(traced, catalog) is None
 
 
 def test_a_model_that_is_not_there_is_refused(catalog):
     with pytest.raises(SpecError):
-        batch_that_fills(PLAN.evolve(model=ModelChoice(id="nobody/nothing")), catalog)
+        largest_batches(PLAN.evolve(model=ModelChoice(id="nobody/nothing")), catalog)

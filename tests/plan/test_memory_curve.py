@@ -6,7 +6,7 @@ import pytest
 
 from planner.errors import SpecError
 from planner.plan.evaluate import evaluate
-from planner.plan.explore import at_value, axes_of, current_value, memory_curve, spreading_of
+from planner.plan.explore import count_scaling, current_value, memory_curve, plan_at_value, plan_axes
 from planner.plan.plan import ModelChoice, Plan
 from planner.workload.parallel import CardCount
 from planner.workload.training import Lora
@@ -85,17 +85,17 @@ UNEQUAL = Inference(parallel=Parallel(pipeline=2), gpus=(CardCount(id="rtx-4090"
     ],
 )
 def test_only_numbers_that_memory_depends_on_are_offered(catalog, plan, axes):
-    assert axes_of(evaluate(plan, catalog)) == axes
+    assert plan_axes(evaluate(plan, catalog)) == axes
 
 
 def test_a_traced_module_has_no_numbers_to_vary(catalog):
-    assert axes_of(evaluate(READING, catalog).evolve(architecture=None)) == ()
+    assert plan_axes(evaluate(READING, catalog).evolve(architecture=None)) == ()
 
 
 @pytest.mark.parametrize("plan", [READING, PARTLY, LEARNING, ADAPTING, SHARED])
 def test_a_plan_lies_on_each_of_its_curves(catalog, plan):
     evaluation = evaluate(plan, catalog)
-    for axis in axes_of(evaluation):
+    for axis in plan_axes(evaluation):
         (point,) = memory_curve(plan, catalog, axis, (current_value(evaluation, axis),))
         assert point.total_bytes == evaluation.memory.total_bytes
         assert point.host_bytes == evaluation.memory.host_bytes
@@ -116,14 +116,16 @@ def test_the_present_value_is_filled_in(catalog, plan, axis, value):
 
 
 def test_more_cards_share_in_the_usual_way_or_as_the_plan_does(catalog):
-    assert at_value(LEARNING, catalog, "count", 4).workload.parallel == Parallel(zero=3)
-    assert at_value(at_value(LEARNING, catalog, "count", 4), catalog, "count", 1).workload.parallel == Parallel()
-    layers = at_value(READING, catalog, "count", 4)
+    assert plan_at_value(LEARNING, catalog, "count", 4).workload.parallel == Parallel(zero=3)
+    assert (
+        plan_at_value(plan_at_value(LEARNING, catalog, "count", 4), catalog, "count", 1).workload.parallel == Parallel()
+    )
+    layers = plan_at_value(READING, catalog, "count", 4)
     assert (layers.count, layers.workload.parallel.pipeline) == (4, 4)
-    assert at_value(layers, catalog, "count", 2).workload.parallel.pipeline == 2
-    more = at_value(SHARED, catalog, "count", 16)
+    assert plan_at_value(layers, catalog, "count", 2).workload.parallel.pipeline == 2
+    more = plan_at_value(SHARED, catalog, "count", 16)
     assert more.workload.parallel == Parallel(zero=2, tensor=2)
-    counts = spreading_of(SHARED, evaluate(SHARED, catalog).architecture).counts
+    counts = count_scaling(SHARED, evaluate(SHARED, catalog).architecture).counts
     assert list(counts[:3]) == [2, 4, 8]
     falling = memory_curve(SHARED, catalog, "count", tuple(counts[1:5]))
     assert all(lower.total_bytes > higher.total_bytes for lower, higher in pairwise(falling))
@@ -131,7 +133,7 @@ def test_more_cards_share_in_the_usual_way_or_as_the_plan_does(catalog):
 
 def test_the_rank_grows_the_adapters_and_keeps_the_rest(catalog):
     plan = LEARNING.evolve(workload=Training(method="lora", lora=Lora(targets=("c_attn",))))
-    assert at_value(plan, catalog, "lora_rank", 64).workload.lora == Lora(rank=64, targets=("c_attn",))
+    assert plan_at_value(plan, catalog, "lora_rank", 64).workload.lora == Lora(rank=64, targets=("c_attn",))
     curve = memory_curve(plan, catalog, "lora_rank", (1, 8, 64))
     assert curve[0].total_bytes < curve[1].total_bytes < curve[2].total_bytes
 
@@ -146,5 +148,5 @@ def test_the_rank_grows_the_adapters_and_keeps_the_rest(catalog):
 )
 def test_a_number_that_the_plan_does_not_have_is_refused(catalog, plan, axis, value, field):
     with pytest.raises(SpecError) as caught:
-        at_value(plan, catalog, axis, value)
+        plan_at_value(plan, catalog, axis, value)
     assert caught.value.field.endswith(field)

@@ -8,7 +8,7 @@ from planner.cost.job import Run, Service
 from planner.cost.terms import BuyTerms, CostTerms
 from planner.plan.catalog import Catalog, load_catalog
 from planner.plan.evaluate import evaluate
-from planner.plan.money import evaluate_cost, pace_of
+from planner.plan.money import evaluate_cost, plan_throughput
 from planner.plan.plan import ModelChoice, Plan
 from planner.workload.parallel import CardCount
 from planner.workload.workload import Inference
@@ -83,14 +83,14 @@ def test_where_owning_is_not_known_no_machine_is_named(catalog):
 
 
 def test_without_a_card_there_is_no_pace(catalog):
-    assert pace_of(evaluate(SERVING.evolve(gpu=None), catalog)) is None
-    assert pace_of(evaluate(SERVING, catalog)).tokens_per_second
+    assert plan_throughput(evaluate(SERVING.evolve(gpu=None), catalog)) is None
+    assert plan_throughput(evaluate(SERVING, catalog)).tokens_per_second
 
 
 def test_a_service_is_answered_by_as_many_at_once_as_fit(catalog):
     served = SERVING.evolve(gpu="h100-sxm5-80gb", workload=Inference(profile="vllm"))
     plan = served.evolve(cost=CostTerms(job=Service(requests_per_day=1e6, prompt_tokens=500, output_tokens=300)))
-    alone, batched = pace_of(evaluate(served, catalog)), pace_of(evaluate(plan, catalog))
+    alone, batched = plan_throughput(evaluate(served, catalog)), plan_throughput(evaluate(plan, catalog))
     assert batched.concurrent_requests == 256
     # A step of one token each takes some 20 ms: 16 GB of weights and 256 caches of 650 tokens at 3.35 TB a second.
     assert 20 * alone.tokens_per_second < batched.tokens_per_second < 15_000
@@ -104,14 +104,14 @@ def test_a_measured_speed_stays_as_it_is(catalog):
     job = Service(requests_per_day=1e6, prompt_tokens=0)
     measured = {"measured": {"value": 5_000, "unit": "tokens/s"}}
     plan = SERVING.evolve(workload=Inference(profile="vllm"), cost=CostTerms(job=job), timing=measured)
-    assert pace_of(evaluate(plan, catalog)).tokens_per_second == pytest.approx(5_000)
-    assert pace_of(evaluate(plan.evolve(timing={}), catalog)).prompt_token_seconds == 0
+    assert plan_throughput(evaluate(plan, catalog)).tokens_per_second == pytest.approx(5_000)
+    assert plan_throughput(evaluate(plan.evolve(timing={}), catalog)).prompt_token_seconds == 0
 
 
 def test_a_service_of_images_or_of_several_kinds_of_cards_keeps_the_estimate(catalog):
     job = CostTerms(job=Service(requests_per_day=1e4))
     image = Plan(model=ModelChoice(id="stable-diffusion-v1-5/stable-diffusion-v1-5"), gpu="rtx-4090", cost=job)
-    assert pace_of(evaluate(image, catalog)).samples_per_second
+    assert plan_throughput(evaluate(image, catalog)).samples_per_second
     kinds = Inference(gpus=(CardCount(id="rtx-4090", count=1), CardCount(id="rtx-3090", count=1)))
     mixed = SERVING.evolve(gpu=None, count=2, workload=kinds, cost=job)
-    assert pace_of(evaluate(mixed, catalog)).tokens_per_second
+    assert plan_throughput(evaluate(mixed, catalog)).tokens_per_second

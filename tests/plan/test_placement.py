@@ -4,7 +4,7 @@ import pytest
 
 from planner.memory.result import Verdict
 from planner.plan.catalog import Catalog
-from planner.plan.evaluate import evaluate, fits_among, moved_to
+from planner.plan.evaluate import evaluate, fits_among, on_equal_cards
 from planner.plan.placement import fits_by_system
 from planner.plan.plan import ModelChoice, Plan
 from planner.workload.parallel import CardCount, Parallel
@@ -23,7 +23,7 @@ def test_the_verdict_is_that_of_the_plan_moved_there(plan: Plan, catalog: Catalo
     assert set(found) == {system.id for system in catalog.hardware.systems}
     for name in ("dgx-1-p100", "dgx-a100-640gb", "gb200-nvl72", "dgx-spark", "tpu-v4-pod"):
         system = catalog.hardware.system(name)
-        memory = evaluate(moved_to(plan, str(system.gpu_id), system.gpu_count or 1), catalog).memory
+        memory = evaluate(on_equal_cards(plan, str(system.gpu_id), system.gpu_count or 1), catalog).memory
         fit = found[name].fit
         assert fit is not None
         assert (fit.verdict, fit.free_bytes) == (memory.verdict, memory.free_bytes)
@@ -48,7 +48,7 @@ def test_unequal_cards_of_the_plan_give_way(catalog: Catalog) -> None:
     verdict: Verdict = "fits"
     assert fit is not None
     assert (fit.gpu_id, fit.verdict) == ("h100-sxm5-80gb", verdict)
-    assert moved_to(plan, "h100-sxm5-80gb", 8).workload.gpus == ()
+    assert on_equal_cards(plan, "h100-sxm5-80gb", 8).workload.gpus == ()
 
 
 def test_some_cards_are_judged_as_among_all(catalog: Catalog) -> None:

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from planner.errors import SpecError
-from planner.memory.estimate import timeline_of
+from planner.memory.estimate import fullest_timeline
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.trace_request import operators_of, request_of_plan
 from planner.workload.defaults import with_defaults
@@ -104,7 +104,7 @@ def test_what_is_traced_comes_to_what_is_planned(catalog, how):
     workload = Training(micro_batch=2, sequence_length=256, **how)
     traced = facts_of(record(request_of(catalog, workload), lambda *_: None)).allocated_bytes
     architecture = catalog.models.model(GPT2.id)
-    predicted = timeline_of(architecture, with_defaults(workload, architecture, 1)).peak().total
+    predicted = fullest_timeline(architecture, with_defaults(workload, architecture, 1)).peak().total
     assert predicted == pytest.approx(traced, rel=0.03)
 
 

@@ -7,8 +7,8 @@ from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.solve import Solved
 from planner.present.memory.advice import NO_TRACE_ADVICE, advice_row, advice_title, no_advice
-from planner.present.memory.solved import solved_sentence, solved_words
-from planner.present.memory.verdict import in_need
+from planner.present.memory.solved import solved_sentence, solved_text
+from planner.present.memory.verdict import needs_change
 from planner.workload.workload import Inference, Training
 
 LLAMA = ModelChoice(id="meta-llama/Llama-3.1-8B")
@@ -55,7 +55,7 @@ def test_what_the_card_cannot_run_says_so(catalog):
 def test_the_heading_goes_with_the_need(catalog):
     fits = evaluate(Plan(model=LLAMA, gpu="rtx-4090"), catalog).memory
     unsupported = evaluate(Plan(model=LLAMA, gpu="tpu-v5e"), catalog).memory
-    assert (in_need(fits), in_need(unsupported)) == (False, True)
+    assert (needs_change(fits), needs_change(unsupported)) == (False, True)
     assert (advice_title(fits), advice_title(unsupported)) == ("What would save memory", "What would help")
     assert no_advice(fits, traced=True) == NO_TRACE_ADVICE
     assert no_advice(fits, traced=False) == "What would save memory: no known option."
@@ -77,5 +77,5 @@ def found(value=None, bounded_by="memory", reason=""):
     ],
 )
 def test_numbers_that_fit_stand_before_those_that_are_tight(surely, barely, words):
-    assert solved_words(surely, barely) == words
+    assert solved_text(surely, barely) == words
     assert solved_sentence(surely, barely) == f"Largest batch that fits: {words}."

@@ -4,7 +4,7 @@ import pytest
 
 from planner.present.catalog.comparison import best
 from planner.present.catalog.gpu_columns import lower_is_better
-from planner.present.columns import unbeaten
+from planner.present.columns import pareto_front
 
 
 @pytest.mark.parametrize(
@@ -28,6 +28,6 @@ def test_nothing_is_best_where_all_are_alike_or_neither_direction_is_better():
 
 def test_what_nothing_beats_goes_from_cheap_to_large():
     points = [(100, 10), (200, 30), (150, 5), (300, 30), (50, 1)]
-    assert unbeaten(points, (True, False)) == (4, 0, 1)
-    assert unbeaten(points, (None, False)) == ()
-    assert unbeaten([], (True, False)) == ()
+    assert pareto_front(points, (True, False)) == (4, 0, 1)
+    assert pareto_front(points, (None, False)) == ()
+    assert pareto_front([], (True, False)) == ()

@@ -7,7 +7,7 @@ from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.reading import Cause, Reading, missing
 from planner.monitor.readings.sample import Sample
-from planner.present.monitor.headline import card_line, card_name, exact_memory
+from planner.present.monitor.headline import card_line, exact_memory, numbered_card_name
 from planner.present.monitor.readings import card_rows
 from planner.units import GIB
 
@@ -85,7 +85,8 @@ def test_the_tone_says_how_a_card_is(state, readings, tone):
 
 def test_an_instance_stands_below_its_card():
     assert (
-        card_name(row_of(Device("MIG-1", "NVIDIA H100 MIG 1g.10gb", 2, mig_parent="GPU-a"))) == "└ 2  H100 MIG 1g.10gb"
+        numbered_card_name(row_of(Device("MIG-1", "NVIDIA H100 MIG 1g.10gb", 2, mig_parent="GPU-a")))
+        == "└ 2  H100 MIG 1g.10gb"
     )
 
 

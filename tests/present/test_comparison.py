@@ -10,7 +10,13 @@ from planner.plan.catalog import load_catalog
 from planner.plan.placement import try_on
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.prices import prices_of
-from planner.present.catalog.comparison import Entry, comparison_rows, sharing_notes, side_by_side, to_markdown
+from planner.present.catalog.comparison import (
+    ComparisonEntry,
+    comparison_markdown,
+    comparison_rows,
+    sharing_notes,
+    side_by_side,
+)
 from planner.present.catalog.gpu_columns import GPU_COLUMNS
 from planner.present.catalog.gpu_details import gpu_details
 from planner.present.catalog.gpu_row import GpuRow, gpu_rows_without_plan
@@ -35,8 +41,8 @@ def entries(catalog):
     small, large = (GpuRow(catalog.hardware.gpu(name)) for name in ("rtx-4090", "h100-sxm5-80gb"))
     system = catalog.hardware.system("dgx-h100")
     return (
-        Entry("accelerators:rtx-4090", small.gpu.name, 1, small),
-        Entry("systems:dgx-h100", system.name, 8, large, SystemRow(system, large.gpu)),
+        ComparisonEntry("accelerators:rtx-4090", small.gpu.name, 1, small),
+        ComparisonEntry("systems:dgx-h100", system.name, 8, large, SystemRow(system, large.gpu)),
     )
 
 
@@ -64,7 +70,7 @@ def test_a_machine_reads_as_in_its_pane_and_in_the_table_of_systems(entries, cat
     for name in ("dgx-h100", "dgx-spark", "dgx-2"):
         system = rows[name]
         (card,) = gpu_rows_without_plan((system.gpu,), catalog.hardware, {}, catalog.software)
-        entry = Entry(name, system.system.name, system.system.gpu_count, card, system)
+        entry = ComparisonEntry(name, system.system.name, system.system.gpu_count, card, system)
         compared = side_by_side((entry, entries[0]), {})
         pane = {detail.title: detail.text for group in system_details(system) for detail in group.details}
         for key, title in (("bandwidth", "Bandwidth"), ("bf16", "BF16 dense")):
@@ -121,7 +127,7 @@ def test_what_does_not_fit_takes_no_time_and_costs_nothing(entries, catalog):
 
 def test_what_cannot_run_takes_no_time_and_costs_nothing_and_says_why(catalog):
     tpu = GpuRow(catalog.hardware.gpu("tpu-v5e"))
-    entry = Entry("tpu", tpu.gpu.name, 1, tpu)
+    entry = ComparisonEntry("tpu", tpu.gpu.name, 1, tpu)
     for workload in (Inference(), Training()):
         plan = Plan(model=ModelChoice(id="openai-community/gpt2"), workload=workload)
         tried = try_on(plan, "tpu-v5e", 1, catalog, TODAY)
@@ -145,14 +151,14 @@ def test_cards_that_hold_it_together_but_not_each_are_told_to_share_it(entries, 
     assert note.startswith("DGX H100: the plan puts the whole model on each card.")
     assert "on each" in named(side_by_side(entries, tried), "Your plan", "Fits").cells[1].text
     shared = plan.evolve(workload=Inference(parallel=Parallel(tensor=2)), gpu="rtx-4090", count=2)
-    two = Entry("two", "GeForce RTX 4090", 2, entries[0].row)
+    two = ComparisonEntry("two", "GeForce RTX 4090", 2, entries[0].row)
     assert sharing_notes((two,), {"two": try_on(shared, "rtx-4090", 2, catalog, TODAY)}) == ()
     assert sharing_notes((two,), {}) == ()
 
 
 def test_a_few_small_cards_are_told_in_the_unit_of_one(catalog):
     small = [GpuRow(catalog.hardware.gpu(name)) for name in ("rtx-3090", "rtx-4090")]
-    rows = side_by_side([Entry(row.id, row.gpu.name, 2, row) for row in small], {})
+    rows = side_by_side([ComparisonEntry(row.id, row.gpu.name, 2, row) for row in small], {})
     assert [cell.text.replace(THIN, " ") for cell in named(rows, "All together", "BF16 dense").cells] == [
         "142 TFLOPS",
         "330 TFLOPS",
@@ -161,14 +167,16 @@ def test_a_few_small_cards_are_told_in_the_unit_of_one(catalog):
 
 def test_what_is_alike_has_no_best(catalog):
     cards = [GpuRow(catalog.hardware.gpu(name)) for name in ("rtx-3090", "rtx-3090-ti", "rtx-4090")]
-    rows = side_by_side([Entry(card.id, card.gpu.name, 1, card) for card in cards], {})
+    rows = side_by_side([ComparisonEntry(card.id, card.gpu.name, 1, card) for card in cards], {})
     assert not any(cell.is_best for cell in named(rows, "One accelerator", "Memory, GiB").cells)
 
 
 def test_cards_without_a_price_at_launch_cost_what_shops_ask(entries, catalog):
     gpu = catalog.hardware.gpu("h100-sxm5-80gb")
     (row,) = gpu_rows_without_plan((gpu,), catalog.hardware, {gpu.id: prices_of(gpu, catalog, TODAY)}, catalog.software)
-    price = named(side_by_side([Entry("a", gpu.name, 8, row), entries[1]], {}), "All together", "Price").cells[0]
+    price = named(
+        side_by_side([ComparisonEntry("a", gpu.name, 8, row), entries[1]], {}), "All together", "Price"
+    ).cells[0]
     assert price.text.endswith(" (street, Mar 2025)")
     assert price.value == 8 * row.prices.bought["street"].median_usd
     assert "without a host" in price.tooltip
@@ -176,7 +184,7 @@ def test_cards_without_a_price_at_launch_cost_what_shops_ask(entries, catalog):
 
 def test_cards_of_the_persons_own_cost_what_was_paid(entries, catalog):
     paid = GpuRow(catalog.hardware.gpu("rtx-3090").evolve(purchase_price_usd=720.0))
-    rows = side_by_side([Entry("a", "RTX 3090", 2, paid), entries[1]], {})
+    rows = side_by_side([ComparisonEntry("a", "RTX 3090", 2, paid), entries[1]], {})
     price = named(rows, "All together", "Price").cells[0]
     assert (price.text, price.value) == ("$1,440 as you paid", 1_440)
     assert named(rows, "One accelerator", "Paid").cells[0].text == "$720"
@@ -184,10 +192,10 @@ def test_cards_of_the_persons_own_cost_what_was_paid(entries, catalog):
 
 def test_what_cards_draw_at_a_limit_of_the_persons_own_says_so(entries, catalog):
     limited = GpuRow(catalog.hardware.gpu("rtx-3090").evolve(power_limit_watts=250.0))
-    power = named(side_by_side([Entry("a", "RTX 3090", 2, limited), entries[1]], {}), "All together", "Power")
+    power = named(side_by_side([ComparisonEntry("a", "RTX 3090", 2, limited), entries[1]], {}), "All together", "Power")
     assert (power.cells[0].text, power.cells[0].value) == (f"500{THIN}W, cards at your limit", 500)
     unknown = GpuRow(limited.gpu.evolve(power_limit_watts=None, board_power_watts=None))
-    power = named(side_by_side([Entry("a", "RTX 3090", 2, unknown), entries[1]], {}), "All together", "Power")
+    power = named(side_by_side([ComparisonEntry("a", "RTX 3090", 2, unknown), entries[1]], {}), "All together", "Power")
     assert power.cells[0].text == "unknown"
 
 
@@ -195,7 +203,7 @@ def test_an_undated_price_second_hand_is_marked_and_without_any_price_nothing_is
     gpu = catalog.hardware.gpu("h100-sxm5-80gb")
     used = PriceSpread((PricePoint(900.0, None, None, "a page"),))
     prices = CardPrices(bought={"used": used}, rented={}, doubtful=(), servers=())
-    known, unknown = (Entry("a", "A card", 2, GpuRow(gpu, prices=each)) for each in (prices, None))
+    known, unknown = (ComparisonEntry("a", "A card", 2, GpuRow(gpu, prices=each)) for each in (prices, None))
     cells = named(side_by_side([known, unknown, entries[1]], {}), "All together", "Price").cells
     assert [cell.text for cell in cells[:2]] == ["$1,800 (used, no date)", "unknown"]
 
@@ -234,7 +242,7 @@ def test_one_card_of_each_needs_no_sum(entries):
 def test_a_system_without_a_known_accelerator_says_what_is_known(entries):
     source = entries[1].system.system.provenance
     alone = System(id="box", name="A box", vendor="Someone", kind="server", provenance=source)
-    entry = Entry("systems:box", "A box", 1, None, SystemRow(alone, None))
+    entry = ComparisonEntry("systems:box", "A box", 1, None, SystemRow(alone, None))
     rows = side_by_side((entry, entries[1]), {})
     assert named(rows, "One accelerator", "Vendor").cells[0].text == "unknown"
     assert {named(rows, "All together", title).cells[0].text for title in ("Memory", "Power", "Links", "Price")} == {
@@ -244,7 +252,7 @@ def test_a_system_without_a_known_accelerator_says_what_is_known(entries):
 
 def test_prices_of_cards_and_machines_are_told_apart_and_not_ranked(entries, catalog):
     dgx = catalog.hardware.system("dgx-a100-640gb")
-    priced = Entry("systems:dgx", dgx.name, 8, entries[0].row, SystemRow(dgx, entries[0].row.gpu))
+    priced = ComparisonEntry("systems:dgx", dgx.name, 8, entries[0].row, SystemRow(dgx, entries[0].row.gpu))
     price = named(side_by_side((entries[0], priced), {}), "All together", "Price")
     assert price.cells[0].text == "$1,599 at launch"
     assert "(" in price.cells[1].text
@@ -253,7 +261,7 @@ def test_prices_of_cards_and_machines_are_told_apart_and_not_ranked(entries, cat
 
 def test_it_becomes_a_table_in_markdown_and_rows_for_programs(entries):
     rows = side_by_side(entries, {})
-    text = to_markdown(entries, rows)
+    text = comparison_markdown(entries, rows)
     assert text.startswith("|  | 1 × GeForce RTX 4090 | NVIDIA DGX H100 |") or "DGX H100" in text.splitlines()[0]
     assert "**640\u2009GiB**" in text
     assert "| **One accelerator** |" in text
@@ -273,8 +281,8 @@ def test_a_card_of_unknown_bandwidth_has_no_time_and_says_why(catalog):
     row = GpuRow(catalog.hardware.gpu("rtx-5880-ada"))
     placement = try_on(plan, "rtx-5880-ada", 1, catalog, TODAY)
     entries = (
-        Entry("card", row.gpu.name, 1, row),
-        Entry("known", "A known one", 1, GpuRow(catalog.hardware.gpu("l40s"))),
+        ComparisonEntry("card", row.gpu.name, 1, row),
+        ComparisonEntry("known", "A known one", 1, GpuRow(catalog.hardware.gpu("l40s"))),
     )
     rows = side_by_side(entries, {"card": placement, "known": try_on(plan, "l40s", 1, catalog, TODAY)})
     unknown, known = named(rows, "Your plan", "Time").cells

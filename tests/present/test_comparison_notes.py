@@ -6,10 +6,10 @@ import pytest
 
 from planner.performance.setting import TimeSetting
 from planner.plan.catalog import load_catalog
-from planner.plan.placement import Cards, try_all
+from planner.plan.placement import PlacementTarget, place_on_all
 from planner.plan.plan import ModelChoice, Plan
 from planner.present.catalog.comparison import card_entry, compared_notes, side_by_side, system_entry
-from planner.present.catalog.gpu_row import plain_row
+from planner.present.catalog.gpu_row import gpu_row_without_plan
 from planner.present.catalog.records import comparison_totals
 from planner.workload.parallel import Parallel
 from planner.workload.training import Training
@@ -26,7 +26,7 @@ def catalog():
 @pytest.fixture(scope="module")
 def entry_of(catalog):
     def row_of(gpu):
-        return plain_row(gpu, catalog.hardware, {}, ())
+        return gpu_row_without_plan(gpu, catalog.hardware, {}, ())
 
     def make(system_id, machines=1):
         system = catalog.hardware.system(system_id)
@@ -36,7 +36,7 @@ def entry_of(catalog):
 
 
 def tried(plan, entries, catalog):
-    return try_all(plan, {entry.id: entry.cards for entry in entries}, catalog, TODAY)
+    return place_on_all(plan, {entry.id: entry.cards for entry in entries}, catalog, TODAY)
 
 
 def cell(rows, title, place=0):
@@ -46,7 +46,7 @@ def cell(rows, title, place=0):
 def test_several_machines_sum_up_what_one_has(entry_of):
     one, two = entry_of("dgx-h100"), entry_of("dgx-h100", 2)
     assert (one.title, two.title, two.count) == ("DGX H100", "2 × DGX H100", 16)
-    assert (one.cards, two.cards) == (Cards("h100-sxm5-80gb", 8), Cards("h100-sxm5-80gb", 16, 8))
+    assert (one.cards, two.cards) == (PlacementTarget("h100-sxm5-80gb", 8), PlacementTarget("h100-sxm5-80gb", 16, 8))
     rows = side_by_side((one, two), {})
     for title in ("Memory", "Bandwidth", "BF16 dense", "Power", "Price"):
         assert cell(rows, title, 1).value == 2 * cell(rows, title).value
@@ -103,7 +103,7 @@ def test_where_the_plan_does_not_fit_no_time_is_told(entry_of, catalog):
 
 def test_machines_too_large_for_a_plan_are_tried_with_the_usual_nodes(entry_of, catalog):
     pods = entry_of("tpu-v4-pod", 2)
-    assert pods.cards == Cards("tpu-v4", 8192, 4096)
+    assert pods.cards == PlacementTarget("tpu-v4", 8192, 4096)
     (found,) = tried(PLAN, (pods,), catalog).values()
     assert found.evaluation is None or found.evaluation.plan.timing.cards_per_node is None
 

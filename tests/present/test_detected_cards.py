@@ -4,7 +4,7 @@ from planner.hardware.catalog import load_hardware
 from planner.monitor.readings.inventory import Device
 from planner.monitor.readings.reading import Reading
 from planner.paths import catalog_dir
-from planner.present.catalog.detected_cards import NOWHERE, cards_here
+from planner.present.catalog.detected_cards import NO_CARDS, detect_cards
 from planner.present.catalog.gpu_row import GpuRow
 from planner.units import GIB
 
@@ -17,21 +17,21 @@ def card(name: str, gib: float | None = None, index: int = 0, parent: str | None
 
 
 def test_cards_are_matched_by_name_and_memory() -> None:
-    here = cards_here(HARDWARE, [card("NVIDIA GeForce RTX 4090", 23.99, number) for number in range(2)])
+    here = detect_cards(HARDWARE, [card("NVIDIA GeForce RTX 4090", 23.99, number) for number in range(2)])
     assert here.words == {"rtx-4090": "2 here"}
     assert here.sentence == "This machine: 2 × GeForce RTX 4090."
     assert here.details == ""
 
 
 def test_what_the_name_does_not_tell_is_said_to_be_one_of_several() -> None:
-    here = cards_here(HARDWARE, [card("NVIDIA GeForce RTX 3060")])
+    here = detect_cards(HARDWARE, [card("NVIDIA GeForce RTX 3060")])
     assert set(here.words.values()) == {"Perhaps here"}
     assert len(here.words) > 1
     assert "one of rtx-3060" in here.sentence
 
 
 def test_unknown_cards_show_what_the_driver_knows() -> None:
-    here = cards_here(HARDWARE, [card("NVIDIA Mystery 9000", 24, 0), card("NVIDIA Mystery 8000", None, 1)])
+    here = detect_cards(HARDWARE, [card("NVIDIA Mystery 9000", 24, 0), card("NVIDIA Mystery 8000", None, 1)])
     assert here.words == {}
     assert "NVIDIA Mystery 9000, 24.0\u2009GiB, not in the catalog under this name and memory" in here.sentence
     assert "NVIDIA Mystery 8000, not in" in here.sentence
@@ -39,8 +39,8 @@ def test_unknown_cards_show_what_the_driver_knows() -> None:
 
 
 def test_instances_are_no_cards_and_no_card_is_nowhere() -> None:
-    assert cards_here(HARDWARE, [card("NVIDIA A100 MIG 1g.5gb", 5, parent="GPU-9")]) is NOWHERE
-    assert cards_here(HARDWARE, []) is NOWHERE
+    assert detect_cards(HARDWARE, [card("NVIDIA A100 MIG 1g.5gb", 5, parent="GPU-9")]) is NO_CARDS
+    assert detect_cards(HARDWARE, []) is NO_CARDS
 
 
 def test_a_name_says_what_the_person_has() -> None:

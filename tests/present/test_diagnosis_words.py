@@ -5,18 +5,18 @@ from dataclasses import replace
 import pytest
 from diagnosis_kit import OTHER, UUID, a_device, a_history, a_process
 
-from planner.monitor.diagnosis.checklist import CHECKLIST, check
+from planner.monitor.diagnosis.checklist import CHECKLIST, evaluate_checklist
 from planner.monitor.diagnosis.diagnose import diagnose, diagnose_all
 from planner.monitor.diagnosis.rules import RULES
-from planner.monitor.diagnosis.verdict import Evidence, Kind, Verdict
+from planner.monitor.diagnosis.verdict import Evidence, Verdict, VerdictKind
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.present import format as fmt
 from planner.present.monitor.diagnosis import (
     ChecklistRow,
     checklist_rows,
     checklist_text,
+    diagnosis_view,
     evidence_row,
-    said,
     verdict_details,
     verdict_lines,
 )
@@ -29,12 +29,12 @@ def test_a_card_that_waits_for_data():
     history = a_history(
         utilization_fraction=0.0, host={"cpu_fraction": 0.97}, processes=[a_process()], memory_used_bytes=23.5 * GIB
     )
-    found = said(diagnose(history, UUID))
+    found = diagnosis_view(diagnose(history, UUID))
     assert found.tone == "warn"
     assert found.sentence.startswith("Nearly out of memory. A larger batch or")
     assert found.sentence.endswith(" Also: waiting for data: the CPU is fully used.")
     history = a_history(utilization_fraction=0.0, host={"cpu_fraction": 0.97}, processes=[a_process()])
-    assert said(diagnose(history, UUID)).details.splitlines() == [
+    assert diagnosis_view(diagnose(history, UUID)).details.splitlines() == [
         f"For 2{T}min 0{T}s; observed in the last minutes:",
         f"• CPU over 90 % while the card is under 10 %: 100{T}% of the time (> 50{T}%; "
         "AWS SageMaker Debugger, CPUBottleneck (smdebug_rulesconfig 1.0.1))",
@@ -51,7 +51,7 @@ def test_a_card_that_waits_for_data():
 
 
 def test_a_card_in_steady_use_is_told_so_and_its_thresholds_are_called_heuristics():
-    found = said(diagnose(a_history(), UUID))
+    found = diagnosis_view(diagnose(a_history(), UUID))
     assert (found.tone, found.sentence) == ("ok", "Steadily used. Utilization is steadily above 70 %.")
     assert f"Utilization: 95{T}% at the 25th percentile (≥ 70{T}%; heuristic: at AWS" in found.details
 
@@ -64,7 +64,7 @@ def test_a_lost_card_has_advice_alone():
 def test_nothing_to_say_is_said_in_few_words():
     early = diagnose(a_history(seconds=5), UUID)
     assert verdict_details(early) == ""
-    assert said(early).sentence.startswith("Too early to diagnose. A diagnosis needs 20 seconds")
+    assert diagnosis_view(early).sentence.startswith("Too early to diagnose. A diagnosis needs 20 seconds")
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_the_shell_says_nothing_of_what_is_not_known_yet_or_stands_elsewhere():
     instance = Device("MIG-1", "1g", 3, mig_parent=UUID)
     lost = a_device(state="lost")
     history = a_history(seconds=5, inventory=Inventory("580", devices=(lost, instance)))
-    verdict = Verdict(Kind.IDLE, "note", "idle", "Nothing is running on the card.", 0.0, 1.0)
+    verdict = Verdict(VerdictKind.IDLE, "note", "idle", "Nothing is running on the card.", 0.0, 1.0)
     found = {**diagnose_all(history), "MIG-1": verdict}
     assert verdict_lines(found, history.inventory.devices) == ("· instance 3: Idle. Nothing is running on the card.",)
     assert verdict_lines({}, history.inventory.devices) == ()
@@ -114,7 +114,7 @@ def test_the_shell_says_nothing_of_what_is_not_known_yet_or_stands_elsewhere():
 
 def test_the_list_of_what_to_do_next():
     history = a_history(utilization_fraction=lambda time: 0.9 if time % 10 < 5 else 0.0, memory_used_bytes=18 * GIB)
-    rows = checklist_rows(check(history, UUID))
+    rows = checklist_rows(evaluate_checklist(history, UUID))
     assert [row.standing for row in rows] == [
         "not measured here",
         "to do",

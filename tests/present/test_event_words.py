@@ -2,11 +2,11 @@
 
 import pytest
 
-from planner.monitor.readings.events import Event, EventKind, Moment
+from planner.monitor.readings.events import Event, EventKind, Timestamp
 from planner.monitor.readings.faults import FAULTS, FaultKind
-from planner.present.monitor.events import event_title, lasting
+from planner.present.monitor.events import duration_text, event_title
 
-NOW = Moment(0.0, 0.0)
+NOW = Timestamp(0.0, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -40,4 +40,4 @@ def test_no_kind_is_without_words():
     [(0.4, "0.4\u2009s"), (12.3, "12\u2009s"), (200, "3\u2009min 20\u2009s"), (7500, "2\u2009h 5\u2009min")],
 )
 def test_spans_are_told_as_people_do(seconds, text):
-    assert lasting(seconds) == text
+    assert duration_text(seconds) == text

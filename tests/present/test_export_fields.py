@@ -5,9 +5,9 @@ import io
 import json
 
 from planner.hardware.catalog import HardwareCatalog, load_hardware
-from planner.hardware.own import CardChange, OwnHardware, with_own
+from planner.hardware.own import CardChange, OwnHardware, with_own_hardware
 from planner.paths import catalog_dir
-from planner.present.catalog.gpu_row import GpuRow, JobWords, gpu_rows
+from planner.present.catalog.gpu_row import GpuRow, JobSummary, gpu_rows
 from planner.present.catalog.records import GPU_FIELDS, SYSTEM_FIELDS, gpu_fields, system_fields
 from planner.present.catalog.system_columns import SYSTEM_COLUMNS
 from planner.present.catalog.system_row import system_rows
@@ -33,7 +33,7 @@ def test_a_card_has_its_figures_derived_ones_and_every_source() -> None:
 
 def test_a_persons_own_figure_is_called_theirs() -> None:
     own = OwnHardware(changes=(CardChange(gpu="l4", purchase_price_usd=900, date="2026-11-01"),))
-    row = next(row for row in gpu_rows(with_own(HARDWARE, own)) if row.id == "l4")
+    row = next(row for row in gpu_rows(with_own_hardware(HARDWARE, own)) if row.id == "l4")
     others = str(gpu_fields(row)["other_sources"]).split("; ")
     assert others[0] == "purchase_price_usd: yours, your own figure, 2026-11-01"
 
@@ -46,7 +46,7 @@ def test_the_header_is_there_without_a_row() -> None:
 
 
 def test_a_job_is_told_in_one_line() -> None:
-    job = JobWords(2.0, 2.0, "2 h", "", 10.0, "$10", "Someone, eu-1\n8 × x, on demand", None)
+    job = JobSummary(2.0, 2.0, "2 h", "", 10.0, "$10", "Someone, eu-1\n8 × x, on demand", None)
     fields = gpu_fields(GpuRow(HARDWARE.gpu("l4"), job=job))
     assert fields["plan_job_cost_source"] == "Someone, eu-1; 8 × x, on demand"
 

@@ -7,7 +7,7 @@ import pytest
 from planner.cost.market import CardPrices, PricePoint, PriceSpread
 from planner.hardware.gpu import FigureNote, Provenance
 from planner.hardware.software import FeatureSupport, software_of
-from planner.hardware.speeds import MeasuredSpeed
+from planner.hardware.speeds import PublishedSpeed
 from planner.plan.catalog import Catalog
 from planner.plan.prices import prices_of
 from planner.present.catalog.gpu_details import (
@@ -150,7 +150,7 @@ def test_software_says_versions_notes_and_what_is_not_known() -> None:
     ],
 )
 def test_speeds_with_what_a_million_costs(per_gpu: bool, count: int, text: str) -> None:
-    speed = MeasuredSpeed(
+    speed = PublishedSpeed(
         id="x", gpu="g", gpu_count=count, task="training", model="M", precision="bf16", framework="F",
         value_per_second=1_000, unit="tokens/s", per_gpu=per_gpu, source="made up", as_of="2026-11-21",
     )  # fmt: skip

@@ -7,7 +7,7 @@ from planner.plan.evaluate import fits_by_gpu
 from planner.plan.plan import ModelChoice, Plan
 from planner.present.catalog.column_sets import COLUMN_SETS
 from planner.present.catalog.gpu_columns import GPU_COLUMNS
-from planner.present.catalog.gpu_row import GpuRow, gpu_rows, part_words
+from planner.present.catalog.gpu_row import GpuRow, gpu_rows, product_kind
 from planner.present.catalog.system_details import power_group
 from planner.present.cost.prices import months_text, price_range_text
 from planner.units import GIB
@@ -97,10 +97,12 @@ def test_without_prices_nothing_is_claimed():
 
 
 def test_parts_are_said_as_what_they_are():
-    assert part_words(card()) == "card"
-    assert part_words(card(name="RTX 9 Laptop GPU")) == "laptop part"
-    assert part_words(card(device_count=2)) == "card, 2 devices of 12.0\u2009GiB"
-    assert part_words(card(segment="soc", unified_memory=True)) == "system on a chip, memory shared with the processor"
+    assert product_kind(card()) == "card"
+    assert product_kind(card(name="RTX 9 Laptop GPU")) == "laptop part"
+    assert product_kind(card(device_count=2)) == "card, 2 devices of 12.0\u2009GiB"
+    assert (
+        product_kind(card(segment="soc", unified_memory=True)) == "system on a chip, memory shared with the processor"
+    )
 
 
 def test_sets_of_columns_name_columns_and_begin_with_the_name():

@@ -2,15 +2,19 @@
 
 import pytest
 
-from planner.monitor.diagnosis.verdict import Kind, OtherFinding, Verdict
+from planner.monitor.diagnosis.verdict import OtherFinding, Verdict, VerdictKind
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.present.monitor.headline import Headline, headline, monitor_answer
 
-HEAT = Verdict(Kind.THERMAL, "warning", "slowed by heat", "It is too hot.", 0.0, 60.0, advice=("Clear dust.", "Cool."))
-LITTLE = Verdict(Kind.UNDER_USED, "note", "lightly used", "It could do more.", 0.0, 60.0, advice=("Load data.",))
-WELL = Verdict(Kind.COMPUTE_BOUND, "good", "limited by compute", "It always works.", 0.0, 60.0, advice=("bf16.",))
-IDLE = Verdict(Kind.IDLE, "note", "idle", "Nothing is running on the card.", 0.0, 60.0)
-LOST = Verdict(Kind.LOST, "error", "lost", "It does not answer.", 0.0, 60.0, advice=("Reboot.",))
+HEAT = Verdict(
+    VerdictKind.THERMAL, "warning", "slowed by heat", "It is too hot.", 0.0, 60.0, advice=("Clear dust.", "Cool.")
+)
+LITTLE = Verdict(VerdictKind.UNDER_USED, "note", "lightly used", "It could do more.", 0.0, 60.0, advice=("Load data.",))
+WELL = Verdict(
+    VerdictKind.COMPUTE_BOUND, "good", "limited by compute", "It always works.", 0.0, 60.0, advice=("bf16.",)
+)
+IDLE = Verdict(VerdictKind.IDLE, "note", "idle", "Nothing is running on the card.", 0.0, 60.0)
+LOST = Verdict(VerdictKind.LOST, "error", "lost", "It does not answer.", 0.0, 60.0, advice=("Reboot.",))
 
 
 def cards(count: int) -> list[Device]:
@@ -52,7 +56,13 @@ def test_of_one_card_all_is_said_and_what_to_try_where_something_is_to_be_done(v
 
 def test_what_else_is_wrong_with_the_one_card_is_said():
     also = Verdict(
-        Kind.IDLE, "note", "idle", "Nothing runs.", 0.0, 60.0, also=(OtherFinding(Kind.LEAK, "warning", "hot"),)
+        VerdictKind.IDLE,
+        "note",
+        "idle",
+        "Nothing runs.",
+        0.0,
+        60.0,
+        also=(OtherFinding(VerdictKind.LEAK, "warning", "hot"),),
     )
     assert said_of(also).more == "Nothing runs. Also: hot."
 

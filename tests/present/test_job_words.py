@@ -10,7 +10,7 @@ from planner.plan.job_costs import job_by_gpu
 from planner.plan.plan import ModelChoice, Plan
 from planner.present.catalog.gpu_columns import GPU_COLUMNS
 from planner.present.catalog.gpu_row import gpu_rows
-from planner.present.catalog.job_words import job_words
+from planner.present.catalog.job_words import job_summaries
 from planner.present.format import THIN
 
 TODAY = date(2026, 11, 22)
@@ -20,7 +20,7 @@ RUN = SERVING.evolve(cost=CostTerms(job=Run(amount=1e6, unit="tokens")))
 
 def cells(plan: Plan, catalog, gpu_id: str) -> dict[str, tuple[str, str, object]]:
     """Return text, tooltip and value of the columns about the job."""
-    words = job_words(job_by_gpu(plan, catalog, TODAY))
+    words = job_summaries(job_by_gpu(plan, catalog, TODAY))
     row = next(row for row in gpu_rows(catalog.hardware, fits_by_gpu(plan, catalog), words) if row.id == gpu_id)
     columns = (column for column in GPU_COLUMNS if column.key in ("job_time", "job_cost", "job_cost_tokens"))
     return {column.key: (column.text(row), column.tooltip(row), column.value(row)) for column in columns}

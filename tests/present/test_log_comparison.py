@@ -4,7 +4,7 @@ import pytest
 
 from planner.memory.logs.read import read_log
 from planner.memory.logs.reading import LogReading
-from planner.plan.logs.actuals import ComparedRow, Comparison
+from planner.plan.logs.actuals import LogComparison, LogComparisonRow
 from planner.plan.logs.comparison import compare_plan
 from planner.plan.plan import ModelChoice, Plan
 from planner.present.format import THIN
@@ -16,12 +16,12 @@ READING = LogReading(formats=("nvidia-smi",), measured=())
 
 
 def view_of(*rows, reading=READING):
-    return log_view(Comparison(reading=reading, rows=rows))
+    return log_view(LogComparison(reading=reading, rows=rows))
 
 
 def row(name, predicted, actual, **more):
     exact = {"low_bytes": actual, "high_bytes": actual}
-    return ComparedRow(name=name, predicted_bytes=predicted, actual_bytes=actual, **{**exact, **more})
+    return LogComparisonRow(name=name, predicted_bytes=predicted, actual_bytes=actual, **{**exact, **more})
 
 
 @pytest.mark.parametrize(
@@ -68,4 +68,4 @@ def test_a_whole_comparison_as_text_and_as_rows(catalog):
 
 
 def test_every_row_has_a_title():
-    assert set(ROW_TITLES) == set(ComparedRow.model_fields["name"].annotation.__args__)
+    assert set(ROW_TITLES) == set(LogComparisonRow.model_fields["name"].annotation.__args__)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from planner.plan.evaluate import evaluate
-from planner.plan.measured import BesideMeasured, Expected, MeasuredCard, batch_that_fills, beside
+from planner.plan.measured import CardPrediction, MeasuredCard, PredictionCheck, check_prediction, largest_batches
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.solve import Solved
 from planner.present import format as fmt
@@ -19,9 +19,9 @@ PLAN = Plan(model=ModelChoice(id="openai-community/gpt2"), workload=Training(mic
 
 def found(measured=17.9, reason="in-range", likeliest="framework_overhead", basis="process"):
     held = int(measured * GIB)
-    expected = Expected(int(17.2 * GIB), 16 * GIB, 19 * GIB, 450.0)
+    expected = CardPrediction(int(17.2 * GIB), 16 * GIB, 19 * GIB, 450.0)
     own = held if basis == "process" else None
-    return BesideMeasured(expected, MeasuredCard(20 * GIB, own), basis, held, reason, likeliest)
+    return PredictionCheck(expected, MeasuredCard(20 * GIB, own), basis, held, reason, likeliest)
 
 
 @pytest.mark.parametrize(
@@ -65,13 +65,13 @@ def test_an_engine_that_fills_the_card_is_said_to():
 
 
 def test_by_how_much_the_batch_can_be_raised(catalog):
-    solved = batch_that_fills(PLAN, catalog)
+    solved = largest_batches(PLAN, catalog)
     sentence = fill_sentence(PLAN, solved)
     assert sentence.startswith(f"The batch can go from 4 to {solved[0].value}")
     full = PLAN.evolve(workload=Training(micro_batch=solved[1].value))
     assert fill_sentence(full, solved) == f"A larger batch than {solved[1].value} does not fit."
     reading = Plan(model=ModelChoice(id="openai-community/gpt2"), gpu="rtx-4090")
-    assert fill_sentence(reading, batch_that_fills(reading, catalog)).startswith("The batch can go from 1 to ")
+    assert fill_sentence(reading, largest_batches(reading, catalog)).startswith("The batch can go from 1 to ")
     assert fill_sentence(PLAN, None) == ""
     nothing = Solved(asked="micro_batch", reason="not even 1 fits")
     assert fill_sentence(PLAN, (nothing, nothing)) == "A larger batch than 4 does not fit."
@@ -80,4 +80,6 @@ def test_by_how_much_the_batch_can_be_raised(catalog):
 def test_a_real_evaluation_beside_a_little_more(catalog):
     evaluation = evaluate(PLAN, catalog)
     measured = MeasuredCard(20 * GIB, evaluation.memory.total_bytes + 150 * MIB)
-    assert measured_sentence(beside(evaluation, measured)).endswith("%, mostly the device context and the allocator.")
+    assert measured_sentence(check_prediction(evaluation, measured)).endswith(
+        "%, mostly the device context and the allocator."
+    )

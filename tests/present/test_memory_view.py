@@ -2,9 +2,9 @@
 
 import pytest
 
-from planner.memory.result import MemoryResult, Part, Phase, Symbol, Term, TermShare
+from planner.memory.result import MemoryResult, Phase, Symbol, Term, TermPart, TermShare
 from planner.present.format import THIN
-from planner.present.memory.verdict import VERDICT_WORDS, verdict_phrase
+from planner.present.memory.verdict import VERDICT_TITLES, verdict_phrase
 from planner.present.memory.view import memory_view
 from planner.present.names import PHASE_MOMENTS, PHASE_TITLES, TERM_TITLES, term_in_sentence
 from planner.units import GIB, MIB
@@ -159,7 +159,7 @@ def test_the_bar_without_a_card_is_the_total():
 
 
 def test_a_term_opens_into_its_formula_numbers_symbols_and_parts():
-    part = Part(name="scales", bytes=GIB, formula="P / 64", source="QLoRA")
+    part = TermPart(name="scales", bytes=GIB, formula="P / 64", source="QLoRA")
     memory = _result(terms=(_term("weights", 12 * GIB, parts=(part,)),))
     (row,) = memory_view(memory).terms
     assert (row.title, row.gib, seen(row.share_text), row.certainty) == ("Weights", "12.00", "75 %", "counted exactly")
@@ -201,13 +201,13 @@ def test_every_term_phase_and_verdict_has_a_word():
 
     assert set(TERM_TITLES) == set(get_args(TermName))
     assert set(PHASE_TITLES) == set(PHASE_MOMENTS) == set(get_args(PhaseName))
-    assert set(VERDICT_WORDS) == set(get_args(Verdict))
+    assert set(VERDICT_TITLES) == set(get_args(Verdict))
     assert (term_in_sentence("kv_cache"), term_in_sentence("logits")) == ("KV cache", "logits and loss")
 
 
 @pytest.mark.parametrize(("sizes", "how"), [((3, 5), "sum of its 2 parts"), ((8,), "bucket 1")])
 def test_symbols_that_are_just_the_parts_give_way_to_their_names(sizes, how):
-    parts = tuple(Part(f"bucket {place}", size * GIB, f"{size}", "a book") for place, size in enumerate(sizes, 1))
+    parts = tuple(TermPart(f"bucket {place}", size * GIB, f"{size}", "a book") for place, size in enumerate(sizes, 1))
     symbols = tuple(
         Symbol(f"B{place}", part.bytes, f"bytes: {part.name}", "library") for place, part in enumerate(parts)
     )

@@ -12,7 +12,7 @@ from planner.cost.estimate import CostEstimate, estimate_cost, hybrid_of_plan
 from planner.cost.figure import Figure
 from planner.cost.job import DailyHours, Job, Run, Service
 from planner.cost.rent_or_buy.uncertainty import Swing, simulate, tornado
-from planner.cost.result import Answer, BreakEven, CostResult, MoneySymbol, MoneyTerm
+from planner.cost.result import BreakEven, CostResult, Decision, MoneySymbol, MoneyTerm
 from planner.cost.terms import BuyTerms, CostTerms, RentTerms
 from planner.present.cost.amounts import SWING_TITLES, money_rows, short_source, swing_rows
 from planner.present.cost.summary import (
@@ -49,7 +49,7 @@ def plain(text: str) -> str:
     return text.replace(THIN, " ")
 
 
-def answer(**changes: object) -> Answer:
+def answer(**changes: object) -> Decision:
     fields = {
         "decision": "rent",
         "provider": "RunPod",
@@ -72,7 +72,7 @@ def answer(**changes: object) -> Answer:
         "undated": ("cards", "cards", "licence"),
         **changes,
     }
-    return Answer.model_validate(fields)
+    return Decision.model_validate(fields)
 
 
 @pytest.mark.parametrize(

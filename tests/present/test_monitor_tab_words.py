@@ -3,14 +3,14 @@
 import pytest
 
 from planner.monitor.alerts import Alert, AlertKind
-from planner.monitor.doctor import Check
+from planner.monitor.doctor import SetupCheck
 from planner.monitor.readings.faults import Fault, FaultKind
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.reading import Reading
-from planner.monitor.readings.sample import CardProcess, Cost, HostProcess
-from planner.present.monitor.events import alert_sentence, elapsed, fault_views
-from planner.present.monitor.readings import check_lines, own_cost
+from planner.monitor.readings.sample import CardProcess, HostProcess, SamplingCost
+from planner.present.monitor.events import alert_sentence, elapsed_text, fault_views
+from planner.present.monitor.readings import check_lines, monitoring_cost
 
 CARD = Device("GPU-a", "NVIDIA RTX 4090", 0)
 
@@ -51,21 +51,21 @@ def test_faults_come_the_worst_first_with_since_when_and_what_to_do():
     ("seconds", "said"), [(8, "8 s"), (125, "2 min 5 s"), (3600, "1 h"), (12_000, "3 h 20 min"), (190_000, "2 d 4 h")]
 )
 def test_spans_are_told_in_their_two_largest_units(seconds, said):
-    assert elapsed(seconds) == said
+    assert elapsed_text(seconds) == said
 
 
 def test_checks_have_a_mark_and_what_to_do():
-    checks = (Check("Driver", "fails", "does not answer", "Reboot."), Check("PCI", "works", "0000:01:00.0"))
+    checks = (SetupCheck("Driver", "fails", "does not answer", "Reboot."), SetupCheck("PCI", "works", "0000:01:00.0"))
     assert check_lines(checks) == "✗ Driver: does not answer\n    Reboot.\n✓ PCI: 0000:01:00.0"
 
 
 def test_cards_that_are_alike_are_told_once():
-    checks = [Check(f"Card {number} H100", "works", "19 of 42 quantities") for number in range(8)]
+    checks = [SetupCheck(f"Card {number} H100", "works", "19 of 42 quantities") for number in range(8)]
     assert check_lines(checks) == "✓ Card 0 H100 and 7 more: 19 of 42 quantities"
 
 
 def test_the_monitor_tells_its_own_cost_as_far_as_it_is_known():
-    assert own_cost(None, None) == ""
-    cost = Cost(0.0021, 46, 0.001, 1, 0.0024, 20 << 20)
-    said = own_cost(cost, 0.012).replace("\u2009", " ")
+    assert monitoring_cost(None, None) == ""
+    cost = SamplingCost(0.0021, 46, 0.001, 1, 0.0024, 20 << 20)
+    said = monitoring_cost(cost, 0.012).replace("\u2009", " ")
     assert said == "monitoring takes 2.1 ms per reading, sampler 0.24 % of a core, 20.0 MiB, window 1.2 %"

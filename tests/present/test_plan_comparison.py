@@ -4,7 +4,7 @@ import pytest
 
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
-from planner.plan.versus import versus_of
+from planner.plan.versus import compare_evaluations
 from planner.present.memory.comparison import versus_view
 from planner.present.plan.settings import setting_text, setting_title
 from planner.units import GIB
@@ -18,7 +18,7 @@ LEARNING = Plan(model=LLAMA, workload=Training(method="lora"), gpu="rtx-4090")
 
 def seen(plan, other, catalog):
     evaluation = evaluate(plan, catalog)
-    return versus_view(evaluation, versus_of(evaluation, evaluate(other, catalog)), catalog)
+    return versus_view(evaluation, compare_evaluations(evaluation, evaluate(other, catalog)), catalog)
 
 
 def test_both_answers_the_settings_and_the_parts_are_told(catalog):

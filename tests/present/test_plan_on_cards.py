@@ -7,9 +7,9 @@ from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.reading import Reading
 from planner.monitor.readings.sample import CardProcess, Sample
 from planner.plan.evaluate import evaluate
-from planner.plan.measured import expected_of
+from planner.plan.measured import predict_card
 from planner.plan.plan import ModelChoice, Plan
-from planner.present.monitor.plan_on_cards import BesidePlan, beside_plan, matches_of, offers
+from planner.present.monitor.plan_on_cards import PlanOnCards, compare_plan_with_cards, match_cards, plannable_cards
 from planner.units import GIB, MIB
 from planner.workload.workload import Training
 
@@ -38,14 +38,14 @@ def standing(*devices, used=None, kind="compute"):
 
 
 def said(evaluation, catalog, latest):
-    return beside_plan(evaluation, matches_of(catalog.hardware, latest.inventory.devices), latest)
+    return compare_plan_with_cards(evaluation, match_cards(catalog.hardware, latest.inventory.devices), latest)
 
 
 def test_without_cards_or_a_planned_card_nothing_is_said(evaluation, catalog):
-    assert said(evaluation, catalog, standing()) == BesidePlan()
+    assert said(evaluation, catalog, standing()) == PlanOnCards()
     lost = Device(A, "NVIDIA GeForce RTX 4090", 0, state="lost", facts=FACTS)
-    assert said(evaluation, catalog, standing(lost)) == BesidePlan()
-    assert said(evaluate(PLAN.evolve(gpu=None), catalog), catalog, standing(FIRST)) == BesidePlan()
+    assert said(evaluation, catalog, standing(lost)) == PlanOnCards()
+    assert said(evaluate(PLAN.evolve(gpu=None), catalog), catalog, standing(FIRST)) == PlanOnCards()
 
 
 def test_a_plan_for_another_card_says_so(evaluation, catalog):
@@ -58,7 +58,7 @@ def test_before_anything_computes_the_prediction_stands_alone(evaluation, catalo
     found = said(evaluation, catalog, standing(FIRST, OTHER))
     assert found.sentence.startswith("The plan predicts ")
     assert found.sentence.endswith(" on card 0; no process computes there yet.")
-    assert found.expected == {A: expected_of(evaluation)}
+    assert found.expected == {A: predict_card(evaluation)}
     drawing = standing(FIRST, used={A: 2 * GIB}, kind="graphics")
     assert "no process computes there yet" in said(evaluation, catalog, drawing).sentence
 
@@ -74,5 +74,5 @@ def test_what_is_predicted_stands_beside_the_fullest_of_as_many_cards_as_are_pla
 
 
 def test_each_kind_of_card_is_offered_once_and_as_many_as_there_are(catalog):
-    found = offers(matches_of(catalog.hardware, (FIRST, SECOND, OTHER)))
+    found = plannable_cards(match_cards(catalog.hardware, (FIRST, SECOND, OTHER)))
     assert [(offer.gpu.id, offer.cards) for offer in found] == [("rtx-4090", 1), ("l40s", 1), ("rtx-4090", 2)]

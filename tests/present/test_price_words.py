@@ -5,13 +5,13 @@ from datetime import date
 import pytest
 
 from planner.cost.refresh.offers import RejectedRow
-from planner.cost.refresh.refresh import Outcome
-from planner.cost.refresh.store import Part, PriceSnapshot, Stored
+from planner.cost.refresh.refresh import ProviderOutcome
+from planner.cost.refresh.store import PriceSnapshot, ProviderPrices, StoredPrices
 from planner.cost.renting.offer import Offer
 from planner.errors import PriceError
 from planner.hardware.catalog import load_hardware
 from planner.paths import catalog_dir
-from planner.present.cost.offers import OFFER_COLUMNS, offer_rows, outcome_lines, state_lines
+from planner.present.cost.offers import OFFER_COLUMNS, listed_offers, outcome_lines, state_lines
 from planner.present.cost.prices import age_of, age_phrase, age_text, newest_age_days, oldest_price_text
 
 HARDWARE = load_hardware(catalog_dir())
@@ -34,8 +34,8 @@ def offer(**changes: object) -> Offer:
     )
 
 
-def part(**changes: object) -> Part:
-    return Part(
+def part(**changes: object) -> ProviderPrices:
+    return ProviderPrices(
         provider="AWS",
         source="a list",
         url="https://example.org",
@@ -47,7 +47,7 @@ def part(**changes: object) -> Part:
 
 
 def shown(**changes: object) -> dict[str, str]:
-    (row,) = offer_rows([offer(**changes)], HARDWARE, TODAY)
+    (row,) = listed_offers([offer(**changes)], HARDWARE, TODAY)
     return {column.key: column.text(row) for column in OFFER_COLUMNS}
 
 
@@ -98,7 +98,7 @@ def test_systems_have_names():
 def test_a_price_says_where_it_comes_from():
     euros = {"billed_currency": "EUR", "exchange_rate": {
         "currency": "EUR", "usd_per_unit": 1.17, "date": "2026-11-09", "source": "ECB"}}  # fmt: skip
-    (row,) = offer_rows([offer(notes=("a note",), **euros)], HARDWARE, TODAY)
+    (row,) = listed_offers([offer(notes=("a note",), **euros)], HARDWARE, TODAY)
     by_key = {column.key: column for column in OFFER_COLUMNS}
     assert by_key["on-demand"].tooltip(row).splitlines() == [
         "$55.0400 per hour for 8 × H100 SXM5 80 GB",
@@ -126,10 +126,10 @@ def test_what_came_of_a_refresh():
     lines = list(
         outcome_lines(
             [
-                Outcome("AWS", "gpuhunt: AWS", "new", 12, refused),
-                Outcome("GCP", "gpuhunt: GCP", "held", 1, doubts=("a2: 4 → 1 USD an hour (× 0.25)",)),
-                Outcome("OCI", "gpuhunt: OCI", "unchanged", 3),
-                Outcome("the feed", "the feed", "failed", error=PriceError("host", "cannot be reached")),
+                ProviderOutcome("AWS", "gpuhunt: AWS", "new", 12, refused),
+                ProviderOutcome("GCP", "gpuhunt: GCP", "held", 1, doubts=("a2: 4 → 1 USD an hour (× 0.25)",)),
+                ProviderOutcome("OCI", "gpuhunt: OCI", "unchanged", 3),
+                ProviderOutcome("the feed", "the feed", "failed", error=PriceError("host", "cannot be reached")),
             ]
         )
     )
@@ -151,13 +151,13 @@ def test_which_prices_are_in_use():
     none = PriceSnapshot(taken_at="00000000T000000Z")
     fetched = PriceSnapshot(taken_at="20261111T000000Z", parts=(part(),))
     bundled = (offer(),)
-    assert list(state_lines(Stored(none, none, (), use_bundled=False, problems=()), bundled, TODAY)) == [
+    assert list(state_lines(StoredPrices(none, none, (), use_bundled=False, problems=()), bundled, TODAY)) == [
         "The bundled prices are in use; no prices were fetched.",
         "bundled: 1 offer, oldest price 12 days old",
     ]
     problem = PriceError("held.json", "is not a price file")
     lines = list(
-        state_lines(Stored(fetched, fetched, (offer(),), use_bundled=False, problems=(problem,)), bundled, TODAY)
+        state_lines(StoredPrices(fetched, fetched, (offer(),), use_bundled=False, problems=(problem,)), bundled, TODAY)
     )
     assert lines[0].startswith("Fetched prices are in use")
     told = "AWS: 1 offer, oldest price 12 days old, fetched on 11 November 2026 from a list"
@@ -167,5 +167,5 @@ def test_which_prices_are_in_use():
         f"held until you accept or discard them: {told}",
         f"skipped: {problem.message}",
     ]
-    chosen = Stored(fetched, none, (), use_bundled=True, problems=())
+    chosen = StoredPrices(fetched, none, (), use_bundled=True, problems=())
     assert "as you chose" in next(state_lines(chosen, bundled, TODAY))

@@ -6,7 +6,7 @@ from planner.monitor.readings.sample import CardProcess, HostProcess
 from planner.present.monitor.processes import (
     DETAILED_PROCESS_COLUMNS,
     ProcessRow,
-    matching,
+    filter_processes,
     process_name,
     runtime_seconds,
 )
@@ -65,12 +65,12 @@ def test_what_is_not_known_of_a_process_is_a_dash_with_its_reason():
 
 def test_a_process_is_found_by_every_word_that_is_shown_of_it():
     rows = (KNOWN, UNKNOWN)
-    assert matching(rows, "", only_own=False) == {process_name(KNOWN), process_name(UNKNOWN)}
-    assert matching(rows, "ADA train", only_own=False) == {process_name(KNOWN)}
-    assert matching(rows, "card 1 graphics", only_own=False) == {process_name(UNKNOWN)}
-    assert matching(rows, "nobody", only_own=False) == set()
+    assert filter_processes(rows, "", only_own=False) == {process_name(KNOWN), process_name(UNKNOWN)}
+    assert filter_processes(rows, "ADA train", only_own=False) == {process_name(KNOWN)}
+    assert filter_processes(rows, "card 1 graphics", only_own=False) == {process_name(UNKNOWN)}
+    assert filter_processes(rows, "nobody", only_own=False) == set()
     other = ProcessRow(CardProcess(9, "GPU-a", "compute", Reading(1), host=HOST._replace(is_own=False)), CARD)
-    assert matching((*rows, other), "", only_own=True) == {process_name(KNOWN)}
+    assert filter_processes((*rows, other), "", only_own=True) == {process_name(KNOWN)}
 
 
 def test_a_clock_that_was_set_back_makes_no_negative_runtime():

@@ -7,13 +7,13 @@ import pytest
 from planner.cost.job import DailyHours, Run
 from planner.cost.terms import CostTerms
 from planner.plan.plan import ModelChoice, Plan
-from planner.plan.recommend.option import Option, Recommendation, Wish
+from planner.plan.recommend.option import HardwareOption, Recommendation, Wish
 from planner.plan.recommend.recommend import recommend
 from planner.present.cost.recommendation import (
     OPTION_COLUMNS,
     award_views,
-    left_out_sentence,
-    nothing_sentence,
+    excluded_sentence,
+    no_option_sentence,
     option_rows,
     recommendation_lines,
 )
@@ -33,8 +33,8 @@ def tuned(catalog) -> Recommendation:
     return recommend(TUNING, catalog, TODAY, Wish(counts=(1, 2)))
 
 
-def option(**changes: object) -> Option:
-    return Option.model_validate(
+def option(**changes: object) -> HardwareOption:
+    return HardwareOption.model_validate(
         {
             "gpu": "l40s",
             "count": 2,
@@ -64,7 +64,7 @@ def option(**changes: object) -> Option:
     )
 
 
-def found(*options: Option, **changes: object) -> Recommendation:
+def found(*options: HardwareOption, **changes: object) -> Recommendation:
     first = options[0] if options else None
     fields = {
         "wish": Wish(),
@@ -142,19 +142,19 @@ def test_other_offers_of_the_same_cards_are_not_what_comes_next(catalog):
 
 
 def test_where_nothing_is_left_that_is_said(catalog, tuned):
-    assert nothing_sentence(tuned, catalog.hardware) == ""
+    assert no_option_sentence(tuned, catalog.hardware) == ""
     nothing = found()
     told = "No hardware in the catalog can run this job at a comparable price."
     assert list(recommendation_lines(nothing, catalog.hardware)) == [told]
     near = found(nearest=option())
-    assert nothing_sentence(near, catalog.hardware).startswith("No option is within the limits. Closest: 2 × L40S")
+    assert no_option_sentence(near, catalog.hardware).startswith("No option is within the limits. Closest: 2 × L40S")
 
 
 def test_what_was_left_out_is_counted(tuned):
-    told = left_out_sentence(tuned)
+    told = excluded_sentence(tuned)
     assert told.startswith("Excluded: ")
     assert "the card cannot run it" in told
-    assert left_out_sentence(found()) == ""
+    assert excluded_sentence(found()) == ""
 
 
 def test_every_column_can_be_shown(tuned, catalog):

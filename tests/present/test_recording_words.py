@@ -4,9 +4,9 @@ import pytest
 from recording_kit import CARDS, WALL, recording, sample
 
 from planner.monitor.readings.sample import Sample
-from planner.monitor.recording.recording import Loss
-from planner.monitor.recording.records import Mark
-from planner.monitor.recording.summary import JOULES_PER_KWH, Statistic, Summary, summary
+from planner.monitor.recording.recording import DataLoss
+from planner.monitor.recording.records import RecordedMark
+from planner.monitor.recording.summary import JOULES_PER_KWH, RecordingSummary, Statistic, summarize_recording
 from planner.present.monitor.recording import (
     SUMMARY_COLUMNS,
     energy_cost_text,
@@ -40,13 +40,13 @@ def test_cost(usd, text):
 
 
 def test_what_is_lost():
-    found = loss_sentences(Loss(is_cut=True, places=2, lost_bytes=2048, bad_lines=1))
+    found = loss_sentences(DataLoss(is_cut=True, places=2, lost_bytes=2048, bad_lines=1))
     assert [sentence.replace(THIN, " ") for sentence in found] == [
         "The recording is truncated; its last second may be missing.",
         "2 places of the file cannot be read, 2.00 KiB at most.",
         "1 line of the file cannot be parsed.",
     ]
-    assert loss_sentences(Loss()) == ()
+    assert loss_sentences(DataLoss()) == ()
 
 
 def test_a_recording_in_a_line():
@@ -55,7 +55,7 @@ def test_a_recording_in_a_line():
 
 
 def test_a_card_of_which_nothing_is_known():
-    found = summary(recording(sample(0.0)))
+    found = summarize_recording(recording(sample(0.0)))
     assert summary_line(found) == ""
     texts = {column.key: column.text(found.cards[0]) for column in SUMMARY_COLUMNS}
     assert texts["name"] == CARDS.devices[0].name
@@ -67,17 +67,17 @@ def test_gaps_are_told_where_energy_is_estimated():
     samples = [sample(float(at), a={"power_watts": 100.0}) for at in (0, 1, 2, 3, 33, 34)]
     found = recording(*samples)
     assert (
-        gap_sentence(summary(found), found.seconds).replace(THIN, " ")
+        gap_sentence(summarize_recording(found), found.seconds).replace(THIN, " ")
         == "The estimated energy does not include gaps of 30 s."
     )
-    assert gap_sentence(summary(recording(*samples[:4])), 3.0) == ""
+    assert gap_sentence(summarize_recording(recording(*samples[:4])), 3.0) == ""
     counted = recording(*(sample(float(at), a={"energy_joules": at}) for at in (0, 1, 2, 3, 33, 34)))
-    assert gap_sentence(summary(counted), counted.seconds) == ""
+    assert gap_sentence(summarize_recording(counted), counted.seconds) == ""
 
 
 def test_a_card_in_a_row():
     readings = {"utilization_fraction": 0.5, "memory_used_bytes": 2**33, "power_watts": 100.0, "clock_reasons": 0x24}
-    found = summary(recording(*(sample(float(at), a=readings) for at in range(3))), 0.5)
+    found = summarize_recording(recording(*(sample(float(at), a=readings) for at in range(3))), 0.5)
     card = found.cards[0]
     assert card.statistics["power_watts"] == Statistic(100.0, 100.0)
     texts = {column.key: column.text(card).replace(THIN, " ") for column in SUMMARY_COLUMNS}
@@ -88,18 +88,18 @@ def test_a_card_in_a_row():
 
 def test_the_answer_comes_first_and_then_what_is_lost():
     found = recording(*(sample(float(at), a={"power_watts": 100.0}) for at in range(4)), is_ended=False)
-    first, *others = summary_lines(found, summary(found).at(0.36))
+    first, *others = summary_lines(found, summarize_recording(found).at(0.36))
     assert first.replace(THIN, " ").startswith("≈ 0.0833 Wh used by the cards, $0.000030 at $0.36 per kWh")
     assert others == ["The recording is truncated; its last second may be missing."]
-    assert summary(found).at(0.36).cards[0].usd == summary(found, 0.36).cards[0].usd
-    assert summary_lines(found, Summary((), None))[0] == "No card reported its energy or power."
+    assert summarize_recording(found).at(0.36).cards[0].usd == summarize_recording(found, 0.36).cards[0].usd
+    assert summary_lines(found, RecordingSummary((), None))[0] == "No card reported its energy or power."
 
 
 def test_a_recording_with_marks_in_a_line():
-    found = recording(sample(0.0), Mark(0.5, WALL + 0.5, "here"), sample(1.0))
+    found = recording(sample(0.0), RecordedMark(0.5, WALL + 0.5, "here"), sample(1.0))
     assert recording_line(found).endswith("2 samples, 1 mark")
 
 
 def test_an_energy_without_a_price_costs_nothing_that_is_told():
-    found = summary(recording(*(sample(float(at), a={"power_watts": 100.0}) for at in range(4))))
+    found = summarize_recording(recording(*(sample(float(at), a={"power_watts": 100.0}) for at in range(4))))
     assert "$" not in summary_line(found)

@@ -8,7 +8,7 @@ import pytest
 from planner.hardware.software import software_of
 from planner.hardware.speeds import speeds_of
 from planner.plan.prices import prices_of, rents_of
-from planner.present.catalog.comparison import Entry
+from planner.present.catalog.comparison import ComparisonEntry
 from planner.present.catalog.gpu_row import GpuRow
 from planner.present.catalog.records import card_facts, comparison_totals, price_fields, system_facts
 from planner.present.catalog.system_row import SystemRow, system_rows_without_plan
@@ -82,15 +82,15 @@ def test_around_a_system_are_totals_what_it_lacks_rents_and_what_feeds_it(catalo
 
 
 def test_totals_are_those_of_all_accelerators_and_of_the_machine(row, catalog):
-    cards = comparison_totals(Entry("8 x", "H100", 8, row("h100-sxm5-80gb")))
+    cards = comparison_totals(ComparisonEntry("8 x", "H100", 8, row("h100-sxm5-80gb")))
     assert cards["memory_bytes"] == 8 * 80 * 2**30
     assert cards["cards_power_watts"] == 5600
     assert cards["bf16_ops_per_s"] == 8 * catalog.hardware.gpu("h100-sxm5-80gb").rate("bf16").ops_per_s
     assert (cards["system_power_watts"], cards["system_price_usd"]) == (None, None)
-    assert comparison_totals(Entry("k80", "K80", 2, row("tesla-k80")))["bf16_ops_per_s"] is None
+    assert comparison_totals(ComparisonEntry("k80", "K80", 2, row("tesla-k80")))["bf16_ops_per_s"] is None
     dgx = catalog.hardware.system("dgx-a100-640gb")
     system = SystemRow(dgx, catalog.hardware.gpu(dgx.gpu_id))
-    machine = comparison_totals(Entry("dgx", dgx.name, 8, row(dgx.gpu_id), system))
+    machine = comparison_totals(ComparisonEntry("dgx", dgx.name, 8, row(dgx.gpu_id), system))
     assert (machine["system_power_watts"], machine["system_price_usd"]) == (6500, 300_000)
-    bare = comparison_totals(Entry("dgx", dgx.name, 1, None, system))
+    bare = comparison_totals(ComparisonEntry("dgx", dgx.name, 1, None, system))
     assert bare["memory_bytes"] is None

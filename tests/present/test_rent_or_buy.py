@@ -12,7 +12,7 @@ from planner.cost.terms import CostTerms, RentTerms
 from planner.plan.evaluate import evaluate
 from planner.plan.money import evaluate_cost
 from planner.plan.plan import ModelChoice, Plan
-from planner.present.cost.rent_or_buy import Scenario, period_of, rent_or_buy_rows, scenario_rows
+from planner.present.cost.rent_or_buy import ComparedPlan, period_of, rent_or_buy_rows, scenario_rows
 from planner.workload.training import Training
 
 TODAY = date(2026, 11, 22)
@@ -25,9 +25,9 @@ PLAN = Plan(
 
 @pytest.fixture(scope="module")
 def scenario_of(catalog):
-    def make(**changes) -> Scenario:
+    def make(**changes) -> ComparedPlan:
         evaluation = evaluate(PLAN.evolve(**changes), catalog)
-        return Scenario(evaluation.time, evaluate_cost(evaluation, catalog, TODAY).estimate)
+        return ComparedPlan(evaluation.time, evaluate_cost(evaluation, catalog, TODAY).estimate)
 
     return make
 
@@ -104,10 +104,10 @@ def test_two_plans_stand_beside_each_other(scenario_of):
 
 
 def test_a_plan_that_has_no_cost_is_a_dash(scenario_of):
-    found = figures(scenario_rows(scenario_of(), Scenario(None, None)))
+    found = figures(scenario_rows(scenario_of(), ComparedPlan(None, None)))
     assert found["Rented"][1:] == ("–", "")
     assert found["Decision"][1] == "–"
-    assert scenario_rows(Scenario(None, None), Scenario(None, None)) == ()
+    assert scenario_rows(ComparedPlan(None, None), ComparedPlan(None, None)) == ()
 
 
 def test_the_offer_that_is_named_counts(scenario_of):

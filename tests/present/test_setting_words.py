@@ -1,9 +1,9 @@
 import pytest
 
-from planner.present.plan.settings import adjustments_sentence, choices_in, in_sentence, sentence, summary
+from planner.present.plan.settings import adjustments_sentence, in_sentence, offered_choices, sentence, settings_summary
 from planner.workload.defaults import with_defaults
 from planner.workload.fields import fields_of
-from planner.workload.option import Situation
+from planner.workload.option import FieldContext
 from planner.workload.parallel import Parallel
 from planner.workload.training import Lora
 from planner.workload.workload import Inference, Training
@@ -43,11 +43,11 @@ def test_a_folded_section_says_choices_and_what_differs(catalog):
     used = with_defaults(WORKLOAD.evolve(gradient_clipping=True, parallel=Parallel()), architecture, 1)
     fields = fields_of("training")
     names = ("compute", "weights", "gradient_clipping", "gradient_accumulation", "micro_batch", "profile", "lora.rank")
-    said = summary([fields[name] for name in names], Situation(used, architecture))
+    said = settings_summary([fields[name] for name in names], FieldContext(used, architecture))
     assert said == "BF16 autocast, Weights in BF16, gradient clipping, 1,000 accumulation steps, Hugging Face"
-    kept = summary([fields["parallel.reshard_after_forward"]], Situation(used, architecture))
+    kept = settings_summary([fields["parallel.reshard_after_forward"]], FieldContext(used, architecture))
     freed = used.evolve(parallel=Parallel(reshard_after_forward=False))
-    assert (kept, summary([fields["parallel.reshard_after_forward"]], Situation(freed, architecture))) == (
+    assert (kept, settings_summary([fields["parallel.reshard_after_forward"]], FieldContext(freed, architecture))) == (
         "",
         "no reshard after forward",
     )
@@ -57,10 +57,10 @@ def test_choices_begin_with_the_default_and_keep_what_is_chosen(catalog):
     architecture = catalog.models.model("meta-llama/Llama-3.1-8B")
     used = with_defaults(Inference(profile="vllm"), architecture, 1)
     share, weights = fields_of("inference")["engine.memory_utilization"], fields_of("inference")["weights"]
-    offered = choices_in(share, Situation(used, architecture), 0.33)
+    offered = offered_choices(share, FieldContext(used, architecture), 0.33)
     assert next(iter(offered)) is None
     assert [offered[value].replace("\u2009", " ") for value in (None, 0.5, 0.33)] == ["Default", "50 %", "33 %"]
-    assert choices_in(weights, Situation(used, architecture), None)[None] == "Default (BF16)"
+    assert offered_choices(weights, FieldContext(used, architecture), None)[None] == "Default (BF16)"
 
 
 @pytest.mark.parametrize(

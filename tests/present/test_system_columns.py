@@ -9,7 +9,7 @@ from planner.paths import catalog_dir
 from planner.plan.catalog import load_catalog
 from planner.plan.placement import SystemFit, fits_by_system
 from planner.plan.plan import ModelChoice, Plan
-from planner.plan.prices import rent_words, rents_by_system, rents_of
+from planner.plan.prices import rents_by_system, rents_of, system_price_fields
 from planner.present.catalog.records import system_fields
 from planner.present.catalog.system_columns import SYSTEM_COLUMNS
 from planner.present.catalog.system_details import system_details
@@ -225,9 +225,9 @@ def test_rents_are_of_all_of_a_machine_with_their_month():
         assert rents[name] == rents_of(row.system, catalog, day)
     known, unknown = rows["dgx-h100"], rows["gb300-nvl72"]
     low = known.on_demand.low.price_usd
-    assert COLUMNS["rent"].value(known) == low == rent_words(rents)["dgx-h100"]["rent"]
+    assert COLUMNS["rent"].value(known) == low == system_price_fields(rents)["dgx-h100"]["rent"]
     assert COLUMNS["rent"].tooltip(known).startswith("Cheapest: ")
-    assert rent_words(rents)["gb300-nvl72"] == {}
+    assert system_price_fields(rents)["gb300-nvl72"] == {}
     assert COLUMNS["rent"].text(unknown) == UNKNOWN
     assert COLUMNS["rent"].tooltip(unknown) == "The catalog has no offer with this many in one machine."
     told, none = system_fields(known), system_fields(unknown)

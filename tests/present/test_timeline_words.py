@@ -4,7 +4,7 @@ import pytest
 from recordings import Recorder, training, two_steps
 
 from planner.present.format import THIN
-from planner.present.trace.view import moment_at, timeline_series
+from planner.present.trace.view import timeline_point, timeline_series
 from planner.trace.analysis.conclude import conclude
 from planner.units import MIB
 
@@ -41,14 +41,14 @@ def test_empty_categories_are_left_out(result):
 def test_a_point_of_the_timeline_is_told(result):
     timeline = result.timeline
     point = timeline.times.index(result.peak_moment.time)
-    moment = moment_at(timeline, point)
+    moment = timeline_point(timeline, point)
     assert moment.bytes == result.peak_moment.bytes
     assert seen(moment.told) == "11.0 MiB in the backward pass of step 2: mm in layers.1 (net.py:20)"
 
 
 def test_a_point_outside_every_phase_still_says_how_much(result):
     timeline = result.timeline.model_copy(update={"spans": ()})
-    assert seen(moment_at(timeline, 0).told) == "1.00 MiB: empty in layers.0 (net.py:10)"
+    assert seen(timeline_point(timeline, 0).told) == "1.00 MiB: empty in layers.0 (net.py:10)"
 
 
 def test_tokens_and_steps_are_counted_from_one():
@@ -57,7 +57,7 @@ def test_tokens_and_steps_are_counted_from_one():
         recorder.begin(phase, step)
         recorder.make(MIB, "kv_cache", "", "", "")
     timeline = conclude(recorder.recording(training(task="inference"))).timeline
-    assert [moment_at(timeline, point).phase for point in range(3)] == [
+    assert [timeline_point(timeline, point).phase for point in range(3)] == [
         "while the prompt is read",
         "while the answer is generated, at token 1",
         "while the answer is generated, at token 2",
@@ -72,4 +72,4 @@ def test_a_point_without_an_operator(operator, line, told):
     recorder = Recorder()
     recorder.begin("load")
     recorder.make(MIB, "parameters", operator, "", line)
-    assert seen(moment_at(conclude(recorder.recording()).timeline, 0).told) == told
+    assert seen(timeline_point(conclude(recorder.recording()).timeline, 0).told) == told

@@ -8,7 +8,7 @@ from planner.present.plan.phrase import request_phrase
 from planner.present.trace.view import notable_modules, subject, trace_view
 from planner.trace.analysis.conclude import conclude
 from planner.trace.facts import Difference
-from planner.trace.request import Lora, Parallel, TraceRequest
+from planner.trace.request import TraceLora, TraceParallel, TraceRequest
 from planner.trace.result import OutOfMemory
 from planner.units import GIB, MIB
 
@@ -157,9 +157,9 @@ def test_without_differences_every_note_stays(result, view):
             "training, AdamW, 4 accumulation steps, checkpointing, batch 8, 2,048 tokens, bf16 autocast",
         ),
         (training(step="gan.py:alternate", dtype="bf16"), "training, custom step alternate, bf16"),
-        (training(optimizer="SGD", lora=Lora(rank=8)), "training, SGD, LoRA of rank 8"),
+        (training(optimizer="SGD", lora=TraceLora(rank=8)), "training, SGD, LoRA of rank 8"),
         (inference(decode_tokens=1), "inference, 1 output token"),
-        (inference(parallel=Parallel(ranks=8, strategy="fsdp")), "inference, FSDP on 8 ranks"),
+        (inference(parallel=TraceParallel(ranks=8, strategy="fsdp")), "inference, FSDP on 8 ranks"),
     ],
 )
 def test_a_request_in_a_phrase(request_, phrase):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.present.trace.view import CATEGORY_TITLES, operator_name, short_place
+from planner.present.trace.view import CATEGORY_TITLES, operator_name, short_source_line
 from planner.trace.facts import CATEGORIES
 
 
@@ -25,4 +25,4 @@ def test_operators_lose_what_most_share(operator, name):
 
 @pytest.mark.parametrize("line", ["net.py:4", "/home/me/net.py:4", "C:\\me\\net.py:4"])
 def test_lines_are_short_on_any_system(line):
-    assert short_place(line) == "net.py:4"
+    assert short_source_line(line) == "net.py:4"

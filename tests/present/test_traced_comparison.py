@@ -1,5 +1,5 @@
 from planner.memory.result import MemoryResult, Phase, Term
-from planner.present.memory.comparison import compare, comparison_sentence
+from planner.present.memory.comparison import compare_parts, comparison_sentence
 from planner.units import GIB
 
 
@@ -31,7 +31,7 @@ def result(phase: str = "backward", **gib: float) -> MemoryResult:
 
 
 def test_parts_that_only_words_divide_are_compared_together():
-    rows = compare(result(weights=4, logits=2, activations=1), result(weights=4, activations=2.5, buffers=0.5))
+    rows = compare_parts(result(weights=4, logits=2, activations=1), result(weights=4, activations=2.5, buffers=0.5))
     assert [row.title for row in rows] == [
         "Weights and adapters",
         "Activations, logits and temporaries",
@@ -41,7 +41,7 @@ def test_parts_that_only_words_divide_are_compared_together():
     assert rows[1].difference_bytes == GIB // 2
     assert rows[1].difference_fraction == 0.2
     assert rows[2].difference_fraction == -1
-    assert compare(result(kv_cache=1), result(weights=1))[1].difference_fraction is None
+    assert compare_parts(result(kv_cache=1), result(weights=1))[1].difference_fraction is None
 
 
 def test_the_sentence_says_how_far_and_on_which_side():

@@ -7,7 +7,7 @@ import importlib.util
 import sys
 from pathlib import Path
 
-from planner.trace.recording import Allocations, Environment, Recording, Span
+from planner.trace.recording import Allocations, Environment, Span, TraceRecording
 from planner.trace.worker.__main__ import main
 
 
@@ -21,7 +21,7 @@ def record(request, progress):
     for step in (0, 1):
         progress("forward", step, 2, 10 * (step + 1))
         network.forward()
-    return Recording(
+    return TraceRecording(
         request=request,
         environment=Environment(planner="0", python="3", torch="none", transformers=None, tested=False),
         modules=(),

@@ -10,7 +10,7 @@ from torch import multiprocessing
 from planner.trace.request import TraceRequest
 from planner.trace.worker.building.build import build
 from planner.trace.worker.running import run
-from planner.trace.worker.watcher import Watcher
+from planner.trace.worker.watcher import RunObserver
 
 PORT = 29_517
 
@@ -21,11 +21,11 @@ def rank(number: int, text: str) -> None:
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(PORT))
     dist.init_process_group("gloo", rank=number, world_size=request.parallel.ranks)
     with torch.profiler.profile(profile_memory=True, activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
-        built = build(request, Watcher())
+        built = build(request, RunObserver())
         built.modules = {
             name: torch.nn.parallel.DistributedDataParallel(module) for name, module in built.modules.items()
         }
-        run(built, request, Watcher())
+        run(built, request, RunObserver())
     if number == 0:
         sys.stdout.write(f"{_peak(profile)}\n")
     dist.destroy_process_group()

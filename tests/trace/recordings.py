@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from hypothesis import strategies as st
 
 from planner.trace.facts import CATEGORIES, Category, Difference
-from planner.trace.recording import Allocations, Environment, ModuleInfo, Recording, Span
+from planner.trace.recording import Allocations, Environment, ModuleInfo, Span, TraceRecording
 from planner.trace.request import Target, TraceRequest
 
 
@@ -54,14 +54,14 @@ class Recorder:
         differences: tuple[Difference, ...] = (),
         tested: bool = True,
         notes: tuple[str, ...] = (),
-    ) -> Recording:
+    ) -> TraceRecording:
         """Return what was recorded."""
         if not self.spans:
             self.begin("forward")
             self.spans[0] = self.spans[0].evolve(start=0)
         self._end()
         modules = tuple(modules) or (ModuleInfo(path="", class_name="Net", parameters=0, trainable=0),)
-        return Recording(
+        return TraceRecording(
             request=request or training(),
             environment=Environment(planner="0.1.0", python="3.11.7", torch="2.13.0", transformers=None, tested=tested),
             modules=modules,
@@ -98,7 +98,7 @@ def training(**changes: object) -> TraceRequest:
     return TraceRequest.model_validate({"target": target, "task": "training", **changes})
 
 
-def two_steps(size: int = 1 << 20, request: TraceRequest | None = None) -> Recording:
+def two_steps(size: int = 1 << 20, request: TraceRequest | None = None) -> TraceRecording:
     """Return two training steps of two layers whose weights have `size` bytes each, with Adam's states.
 
     The peak is in the backward pass of the second: weights 2, states 4, inputs 1, activations 2, gradients 1 and a
@@ -144,7 +144,7 @@ def _step(recorder: Recorder, layers: tuple[str, ...], size: int, step: int, sta
 
 
 @st.composite
-def any_recordings(draw: st.DrawFn, most: int = 60) -> Recording:
+def any_recordings(draw: st.DrawFn, most: int = 60) -> TraceRecording:
     """Any order of allocations and frees, in any phases."""
     recorder = Recorder()
     recorder.begin("load")

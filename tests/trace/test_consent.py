@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from planner.errors import TraceError
-from planner.trace.consent import absolute, content_digest, find_module, own_files
+from planner.trace.consent import absolute, content_digest, find_module, user_files
 from planner.trace.request import Target, TraceRequest
 
 CONFIG = Target(kind="config", place="gpt2", config="{}")
@@ -30,7 +30,7 @@ def of_import(place):
 def test_a_configuration_runs_no_code_of_theirs():
     request = TraceRequest(target=CONFIG, loss="cross_entropy")
     assert content_digest(request) is None
-    assert own_files(request) == ()
+    assert user_files(request) == ()
     assert absolute(request) == request
 
 
@@ -49,10 +49,10 @@ def test_the_files_of_a_loss_and_of_a_step_count(folder):
     for name in ("net", "losses", "steps"):
         Path(f"{name}.py").write_text(name)
     request = of_file(loss="losses.py:focal", step="steps.py:alternate")
-    assert own_files(request) == (folder / "net.py", folder / "losses.py", folder / "steps.py")
+    assert user_files(request) == (folder / "net.py", folder / "losses.py", folder / "steps.py")
     assert content_digest(request) not in (content_digest(of_file()), content_digest(of_file(loss="losses.py:focal")))
     only_step = TraceRequest(target=CONFIG, step="steps.py:alternate")
-    assert own_files(only_step) == (folder / "steps.py",)
+    assert user_files(only_step) == (folder / "steps.py",)
     assert content_digest(only_step) is not None
 
 
@@ -66,7 +66,7 @@ def test_where_one_file_ends_and_the_next_begins_counts():
 
 
 def test_one_file_is_named_once(folder):
-    assert own_files(of_file(loss="./net.py:loss", step=f"{folder / 'net.py'}:step")) == (folder / "net.py",)
+    assert user_files(of_file(loss="./net.py:loss", step=f"{folder / 'net.py'}:step")) == (folder / "net.py",)
 
 
 @pytest.mark.parametrize("place", ["gone.py", "."])
@@ -92,7 +92,7 @@ def test_a_module_is_found_without_running_what_holds_it(folder):
         file.write_text("raise SystemExit")
         name = ".".join(file.relative_to(folder).with_suffix("").parts)
         assert find_module(name) == file
-        assert own_files(of_import(name)) == (file,)
+        assert user_files(of_import(name)) == (file,)
     assert find_module("nets.deep") == folder / "nets" / "deep" / "__init__.py"
     assert "nets" not in sys.modules
 
@@ -104,7 +104,7 @@ def test_a_module_that_is_installed_is_found():
 @pytest.mark.parametrize("name", ["sys", "not_there", "not_there.inside", "json.not_there", "json.decoder.not_there"])
 def test_a_module_without_a_file_counts_by_its_name(name):
     assert find_module(name) is None
-    assert own_files(of_import(name)) == ()
+    assert user_files(of_import(name)) == ()
     assert content_digest(of_import(name)) not in (None, content_digest(of_import(f"{name}2")))
 
 

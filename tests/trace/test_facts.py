@@ -7,8 +7,8 @@ from recordings import Recorder, any_recordings, training, two_steps
 
 from planner.trace.allocator.replay import minimum_capacity, replay
 from planner.trace.allocator.settings import AllocatorSettings
-from planner.trace.analysis.course import course_of
-from planner.trace.analysis.summary import digest_of, facts_of, together
+from planner.trace.analysis.course import live_memory
+from planner.trace.analysis.summary import digest_of, facts_of, merge_differences
 from planner.trace.facts import CategoryShare, Difference, TracedFacts
 
 MIB = 1 << 20
@@ -85,9 +85,11 @@ def difference(name: str, size: int, low: int, high: int, place: str = "") -> Di
 
 
 def test_differences_of_one_name_are_one_with_their_bytes_summed():
-    found = together((difference("a", 1, 0, 5, "x"), difference("b", 2, 2, 2), difference("a", 10, 5, 10, "y")))
+    found = merge_differences(
+        (difference("a", 1, 0, 5, "x"), difference("b", 2, 2, 2), difference("a", 10, 5, 10, "y"))
+    )
     assert found == (difference("a", 11, 5, 15), difference("b", 2, 2, 2))
-    same = together((difference("a", 1, 0, 5, "x"), difference("a", 1, 0, 5, "x")))
+    same = merge_differences((difference("a", 1, 0, 5, "x"), difference("a", 1, 0, 5, "x")))
     assert same == (difference("a", 2, 0, 10, "x"),)
 
 
@@ -119,7 +121,7 @@ def test_a_run_gets_through_with_less_than_it_reserves_where_it_can():
 @given(any_recordings())
 def test_the_least_capacity_suffices_and_two_percent_less_is_too_little(recording):
     defaults = AllocatorSettings()
-    course = course_of(recording.allocations)
+    course = live_memory(recording.allocations)
     allocated = course.totals[course.peak()]
     reserved = replay(recording.allocations, defaults).reserved_bytes
     least = minimum_capacity(recording.allocations, defaults, allocated, reserved)

@@ -23,7 +23,7 @@ from planner.trace.files import (
     save_recording,
     store_recording,
 )
-from planner.trace.recording import Recording
+from planner.trace.recording import TraceRecording
 
 TEXT = two_steps().model_dump_json()
 
@@ -38,7 +38,7 @@ def test_a_recording_is_the_same_when_it_is_reopened(tmp_path: Path, name: str):
 
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(any_recordings())
-def test_any_recording_survives(tmp_path: Path, recording: Recording):
+def test_any_recording_survives(tmp_path: Path, recording: TraceRecording):
     save_recording(tmp_path / "trace.json.gz", recording)
     assert load_recording(tmp_path / "trace.json.gz") == recording
 

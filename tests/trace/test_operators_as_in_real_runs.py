@@ -15,7 +15,7 @@ from planner.trace.worker.fake_tensors.assumptions import Assumptions
 from planner.trace.worker.fake_tensors.values import KnownValues
 from planner.trace.worker.ledger import AllocationLedger, FlopCounter
 from planner.trace.worker.running import run
-from planner.trace.worker.watcher import Watcher
+from planner.trace.worker.watcher import RunObserver
 
 DECODER = {
     "num_hidden_layers": 2,
@@ -76,9 +76,9 @@ def operators(request, traced):
     ledger = AllocationLedger(KnownValues(Assumptions(lambda _: None)), CallSites(), FlopCounter(), lambda *_: 0)
     with ledger if traced else nullcontext():
         torch.manual_seed(0)
-        built = build(request, Watcher())
+        built = build(request, RunObserver())
         with Operators() as found:
-            run(built, request, Watcher())
+            run(built, request, RunObserver())
     return found.seen
 
 

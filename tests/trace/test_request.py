@@ -6,9 +6,9 @@ from planner.trace.request import (
     Target,
     TensorInput,
     TraceRequest,
-    batch_of,
     has_sequence,
-    sequence_of,
+    request_batch,
+    request_sequence_length,
     with_batch,
     with_sequence,
 )
@@ -21,16 +21,16 @@ def request_of(*texts: str, kind: str = "file", **fields: object) -> TraceReques
 
 def test_every_input_of_the_same_batch_follows():
     changed = with_batch(request_of("x=8x3x32x32", "pair=(8x4,7x4)", "n=2"), 16)
-    assert batch_of(changed) == 16
+    assert request_batch(changed) == 16
     assert changed.inputs[0].value.shape == (16, 3, 32, 32)
     assert [item.shape for item in changed.inputs[1].value.items] == [(16, 4), (7, 4)]
     assert changed.inputs[2].value == PlainInput(value=2)
 
 
 def test_without_inputs_the_field_says_the_batch():
-    assert batch_of(request_of()) is None
+    assert request_batch(request_of()) is None
     changed = with_batch(request_of(), 4)
-    assert (changed.batch, batch_of(changed)) == (4, 4)
+    assert (changed.batch, request_batch(changed)) == (4, 4)
     assert with_batch(request_of("8x3"), None).inputs == request_of("8x3").inputs
 
 
@@ -38,7 +38,7 @@ def test_only_token_numbers_have_a_sequence():
     assert not has_sequence(request_of("x=8x3x32x32"))
     assert not has_sequence(request_of("x=8x128:float32"))
     tokens = request_of("ids=4x512:int64", "mask=4x512:bool", "labels=4:int64")
-    assert sequence_of(tokens) == 512
+    assert request_sequence_length(tokens) == 512
     changed = with_sequence(tokens, 128)
     assert [given.value.shape for given in changed.inputs] == [(4, 128), (4, 128), (4,)]
 
@@ -46,12 +46,12 @@ def test_only_token_numbers_have_a_sequence():
 def test_models_have_a_sequence_in_their_field():
     model = request_of(kind="config")
     assert has_sequence(model)
-    assert sequence_of(model) is None
+    assert request_sequence_length(model) is None
     assert with_sequence(model, 256).sequence_length == 256
 
 
 def test_the_first_tensor_may_stand_inside():
     inner = ListInput(kind="list", items=(PlainInput(value=1), TensorInput(shape=(6, 2))))
     nested = request_of().evolve(inputs=(Input(value=PlainInput(value=True)), Input(value=inner)))
-    assert batch_of(nested) == 6
-    assert batch_of(with_batch(nested, 3)) == 3
+    assert request_batch(nested) == 6
+    assert request_batch(with_batch(nested, 3)) == 3

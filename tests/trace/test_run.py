@@ -6,7 +6,7 @@ from textwrap import dedent
 import pytest
 
 from planner.errors import TraceError
-from planner.trace.recording import Recording
+from planner.trace.recording import TraceRecording
 from planner.trace.request import Target, TraceRequest
 from planner.trace.run import Limits, Tracing, start_trace, torch_missing, trace
 
@@ -54,7 +54,7 @@ def test_a_network_is_traced_beside_its_file_and_nothing_is_written_there(networ
     request = request.evolve(target=request.target.evolve(place="net.py"))
     stages = []
     recording = trace(request, on_progress=lambda progress: stages.append(progress.stage))
-    assert isinstance(recording, Recording)
+    assert isinstance(recording, TraceRecording)
     assert recording.request == request
     assert recording.parameters == 8 * 8 + 8
     assert stages[:2] == ["start", "build"]

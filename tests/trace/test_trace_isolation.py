@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from planner.errors import TraceError
-from planner.trace.recording import Recording
+from planner.trace.recording import TraceRecording
 from planner.trace.request import Target, TraceRequest
 from planner.trace.run import Limits, Tracing
 
@@ -83,7 +83,7 @@ def in_forward(code):
 def test_a_network_that_does_nothing_wrong_is_recorded(run_light, request_for):
     heard = []
     recording = run_light(in_forward("pass"), heard.append)
-    assert isinstance(recording, Recording)
+    assert isinstance(recording, TraceRecording)
     assert recording.request == request_for(in_forward("pass"))
     assert [progress.stage for progress in heard] == ["start", "build", "forward"]
     assert heard[-1].text == "step 1 of 2: forward · 10 allocations and frees"

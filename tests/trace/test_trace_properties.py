@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.trace.allocator.replay import replay
-from planner.trace.analysis.course import course_of
+from planner.trace.analysis.course import live_memory
 from planner.trace.analysis.summary import facts_of
-from planner.trace.recording import Recording
+from planner.trace.recording import TraceRecording
 from planner.trace.request import Argument, Input, Target, TensorInput, TraceRequest
 from planner.trace.worker.job import record
 
@@ -33,7 +33,7 @@ def net(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def traced(net: Path, widths: list[int], batch: int, *, convolution: bool, task: str, device: str) -> Recording:
+def traced(net: Path, widths: list[int], batch: int, *, convolution: bool, task: str, device: str) -> TraceRecording:
     image = (8, 8) if convolution else ()
     request = TraceRequest(
         target=Target(kind="file", place=str(net), name="Net"),
@@ -78,4 +78,4 @@ def test_the_same_request_gives_the_same_recording(net: Path) -> None:
         traced(net, [16, 32], 4, convolution=True, task="training", device="cuda").evolve(seconds=0.0) for _ in range(2)
     )
     assert first == again
-    assert course_of(first.allocations) == course_of(again.allocations)
+    assert live_memory(first.allocations) == live_memory(again.allocations)

@@ -3,15 +3,15 @@
 from hypothesis import given, settings
 from recordings import Recorder, any_recordings, two_steps
 
-from planner.trace.analysis.course import course_of, module_shares, peak_moment
-from planner.trace.recording import ModuleInfo, Recording
-from planner.trace.result import Alive, PeakMoment
+from planner.trace.analysis.course import live_memory, module_shares, peak_moment
+from planner.trace.recording import ModuleInfo, TraceRecording
+from planner.trace.result import LiveGroup, PeakMoment
 
 MIB = 1 << 20
 
 
-def peak_of(recording: Recording) -> PeakMoment:
-    return peak_moment(recording, course_of(recording.allocations))
+def peak_of(recording: TraceRecording) -> PeakMoment:
+    return peak_moment(recording, live_memory(recording.allocations))
 
 
 def test_the_peak_of_two_steps_is_where_it_was_put():
@@ -23,7 +23,7 @@ def test_the_peak_of_two_steps_is_where_it_was_put():
 
 def test_what_is_alive_is_grouped_and_the_largest_group_comes_first():
     alive = peak_of(two_steps(MIB)).alive
-    assert alive[0] == Alive(
+    assert alive[0] == LiveGroup(
         bytes=2 * MIB,
         count=2,
         category="optimizer_states",

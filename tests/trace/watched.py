@@ -9,10 +9,10 @@ import torch
 from planner.trace.request import Target, TraceRequest
 from planner.trace.worker.building.build import build
 from planner.trace.worker.running import run
-from planner.trace.worker.watcher import Watcher
+from planner.trace.worker.watcher import RunObserver
 
 
-class Heard(Watcher):
+class Heard(RunObserver):
     """Keeps phases, notes, and how many bytes were last labelled with each category."""
 
     def __init__(self) -> None:

@@ -8,8 +8,8 @@ from pydantic import Field
 
 from planner.base import Spec
 from planner.workload import fields
-from planner.workload.fields import all_fields, field_of, fields_of
-from planner.workload.option import GROUPS, Presentation, Situation, command_line_only
+from planner.workload.fields import all_fields, fields_of, find_field
+from planner.workload.option import GROUPS, FieldContext, Presentation, command_line_only
 from planner.workload.training import Lora, Training
 from planner.workload.workload import Inference
 
@@ -48,24 +48,26 @@ def test_a_schema_has_titles_and_help():
 
 
 def test_what_pydantic_knows_is_read():
-    rank, images = field_of("lora.rank"), field_of("images")
+    rank, images = find_field("lora.rank"), find_field("images")
     assert (rank.kind, rank.is_optional, rank.default) == ("number", False, 16)
     assert (rank.bound("ge", 0), rank.bound("le", 0)) == (1, 65_536)
     assert (images.kind, images.is_optional, images.default) == ("number", True, None)
-    assert field_of("lora.dropout").kind == field_of("engine.memory_utilization").kind == "share"
-    assert field_of("other_processes_bytes").kind == "bytes"
-    assert field_of("other_processes_bytes").bound("le", 7) == 7
-    assert field_of("parallel.pipeline_layers").kind == "list"
-    assert field_of("engine.enforce_eager").choices(None) == {False: "No", True: "Yes"}
-    assert field_of("micro_batch").choices(None) == {}
-    assert field_of("attention", "inference").choices(None) == {}
-    assert field_of("micro_batch", "inference") is field_of("colour") is None
+    assert find_field("lora.dropout").kind == find_field("engine.memory_utilization").kind == "share"
+    assert find_field("other_processes_bytes").kind == "bytes"
+    assert find_field("other_processes_bytes").bound("le", 7) == 7
+    assert find_field("parallel.pipeline_layers").kind == "list"
+    assert find_field("engine.enforce_eager").choices(None) == {False: "No", True: "Yes"}
+    assert find_field("micro_batch").choices(None) == {}
+    assert find_field("attention", "inference").choices(None) == {}
+    assert find_field("micro_batch", "inference") is find_field("colour") is None
 
 
 def test_settings_are_asked_of_the_program_that_has_them(catalog):
     architecture = catalog.models.model("meta-llama/Llama-3.1-8B")
     asked = {
-        name: {field.name for field in fields_of("inference").values() if field.is_asked(Situation(used, architecture))}
+        name: {
+            field.name for field in fields_of("inference").values() if field.is_asked(FieldContext(used, architecture))
+        }
         for name in ("hf", "vllm", "llama.cpp")
         for used in (Inference(profile=name),)
     }
@@ -86,12 +88,12 @@ def test_one_option_is_one_declaration(monkeypatch):
     monkeypatch.setitem(fields.TASKS, "training", Host)
     declared = fields_of.__wrapped__("training")
     assert declared["lora.alpha"].title == "LoRA alpha"
-    assert declared["lora.rank"].option is field_of("lora.rank").option
+    assert declared["lora.rank"].option is find_field("lora.rank").option
 
 
 def test_what_stands_for_a_value_in_the_help():
     names = ("lora.rank", "lora.targets", "context_length", "kv_cache", "image_size")
-    assert [field_of(name).metavar for name in names] == ["N", "NAMES", "TOKENS", "NAME", "WxH"]
+    assert [find_field(name).metavar for name in names] == ["N", "NAMES", "TOKENS", "NAME", "WxH"]
 
 
 def test_training_is_asked_by_its_own_conditions(catalog):
@@ -99,7 +101,7 @@ def test_training_is_asked_by_its_own_conditions(catalog):
     asked = {
         field.name
         for field in fields_of("training").values()
-        if field.is_asked(Situation(Training(), architecture, from_scratch=True))
+        if field.is_asked(FieldContext(Training(), architecture, from_scratch=True))
     }
     assert {"micro_batch", "optimizer_step"} <= asked
     assert not asked & {"method", "trainable", "lora.rank", "parallel.tensor"}

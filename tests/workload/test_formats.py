@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.workload.formats import arithmetic, autocasts, formats_for, is_plain, plain_formats
+from planner.workload.formats import autocasts, formats_for, is_plain, plain_formats, product_format
 
 
 @pytest.mark.parametrize(
@@ -10,7 +10,7 @@ from planner.workload.formats import arithmetic, autocasts, formats_for, is_plai
     [("fp32", "fp32", False), ("bf16", "bf16", False), ("amp-fp16", "fp16", True), ("fp8", "bf16", True)],
 )
 def test_products_are_in_the_compute_precision_except_under_fp8(compute, products, is_autocast):
-    assert arithmetic(compute) == products
+    assert product_format(compute) == products
     assert autocasts(compute) is is_autocast
 
 

@@ -4,7 +4,7 @@ import pytest
 from small_models import DEEPSEEK, GPT2, MIXTRAL, bundled, other, small_llama
 
 from planner.errors import SpecError
-from planner.workload.layout import laid_out
+from planner.workload.layout import resolve_parallel
 from planner.workload.parallel import Parallel
 from planner.workload.workload import Inference, Training
 
@@ -23,12 +23,12 @@ def inference(profile="hf", **parallel):
 
 @pytest.mark.parametrize(("cards", "replicas"), [(4, 1), (8, 2), (64, 16)])
 def test_cards_that_are_left_are_replicas(cards, replicas):
-    assert laid_out(training(tensor=2, pipeline=2), LLAMA, cards).data == replicas
+    assert resolve_parallel(training(tensor=2, pipeline=2), LLAMA, cards).data == replicas
 
 
 def test_replicas_may_be_named():
-    assert laid_out(training(tensor=2, data=3), LLAMA, 6).data == 3
-    assert laid_out(training(), LLAMA, 6).data == 6
+    assert resolve_parallel(training(tensor=2, data=3), LLAMA, 6).data == 3
+    assert resolve_parallel(training(), LLAMA, 6).data == 6
 
 
 @pytest.mark.parametrize(
@@ -52,16 +52,21 @@ def test_replicas_may_be_named():
 )
 def test_a_llama_is_not_shared_so(parallel, cards, field, said):
     with pytest.raises(SpecError, match=said) as caught:
-        laid_out(training(**parallel), LLAMA, cards)
+        resolve_parallel(training(**parallel), LLAMA, cards)
     assert caught.value.field == field
 
 
 def test_degrees_that_go_are_taken():
-    assert laid_out(training(pipeline=3, interleave=2), LLAMA, 3).interleave == 2
-    assert laid_out(training(pipeline=4, pipeline_layers=(1, 1, 2, 2)), LLAMA, 4).pipeline_layers == (1, 1, 2, 2)
-    assert laid_out(training(tensor=4), LLAMA, 4).tensor == 4
-    assert laid_out(training(expert=8), ROUTED, 16).data == 16
-    assert laid_out(training(tensor=2), LATENT, 2).data == 1
+    assert resolve_parallel(training(pipeline=3, interleave=2), LLAMA, 3).interleave == 2
+    assert resolve_parallel(training(pipeline=4, pipeline_layers=(1, 1, 2, 2)), LLAMA, 4).pipeline_layers == (
+        1,
+        1,
+        2,
+        2,
+    )
+    assert resolve_parallel(training(tensor=4), LLAMA, 4).tensor == 4
+    assert resolve_parallel(training(expert=8), ROUTED, 16).data == 16
+    assert resolve_parallel(training(tensor=2), LATENT, 2).data == 1
 
 
 @pytest.mark.parametrize(
@@ -86,25 +91,25 @@ def test_degrees_that_go_are_taken():
 )
 def test_other_networks_are_not_shared_so(network, parallel, cards, said):
     with pytest.raises(SpecError, match=said):
-        laid_out(training(**parallel), network, cards)
+        resolve_parallel(training(**parallel), network, cards)
 
 
 def test_two_towers_are_not_cut_into_stages():
     t5 = bundled().models.model("google-t5/t5-11b")
     with pytest.raises(SpecError, match="encoder-decoder model"):
-        laid_out(training(pipeline=2), t5, 2)
+        resolve_parallel(training(pipeline=2), t5, 2)
 
 
 def test_inputs_of_fixed_length_are_not_shared():
     vit = bundled().models.model("google/vit-base-patch16-224")
     with pytest.raises(SpecError, match="fixed length"):
-        laid_out(training(context=2), vit, 2)
+        resolve_parallel(training(context=2), vit, 2)
 
 
 def test_a_pipeline_of_networks_is_not_shared():
     pipeline = LLAMA.model_copy(update={"kind": "diffusion"})
     with pytest.raises(SpecError, match="diffusion pipeline"):
-        laid_out(inference(tensor=2), pipeline, 2)
+        resolve_parallel(inference(tensor=2), pipeline, 2)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +133,7 @@ def test_a_pipeline_of_networks_is_not_shared():
 )
 def test_software_does_not_do_everything(workload, said):
     with pytest.raises(SpecError, match=said):
-        laid_out(workload, LLAMA, 2)
+        resolve_parallel(workload, LLAMA, 2)
 
 
 @pytest.mark.parametrize(
@@ -143,4 +148,4 @@ def test_software_does_not_do_everything(workload, said):
     ],
 )
 def test_software_does_this(workload):
-    assert laid_out(workload, LLAMA, 2).model_shards * laid_out(workload, LLAMA, 2).data == 2
+    assert resolve_parallel(workload, LLAMA, 2).model_shards * resolve_parallel(workload, LLAMA, 2).data == 2

@@ -8,11 +8,11 @@ from planner.plan.answers.conflicts import resolve_conflicts
 from planner.plan.answers.draft import WorkloadDraft
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
-from planner.present.plan.settings import choices_in
+from planner.present.plan.settings import offered_choices
 from planner.workload.defaults import with_defaults
 from planner.workload.fields import fields_of
-from planner.workload.option import Situation
-from planner.workload.rules import ALL_RULES, EDITING_RULES, RuleSet, WorkloadRule, is_offered, reader
+from planner.workload.option import FieldContext
+from planner.workload.rules import ALL_RULES, EDITING_RULES, RuleSet, WorkloadRule, field_reader, is_offered
 from planner.workload.workload import Inference, Training
 
 LLAMA = "meta-llama/Llama-3.2-1B"
@@ -118,7 +118,7 @@ def test_a_rule_is_refused_and_obeyed(catalog, architecture, before, answer, cou
     assert resolved.adjustments or answer == {"method": "full"}
     assert evaluate(resolved.plan, catalog)
     for name, value in answer.items():
-        assert (resolved.plan.count if name == "count" else reader(resolved.plan.workload)(name)) == value
+        assert (resolved.plan.count if name == "count" else field_reader(resolved.plan.workload)(name)) == value
 
 
 def test_every_rule_is_tried(architecture):
@@ -155,13 +155,13 @@ def test_forms_offer_what_holds(architecture, task):
     for used in workloads:
         if used.profile is None:
             used = used.evolve(profile="hf" if not used.engine.given() and used.gpu_layers is None else "llama.cpp")
-        situation = Situation(used, architecture, 8)
+        situation = FieldContext(used, architecture, 8)
         for field in fields_of(task).values():
             known = set(field.choices(situation))
             if field.kind != "choice" or not known:
                 continue
-            value = reader(used)(field.name)
-            offered = set(choices_in(field, situation, value)) - {None}
+            value = field_reader(used)(field.name)
+            offered = set(offered_choices(field, situation, value)) - {None}
             assert offered <= known | {value}
             narrows = any(field.name in rule.narrows for rule in ALL_RULES)
             assert narrows or known <= offered
@@ -197,7 +197,7 @@ def test_what_narrows_is_one_of_the_fields():
     ],
 )
 def test_what_goes_with_the_rest_is_offered(architecture, name, value, workload, offered):
-    read = reader(workload, count=8, model=architecture)
+    read = field_reader(workload, count=8, model=architecture)
     assert is_offered(name, value, read, workload.task) is offered
 
 

@@ -17,15 +17,15 @@ from planner.hardware.power import (
     CIRCUITS,
     EFFICIENCY,
     HOST_WATTS,
-    NOISE,
+    NOISE_UNKNOWN,
     Build,
     BuildCards,
     PowerAndCooling,
     PowerFigure,
     Rating,
-    least_circuit,
-    machine_steps,
+    machine_figures,
     power_and_cooling,
+    smallest_circuit,
 )
 from planner.hardware.system import System
 from planner.plan.catalog import Catalog
@@ -96,8 +96,8 @@ def _print_machine(arguments: argparse.Namespace, system: System, highest_watts:
         if getattr(arguments, option) is not None:
             name = f"--{option.replace('_', '-')}"
             raise SpecError(name, f"the power of {system.name} is published as a whole", "Use it for builds of cards.")
-    circuit = CIRCUITS[arguments.circuit] if arguments.circuit else least_circuit(highest_watts)
-    steps = machine_steps(system, circuit)
+    circuit = CIRCUITS[arguments.circuit] if arguments.circuit else smallest_circuit(highest_watts)
+    steps = machine_figures(system, circuit)
     if arguments.json:
         print(to_json(_record(PowerAndCooling(steps, (), ())), indent=2).decode())
     else:
@@ -148,7 +148,7 @@ def _text(build: Build, needs: PowerAndCooling) -> str:
             ),
             _table(needs.steps),
             f"{_listed('Cables:', needs.connectors or (fmt.UNKNOWN,), width)}\n"
-            f"{_listed('Noise:', (f'unknown, {NOISE}.',), width)}",
+            f"{_listed('Noise:', (f'unknown, {NOISE_UNKNOWN}.',), width)}",
             _listed("Warnings:", needs.warnings, width) if needs.warnings else "No warnings.",
         )
     )

@@ -12,9 +12,9 @@ from planner.cli.parser import Parser, join_descending_sort
 from planner.cli.user_catalog import user_catalog
 from planner.errors import SpecError
 from planner.hardware.catalog import load_hardware
-from planner.hardware.fields import GPU_WORDS
-from planner.hardware.system_fields import SYSTEM_WORDS
-from planner.hardware.vocabulary import Vocabulary
+from planner.hardware.fields import GPU_QUERY_SCHEMA
+from planner.hardware.system_fields import SYSTEM_QUERY_SCHEMA
+from planner.hardware.vocabulary import QuerySchema
 from planner.paths import catalog_dir, own_hardware_file
 from planner.plan.catalog import Catalog
 from planner.plan.prices import prices_by_card
@@ -150,7 +150,7 @@ def _about(arguments: argparse.Namespace, catalog: Catalog, today: date) -> int:
 
 
 def _parser() -> Parser:
-    examples = _EXAMPLES.format(fields=_table(GPU_WORDS), system_fields=_table(SYSTEM_WORDS))
+    examples = _EXAMPLES.format(fields=_table(GPU_QUERY_SCHEMA), system_fields=_table(SYSTEM_QUERY_SCHEMA))
     parser = Parser("gpu-planner gpus", _DESCRIPTION, examples)
     choice = parser.add_argument_group("which ones")
     choice.add_argument("words", metavar="WORDS", nargs="*", help="words in the name, vendor or architecture")
@@ -180,7 +180,7 @@ def _parser() -> Parser:
     return parser
 
 
-def _table(words: Vocabulary[Any]) -> str:
+def _table(words: QuerySchema[Any]) -> str:
     """Return a line for each field: its name, its unit and its meaning."""
     width = max(map(len, words.fields))
     return "\n".join(f"  {field.name:<{width}}  {field.unit:<10}  {field.help}" for field in words.fields.values())

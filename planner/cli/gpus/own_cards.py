@@ -9,7 +9,14 @@ from typing import Final
 from planner.errors import CatalogError, PlannerError, SpecError
 from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.names import resolve_gpu
-from planner.hardware.own import CardChange, OwnHardware, card_change, first_problem, unknown_changes, with_own
+from planner.hardware.own import (
+    CardChange,
+    OwnHardware,
+    first_problem,
+    make_card_change,
+    unknown_changes,
+    with_own_hardware,
+)
 from planner.hardware.own_file import own_json, read_own, write_own
 from planner.present import format as fmt
 from planner.present.catalog.gpu_row import change_summary
@@ -63,7 +70,7 @@ def _add(arguments: argparse.Namespace, bundled: HardwareCatalog, file: Path, to
     if not added.cards and not added.changes:
         raise PlannerError(f"{path} contains no card and no change", "It needs `cards` or `changes`.")
     own = read_own(file).joined(added)
-    problem = first_problem(with_own(bundled, own), added)
+    problem = first_problem(with_own_hardware(bundled, own), added)
     if problem is not None:
         raise CatalogError(path, *problem)
     write_own(file, own)
@@ -77,14 +84,14 @@ def _add(arguments: argparse.Namespace, bundled: HardwareCatalog, file: Path, to
 def _change(arguments: argparse.Namespace, bundled: HardwareCatalog, file: Path, today: date) -> str:
     told = _told(arguments)
     own = read_own(file)
-    gpu = resolve_gpu(with_own(bundled, own), arguments.change)
+    gpu = resolve_gpu(with_own_hardware(bundled, own), arguments.change)
     before = own.change_of(gpu.id)
     change = _joined(gpu.id, {} if before is None else before.model_dump(include=set(_OPTIONS.values())), told, today)
     if change is None:
         write_own(file, own.saying(gpu.id, None))
         return f"{gpu.name}: no changes."
     changed = own.saying(gpu.id, change)
-    wrong = first_problem(with_own(bundled, changed), OwnHardware(changes=(change,)))
+    wrong = first_problem(with_own_hardware(bundled, changed), OwnHardware(changes=(change,)))
     # An older value may have become invalid with a newer catalog; only what is set now is refused.
     if wrong is not None and wrong.field in told:
         raise SpecError(_option(wrong.field), wrong.reason, wrong.hint)
@@ -107,7 +114,7 @@ def _joined(gpu_id: str, kept: Mapping[str, object], told: Mapping[str, object],
     if all(value is None for value in both.values()):
         return None
     try:
-        return card_change(gpu_id, today.isoformat(), both)
+        return make_card_change(gpu_id, today.isoformat(), both)
     except SpecError as error:
         raise SpecError(_option(error.field), error.reason, error.hint or f"Give {_WAYS}.") from error
 
@@ -120,7 +127,7 @@ def _option(field: str) -> str:
 def _remove(arguments: argparse.Namespace, bundled: HardwareCatalog, file: Path, _: date) -> str:
     own = read_own(file)
     name = arguments.remove
-    gpu_id = name if own.names(name) else resolve_gpu(with_own(bundled, own), name).id
+    gpu_id = name if own.names(name) else resolve_gpu(with_own_hardware(bundled, own), name).id
     if not own.names(gpu_id):
         raise SpecError("--remove", f"{gpu_id} is neither your own nor changed by you", "See --own for those that are.")
     write_own(file, own.without(gpu_id))

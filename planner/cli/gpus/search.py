@@ -10,14 +10,14 @@ from pydantic_core import to_json
 from planner.cli.table import column_table
 from planner.cost.market import CardPrices
 from planner.errors import SpecError
-from planner.hardware.fields import PRICE_WORDS, QUERY_FIELDS
+from planner.hardware.fields import GPU_QUERY_FIELDS, PRICE_FIELDS
 from planner.hardware.gpu import Gpu
-from planner.hardware.query import GpuQuery, Query, select, used_words
-from planner.hardware.system_fields import RENT, SYSTEM_WORDS, SystemQuery
-from planner.hardware.vocabulary import AnyRecord, Fits, Judged, Prices
+from planner.hardware.query import GpuQuery, Query, select, used_fields
+from planner.hardware.system_fields import RENT_FIELD, SYSTEM_QUERY_SCHEMA, SystemQuery
+from planner.hardware.vocabulary import AnyRecord, PlanOutcome, PlanOutcomes, Prices
 from planner.memory.fit import CardFit
 from planner.plan.catalog import Catalog
-from planner.plan.prices import price_words, prices_by_card, rent_words, rents_by_system
+from planner.plan.prices import price_words, prices_by_card, rents_by_system, system_price_fields
 from planner.present.catalog.gpu_columns import GPU_COLUMNS
 from planner.present.catalog.gpu_row import GpuRow, gpu_rows
 from planner.present.catalog.records import (
@@ -30,7 +30,7 @@ from planner.present.catalog.records import (
 )
 from planner.present.catalog.system_columns import SYSTEM_COLUMNS
 from planner.present.catalog.system_row import SystemRow, system_rows
-from planner.present.columns import Column, Row, words
+from planner.present.columns import Column, Row, text_column
 from planner.present.record_text import to_csv
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def query_of(kind: type[AnyQuery], arguments: argparse.Namespace) -> AnyQuery:
 
 
 def selected(
-    records: Iterable[AnyRecord], query: Query, fits: Fits | None, prices: Prices | None
+    records: Iterable[AnyRecord], query: Query, fits: PlanOutcomes | None, prices: Prices | None
 ) -> tuple[AnyRecord, ...]:
     """Return the `records` that match `query`, in its order.
 
@@ -78,7 +78,7 @@ def columns_of(columns: Sequence[Column[Row]], usual: Sequence[str], asked: Iter
 _LISTED: Final = ("name", "year", "memory", "bandwidth", "bf16", "power", "price")
 _LISTED_WITH_PLAN: Final = ("name", "fits", "job_time", "job_cost", "memory", "bandwidth", "power")
 GPU_COLUMN_OF: Final[Mapping[str, str]] = {
-    **{word: word for word in QUERY_FIELDS},
+    **{word: word for word in GPU_QUERY_FIELDS},
     "memory_gib": "memory",
     "bf16_dense": "bf16",
     "fp16_dense": "fp16",
@@ -98,10 +98,12 @@ class _Judgement(NamedTuple):
     fits: Mapping[str, CardFit]
     jobs: "Mapping[str, CardJob]"
 
-    def by_id(self) -> Fits:
+    def by_id(self) -> PlanOutcomes:
         """Return the values that queries read, by card id."""
         return {
-            gpu_id: Judged(fit.verdict, job.hours, job.usd, job.usd_per_million_tokens) if job else Judged(fit.verdict)
+            gpu_id: PlanOutcome(fit.verdict, job.hours, job.usd, job.usd_per_million_tokens)
+            if job
+            else PlanOutcome(fit.verdict)
             for gpu_id, fit in self.fits.items()
             for job in (self.jobs.get(gpu_id),)
         }
@@ -114,11 +116,11 @@ def print_list(arguments: argparse.Namespace, catalog: Catalog, today: date) -> 
         PlannerError: If the query or the plan is invalid.
     """
     query = query_of(GpuQuery, arguments)
-    priced = used_words(query) & PRICE_WORDS.keys()
+    priced = used_fields(query) & PRICE_FIELDS.keys()
     prices = prices_by_card(catalog, today) if priced or arguments.csv else None
     judged = _judged(arguments.fits, catalog, today) if arguments.fits else None
-    fits, words = None if judged is None else judged.by_id(), None if prices is None else price_words(prices)
-    gpus = selected(catalog.hardware.gpus, query, fits, words)[: arguments.limit]
+    fits, price_figures = None if judged is None else judged.by_id(), None if prices is None else price_words(prices)
+    gpus = selected(catalog.hardware.gpus, query, fits, price_figures)[: arguments.limit]
     if arguments.json:
         print(to_json([_record(gpu, judged, prices) for gpu in gpus], indent=2).decode())
         return 0
@@ -129,7 +131,7 @@ def print_list(arguments: argparse.Namespace, catalog: Catalog, today: date) -> 
         print(to_csv(GPU_FIELDS, [gpu_fields(row) for row in rows]), end="")
     elif rows:
         usual = _LISTED_WITH_PLAN if judged else _LISTED
-        shown = columns_of(GPU_COLUMNS, usual, (GPU_COLUMN_OF[word] for word in used_words(query)))
+        shown = columns_of(GPU_COLUMNS, usual, (GPU_COLUMN_OF[word] for word in used_fields(query)))
         print(f"{column_table(shown, rows, ('name',))}\n\n{len(rows):,} of {everything:,} accelerators")
     else:
         print(f"None of {everything:,} accelerators matches.")
@@ -148,9 +150,9 @@ def _judged(word: str, catalog: Catalog, today: date) -> _Judgement:
 def _rows(catalog: Catalog, judged: _Judgement | None, prices: Mapping[str, CardPrices] | None) -> tuple[GpuRow, ...]:
     if judged is None:
         return gpu_rows(catalog.hardware, prices=prices, software=catalog.software)
-    from planner.present.catalog.job_words import job_words
+    from planner.present.catalog.job_words import job_summaries
 
-    return gpu_rows(catalog.hardware, judged.fits, job_words(judged.jobs), prices, catalog.software)
+    return gpu_rows(catalog.hardware, judged.fits, job_summaries(judged.jobs), prices, catalog.software)
 
 
 def _record(gpu: Gpu, judged: _Judgement | None, prices: Mapping[str, CardPrices] | None) -> dict[str, object]:
@@ -166,7 +168,7 @@ def _record(gpu: Gpu, judged: _Judgement | None, prices: Mapping[str, CardPrices
 _SYSTEMS_LISTED: Final = ("name", "accelerators", "memory", "bandwidth", "bf16", "power", "price", "year")
 _SYSTEMS_LISTED_WITH_PLAN: Final = ("name", "fits", "accelerators", "memory", "bandwidth", "bf16", "power", "price")
 SYSTEM_COLUMN_OF: Final[Mapping[str, str]] = {
-    **{word: word for word in SYSTEM_WORDS.fields},
+    **{word: word for word in SYSTEM_QUERY_SCHEMA.fields},
     "chip": "accelerators",
     "memory_gib": "memory",
     "memory_each_gib": "memory_each",
@@ -175,7 +177,7 @@ SYSTEM_COLUMN_OF: Final[Mapping[str, str]] = {
     "preliminary": "certainty",
 }
 """The column of each query word, shown if the list is filtered or sorted by the word."""
-_ID: Final[Column[SystemRow]] = words("id", "Id", lambda row: row.id)
+_ID: Final[Column[SystemRow]] = text_column("id", "Id", lambda row: row.id)
 _SHARING: Final = "Checked with the plan's parallelism; without any, each accelerator holds the whole model."
 
 
@@ -186,12 +188,12 @@ def print_systems(arguments: argparse.Namespace, catalog: Catalog, today: date) 
         PlannerError: If the query or the plan is invalid.
     """
     query = query_of(SystemQuery, arguments)
-    used = used_words(query)
-    rents = rents_by_system(catalog, today) if RENT in used or arguments.csv else None
+    used = used_fields(query)
+    rents = rents_by_system(catalog, today) if RENT_FIELD in used or arguments.csv else None
     fits = _system_fits(arguments.fits, catalog) if arguments.fits else None
     every = system_rows(catalog.hardware, fits, catalog.software, rents)
     known = None if fits is None else _verdicts(every)
-    rows = selected(every, query, known, None if rents is None else rent_words(rents))[: arguments.limit]
+    rows = selected(every, query, known, None if rents is None else system_price_fields(rents))[: arguments.limit]
     if arguments.json:
         print(to_json([_system_record(row) for row in rows], indent=2).decode())
     elif arguments.csv:
@@ -214,8 +216,8 @@ def _system_fits(word: str, catalog: Catalog) -> "Mapping[str, SystemFit]":
     return fits_by_system(plan_about(word, catalog), catalog)
 
 
-def _verdicts(rows: tuple[SystemRow, ...]) -> Fits:
-    return {row.id: Judged(row.verdict) for row in rows}
+def _verdicts(rows: tuple[SystemRow, ...]) -> PlanOutcomes:
+    return {row.id: PlanOutcome(row.verdict) for row in rows}
 
 
 def _system_record(row: SystemRow) -> dict[str, object]:

@@ -23,13 +23,13 @@ from planner.hardware.system import System
 from planner.monitor.readings.inventory import Device
 from planner.plan.catalog import Catalog
 from planner.plan.measured import matching_gpus
-from planner.plan.placement import Placement, try_all
+from planner.plan.placement import Placement, place_on_all
 from planner.plan.prices import prices_of, rents_of
 from planner.present import format as fmt
 from planner.present.catalog.comparison import (
-    MOST,
-    ComparedRow,
-    Entry,
+    MAX_COMPARED,
+    ComparedFigureRow,
+    ComparisonEntry,
     card_entry,
     compared_notes,
     comparison_rows,
@@ -38,7 +38,7 @@ from planner.present.catalog.comparison import (
 )
 from planner.present.catalog.detected_cards import fact_lines
 from planner.present.catalog.gpu_details import fact_groups, gpu_details
-from planner.present.catalog.gpu_row import GpuRow, plain_row
+from planner.present.catalog.gpu_row import GpuRow, gpu_row_without_plan
 from planner.present.catalog.placement import fits, no_fit_reason
 from planner.present.catalog.records import card_facts, comparison_totals, system_facts
 from planner.present.catalog.system_details import system_details
@@ -80,7 +80,7 @@ def _card(gpu: Gpu, catalog: Catalog, today: date) -> str:
     """Return the figures of a card with their sources, its prices, software support and measured speeds."""
     prices = prices_of(gpu, catalog, today)
     facts = fact_groups(gpu, prices, software_of(gpu, catalog.software), speeds_of(gpu.id, catalog.speeds))
-    row = plain_row(gpu, catalog.hardware, {gpu.id: prices}, catalog.software)
+    row = gpu_row_without_plan(gpu, catalog.hardware, {gpu.id: prices}, catalog.software)
     return details(gpu.name, (*gpu_details(gpu, row.usable, row.lacks), *facts), gpu.notes)
 
 
@@ -113,8 +113,10 @@ def print_comparison(
     Raises:
         PlannerError: If a name is unknown or ambiguous, or there are too many.
     """
-    if len(arguments.compare) > MOST:
-        raise SpecError("--compare", f"{len(arguments.compare)} are too many", f"At most {MOST} can be compared.")
+    if len(arguments.compare) > MAX_COMPARED:
+        raise SpecError(
+            "--compare", f"{len(arguments.compare)} are too many", f"At most {MAX_COMPARED} can be compared."
+        )
     entries = [_entry(name, catalog, prices) for name in arguments.compare]
     tried = _tried(arguments.fits, entries, catalog, today) if arguments.fits else {}
     rows = side_by_side(entries, tried)
@@ -133,7 +135,7 @@ def print_comparison(
     return 0
 
 
-def _record(entry: Entry, tried: Placement | None) -> dict[str, object] | None:
+def _record(entry: ComparisonEntry, tried: Placement | None) -> dict[str, object] | None:
     """Return the record of an entry, with the results of the plan on it, if there is a plan."""
     source = entry.system.system if entry.system is not None else entry.row.gpu if entry.row is not None else None
     if source is None:
@@ -168,18 +170,18 @@ def _outcome(tried: Placement) -> dict[str, object]:
     }
 
 
-def _lines(entries: Sequence[Entry], rows: Sequence[ComparedRow]) -> Iterator[tuple[str, ...]]:
+def _lines(entries: Sequence[ComparisonEntry], rows: Sequence[ComparedFigureRow]) -> Iterator[tuple[str, ...]]:
     for group, figures in groupby(rows, key=lambda row: row.group):
         yield (group, *("" for _ in entries))
         for row in figures:
             yield (f"  {row.title}", *(f"{cell.text}{_BEST}" if cell.is_best else cell.text for cell in row.cells))
 
 
-def _entry(name: str, catalog: Catalog, prices: Mapping[str, CardPrices]) -> Entry:
+def _entry(name: str, catalog: Catalog, prices: Mapping[str, CardPrices]) -> ComparisonEntry:
     machines = named_machines(name, catalog.hardware, "--compare")
 
     def row_of(gpu: Gpu) -> GpuRow:
-        return plain_row(gpu, catalog.hardware, prices, catalog.software)
+        return gpu_row_without_plan(gpu, catalog.hardware, prices, catalog.software)
 
     if machines is not None:
         number, system = machines
@@ -188,9 +190,9 @@ def _entry(name: str, catalog: Catalog, prices: Mapping[str, CardPrices]) -> Ent
     return card_entry(name, row_of(catalog.hardware.gpu(cards.id)), cards.count)
 
 
-def _tried(word: str, entries: Sequence[Entry], catalog: Catalog, today: date) -> Mapping[str, Placement]:
+def _tried(word: str, entries: Sequence[ComparisonEntry], catalog: Catalog, today: date) -> Mapping[str, Placement]:
     """Return the placements of the plan for `word` on each entry, by entry id."""
-    return try_all(plan_about(word, catalog), {entry.id: entry.cards for entry in entries}, catalog, today)
+    return place_on_all(plan_about(word, catalog), {entry.id: entry.cards for entry in entries}, catalog, today)
 
 
 def print_here(hardware: HardwareCatalog, *, as_json: bool) -> int:
@@ -209,13 +211,13 @@ def print_here(hardware: HardwareCatalog, *, as_json: bool) -> int:
 
 
 def _devices() -> tuple[Device, ...]:
-    from planner.monitor.doctor import unavailable, what_blocked  # only this option needs the monitor
-    from planner.monitor.supervisor.gathering import look_once
+    from planner.monitor.doctor import readings_blocking_fault, unavailable_error  # only this option needs the monitor
+    from planner.monitor.supervisor.gathering import take_snapshot
 
-    latest = look_once()
-    fault = what_blocked(latest)
+    latest = take_snapshot()
+    fault = readings_blocking_fault(latest)
     if fault is not None:
-        raise unavailable(fault)
+        raise unavailable_error(fault)
     return latest.inventory.devices
 
 

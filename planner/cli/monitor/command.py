@@ -19,19 +19,25 @@ from planner.cli.monitor.terminal import Screen, fitting_table, wrap_line
 from planner.cli.parser import Parser
 from planner.errors import RecordingError
 from planner.monitor.diagnosis.diagnose import diagnose_all
-from planner.monitor.diagnosis.tracker import Tracker
+from planner.monitor.diagnosis.tracker import VerdictTracker
 from planner.monitor.diagnosis.verdict import Verdict, verdict_object
-from planner.monitor.doctor import binding_version, check_up, unavailable, what_blocked, what_blocks
+from planner.monitor.doctor import (
+    binding_version,
+    check_setup,
+    current_blocking_fault,
+    readings_blocking_fault,
+    unavailable_error,
+)
 from planner.monitor.history import History
 from planner.monitor.host.pci import find_cards
-from planner.monitor.host.surroundings import look_around
+from planner.monitor.host.surroundings import detect_environment
 from planner.monitor.readings.faults import Fault
 from planner.monitor.readings.latest import Latest
-from planner.monitor.readings.report import report
+from planner.monitor.readings.report import state_report
 from planner.monitor.readings.sample import Sample
 from planner.monitor.recording.recorder import Recorder
-from planner.monitor.settings import FASTEST_SECONDS, SLOWEST_SECONDS, Settings
-from planner.monitor.supervisor.gathering import look_once
+from planner.monitor.settings import FASTEST_SECONDS, SLOWEST_SECONDS, SamplerSettings
+from planner.monitor.supervisor.gathering import take_snapshot
 from planner.monitor.supervisor.supervisor import Supervisor, Update
 from planner.present.monitor.diagnosis import verdict_lines
 from planner.present.monitor.processes import PROCESS_COLUMNS, process_rows
@@ -79,7 +85,7 @@ def run(argv: list[str]) -> int:
 
 def _standings(arguments: argparse.Namespace) -> Generator[tuple[History, bool], None, None]:
     if arguments.replay is None:
-        return _follow(Settings(fast_seconds=arguments.interval or 1.0), arguments.record)
+        return _follow(SamplerSettings(fast_seconds=arguments.interval or 1.0), arguments.record)
     is_paced = not arguments.json
     return _noted(replayed(arguments.replay, arguments.start or 0.0, arguments.speed or 1.0, is_paced=is_paced))
 
@@ -107,19 +113,19 @@ def _interval(text: str) -> float:
 
 def _once(*, as_json: bool) -> int:
     history = History(_KEPT_SECONDS)
-    latest = look_once(listener=history.note)
+    latest = take_snapshot(listener=history.note)
     # A history of one second allows only the verdicts that need no longer time.
     verdicts = diagnose_all(history)
     if as_json:
         print(to_json(_report(latest, verdicts), indent=2).decode())
-    _refuse(what_blocked(latest))
+    _refuse(readings_blocking_fault(latest))
     if not as_json:
         print(_page(latest, verdicts))
     return 0
 
 
 def _report(latest: Latest, verdicts: Mapping[str, Verdict]) -> dict[str, Any]:
-    told = report(latest)
+    told = state_report(latest)
     for device in told["devices"]:
         device["diagnosis"] = verdict_object(verdicts[device["uuid"]])
     return told
@@ -127,7 +133,7 @@ def _report(latest: Latest, verdicts: Mapping[str, Verdict]) -> dict[str, Any]:
 
 def _refuse(fault: Fault | None) -> None:
     if fault is not None:
-        raise unavailable(fault)
+        raise unavailable_error(fault)
 
 
 def _show(standings: Generator[tuple[History, bool], None, None], *, as_json: bool) -> int:
@@ -163,14 +169,14 @@ def _ended_properly() -> Iterator[None]:
 
 
 def _print_lines(standings: Iterable[tuple[History, bool]]) -> None:
-    tracker = Tracker()
+    tracker = VerdictTracker()
     for history, is_sample in standings:
         if is_sample:
             print(to_json(_report(history.latest, tracker.note(history))).decode(), flush=True)
 
 
 def _redraw(standings: Iterable[tuple[History, bool]]) -> None:
-    tracker = Tracker()
+    tracker = VerdictTracker()
     with Screen(sys.stdout) as screen:
         for history, is_sample in standings:
             # Without samples, only faults are shown.
@@ -186,7 +192,7 @@ def _noted(updates: Iterable[Update]) -> Generator[tuple[History, bool], None, N
         yield history, isinstance(update, Sample)
 
 
-def _follow(settings: Settings, record: Path | None) -> Generator[tuple[History, bool], None, None]:
+def _follow(settings: SamplerSettings, record: Path | None) -> Generator[tuple[History, bool], None, None]:
     """Yield the history after each live update, and whether the update was a sample; record all of them in a file.
 
     Raises:
@@ -202,7 +208,7 @@ def _follow(settings: Settings, record: Path | None) -> Generator[tuple[History,
             stack.enter_context(recorder)
         for history, is_sample in _noted(_live(settings, recorder)):
             has_begun = has_begun or is_sample
-            fault = None if has_begun else what_blocks(history.latest)
+            fault = None if has_begun else current_blocking_fault(history.latest)
             _refuse(fault if fault is not None and fault.about.severity == "error" else None)
             if recorder is not None and recorder.failure is not None:
                 raise RecordingError(
@@ -211,7 +217,7 @@ def _follow(settings: Settings, record: Path | None) -> Generator[tuple[History,
             yield history, is_sample
 
 
-def _live(settings: Settings, recorder: Recorder | None) -> Iterator[Update]:
+def _live(settings: SamplerSettings, recorder: Recorder | None) -> Iterator[Update]:
     updates: Queue[Update] = Queue()
 
     def hear(update: Update) -> None:
@@ -249,7 +255,7 @@ def _page(latest: Latest, verdicts: Mapping[str, Verdict]) -> str:
 
 
 def _doctor(*, as_json: bool) -> int:
-    checks = check_up(look_once(), look_around(), find_cards(), binding_version())
+    checks = check_setup(take_snapshot(), detect_environment(), find_cards(), binding_version())
     if as_json:
         print(to_json([check._asdict() for check in checks], indent=2).decode())
     else:

@@ -18,10 +18,10 @@ from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.sample import Sample
 from planner.monitor.recording.export import export
 from planner.monitor.recording.logs.importing import import_log, is_recording, open_recording
-from planner.monitor.recording.player import FASTEST, Player
-from planner.monitor.recording.recording import Recording
-from planner.monitor.recording.summary import CardSummary, Summary, summary
-from planner.monitor.recording.writer import taken, write_new
+from planner.monitor.recording.player import MAX_SPEED, Player
+from planner.monitor.recording.recording import MonitorRecording
+from planner.monitor.recording.summary import CardSummary, RecordingSummary, summarize_recording
+from planner.monitor.recording.writer import file_exists_error, write_new
 from planner.present.monitor.recording import (
     SUMMARY_COLUMNS,
     gap_sentence,
@@ -126,8 +126,8 @@ def _strides(player: Player) -> Iterator[float]:
         yield _STRIDE_SECONDS / player.speed
 
 
-def _summarise(recording: Recording, tariff: float | None, *, as_json: bool) -> None:
-    found = summary(recording, tariff)
+def _summarise(recording: MonitorRecording, tariff: float | None, *, as_json: bool) -> None:
+    found = summarize_recording(recording, tariff)
     if as_json:
         print(to_json(_summary_object(recording, found), indent=2).decode())
         return
@@ -139,7 +139,7 @@ def _summarise(recording: Recording, tariff: float | None, *, as_json: bool) -> 
         print(f"\n{fitting_table(columns, found.cards, 'slowed', _DISPENSABLE)}")
 
 
-def _summary_object(recording: Recording, found: Summary) -> dict[str, Any]:
+def _summary_object(recording: MonitorRecording, found: RecordingSummary) -> dict[str, Any]:
     return {
         "file": str(recording.path),
         "seconds": recording.seconds,
@@ -171,7 +171,7 @@ def _card_object(card: CardSummary) -> dict[str, Any]:
 
 def _export(path: Path, out: Path, *, as_json: bool) -> None:
     if out.exists():
-        raise taken(out)
+        raise file_exists_error(out)
     count = export(open_recording(path), out)
     print(to_json({"file": str(out), "rows": count}).decode() if as_json else f"{out}: {count:,} rows")
 
@@ -191,7 +191,7 @@ def _convert(log: Path, path: Path, *, as_json: bool) -> None:
 
 
 def _speed(text: str) -> float:
-    return _number(text, 0.01, FASTEST, "a speed from 0.01 to 1000")
+    return _number(text, 0.01, MAX_SPEED, "a speed from 0.01 to 1000")
 
 
 def _tariff(text: str) -> float:

@@ -34,7 +34,7 @@ from planner.trace.files import (
     load_recording,
     save_recording,
 )
-from planner.trace.recording import Recording
+from planner.trace.recording import TraceRecording
 from planner.trace.request import Target
 from planner.trace.result import TraceResult
 from planner.trace.run import Limits, trace
@@ -205,7 +205,9 @@ def _whole(option: str, text: str) -> int:
     return int(digits)
 
 
-def _recording(arguments: argparse.Namespace, catalog: Catalog, gpu: Gpu | None) -> tuple[Recording, tuple[str, ...]]:
+def _recording(
+    arguments: argparse.Namespace, catalog: Catalog, gpu: Gpu | None
+) -> tuple[TraceRecording, tuple[str, ...]]:
     """Return the recording, opened or newly traced, with the defaults that were used for a new one."""
     path = Path(arguments.target)
     if is_recording_file(path):
@@ -233,7 +235,7 @@ def _limits(arguments: argparse.Namespace) -> Limits:
         raise SpecError(option, problem.reason, "Try: gpu-planner trace --help") from error
 
 
-def _write(arguments: argparse.Namespace, recording: Recording, result: TraceResult) -> None:
+def _write(arguments: argparse.Namespace, recording: TraceRecording, result: TraceResult) -> None:
     if arguments.save is not None:
         save_recording(arguments.save, recording)
     if arguments.csv is not None:
@@ -243,14 +245,14 @@ def _write(arguments: argparse.Namespace, recording: Recording, result: TraceRes
 
 
 def _text(
-    result: TraceResult, recording: Recording, cards: _Cards, catalog: Catalog, defaults: tuple[str, ...], top: int
+    result: TraceResult, recording: TraceRecording, cards: _Cards, catalog: Catalog, defaults: tuple[str, ...], top: int
 ) -> str:
     name = cards.gpu.name if cards.gpu else None
     smallest = () if cards.gpu else _smallest_fits(recording, catalog)
     return trace_report(trace_view(result, name, cards.number, smallest), defaults, terminal_width(), top)
 
 
-def _smallest_fits(recording: Recording, catalog: Catalog) -> tuple[str, ...]:
+def _smallest_fits(recording: TraceRecording, catalog: Catalog) -> tuple[str, ...]:
     """Return the names of the smallest cards that it fits on."""
     known = [(gpu, catalog.hardware.usable_memory(gpu)) for gpu in catalog.hardware.gpus]
     fits = [fit for fit in traced_fits_on(facts_of(recording), known) if fit.likely]

@@ -10,7 +10,7 @@ from planner.cost.refresh import gpu_price_feed as price_feed
 from planner.cost.refresh import gpuhunt
 from planner.cost.refresh.download import Fetched, Fetcher
 from planner.cost.refresh.offers import Listing, Matcher, RejectedRow, offers_of
-from planner.cost.refresh.store import Part, PriceStore, Stored
+from planner.cost.refresh.store import PriceStore, ProviderPrices, StoredPrices
 from planner.cost.renting.offer import Offer
 from planner.errors import PriceError
 from planner.hardware.catalog import HardwareCatalog
@@ -70,10 +70,10 @@ def _describe_change(key: _Key, before: float, after: float) -> str:
 Rows = tuple[Fetched, list[Listing | RejectedRow]]
 Progress = Callable[[int, int, str], None]
 """Called with the number of finished sources, their total, and the title of the next one."""
-Status = Literal["new", "unchanged", "held", "failed"]
+RefreshStatus = Literal["new", "unchanged", "held", "failed"]
 
 
-class Source(NamedTuple):
+class PriceSource(NamedTuple):
     """One file to fetch: `key` selects it on the command line, and `title` is its display name."""
 
     key: str
@@ -82,24 +82,24 @@ class Source(NamedTuple):
     fetch: Callable[[Fetcher], Rows]
 
 
-class Outcome(NamedTuple):
+class ProviderOutcome(NamedTuple):
     """Result for one provider, or for a failed source, whose title is then the `provider`."""
 
     provider: str
     source: str
-    status: Status
+    status: RefreshStatus
     offers: int = 0
     refused: tuple[RejectedRow, ...] = ()
     doubts: tuple[str, ...] = ()
     error: PriceError | None = None
 
 
-SOURCES: Final[tuple[Source, ...]] = (
+SOURCES: Final[tuple[PriceSource, ...]] = (
     *(
-        Source(key, f"gpuhunt: {title}", gpuhunt.HOST, partial(gpuhunt.fetch_gpuhunt, key=key))
+        PriceSource(key, f"gpuhunt: {title}", gpuhunt.HOST, partial(gpuhunt.fetch_gpuhunt, key=key))
         for key, title in gpuhunt.PROVIDERS.items()
     ),
-    Source(price_feed.TITLE, price_feed.TITLE, price_feed.HOST, price_feed.fetch_price_feed),
+    PriceSource(price_feed.TITLE, price_feed.TITLE, price_feed.HOST, price_feed.fetch_price_feed),
 )
 HOSTS: Final = frozenset(source.host for source in SOURCES)
 
@@ -115,8 +115,8 @@ class Refresh:
         self._today = now.date()
 
     def run(
-        self, fetcher: Fetcher, sources: Sequence[Source] = SOURCES, progress: Progress = lambda *_: None
-    ) -> tuple[Outcome, ...]:
+        self, fetcher: Fetcher, sources: Sequence[PriceSource] = SOURCES, progress: Progress = lambda *_: None
+    ) -> tuple[ProviderOutcome, ...]:
         """Fetch `sources` one after another, store their prices, and return the result for each provider.
 
         A failed source leaves the prices of its providers unchanged. If two sources have the same provider, the newer
@@ -125,14 +125,14 @@ class Refresh:
         Raises:
             PriceError: If nothing can be written.
         """
-        parts: dict[str, tuple[Part, Outcome]] = {}
-        outcomes: list[Outcome] = []
+        parts: dict[str, tuple[ProviderPrices, ProviderOutcome]] = {}
+        outcomes: list[ProviderOutcome] = []
         for at, source in enumerate(sources):
             progress(at, len(sources), source.title)
             try:
                 found = self._parts(source, *source.fetch(fetcher))
             except PriceError as error:
-                outcomes.append(Outcome(source.title, source.title, "failed", error=error))
+                outcomes.append(ProviderOutcome(source.title, source.title, "failed", error=error))
                 continue
             for part, outcome in found:
                 other = parts.get(part.provider)
@@ -142,8 +142,8 @@ class Refresh:
         return (*self._settle(parts), *outcomes)
 
     def _parts(
-        self, source: Source, fetched: Fetched, rows: Sequence[Listing | RejectedRow]
-    ) -> list[tuple[Part, Outcome]]:
+        self, source: PriceSource, fetched: Fetched, rows: Sequence[Listing | RejectedRow]
+    ) -> list[tuple[ProviderPrices, ProviderOutcome]]:
         """Return the offers of each provider in a file, with their result."""
         on_time = [self._not_of_tomorrow(row) for row in rows]
         offers, refused = offers_of(on_time, self._matcher, f"{source.title} ({fetched.url})")
@@ -153,7 +153,7 @@ class Refresh:
         providers = dict.fromkeys(offer.provider for offer in offers)
         return [
             (
-                Part(
+                ProviderPrices(
                     provider=provider,
                     source=source.title,
                     url=fetched.url,
@@ -162,7 +162,7 @@ class Refresh:
                     sha256=fetched.sha256,
                     offers=tuple(offer for offer in offers if offer.provider == provider),
                 ),
-                Outcome(
+                ProviderOutcome(
                     provider,
                     source.title,
                     "new",
@@ -177,16 +177,16 @@ class Refresh:
             return RejectedRow(f"{row.provider} {row.instance}", f"its price is dated {row.date}, in the future")
         return row
 
-    def _settle(self, parts: dict[str, tuple[Part, Outcome]]) -> list[Outcome]:
+    def _settle(self, parts: dict[str, tuple[ProviderPrices, ProviderOutcome]]) -> list[ProviderOutcome]:
         """Store the new prices or hold them back, and return the results."""
         stored = self._store.read()
-        taken: list[Part] = []
-        held: list[Part] = []
+        taken: list[ProviderPrices] = []
+        held: list[ProviderPrices] = []
         outcomes = []
         for part, outcome in parts.values():
             odd = find_doubts(self._before(part.provider, stored), part.offers)
             same = (known := stored.snapshot.part(part.provider)) is not None and known.offers == part.offers
-            status: Status = "held" if odd else "unchanged" if same else "new"
+            status: RefreshStatus = "held" if odd else "unchanged" if same else "new"
             (held if odd else taken).append(part)
             outcomes.append(outcome._replace(status=status, offers=len(part.offers), doubts=odd))
         if taken:
@@ -196,7 +196,7 @@ class Refresh:
         self._store.hold(stored.held.evolve(parts=waiting).with_parts(tuple(held), self._taken_at))
         return outcomes
 
-    def _before(self, provider: str, stored: Stored) -> tuple[Offer, ...]:
+    def _before(self, provider: str, stored: StoredPrices) -> tuple[Offer, ...]:
         """Return a provider's previous offers."""
         part = stored.snapshot.part(provider)
         if part is not None:
@@ -230,7 +230,7 @@ def discard_held(store: PriceStore, providers: Sequence[str] = ()) -> tuple[str,
     return tuple(part.provider for part in chosen)
 
 
-def _held_of(stored: Stored, providers: Sequence[str]) -> tuple[Part, ...]:
+def _held_of(stored: StoredPrices, providers: Sequence[str]) -> tuple[ProviderPrices, ...]:
     names = [part.provider for part in stored.held.parts]
     for provider in providers:
         if provider not in names:
@@ -239,10 +239,10 @@ def _held_of(stored: Stored, providers: Sequence[str]) -> tuple[Part, ...]:
     return tuple(part for part in stored.held.parts if not providers or part.provider in providers)
 
 
-def _remove_held(store: PriceStore, stored: Stored, chosen: Sequence[Part]) -> None:
+def _remove_held(store: PriceStore, stored: StoredPrices, chosen: Sequence[ProviderPrices]) -> None:
     gone = {part.provider for part in chosen}
     store.hold(stored.held.evolve(parts=tuple(part for part in stored.held.parts if part.provider not in gone)))
 
 
-def _day(part: Part) -> str:
+def _day(part: ProviderPrices) -> str:
     return max(offer.price_date or "" for offer in part.offers)

@@ -18,7 +18,7 @@ from planner.units import MIB
 SCHEMA_VERSION: Final = 1
 
 
-class Part(Spec):
+class ProviderPrices(Spec):
     """Offers of one provider from one source."""
 
     provider: str = Field(min_length=1)
@@ -35,13 +35,13 @@ class PriceSnapshot(Spec):
 
     schema_version: Literal[1] = SCHEMA_VERSION
     taken_at: str = Field(pattern=r"^\d{8}T\d{6}Z$", description="UTC")
-    parts: tuple[Part, ...] = ()
+    parts: tuple[ProviderPrices, ...] = ()
 
-    def part(self, provider: str) -> Part | None:
+    def part(self, provider: str) -> ProviderPrices | None:
         """Return the offers of a provider, or None."""
         return next((part for part in self.parts if part.provider == provider), None)
 
-    def with_parts(self, parts: tuple[Part, ...], taken_at: str) -> "PriceSnapshot":
+    def with_parts(self, parts: tuple[ProviderPrices, ...], taken_at: str) -> "PriceSnapshot":
         """Return this snapshot with the offers of the providers in `parts` added or replaced."""
         fresh = {part.provider for part in parts}
         kept = tuple(part for part in self.parts if part.provider not in fresh)
@@ -67,7 +67,7 @@ class OwnOffers(Spec):
     offers: tuple[Offer, ...] = ()
 
 
-class Stored(NamedTuple):
+class StoredPrices(NamedTuple):
     """Contents of the folder: `snapshot` is the newest readable one, and `problems` are the unreadable files."""
 
     snapshot: PriceSnapshot
@@ -86,7 +86,7 @@ class PriceStore:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def read(self) -> Stored:
+    def read(self) -> StoredPrices:
         """Return the contents; unreadable files are skipped and reported."""
         problems: list[PriceError] = []
         snapshots = (self._try(path, PriceSnapshot, problems) for path in self._snapshots())
@@ -94,7 +94,7 @@ class PriceStore:
         held = self._try(self.folder / _HELD, PriceSnapshot, problems) or _EMPTY
         choice = self._try(self.folder / _CHOICE, PriceChoice, problems) or PriceChoice()
         own = self._try(self.folder / _OWN, OwnOffers, problems) or OwnOffers()
-        return Stored(newest, held, own.offers, choice.use_bundled, tuple(problems))
+        return StoredPrices(newest, held, own.offers, choice.use_bundled, tuple(problems))
 
     def take(self, snapshot: PriceSnapshot) -> None:
         """Use `snapshot` from now on, and keep the two before it."""
@@ -156,7 +156,7 @@ def read_offers(path: Path) -> tuple[Offer, ...]:
     return tuple(offer.evolve(own=True) for offer in found)
 
 
-def offers_in_use(bundled: tuple[Offer, ...], stored: Stored) -> tuple[Offer, ...]:
+def offers_in_use(bundled: tuple[Offer, ...], stored: StoredPrices) -> tuple[Offer, ...]:
     """Return the user's own offers, the fetched ones, and the bundled ones that these do not replace.
 
     A fetched machine replaces the bundled on-demand and spot prices of the same machine; bundled commitments stay, with

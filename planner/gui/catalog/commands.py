@@ -3,7 +3,7 @@
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from planner.gui.actions import Command
+from planner.gui.actions import UnboundAction
 from planner.hardware.power import CIRCUITS
 from planner.present.catalog.column_sets import COLUMN_SETS, SORT_TITLES
 
@@ -23,17 +23,23 @@ def _use_circuit(key: str, tab: "CatalogTab") -> None:
     tab.gpus.use_circuit(key)
 
 
-CATALOG_COMMANDS: Final[tuple[Command["CatalogTab"], ...]] = (
-    Command("catalog.table", "As a &table", "Catalog/1", lambda tab: tab.show_view("table"), "Ctrl+Alt+1", "table"),
-    Command("catalog.scatter", "As a &scatter plot", "Catalog/1", lambda tab: tab.show_view("scatter"), "Ctrl+Alt+2"),
-    Command(
+CATALOG_COMMANDS: Final[tuple[UnboundAction["CatalogTab"], ...]] = (
+    UnboundAction(
+        "catalog.table", "As a &table", "Catalog/1", lambda tab: tab.show_view("table"), "Ctrl+Alt+1", "table"
+    ),
+    UnboundAction(
+        "catalog.scatter", "As a &scatter plot", "Catalog/1", lambda tab: tab.show_view("scatter"), "Ctrl+Alt+2"
+    ),
+    UnboundAction(
         "catalog.systems", "A&ccelerators or systems", "Catalog/1", lambda tab: tab.swap_page(), "Ctrl+Alt+Y", "swap"
     ),
-    Command("catalog.saved", "Saved &filters…", "Catalog/2", lambda tab: tab.open_saved(), "Ctrl+Alt+F", "filter"),
-    Command("catalog.save-filter", "Sa&ve these filters…", "Catalog/2", lambda tab: tab.saved.ask_name()),
-    Command("catalog.clear", "Clear &all filters", "Catalog/2", lambda tab: tab.clear_filters(), "Ctrl+Alt+0"),
+    UnboundAction(
+        "catalog.saved", "Saved &filters…", "Catalog/2", lambda tab: tab.open_saved(), "Ctrl+Alt+F", "filter"
+    ),
+    UnboundAction("catalog.save-filter", "Sa&ve these filters…", "Catalog/2", lambda tab: tab.saved.ask_name()),
+    UnboundAction("catalog.clear", "Clear &all filters", "Catalog/2", lambda tab: tab.clear_filters(), "Ctrl+Alt+0"),
     *(
-        Command(
+        UnboundAction(
             f"catalog.columns-{name}".replace(" ", "-"),
             name.capitalize(),
             "Catalog/Columns/1",
@@ -43,14 +49,18 @@ CATALOG_COMMANDS: Final[tuple[Command["CatalogTab"], ...]] = (
     ),
     # The keyboard cannot click a header: each numeric column has a command that sorts by it, best first.
     *(
-        Command(f"catalog.sort-{key}", title, "Catalog/Sort by/1", partial(_sort, key))
+        UnboundAction(f"catalog.sort-{key}", title, "Catalog/Sort by/1", partial(_sort, key))
         for key, title in SORT_TITLES.items()
     ),
-    Command("catalog.add", "Co&mpare the selection", "Catalog/4", lambda tab: tab.compare_chosen(), "Ctrl+Shift+A"),
-    Command("catalog.compare", "Show the com&parison", "Catalog/4", lambda tab: tab.show_view("compare"), "Ctrl+Alt+3"),
-    Command("catalog.export", "&Export this view…", "Catalog/5", lambda tab: tab.save(), "Ctrl+E", "save"),
+    UnboundAction(
+        "catalog.add", "Co&mpare the selection", "Catalog/4", lambda tab: tab.compare_chosen(), "Ctrl+Shift+A"
+    ),
+    UnboundAction(
+        "catalog.compare", "Show the com&parison", "Catalog/4", lambda tab: tab.show_view("compare"), "Ctrl+Alt+3"
+    ),
+    UnboundAction("catalog.export", "&Export this view…", "Catalog/5", lambda tab: tab.save(), "Ctrl+E", "save"),
     *(
-        Command(
+        UnboundAction(
             f"catalog.circuit-{key}",
             f"Power builds from {circuit.name}",
             "Catalog/Power and cooling/1",
@@ -58,32 +68,32 @@ CATALOG_COMMANDS: Final[tuple[Command["CatalogTab"], ...]] = (
         )
         for key, circuit in CIRCUITS.items()
     ),
-    Command(
+    UnboundAction(
         "catalog.change",
         "Your figures for this car&d…",
         "Catalog/Your own/1",
         lambda tab: tab.about_card().ask_change(),
         "Ctrl+Alt+U",
     ),
-    Command(
+    UnboundAction(
         "catalog.new-card",
         "&Add a card like this one…",
         "Catalog/Your own/1",
         lambda tab: tab.about_card().ask_new(),
     ),
-    Command(
+    UnboundAction(
         "catalog.forget",
         "&Forget your figures or card…",
         "Catalog/Your own/1",
         lambda tab: tab.about_card().ask_forget(),
     ),
-    Command(
+    UnboundAction(
         "catalog.add-file",
         "Add cards from a fi&le…",
         "Catalog/Your own/2",
         lambda tab: tab.gpus.own.choose_file(),
     ),
-    Command(
+    UnboundAction(
         "catalog.export-own",
         "E&xport your cards…",
         "Catalog/Your own/2",

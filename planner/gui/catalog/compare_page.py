@@ -22,20 +22,20 @@ from planner.gui.widgets.result_menu import save_as
 from planner.gui.workspace import Workspace
 from planner.hardware.gpu import Gpu
 from planner.plan.catalog import Catalog
-from planner.plan.placement import Cards, Placement, try_all
+from planner.plan.placement import Placement, PlacementTarget, place_on_all
 from planner.plan.plan import Plan
 from planner.present.catalog.comparison import (
-    MOST,
-    ComparedRow,
-    Entry,
+    MAX_COMPARED,
+    ComparedFigureRow,
+    ComparisonEntry,
     card_entry,
     compared_notes,
+    comparison_markdown,
     comparison_rows,
     side_by_side,
     system_entry,
-    to_markdown,
 )
-from planner.present.catalog.gpu_row import GpuRow, plain_row
+from planner.present.catalog.gpu_row import GpuRow, gpu_row_without_plan
 from planner.present.record_text import rows_to_csv
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class NothingCompared(QWidget):
         self.add = push_button("&Add a card or system…", role="primary")
         self.show_table = QPushButton("Select in the &table")
         words = (
-            f"Compare up to {MOST} cards and systems: whether your plan fits on each, how long it takes and what it "
+            f"Compare up to {MAX_COMPARED} cards and systems: whether your plan fits on each, how long it takes and what it "
             "costs. In the table, select rows and press Compare."
         )
         column = in_column(
@@ -114,7 +114,7 @@ class ComparePage(QWidget):
         """Return the ids of the compared entries that the catalog still has."""
         return tuple(entry.id for entry in self.entries())
 
-    def entries(self) -> tuple[Entry, ...]:
+    def entries(self) -> tuple[ComparisonEntry, ...]:
         """Return the compared entries, each with its number of cards."""
         found = (self._entry(name) for name in self._workspace.settings.current.catalog.compared)
         return tuple(entry for entry in found if entry is not None)
@@ -122,7 +122,7 @@ class ComparePage(QWidget):
     def add(self, names: Sequence[str]) -> None:
         """Add entries; beyond the maximum, the oldest ones are removed."""
         names_in_order = dict.fromkeys((*self.ids, *names))
-        self._keep(tuple(names_in_order)[-MOST:])
+        self._keep(tuple(names_in_order)[-MAX_COMPARED:])
 
     def offer(self, anchor: QWidget) -> SearchPopover:
         """Open a list of all cards and systems below `anchor`, to add one."""
@@ -182,7 +182,7 @@ class ComparePage(QWidget):
 
     def as_markdown(self) -> str:
         """Return the comparison as a Markdown table."""
-        return to_markdown(self.entries(), self._rows())
+        return comparison_markdown(self.entries(), self._rows())
 
     def as_csv(self) -> str:
         """Return the comparison as CSV."""
@@ -200,7 +200,7 @@ class ComparePage(QWidget):
         """
         save_as(path, {".md": self.as_markdown, ".csv": self.as_csv, ".png": self.picture}, ".png")
 
-    def _rows(self) -> tuple[ComparedRow, ...]:
+    def _rows(self) -> tuple[ComparedFigureRow, ...]:
         rows = side_by_side(self.entries(), self._placements)
         return tuple(row for row in rows if row.differs or not self._only.isChecked())
 
@@ -226,7 +226,7 @@ class ComparePage(QWidget):
         with self._workspace.reporting():
             raise error
 
-    def _entry(self, name: str) -> Entry | None:
+    def _entry(self, name: str) -> ComparisonEntry | None:
         written, _, number = name.partition("@")
         kind, _, record = written.partition(":")
         hardware, several = self._workspace.catalog.hardware, int(number) if number.isdigit() else None
@@ -242,7 +242,7 @@ class ComparePage(QWidget):
     def _row(self, gpu: Gpu) -> GpuRow:
         catalog = self._workspace.catalog
         software = catalog.software if self._prices else ()  # loaded with the prices by the background thread
-        return plain_row(gpu, catalog.hardware, self._prices, software)
+        return gpu_row_without_plan(gpu, catalog.hardware, self._prices, software)
 
     def _keep(self, names: tuple[str, ...]) -> None:
         self._workspace.settings.update_catalog(compared=names)
@@ -289,7 +289,7 @@ class ComparePage(QWidget):
 
 
 def _try_all(
-    plan: Plan, catalog: Catalog, wanted: Mapping[str, Cards | None], today: date
+    plan: Plan, catalog: Catalog, wanted: Mapping[str, PlacementTarget | None], today: date
 ) -> "tuple[Mapping[str, Placement], Mapping[str, CardPrices]]":
     """Return the plan's placement on each of `wanted`, and the cards' prices; runs in the background."""
     from planner.plan.prices import prices_of  # reads every offer
@@ -297,4 +297,4 @@ def _try_all(
     cards = {each.gpu_id for each in wanted.values() if each is not None}
     _ = catalog.software
     prices = {gpu: prices_of(catalog.hardware.gpu(gpu), catalog, today) for gpu in cards}
-    return try_all(plan, wanted, catalog, today), prices
+    return place_on_all(plan, wanted, catalog, today), prices

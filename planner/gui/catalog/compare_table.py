@@ -27,7 +27,7 @@ from PySide6.QtWidgets import (
 )
 
 from planner.gui.theme import Theme
-from planner.present.catalog.comparison import Cell, ComparedRow, Entry
+from planner.present.catalog.comparison import Cell, ComparedFigureRow, ComparisonEntry
 from planner.present.format import NO_FIGURES
 
 _BAR: Final = 3
@@ -49,14 +49,14 @@ class CompareModel(QAbstractTableModel):
     def __init__(self, theme: Theme, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._bold = theme.font(bold=True)
-        self.entries: tuple[Entry, ...] = ()
-        self._lines: tuple[ComparedRow | str, ...] = ()
+        self.entries: tuple[ComparisonEntry, ...] = ()
+        self._lines: tuple[ComparedFigureRow | str, ...] = ()
 
-    def show_rows(self, entries: Sequence[Entry], rows: Sequence[ComparedRow]) -> None:
+    def show_rows(self, entries: Sequence[ComparisonEntry], rows: Sequence[ComparedFigureRow]) -> None:
         """Replace the entries and rows."""
         self.beginResetModel()
         self.entries = tuple(entries)
-        lines: list[ComparedRow | str] = []
+        lines: list[ComparedFigureRow | str] = []
         group = ""
         for row in rows:
             if row.group != group:
@@ -66,7 +66,7 @@ class CompareModel(QAbstractTableModel):
         self._lines = tuple(lines)
         self.endResetModel()
 
-    def line(self, number: int) -> ComparedRow | str:
+    def line(self, number: int) -> ComparedFigureRow | str:
         """Return a row, or the heading of a group as text."""
         return self._lines[number]
 
@@ -93,7 +93,7 @@ class CompareModel(QAbstractTableModel):
             return cell.text if cell is not None else title if index.column() == 0 else ""
         if role == Qt.ItemDataRole.ToolTipRole and cell is not None:
             return cell.tooltip or cell.text
-        if role == Qt.ItemDataRole.AccessibleTextRole and cell is not None and isinstance(line, ComparedRow):
+        if role == Qt.ItemDataRole.AccessibleTextRole and cell is not None and isinstance(line, ComparedFigureRow):
             best = ", best" if cell.is_best else ""
             return f"{line.title} of {self.entries[index.column() - 1].title}: {cell.text}{best}"
         return None
@@ -158,7 +158,7 @@ class _CellDelegate(QStyledItemDelegate):
             bar = QRect(area.left() + space.small, area.bottom() - _BAR - 1, width, _BAR)
             painter.fillRect(bar, self._theme.color("accent" if cell.is_best else "muted"))
 
-    def _role(self, line: ComparedRow | str, cell: Cell | None) -> str:
+    def _role(self, line: ComparedFigureRow | str, cell: Cell | None) -> str:
         if isinstance(line, str):
             return "text"
         unknown = cell is not None and cell.text in NO_FIGURES
@@ -202,7 +202,7 @@ class CompareTable(QTableView):
         """Return a picture of the whole table, including what is scrolled out of view, at twice its size."""
         other = CompareTable(self._theme)
         rows = [self.compared.line(row) for row in range(self.compared.rowCount())]
-        other.compared.show_rows(self.compared.entries, [row for row in rows if isinstance(row, ComparedRow)])
+        other.compared.show_rows(self.compared.entries, [row for row in rows if isinstance(row, ComparedFigureRow)])
         width = max(self.width(), _TITLE_WIDTH + _NARROWEST * len(self.compared.entries))
         other.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         other.fit_heights(width)

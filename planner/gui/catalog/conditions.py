@@ -7,7 +7,7 @@ from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtWidgets import QPushButton, QToolButton, QWidget
 
 from planner.gui.catalog.filters import FilterCondition, RecordFilter
-from planner.gui.theme import Theme, mark
+from planner.gui.theme import Theme, set_style_role
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, FlowLayout, in_column
 from planner.present import format as fmt
@@ -44,7 +44,7 @@ class ChipRow(QWidget):
 
     def _make(self, condition: FilterCondition) -> QToolButton:
         chip = QToolButton()
-        mark(chip, "chip")
+        set_style_role(chip, "chip")
         chip.setText(condition.words)
         chip.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         chip.setLayoutDirection(Qt.LayoutDirection.RightToLeft)

@@ -5,17 +5,17 @@ from dataclasses import dataclass
 
 from planner.errors import PlannerError
 from planner.hardware.gpu import Gpu
-from planner.hardware.power import USUAL_CIRCUIT, Circuit
-from planner.hardware.software import OTHER_MACHINES, software_of
+from planner.hardware.power import DEFAULT_CIRCUIT, Circuit
+from planner.hardware.software import OTHER_HARDWARE, software_of
 from planner.hardware.speeds import speeds_of
 from planner.memory.result import Verdict
 from planner.plan.catalog import Catalog
-from planner.plan.evaluate import evaluate, moved_to
+from planner.plan.evaluate import evaluate, on_equal_cards
 from planner.plan.plan import Plan
 from planner.present import format as fmt
-from planner.present.catalog.gpu_columns import SEGMENT_WORDS
+from planner.present.catalog.gpu_columns import SEGMENT_TITLES
 from planner.present.catalog.gpu_details import fact_groups, gpu_details
-from planner.present.catalog.gpu_row import GpuRow, part_words
+from planner.present.catalog.gpu_row import GpuRow, product_kind
 from planner.present.catalog.system_details import power_group, system_details
 from planner.present.catalog.system_row import SystemRow
 from planner.present.columns import DetailGroup
@@ -44,13 +44,13 @@ class RecordSummary:
         return "\n".join((*lines, "", *self.notes)).strip() + "\n"
 
 
-def describe_gpu(row: GpuRow, plan: Plan, catalog: Catalog, circuit: Circuit = USUAL_CIRCUIT) -> RecordSummary:
+def describe_gpu(row: GpuRow, plan: Plan, catalog: Catalog, circuit: Circuit = DEFAULT_CIRCUIT) -> RecordSummary:
     """Describe a card, with the verdict of `plan` moved to it.
 
     `circuit` would power as many of these cards as the plan has.
     """
     gpu = row.gpu
-    verdict, phrase, sentence = _judge(moved_to(plan, gpu.id, plan.count), gpu, catalog)
+    verdict, phrase, sentence = _judge(on_equal_cards(plan, gpu.id, plan.count), gpu, catalog)
     return RecordSummary(
         name=gpu.name,
         kind=_kind(gpu),
@@ -73,7 +73,7 @@ def describe_system(row: SystemRow, plan: Plan, catalog: Catalog) -> RecordSumma
         "The catalog does not name the accelerator of this system.",
     )
     if gpu is not None:
-        verdict, phrase, sentence = _judge(moved_to(plan, gpu.id, system.gpu_count or 1), gpu, catalog)
+        verdict, phrase, sentence = _judge(on_equal_cards(plan, gpu.id, system.gpu_count or 1), gpu, catalog)
     return RecordSummary(
         name=system.name,
         kind=" · ".join(part for part in (system.vendor, system.kind, row.accelerators, str(row.year or "")) if part),
@@ -109,10 +109,10 @@ def _remarks(gpu: Gpu) -> Iterator[str]:
     if gpu.preliminary:
         yield "Announced; figures may change."
     if gpu.segment == "tpu":
-        yield OTHER_MACHINES["TPU"]
+        yield OTHER_HARDWARE["TPU"]
 
 
 def _kind(gpu: Gpu) -> str:
     year = () if gpu.year is None else (str(gpu.year),)
-    part = () if part_words(gpu) == "card" else (part_words(gpu),)
-    return " · ".join((gpu.vendor, SEGMENT_WORDS[gpu.segment], *part, gpu.architecture, *year))
+    part = () if product_kind(gpu) == "card" else (product_kind(gpu),)
+    return " · ".join((gpu.vendor, SEGMENT_TITLES[gpu.segment], *part, gpu.architecture, *year))

@@ -16,7 +16,7 @@ from PySide6.QtWidgets import (
 )
 
 from planner.gui.catalog.describe import RecordSummary
-from planner.gui.theme import Theme, mark
+from planner.gui.theme import Theme, set_style_role
 from planner.gui.widgets.buttons import push_button
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, ScrollColumn, in_column, in_row
@@ -291,7 +291,7 @@ class DetailPane(QWidget):
         area = ScrollColumn()
         area.setWidget(scrolled)
         area.setAccessibleName("Figures")
-        mark(area, "ringed")
+        set_style_role(area, "ringed")
         head = in_column(
             self._name,
             self._kind,

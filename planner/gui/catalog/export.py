@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from PySide6.QtCore import Slot
 from PySide6.QtWidgets import QFileDialog, QMenu, QWidget
 
-from planner.gui.widgets.result_menu import Copied, put_on_clipboard, save_as
+from planner.gui.widgets.result_menu import Copied, copy_to_clipboard, save_as
 from planner.present.record_text import to_csv, to_json, to_tsv
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class CatalogExportMenu(QMenu):
                 "Copy as &JSON": lambda: to_json(page.export_rows()),
             }
         for title, copied in copies.items():
-            self.addAction(title, partial(put_on_clipboard, copied))
+            self.addAction(title, partial(copy_to_clipboard, copied))
         self.addSeparator()
         self.addAction("&Save…", self.save)
 

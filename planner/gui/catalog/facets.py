@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 
 from planner.gui.catalog.filters import TOGGLE_TIPS, TOGGLES, RecordFilter, RecordKind, ValueRange, round_stops
 from planner.gui.settings import SettingsStore
-from planner.gui.theme import Theme, mark
+from planner.gui.theme import Theme, set_style_role
 from planner.gui.widgets.buttons import link_button
 from planner.gui.widgets.inputs.number_field import DecimalField
 from planner.gui.widgets.labels import make_label
@@ -126,7 +126,7 @@ class FacetGroup(QWidget):
         count, box = self._counts.get(value, 0), self._boxes[value]
         self._numbers[value].setText(fmt.integer(count))
         box.setAccessibleName(f"{self._titles[value]}, {count}")
-        mark(box, "" if count or box.isChecked() else "muted")
+        set_style_role(box, "" if count or box.isChecked() else "muted")
 
 
 class RangeSlider(QWidget):

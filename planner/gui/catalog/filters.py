@@ -11,11 +11,11 @@ from typing import Any, ClassVar, Final, Self
 from pydantic import Field, field_validator
 
 from planner.base import Spec
-from planner.hardware.fields import GPU_WORDS
+from planner.hardware.fields import GPU_QUERY_SCHEMA
 from planner.hardware.query import GpuQuery, Query, facet_counts, select
-from planner.hardware.vocabulary import Facet, Record, Vocabulary
+from planner.hardware.vocabulary import Facet, QuerySchema, SearchableRecord
 from planner.present import format as fmt
-from planner.present.catalog.gpu_columns import GPU_COLUMNS, SEGMENT_WORDS
+from planner.present.catalog.gpu_columns import GPU_COLUMNS, SEGMENT_TITLES
 from planner.present.catalog.search_query import ParsedSearch, SearchBound, parse_search
 from planner.present.columns import Column
 
@@ -42,7 +42,7 @@ class RecordKind:
     noun: str
     things: str
     columns: Mapping[str, Column[Any]]
-    words: Vocabulary[Any]
+    words: QuerySchema[Any]
     ranges: Sequence[str]
     record_of: Callable[[Any], Any]
     first: Sequence[str]
@@ -94,13 +94,13 @@ CARDS: Final = RecordKind(
     noun="accelerator",
     things="cards",
     columns={column.key: column for column in GPU_COLUMNS},
-    words=GPU_WORDS,
+    words=GPU_QUERY_SCHEMA,
     ranges=("memory", "bandwidth", "bf16", "power", "price", "street", "used", "rent", "year"),
     record_of=attrgetter("gpu"),
     first=("vendor", "segment"),
     scales={"rent": _RENTS},
     like={"street": "price", "used": "price"},
-    value_words={"segment": SEGMENT_WORDS},
+    value_words={"segment": SEGMENT_TITLES},
 )
 """Filters of accelerators; the sliders of street and used prices have the stops of launch prices."""
 
@@ -203,7 +203,7 @@ class CatalogFilter(RecordFilter):
 class NameSearch:
     """Index of the records' search texts: reading them record by record would take most of a keystroke's time."""
 
-    def __init__(self, records: Sequence[Record]) -> None:
+    def __init__(self, records: Sequence[SearchableRecord]) -> None:
         self._texts = tuple((record.id, record.search_text) for record in records)
 
     def having(self, text: str) -> frozenset[str]:

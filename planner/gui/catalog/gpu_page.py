@@ -19,11 +19,11 @@ from planner.gui.theme import Theme
 from planner.gui.widgets.labels import make_label
 from planner.gui.workspace import Workspace
 from planner.hardware.gpu import Gpu
-from planner.hardware.power import CIRCUITS, USUAL_CIRCUIT
-from planner.hardware.software import about_other_machines
+from planner.hardware.power import CIRCUITS, DEFAULT_CIRCUIT
+from planner.hardware.software import describe_other_hardware
 from planner.plan.evaluate import Evaluation, find_fits, fits_by_gpu
 from planner.present.catalog.column_sets import COLUMN_SETS
-from planner.present.catalog.detected_cards import NOWHERE, cards_here
+from planner.present.catalog.detected_cards import NO_CARDS, detect_cards
 from planner.present.catalog.gpu_columns import GPU_COLUMNS, lower_is_better
 from planner.present.catalog.gpu_row import GpuRow, gpu_rows
 from planner.present.catalog.records import GPU_FIELDS, gpu_fields
@@ -53,7 +53,7 @@ class GpuPage(Page):
         self.own = OwnCards(workspace, theme, self, self._current, self.table.choose)
         self.here = make_label(role="muted", wrap=True)
         self.here.setIndent(theme.spacing.small)
-        self._here = NOWHERE
+        self._here = NO_CARDS
         self.middle.insertWidget(0, self.here)
         workspace.devices_found.connect(self._on_devices)
         change = QAction("Your &figures…", self.table)
@@ -63,7 +63,7 @@ class GpuPage(Page):
 
     def describe(self, record: GpuRow) -> RecordSummary:
         """Return the details of a card."""
-        chosen = CIRCUITS.get(self.workspace.settings.current.catalog.circuit, USUAL_CIRCUIT)
+        chosen = CIRCUITS.get(self.workspace.settings.current.catalog.circuit, DEFAULT_CIRCUIT)
         return describe_gpu(record, self.workspace.plan, self.workspace.catalog, chosen)
 
     def use(self, record: GpuRow) -> None:
@@ -129,7 +129,7 @@ class GpuPage(Page):
 
     def about(self, text: str) -> str:
         """Explain FPGAs and other accelerators that are searched for but not in the catalog."""
-        return about_other_machines(text)
+        return describe_other_hardware(text)
 
     def plain_rows(self) -> list[GpuRow]:
         """Return the cards without verdicts."""
@@ -149,7 +149,7 @@ class GpuPage(Page):
 
     def _find_here(self) -> None:
         """Match the cards of this machine with the catalog and list them first."""
-        self._here = cards_here(self.workspace.catalog.hardware, self.workspace.devices)
+        self._here = detect_cards(self.workspace.catalog.hardware, self.workspace.devices)
         self.model.set_first(self._here.words)
         self.here.setText(self._here.sentence)
         self.here.setToolTip(self._here.details)

@@ -13,7 +13,7 @@ from planner.gui.tasks import TaskRunner
 from planner.gui.workspace import Workspace
 from planner.plan.catalog import Catalog
 from planner.plan.plan import Plan
-from planner.present.catalog.gpu_row import JobWords
+from planner.present.catalog.gpu_row import JobSummary
 
 if TYPE_CHECKING:
     from planner.cost.market import CardPrices, PriceSpread
@@ -44,7 +44,7 @@ class Lookups(QObject):
     ) -> None:
         super().__init__(parent)
         self.today = today
-        self.jobs: Mapping[str, JobWords] = {}
+        self.jobs: Mapping[str, JobSummary] = {}
         self.prices: Mapping[str, CardPrices] | None = None
         self.rents: Rents | None = None
         self._workspace, self._tasks = workspace, tasks
@@ -71,7 +71,7 @@ class Lookups(QObject):
         work = partial(find_jobs, plan, catalog, self.today(), stop.is_set)
         self._tasks.run(_JOBS, work, self._take_jobs, pass_over, stop.set)
 
-    def _take_jobs(self, jobs: Mapping[str, JobWords] | None) -> None:
+    def _take_jobs(self, jobs: Mapping[str, JobSummary] | None) -> None:
         if jobs is not None:
             self.jobs = jobs
             self.found.emit()
@@ -91,13 +91,13 @@ def _without_card(plan: Plan) -> Plan:
     return plan if plan.timing.measured is not None else plan.evolve(gpu=None)
 
 
-def find_jobs(plan: Plan, catalog: Catalog, today: date, stop: Callable[[], bool]) -> Mapping[str, JobWords] | None:
+def find_jobs(plan: Plan, catalog: Catalog, today: date, stop: Callable[[], bool]) -> Mapping[str, JobSummary] | None:
     """Return the job's time and cost on each card, or None if it was cancelled."""
     from planner.plan.job_costs import job_by_gpu  # loaded by the background thread, since drawing does not need it
-    from planner.present.catalog.job_words import job_words
+    from planner.present.catalog.job_words import job_summaries
 
     found = job_by_gpu(plan, catalog, today, stop)
-    return None if found is None else job_words(found)
+    return None if found is None else job_summaries(found)
 
 
 def pass_over(error: BaseException) -> None:

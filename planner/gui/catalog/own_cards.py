@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QDialog, QDialogButtonBox, QFileDialog, QMessageBo
 from planner.errors import CatalogError, PlannerError, SpecError
 from planner.gui.theme import Theme
 from planner.gui.widgets.dialogs import confirmation
-from planner.gui.widgets.inputs.field import TextField, TypedField, tell
+from planner.gui.widgets.inputs.field import TextField, TypedField, show_message
 from planner.gui.widgets.inputs.labelled_form import LabelledForm
 from planner.gui.widgets.inputs.number_field import DecimalField
 from planner.gui.widgets.labels import make_label
@@ -20,12 +20,20 @@ from planner.gui.widgets.layout import in_column
 from planner.gui.workspace import Workspace
 from planner.hardware.catalog import load_hardware
 from planner.hardware.gpu import MOST_USD, MOST_WATTS, Gpu
-from planner.hardware.own import CardChange, CardFigures, OwnHardware, card_change, card_like, first_problem, with_own
+from planner.hardware.own import (
+    CardChange,
+    CardOverrides,
+    OwnHardware,
+    derive_card,
+    first_problem,
+    make_card_change,
+    with_own_hardware,
+)
 from planner.hardware.own_file import read_own, write_own
 from planner.paths import own_hardware_file
 from planner.plan.evaluate import evaluate
 from planner.present import format as fmt
-from planner.present.catalog.gpu_row import loss_words
+from planner.present.catalog.gpu_row import removal_summary
 from planner.units import GB, GIB
 
 _WIDTH: Final = 460
@@ -93,7 +101,7 @@ class _OwnDialog(QDialog):
 
     def _refuse(self, reason: str, field: TypedField | None) -> None:
         """Show why nothing was saved, and focus the field to correct."""
-        tell(self.problem, reason if field is None else f"{field.name}: {reason}")
+        show_message(self.problem, reason if field is None else f"{field.name}: {reason}")
         if field is not None:
             field.setFocus()
 
@@ -141,7 +149,7 @@ class ChangeDialog(_OwnDialog):
             "note": self.note.text or None,
         }
         says_something = any(value is not None for value in told.values())
-        self._take(card_change(self._gpu.id, self._today, told) if says_something else None)
+        self._take(make_card_change(self._gpu.id, self._today, told) if says_something else None)
 
 
 class NewCardDialog(_OwnDialog):
@@ -181,13 +189,13 @@ class NewCardDialog(_OwnDialog):
         """Add the card."""
         if not self.name.text:
             raise SpecError("name", "a card needs a name", "Enter one.")
-        figures = CardFigures(
+        figures = CardOverrides(
             memory_bytes=None if self.memory.value is None else round(self.memory.value * GIB),
             bandwidth_bytes_per_s=None if self.bandwidth.value is None else self.bandwidth.value * GB,
             board_power_watts=self.power.value,
             purchase_price_usd=self.paid.value,
         )
-        self._take(card_like(self._base, self.name.text, figures, self._today))
+        self._take(derive_card(self._base, self.name.text, figures, self._today))
 
 
 def _same(value: float | None, per_unit: float) -> str:
@@ -253,7 +261,7 @@ class OwnCards:
             own = _read()
             if not own.names(gpu.id):
                 raise PlannerError(f"You have no values of your own for {gpu.name}.", "There is nothing to forget.")
-            return self._open_question(gpu, loss_words(own, gpu.id))
+            return self._open_question(gpu, removal_summary(own, gpu.id))
         return None
 
     def forget(self, gpu_id: str) -> None:
@@ -306,7 +314,7 @@ class OwnCards:
         own = _read()
         if own.change_of(gpu.id) is None:
             return gpu
-        return with_own(load_hardware(self._workspace.catalog.folder), own.without_changes()).gpu(gpu.id)
+        return with_own_hardware(load_hardware(self._workspace.catalog.folder), own.without_changes()).gpu(gpu.id)
 
     def _saver(self, gpu: Gpu) -> Callable[[CardChange | None], None]:
         def take(change: CardChange | None) -> None:
@@ -317,7 +325,7 @@ class OwnCards:
 
     def _keep(self, own: OwnHardware, added: OwnHardware = _NOTHING, path: Path | None = None) -> None:
         """Write the file after checking that the catalog and the plan are valid with it."""
-        hardware = with_own(load_hardware(self._workspace.catalog.folder), own)
+        hardware = with_own_hardware(load_hardware(self._workspace.catalog.folder), own)
         problem = first_problem(hardware, added)
         if problem is not None:
             if path is not None:

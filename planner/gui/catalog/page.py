@@ -20,7 +20,7 @@ from planner.gui.catalog.settings import View
 from planner.gui.settings import TableLayout
 from planner.gui.theme import Theme
 from planner.gui.widgets.layout import in_column, in_row, set_tab_order, tab_stops
-from planner.gui.widgets.marks import verdict_mark
+from planner.gui.widgets.marks import verdict_icon
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable
 from planner.gui.workspace import Workspace
@@ -56,7 +56,7 @@ class Page(QWidget):
         self.workspace, self.theme, self.lookups = workspace, theme, lookups
         self.model = RecordTableModel(columns, attrgetter("id"), self)
         self.table = RecordTable(
-            self.model, theme, usual, {"fits": lambda row: verdict_mark(row.verdict)}, name=self.title
+            self.model, theme, usual, {"fits": lambda row: verdict_icon(row.verdict)}, name=self.title
         )
         self.detail = DetailPane(theme)
         self._filter = self.everything

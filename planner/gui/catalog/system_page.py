@@ -9,7 +9,7 @@ from planner.gui.catalog.page import Page
 from planner.gui.theme import Theme
 from planner.gui.widgets.tables.record_table import default_layout
 from planner.gui.workspace import Workspace
-from planner.hardware.system_fields import SYSTEM_WORDS, SystemQuery
+from planner.hardware.system_fields import SYSTEM_QUERY_SCHEMA, SystemQuery
 from planner.plan.placement import fits_by_system
 from planner.present.catalog.records import SYSTEM_FIELDS, system_fields
 from planner.present.catalog.system_columns import SYSTEM_COLUMNS
@@ -28,7 +28,7 @@ SYSTEMS: Final = RecordKind(
     noun="system",
     things="systems",
     columns={column.key: column for column in SYSTEM_COLUMNS},
-    words=SYSTEM_WORDS,
+    words=SYSTEM_QUERY_SCHEMA,
     ranges=("cards", "memory", "memory_each", "bandwidth", "bf16", "link", "power", "price", "rent", "year"),
     record_of=_itself,
     first=("vendor", "kind"),

@@ -7,29 +7,29 @@ from PySide6.QtWidgets import QWidget
 
 from planner.cost.estimate import CostEstimate, hybrid_of_plan
 from planner.cost.result import CostResult
-from planner.gui.theme import Theme, mark
+from planner.gui.theme import Theme, set_style_role
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import in_column
 from planner.gui.widgets.marks import AGE_ROLES
 from planner.gui.widgets.section import Section
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
-from planner.plan.money import PlanCost, pace_of
+from planner.plan.money import PlanCost, plan_throughput
 from planner.present import format as fmt
 from planner.present.cost.prices import Age, age_of
 from planner.present.cost.rent_or_buy import rent_or_buy_rows
 from planner.present.cost.summary import (
     answer_sentence,
     break_even_sentence,
+    cost_terms,
     dates_sentence,
     flip_sentence,
     hybrid_sentence,
     own_sentence,
     rent_sentence,
-    terms_of,
 )
 from planner.present.cost.time import time_view
-from planner.present.memory.verdict import if_it_ran
+from planner.present.memory.verdict import hypothetical_note
 
 
 class AnswerText(NamedTuple):
@@ -85,7 +85,7 @@ class CostAnswer(QWidget):
         self._sentence.setToolTip(answer.origin)
         self._dates.setText(answer.dates)
         self._dates.setVisible(bool(answer.dates))
-        mark(self._dates, AGE_ROLES[answer.age])
+        set_style_role(self._dates, AGE_ROLES[answer.age])
         self._show_lines()
         self._note_lines.setText("\n".join(answer.notes))
         self._notes.set_summary(" · ".join(answer.notes))
@@ -105,7 +105,7 @@ class CostAnswer(QWidget):
 
 def answer_text(cost: PlanCost, evaluation: Evaluation, catalog: Catalog, today: date) -> AnswerText:
     """Return the texts about `cost` as of `today`; without an estimate, the reason."""
-    time = (*if_it_ran(evaluation.memory), *_time_lines(evaluation))
+    time = (*hypothetical_note(evaluation.memory), *_time_lines(evaluation))
     if cost.estimate is None:
         return AnswerText(cost.reason, lines=time)
     estimate = cost.estimate
@@ -123,7 +123,7 @@ def answer_text(cost: PlanCost, evaluation: Evaluation, catalog: Catalog, today:
     return AnswerText(
         answer_sentence(result.answer, card),
         "\n".join(cell.origin for cell in rent_or_buy_rows(estimate)[0].cells),
-        dates_sentence(result.answer, today, terms_of(result)),
+        dates_sentence(result.answer, today, cost_terms(result)),
         _age(result.answer.oldest_price_date, today),
         tuple(filter(None, lines)),
         tuple(dict.fromkeys((*owned, *map(fmt.sentence, notes)))),
@@ -145,7 +145,7 @@ def _rent_and_own_lines(result: CostResult, estimate: CostEstimate) -> tuple[str
 
 def _hybrid_lines(estimate: CostEstimate, evaluation: Evaluation) -> tuple[str, ...]:
     terms = evaluation.plan.cost
-    hybrid = hybrid_of_plan(estimate, terms, pace_of(evaluation))
+    hybrid = hybrid_of_plan(estimate, terms, plan_throughput(evaluation))
     return () if hybrid is None else (hybrid_sentence(hybrid, terms.horizon_years),)
 
 

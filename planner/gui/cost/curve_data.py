@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from planner.cost.rent_or_buy.uncertainty import Simulation
-from planner.cost.result import BreakEven, CurvePoint
+from planner.cost.result import BreakEven, CostPoint
 
 _ROOM: Final = 1.06
 
@@ -22,7 +22,7 @@ class CostBand:
 class CostCurve:
     """Cumulative costs at ascending times, with the bands of the curve itself or, once available, of the draws."""
 
-    points: tuple[CurvePoint, ...]
+    points: tuple[CostPoint, ...]
     break_even: BreakEven | None
     rent_band: CostBand
     own_band: CostBand
@@ -49,7 +49,7 @@ class CostCurve:
         share = (years - before.years) / span if span else 0.0
         return years, before.rent_usd + share * (after.rent_usd - before.rent_usd)
 
-    def nearest(self, years: float) -> CurvePoint:
+    def nearest(self, years: float) -> CostPoint:
         """Return the point with the nearest time."""
         return min(self.points, key=lambda point: abs(point.years - years))
 
@@ -68,7 +68,7 @@ class CostCurve:
         return (names, *(tuple(f"{getattr(point, name):.4f}" for name in names) for point in self.points))
 
 
-def cost_curve(points: tuple[CurvePoint, ...], break_even: BreakEven | None) -> CostCurve:
+def cost_curve(points: tuple[CostPoint, ...], break_even: BreakEven | None) -> CostCurve:
     """Return the curve with its own bands."""
     years = tuple(point.years for point in points)
     rent = CostBand(years, tuple(p.rent_low_usd for p in points), tuple(p.rent_high_usd for p in points))

@@ -2,25 +2,25 @@
 
 from typing import TYPE_CHECKING, Final
 
-from planner.cost.result import CurvePoint
+from planner.cost.result import CostPoint
 from planner.gui.cost.curve_data import CostCurve
 from planner.gui.plot.panel import DataPanel
 from planner.gui.theme import Theme
 from planner.present import format as fmt
-from planner.present.columns import Column, numbers
+from planner.present.columns import Column, number_column
 
 if TYPE_CHECKING:
     from planner.gui.cost.curve_plot import CostPlot
 
-_COLUMNS: Final[tuple[Column[CurvePoint], ...]] = (
-    numbers("years", "Years", lambda point: point.years, width=8),
-    numbers("hours", "GPU-hours", lambda point: point.gpu_hours, width=12),
-    numbers("rent", "Renting", lambda point: point.rent_usd, show=fmt.money),
-    numbers("rent_low", "at least", lambda point: point.rent_low_usd, show=fmt.money),
-    numbers("rent_high", "at most", lambda point: point.rent_high_usd, show=fmt.money),
-    numbers("own", "Owning", lambda point: point.own_usd, show=fmt.money),
-    numbers("own_low", "at least", lambda point: point.own_low_usd, show=fmt.money),
-    numbers("own_high", "at most", lambda point: point.own_high_usd, show=fmt.money),
+_COLUMNS: Final[tuple[Column[CostPoint], ...]] = (
+    number_column("years", "Years", lambda point: point.years, width=8),
+    number_column("hours", "GPU-hours", lambda point: point.gpu_hours, width=12),
+    number_column("rent", "Renting", lambda point: point.rent_usd, show=fmt.money),
+    number_column("rent_low", "at least", lambda point: point.rent_low_usd, show=fmt.money),
+    number_column("rent_high", "at most", lambda point: point.rent_high_usd, show=fmt.money),
+    number_column("own", "Owning", lambda point: point.own_usd, show=fmt.money),
+    number_column("own_low", "at least", lambda point: point.own_low_usd, show=fmt.money),
+    number_column("own_high", "at most", lambda point: point.own_high_usd, show=fmt.money),
 )
 
 
@@ -51,10 +51,10 @@ class CostCurvePanel(DataPanel[CostCurve]):
         if self.data is not None:
             self._show_in_table(self.data.points, _COLUMNS).setAccessibleName("Costs over time")
 
-    def _row_id(self, point: CurvePoint) -> str:
+    def _row_id(self, point: CostPoint) -> str:
         return f"{point.years:.4f}"
 
-    def _read_out_text(self, data: CostCurve, point: CurvePoint | None) -> str:
+    def _read_out_text(self, data: CostCurve, point: CostPoint | None) -> str:
         shown = point or data.points[-1]
         return (
             f"after {fmt.plain(shown.years)} years, {fmt.significant(shown.gpu_hours)} GPU-hours: "

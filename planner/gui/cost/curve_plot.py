@@ -5,10 +5,10 @@ from typing import Any, ClassVar
 import pyqtgraph as pg
 from PySide6.QtCore import QPointF, Qt
 
-from planner.cost.result import CurvePoint
+from planner.cost.result import CostPoint
 from planner.gui.cost.curve_data import CostBand, CostCurve
-from planner.gui.plot.chart import POINTER, Chart, Item, Look
-from planner.gui.plot.ticks import Ticks, money_words, round_ticks
+from planner.gui.plot.chart import POINTER, Chart, Item, ItemStyle
+from planner.gui.plot.ticks import Ticks, money_label, round_ticks
 from planner.gui.theme import Theme
 from planner.present import format as fmt
 
@@ -23,16 +23,16 @@ class CostPlot(Chart):
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme, "Costs over time; the same figures are in its table")
         self._data: CostCurve | None = None
-        self._rent_edges = self._add_band(Look(fill="accent", alpha=_BAND_ALPHA))
-        self._own_edges = self._add_band(Look(fill="text", alpha=_BAND_ALPHA))
-        self._rent = self._add_curve(Look("accent", 2, Qt.PenStyle.DashLine))
-        self._own = self._add_curve(Look("text", 2))
+        self._rent_edges = self._add_band(ItemStyle(fill="accent", alpha=_BAND_ALPHA))
+        self._own_edges = self._add_band(ItemStyle(fill="text", alpha=_BAND_ALPHA))
+        self._rent = self._add_curve(ItemStyle("accent", 2, Qt.PenStyle.DashLine))
+        self._own = self._add_curve(ItemStyle("text", 2))
         self._legend: Any = self._item.addLegend(offset=(8, 8))
         self._legend.addItem(self._rent, "Renting")
         self._legend.addItem(self._own, "Owning, less the resale value")
         self._pointer = self._add(pg.InfiniteLine(angle=90), POINTER)
-        self._break_even = self._add(pg.ScatterPlotItem(size=10), Look("text", 1.5, fill="surface"))
-        self._label = self._add(pg.TextItem(anchor=(0, 1)), Look("text"))
+        self._break_even = self._add(pg.ScatterPlotItem(size=10), ItemStyle("text", 1.5, fill="surface"))
+        self._label = self._add(pg.TextItem(anchor=(0, 1)), ItemStyle("text"))
         self._set_titles(bottom="Years")
         self._dress()
 
@@ -65,12 +65,12 @@ class CostPlot(Chart):
         if data is None:
             return None
         times = round_ticks(0.0, data.horizon_years, max(2, across))
-        return times, round_ticks(0.0, data.highest_usd, up, money_words)
+        return times, round_ticks(0.0, data.highest_usd, up, money_label)
 
-    def _point_at(self, place: QPointF) -> CurvePoint | None:
+    def _point_at(self, place: QPointF) -> CostPoint | None:
         return None if self._data is None else self._data.nearest(place.x())
 
-    def _mark_hovered(self, point: CurvePoint | None) -> None:
+    def _mark_hovered(self, point: CostPoint | None) -> None:
         self._pointer.setVisible(point is not None)
         if point is not None:
             self._pointer.setPos(point.years)

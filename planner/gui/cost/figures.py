@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QGridLayout, QLabel, QToolButton, QWidget
 from planner.cost.estimate import CostEstimate
 from planner.cost.result import MoneyTerm
 from planner.gui.tab import PinButtons
-from planner.gui.theme import Theme, mark
+from planner.gui.theme import Theme, set_style_role
 from planner.gui.widgets.buttons import link_button
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, in_column, in_row
@@ -18,7 +18,7 @@ from planner.gui.widgets.rich_text import colored, fact_rows, table_row
 from planner.gui.workspace import Workspace
 from planner.present import format as fmt
 from planner.present.cost.amounts import MoneyRow, money_rows
-from planner.present.cost.rent_or_buy import FigureRow, Scenario, period_of, rent_or_buy_rows, scenario_rows
+from planner.present.cost.rent_or_buy import ComparedPlan, FigureRow, period_of, rent_or_buy_rows, scenario_rows
 
 _RIGHT: Final = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 _TITLE, _AMOUNT, _CERTAINTY = range(3)
@@ -176,7 +176,7 @@ class AmountList(QWidget):
         button = QToolButton()
         button.setCheckable(True)
         button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        mark(button, "section")
+        set_style_role(button, "section")
         button.clicked.connect(lambda opened: self._toggle(at, opened))
         detail = QLabel(wordWrap=True, textFormat=Qt.TextFormat.RichText)
         detail.setFont(self._theme.font("small"))
@@ -261,7 +261,7 @@ class PinnedComparison(QWidget):
         )
         self.hide()
 
-    def show_scenarios(self, mine: Scenario, other: Scenario, subject: str, sentence: str) -> None:
+    def show_scenarios(self, mine: ComparedPlan, other: ComparedPlan, subject: str, sentence: str) -> None:
         """Compare the plan (`mine`) with the pinned one, described by `subject` with the answer `sentence`."""
         self.subject.setText(subject)
         self.sentence.setText(sentence)

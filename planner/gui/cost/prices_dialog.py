@@ -23,20 +23,28 @@ from PySide6.QtWidgets import (
 )
 
 from planner.cost.refresh.download import Fetcher, Stop
-from planner.cost.refresh.refresh import HOSTS, SOURCES, Outcome, Refresh, Source, accept_held, discard_held
-from planner.cost.refresh.store import PriceStore, Stored, offers_in_use, read_offers
+from planner.cost.refresh.refresh import (
+    HOSTS,
+    SOURCES,
+    PriceSource,
+    ProviderOutcome,
+    Refresh,
+    accept_held,
+    discard_held,
+)
+from planner.cost.refresh.store import PriceStore, StoredPrices, offers_in_use, read_offers
 from planner.errors import PlannerError
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.widgets.dialogs import closing_buttons
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, in_column, in_row
-from planner.gui.widgets.marks import age_mark
+from planner.gui.widgets.marks import age_icon
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable
 from planner.gui.workspace import Workspace
 from planner.paths import prices_dir
-from planner.present.cost.offers import OFFER_COLUMNS, ListedOffer, offer_rows, outcome_lines, state_lines
+from planner.present.cost.offers import OFFER_COLUMNS, ListedOffer, listed_offers, outcome_lines, state_lines
 
 _KEY: Final = "prices"
 _SIZE: Final = QSize(1200, 740)
@@ -66,7 +74,7 @@ class PricesDialog(QDialog):
         tasks: TaskRunner,
         parent: QWidget,
         store: PriceStore | None = None,
-        sources: tuple[Source, ...] = SOURCES,
+        sources: tuple[PriceSource, ...] = SOURCES,
         fetcher: Callable[[frozenset[str], Stop], Fetcher] = Fetcher,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
@@ -83,7 +91,7 @@ class PricesDialog(QDialog):
         self.search.setAccessibleName("Search offers")
         self.history = QCheckBox("Older than twelve months")
         self.model = RecordTableModel(OFFER_COLUMNS, lambda row: row.id, self)
-        self.table = RecordTable(self.model, theme, markers={"age": age_mark}, name="Every offer in use")
+        self.table = RecordTable(self.model, theme, markers={"age": age_icon}, name="Every offer in use")
         self.log = QPlainTextEdit(readOnly=True)
         self.log.setMaximumHeight(_LOG_HEIGHT)
         self._progress = QProgressBar()
@@ -162,7 +170,7 @@ class PricesDialog(QDialog):
         self._tasks.cancel(_KEY)
         super().done(result)
 
-    def _take(self, outcomes: tuple[Outcome, ...]) -> None:
+    def _take(self, outcomes: tuple[ProviderOutcome, ...]) -> None:
         self._set_busy(busy=False)
         self.log.setPlainText("\n".join(outcome_lines(outcomes)))
         self._settle()
@@ -211,11 +219,11 @@ class PricesDialog(QDialog):
         except PlannerError as error:
             self.log.setPlainText(f"{error.message}\n{error.hint}".strip())
 
-    def _list(self, stored: Stored) -> None:
+    def _list(self, stored: StoredPrices) -> None:
         today = self._now().date()
         offers = offers_in_use(self._workspace.catalog.cost.bundled_offers, stored)
         shown = [offer for offer in offers if self.history.isChecked() or not offer.is_history(today)]
-        self.model.set_records(offer_rows(shown, self._workspace.catalog.hardware, today))
+        self.model.set_records(listed_offers(shown, self._workspace.catalog.hardware, today))
         self._filter()
 
     @Slot()

@@ -8,7 +8,7 @@ from planner.gui.theme import Theme
 from planner.gui.widgets.inputs.labelled_form import LabelledForm
 from planner.gui.workspace import Workspace
 from planner.present import format as fmt
-from planner.present.cost.prices import MODE_WORDS
+from planner.present.cost.prices import RENT_MODE_TITLES
 
 _INCREMENTS: Final = ((1, "second"), (60, "minute"), (3_600, "hour"), (86_400, "day"), (2_592_000, "month of 30 days"))
 _CHEAPEST: Final = (None, "the cheapest")
@@ -20,7 +20,7 @@ class RentQuestions(MoneyQuestions):
     def __init__(self, workspace: Workspace, theme: Theme) -> None:
         super().__init__(workspace, theme)
         form, bill = LabelledForm(theme), LabelledForm(theme)
-        modes = tuple((mode, MODE_WORDS[mode]) for mode in RENT_MODES)
+        modes = tuple((mode, RENT_MODE_TITLES[mode]) for mode in RENT_MODES)
         self.ask_choice(form, "rent.mode", "&Rental", modes, "On demand, as spot, or with a commitment.")
         hint = "The cheapest comparable offer; double-click another one in the table to use it."
         self.offer = self.ask_choice(form, "rent.offer", "Offer", (_CHEAPEST,), hint)
@@ -65,4 +65,4 @@ def _billing_summary(terms: CostTerms) -> str:
 
 
 def _summary(terms: CostTerms) -> str:
-    return MODE_WORDS[terms.rent.mode]
+    return RENT_MODE_TITLES[terms.rent.mode]

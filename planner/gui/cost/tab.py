@@ -27,12 +27,12 @@ from planner.gui.theme import Theme
 from planner.gui.widgets.dialogs import open_once
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, add_items, in_column, in_row
-from planner.gui.widgets.result_menu import Result, ResultMenu
+from planner.gui.widgets.result_menu import ResultFormats, ResultMenu
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
-from planner.plan.money import PlanCost, evaluate_cost, pace_of
+from planner.plan.money import PlanCost, evaluate_cost, plan_throughput
 from planner.present.cost.amounts import swing_rows
-from planner.present.cost.rent_or_buy import Scenario
+from planner.present.cost.rent_or_buy import ComparedPlan
 from planner.present.cost.summary import chance_sentence
 from planner.present.plan.phrase import plan_phrase
 
@@ -76,7 +76,9 @@ class CostTab(QuestionTab):
         self._rest = QTimer(self, singleShot=True, interval=REST_MS)
         self._fill_column()
         self._lay_out(self.controls)
-        self.copy_menu = ResultMenu(Result(self.copy_result, self.offers.csv, self._json, self._picture), "cost", self)
+        self.copy_menu = ResultMenu(
+            ResultFormats(self.copy_result, self.offers.csv, self._json, self._picture), "cost", self
+        )
         self.controls.copy.setMenu(self.copy_menu)
         self._rest.timeout.connect(self._draw_samples)
         self.offers.used.connect(self._use)
@@ -142,8 +144,8 @@ class CostTab(QuestionTab):
         other = evaluate_cost(pinned, catalog, today)
         answer = answer_text(other, pinned, catalog, today).sentence
         subject = plan_phrase(pinned, catalog)
-        mine = Scenario(evaluation.time, self.cost.estimate)
-        self.comparison.show_scenarios(mine, Scenario(pinned.time, other.estimate), subject, answer)
+        mine = ComparedPlan(evaluation.time, self.cost.estimate)
+        self.comparison.show_scenarios(mine, ComparedPlan(pinned.time, other.estimate), subject, answer)
 
     def _show_evidence(self, estimate: CostEstimate | None) -> None:
         result = None if estimate is None else estimate.result
@@ -207,7 +209,7 @@ class CostTab(QuestionTab):
         estimate, evaluation = self.cost.estimate, self.workspace.evaluation
         fields: dict[str, object] = {"plan": evaluation.plan, "time": evaluation.time}
         if estimate is not None:
-            hybrid = hybrid_of_plan(estimate, evaluation.plan.cost, pace_of(evaluation))
+            hybrid = hybrid_of_plan(estimate, evaluation.plan.cost, plan_throughput(evaluation))
             fields |= {"cost": estimate.result, "demand": estimate.demand, "offers": estimate.rows, "hybrid": hybrid}
         return to_json(fields, indent=2).decode()
 

@@ -12,12 +12,12 @@ from planner.cost.renting.table import OfferRow
 from planner.gui.theme import Theme
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, in_column, in_row
-from planner.gui.widgets.marks import age_mark
+from planner.gui.widgets.marks import age_icon
 from planner.gui.widgets.section import Section
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable
 from planner.present import format as fmt
-from planner.present.columns import Column, numbers, words
+from planner.present.columns import Column, number_column, text_column
 from planner.present.cost.offers import JOB_OFFER_COLUMNS, offer_row_id
 from planner.present.record_text import rows_to_csv
 
@@ -37,7 +37,7 @@ class OfferList(QWidget):
         self._use = QPushButton("&Use this offer")
         self._use.setEnabled(False)
         self.model = RecordTableModel(JOB_OFFER_COLUMNS, offer_row_id, self)
-        self.table = RecordTable(self.model, theme, markers={"age": age_mark}, name="Offers for this job")
+        self.table = RecordTable(self.model, theme, markers={"age": age_icon}, name="Offers for this job")
         self.table.setMinimumHeight(_OFFERS_HEIGHT)
         self.table.record_activated.connect(self._take)
         self.table.current_changed.connect(lambda row: self._use.setEnabled(row is not None))
@@ -88,10 +88,10 @@ def _origin(row: RegionCarbon) -> str:
 
 
 _COLUMNS: Final[tuple[Column[RegionCarbon], ...]] = (
-    words("region", "Region", lambda row: row.name, width=26),
-    numbers("carbon", "CO₂", lambda row: row.carbon_kg, show=fmt.significant, unit="kg", tooltip=_origin),
-    numbers("grams", "Intensity", lambda row: row.grams_per_kwh.value, unit="g/kWh", width=12, tooltip=_origin),
-    words("date", "Date", lambda row: row.grams_per_kwh.date, unknown="no date", width=12, tooltip=_origin),
+    text_column("region", "Region", lambda row: row.name, width=26),
+    number_column("carbon", "CO₂", lambda row: row.carbon_kg, show=fmt.significant, unit="kg", tooltip=_origin),
+    number_column("grams", "Intensity", lambda row: row.grams_per_kwh.value, unit="g/kWh", width=12, tooltip=_origin),
+    text_column("date", "Date", lambda row: row.grams_per_kwh.date, unknown="no date", width=12, tooltip=_origin),
 )
 
 

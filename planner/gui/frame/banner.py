@@ -4,7 +4,7 @@ from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtWidgets import QFrame
 
 from planner.errors import NoFormulaError, PlannerError
-from planner.gui.theme import Theme, mark
+from planner.gui.theme import Theme, set_style_role
 from planner.gui.widgets.buttons import IconButton, push_button
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import in_column, in_row
@@ -17,7 +17,7 @@ class Banner(QFrame):
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
-        mark(self, "banner")
+        set_style_role(self, "banner")
         self._message = make_label(font=theme.font(bold=True), wrap=True, selectable=True)
         self._hint = make_label(role="muted", wrap=True, selectable=True)
         dismiss = IconButton(theme, "close", "Dismiss this message")
@@ -41,7 +41,7 @@ class Banner(QFrame):
 
     def show_error(self, error: PlannerError) -> None:
         """Show the message and the hint of an error."""
-        mark(self, "", "tone")
+        set_style_role(self, "", "tone")
         self._show(error.message, error.hint, f"Error: {error.message}")
         if isinstance(error, NoFormulaError):
             self._traceable = error.traceable
@@ -49,7 +49,7 @@ class Banner(QFrame):
 
     def show_notice(self, message: str, details: str) -> None:
         """Show a notice with its details."""
-        mark(self, "notice", "tone")
+        set_style_role(self, "notice", "tone")
         self._show(message, details, message)
 
     def _show(self, message: str, below: str, name: str) -> None:

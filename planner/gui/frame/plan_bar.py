@@ -12,14 +12,14 @@ from PySide6.QtWidgets import QSizePolicy, QToolButton, QWidget
 from planner.errors import SpecError
 from planner.gui.choices import card_choices, choose_model, hub_choice, model_choices
 from planner.gui.tasks import TaskRunner
-from planner.gui.theme import Theme, mark
+from planner.gui.theme import Theme, set_style_role
 from planner.gui.widgets.buttons import link_button
 from planner.gui.widgets.inputs.choice_field import ChoiceField
 from planner.gui.widgets.inputs.field import Field
 from planner.gui.widgets.inputs.labelled_form import LabelledForm
 from planner.gui.widgets.inputs.number_field import NumberField
 from planner.gui.widgets.layout import hairline, in_column, in_row
-from planner.gui.widgets.marks import verdict_mark
+from planner.gui.widgets.marks import verdict_icon
 from planner.gui.widgets.popover import Popover, SearchPopover
 from planner.gui.workspace import Workspace
 from planner.present.cost.time import pace_phrase
@@ -50,7 +50,7 @@ class PartButton(QToolButton):
         self._full_text = ""
         self._icon: tuple[str, str] | None = None
         self.setAccessibleName(what)
-        mark(self, "part")
+        set_style_role(self, "part")
         self.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         # Wider than the centered icon, since Qt leaves too little space before the text.
         self.setIconSize(QSize(theme.icon_side + theme.spacing.tiny, theme.icon_side))
@@ -95,7 +95,7 @@ class PartButton(QToolButton):
     def _tint(self) -> None:
         if self._icon is not None:
             self.setIcon(self._theme.icon(*self._icon))
-            mark(self, self._icon[1], "tone")
+            set_style_role(self, self._icon[1], "tone")
 
     def _shorten(self) -> None:
         room = self.width() - self._frame_width()
@@ -171,7 +171,7 @@ class PlanBar(QWidget):
         self._workspace, self._theme, self._tasks = workspace, theme, tasks
         self._navigator = workspace.navigator
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        mark(self, "sunken")
+        set_style_role(self, "sunken")
         self._model, self._workload = PartButton(theme, "Model"), PartButton(theme, "Workload")
         self._cards, self._verdict = PartButton(theme, "Cards"), PartButton(theme, "Verdict")
         self._time, self._cost = PartButton(theme, "Time"), PartButton(theme, "Cost")
@@ -191,7 +191,7 @@ class PlanBar(QWidget):
         name = None if plan.gpu is None else self._card_name(plan.gpu)
         cards = cards_phrase(plan.workload, plan.count, name, workspace.catalog.hardware)
         self._cards.show_text(cards or "Choose a card", ("card", "muted"))
-        self._verdict.show_text(verdict_phrase(memory), verdict_mark(memory.verdict))
+        self._verdict.show_text(verdict_phrase(memory), verdict_icon(memory.verdict))
         runs = not cannot_run(memory)
         self._show_time(pace_phrase(workspace.evaluation.time) if runs else "")
         self._show_part(self._cost, "")

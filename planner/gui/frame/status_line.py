@@ -7,7 +7,7 @@ from PySide6.QtCore import QTimer, Slot
 from PySide6.QtWidgets import QProgressBar, QStatusBar
 
 from planner.gui.tasks import TaskRunner
-from planner.gui.theme import mark
+from planner.gui.theme import set_style_role
 from planner.gui.widgets.labels import ElidedLabel, make_label
 from planner.gui.widgets.marks import AGE_ROLES
 from planner.gui.workspace import Workspace
@@ -56,7 +56,7 @@ class StatusLine(QStatusBar):
         """Show the age of the newest price; call it once prices have been read."""
         days = newest_age_days(self._workspace.catalog.offers, datetime.now(UTC).date())
         self.prices.setText(f"Newest offer to rent: {age_phrase(days)}")
-        mark(self.prices, AGE_ROLES[age_of(days)])
+        set_style_role(self.prices, AGE_ROLES[age_of(days)])
         self.prices.show()
 
     @Slot(bool)

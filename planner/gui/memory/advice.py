@@ -12,14 +12,14 @@ from planner.gui.theme import Theme
 from planner.gui.widgets.buttons import link_button
 from planner.gui.widgets.labels import IconLabel, make_label
 from planner.gui.widgets.layout import in_column
-from planner.gui.widgets.marks import verdict_mark
+from planner.gui.widgets.marks import verdict_icon
 from planner.gui.widgets.section import Section
 from planner.gui.workspace import Workspace
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
 from planner.plan.plan import Plan
 from planner.present import format as fmt
-from planner.present.memory.verdict import in_need
+from planner.present.memory.verdict import needs_change
 
 if TYPE_CHECKING:
     from planner.plan.advice.advise import Advice  # imported in the background, where it is computed
@@ -66,7 +66,7 @@ class AdviceLine(QWidget):
         self.apply.setAccessibleName(f"{self.apply.text()}: {row.title}")
         self.apply.setAccessibleDescription(self.words)
         self.setEnabled(True)
-        self._mark.show_icon(verdict_mark(advice.verdict))
+        self._mark.show_icon(verdict_icon(advice.verdict))
 
     @Slot()
     def _on_clicked(self) -> None:
@@ -119,7 +119,7 @@ class AdvicePanel(QWidget):
     def set_evaluation(self, evaluation: Evaluation) -> None:
         """Update for the plan; suggestions for the previous one are disabled."""
         self._evaluation = evaluation
-        needed = in_need(evaluation.memory)
+        needed = needs_change(evaluation.memory)
         self.setVisible(needed or evaluation.traced is None)
         if needed != self._needed:
             self._needed = needed

@@ -5,17 +5,17 @@ from typing import Final
 from PySide6.QtCore import Qt, Slot
 from PySide6.QtWidgets import QWidget
 
-from planner.gui.theme import Theme, mark
+from planner.gui.theme import Theme, set_style_role
 from planner.gui.widgets.buttons import link_button
 from planner.gui.widgets.labels import IconLabel, make_label
 from planner.gui.widgets.layout import in_column, in_row
-from planner.gui.widgets.marks import verdict_mark
+from planner.gui.widgets.marks import verdict_icon
 from planner.gui.widgets.section import Section
 from planner.gui.workspace import Workspace
 from planner.memory.corrections import correction_note
 from planner.memory.result import Verdict
 from planner.plan.evaluate import Evaluation
-from planner.plan.logs.corrected import counting
+from planner.plan.logs.corrected import applied_corrections
 from planner.present import format as fmt
 from planner.present.memory.view import MemoryView
 
@@ -60,12 +60,12 @@ class AnswerPanel(QWidget):
         self._notes.set_summary(" · ".join(view.notes))
         self._notes.setVisible(bool(view.notes))
         self.setAccessibleName(f"{view.answer} {view.certainty}".strip())
-        self._mark.show_icon(verdict_mark(verdict if view.supported else "does-not-fit"))
+        self._mark.show_icon(verdict_icon(verdict if view.supported else "does-not-fit"))
 
     def set_outdated(self, outdated: bool) -> None:
         """Gray out the answer while a newer one is being computed."""
         for label in (self._sentence, self._reason):
-            mark(label, "muted" if outdated else "")
+            set_style_role(label, "muted" if outdated else "")
 
 
 class CorrectionStrip(QWidget):
@@ -82,7 +82,7 @@ class CorrectionStrip(QWidget):
 
     def refresh(self, evaluation: Evaluation) -> None:
         """List the corrections that are applied in `evaluation`."""
-        found = counting(evaluation)
+        found = applied_corrections(evaluation)
         sentences = [f"Corrected by your log of {fmt.date(item.date)}: {item.changes}." for item in found]
         self.words.setText(" ".join(sentences))
         self.words.setToolTip("\n".join(map(correction_note, found)))
@@ -90,7 +90,7 @@ class CorrectionStrip(QWidget):
 
     @Slot()
     def _switch_off(self) -> None:
-        used = counting(self._workspace.evaluation)
+        used = applied_corrections(self._workspace.evaluation)
         others = tuple(item for item in self._workspace.plan.corrections if item not in used)
         with self._workspace.step():
             self._workspace.apply("correction", corrections=others)

@@ -8,11 +8,11 @@ from PySide6.QtWidgets import QWidget
 from planner.gui.theme import Theme
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import in_column
-from planner.gui.widgets.marks import verdict_mark
+from planner.gui.widgets.marks import verdict_icon
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable, show_rows
 from planner.present import format as fmt
-from planner.present.columns import Column, words
+from planner.present.columns import Column, text_column
 from planner.present.memory.view import MemoryView
 from planner.present.plan.parallel import DeviceRow
 
@@ -55,14 +55,14 @@ def _verdict(row: DeviceRow) -> str:
 
 
 _COLUMNS: Final[tuple[Column[DeviceRow], ...]] = (
-    words("card", "Cards", lambda row: row.card, width=18),
+    text_column("card", "Cards", lambda row: row.card, width=18),
     Column("stage", "Stage", lambda row: row.share.stage, _stage, align="right", width=5),
     Column("layers", "Layers", lambda row: row.share.layers, lambda row: row.layers, align="right", width=6),
     gib_column("needs", "Needs", lambda row: row.share.total_bytes, lambda row: row.needs, 7),
     Column("used", "Used", lambda row: row.used_fraction, _used, align="right", width=8, meter=True, full=1.0),
     gib_column("usable", "Usable", lambda row: row.share.capacity_bytes, lambda row: row.usable, 7),
     gib_column("free", "Free", lambda row: row.share.free_bytes, lambda row: row.free, 7),
-    words(
+    text_column(
         "verdict",
         "Verdict",
         _verdict,
@@ -83,7 +83,7 @@ class Devices(QWidget):
         self.table = RecordTable(
             self._model,
             theme,
-            markers={"verdict": lambda row: verdict_mark(row.share.verdict)},
+            markers={"verdict": lambda row: verdict_icon(row.share.verdict)},
             name="Memory of each card",
         )
         self.table.horizontalHeader().setStretchLastSection(True)

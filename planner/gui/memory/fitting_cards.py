@@ -16,23 +16,23 @@ from planner.gui.workspace import Workspace
 from planner.plan.evaluate import find_fits
 from planner.present import format as fmt
 from planner.present.catalog.gpu_row import GpuRow
-from planner.present.columns import Column, numbers, words
-from planner.present.memory.verdict import VERDICT_WORDS
+from planner.present.columns import Column, number_column, text_column
+from planner.present.memory.verdict import VERDICT_TITLES
 from planner.present.plan.phrase import work_phrase
 
 
 def _gib(key: str, title: str, get: Callable[[GpuRow], int | None], width: int) -> Column[GpuRow]:
-    return numbers(
+    return number_column(
         key, title, get, unit="GiB", show=lambda value: fmt.gib(round(value)), unknown=fmt.UNKNOWN, width=width
     )
 
 
 _COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
-    words("name", "Card", lambda row: row.gpu.name, width=28),
+    text_column("name", "Card", lambda row: row.gpu.name, width=28),
     _gib("memory", "Memory", lambda row: row.gpu.memory_bytes, 12),
     _gib("usable", "Usable", lambda row: row.usable.bytes if row.usable else None, 11),
     _gib("free", "Free", lambda row: row.free_bytes, 9),
-    words("verdict", "Verdict", lambda row: VERDICT_WORDS[row.verdict] if row.verdict else None, width=9),
+    text_column("verdict", "Verdict", lambda row: VERDICT_TITLES[row.verdict] if row.verdict else None, width=9),
 )
 
 

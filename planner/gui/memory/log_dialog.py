@@ -33,9 +33,9 @@ from planner.plan.evaluate import evaluate
 from planner.plan.logs.comparison import compare_plan
 from planner.plan.logs.corrected import correction_key, with_correction
 from planner.plan.logs.corrections import suggest_correction
-from planner.plan.logs.files import Log, corrections_file, keep_correction, load_corrections, log_of_text, open_log
+from planner.plan.logs.files import Log, corrections_file, load_corrections, open_log, pasted_log, save_correction
 from planner.present import format as fmt
-from planner.present.columns import Column, words
+from planner.present.columns import Column, text_column
 from planner.present.memory.log_comparison import LogRow, LogView, log_view
 
 _FILES: Final = "Logs (*.log *.txt *.json *.csv *.out);;All files (*)"
@@ -56,11 +56,11 @@ def _amount(key: str, title: str, get: Callable[[LogRow], int | None], text: Cal
 
 
 LOG_COLUMNS: Final[tuple[Column[LogRow], ...]] = (
-    words("part", "Part", lambda row: row.title, width=25),
+    text_column("part", "Part", lambda row: row.title, width=25),
     _amount("predicted", "Estimated", lambda row: row.predicted_bytes, lambda row: row.predicted),
     _amount("actual", "Measured", lambda row: row.actual_bytes, lambda row: row.actual),
     Column("difference", "Difference", _difference, lambda row: row.difference, align="right", width=10),
-    words("why", "Why", lambda row: row.why, width=24, tooltip=lambda row: row.why),
+    text_column("why", "Why", lambda row: row.why, width=24, tooltip=lambda row: row.why),
 )
 
 
@@ -109,7 +109,7 @@ class LogSource(QWidget):
     def _read_field(self) -> None:
         text = self.field.toPlainText()
         if text.strip():
-            log = log_of_text(text, datetime.now().astimezone().date())
+            log = pasted_log(text, datetime.now().astimezone().date())
             self._tasks.run(_TASK, partial(_read, log), self._take, self._on_error)
 
     @Slot()
@@ -253,7 +253,7 @@ class LogDialog(QDialog):
         with self._workspace.step():
             others = self._workspace.plan.corrections
             if on:
-                keep_correction(corrections_file(), suggested)
+                save_correction(corrections_file(), suggested)
                 self._workspace.apply("correction", corrections=with_correction(others, suggested))
             else:
                 rest = tuple(item for item in others if item.key != suggested.key)

@@ -22,7 +22,7 @@ from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, add_items, in_column, in_row, set_tab_order, tab_stops
-from planner.gui.widgets.result_menu import Result, ResultMenu
+from planner.gui.widgets.result_menu import ResultFormats, ResultMenu
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
 from planner.present.memory.verdict import host_note
@@ -71,7 +71,9 @@ class MemoryTab(QuestionTab):
         self.evidence = self._evidence()
         self._fill_column()
         self._lay_out(self.controls, self._status_place)
-        self.copy_menu = ResultMenu(Result(self.copy_result, self._csv, self._json, self._picture), "memory", self)
+        self.copy_menu = ResultMenu(
+            ResultFormats(self.copy_result, self._csv, self._json, self._picture), "memory", self
+        )
         self.copy_menu.failed.connect(workspace.failed)
         self.controls.copy.setMenu(self.copy_menu)
         self.bar.activated.connect(self.breakdown.open_term)

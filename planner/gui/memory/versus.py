@@ -16,13 +16,13 @@ from planner.gui.theme import Theme
 from planner.gui.widgets.buttons import IconButton
 from planner.gui.widgets.labels import ElidedLabel, make_label
 from planner.gui.widgets.layout import in_column, in_row
-from planner.gui.widgets.result_menu import Result, ResultMenu, picture_of
+from planner.gui.widgets.result_menu import ResultFormats, ResultMenu, picture_of
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable, show_rows
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
-from planner.plan.versus import Versus, versus_of
-from planner.present.columns import Column, words
+from planner.plan.versus import PlanComparison, compare_evaluations
+from planner.present.columns import Column, text_column
 from planner.present.memory.comparison import VersusRow, VersusView, versus_view
 from planner.present.record_text import rows_to_csv
 
@@ -34,7 +34,7 @@ def _amount(
 
 
 VERSUS_COLUMNS: Final[tuple[Column[VersusRow], ...]] = (
-    words("part", "Part", lambda row: row.title, width=26),
+    text_column("part", "Part", lambda row: row.title, width=26),
     _amount("plan", "This plan", lambda row: row.bytes, lambda row: row.texts[0]),
     _amount("pinned", "Pinned", lambda row: row.other_bytes, lambda row: row.texts[1]),
     _amount("difference", "Difference", lambda row: row.difference_bytes, lambda row: row.texts[2]),
@@ -49,7 +49,7 @@ class VersusPanel(QWidget):
     def __init__(self, workspace: Workspace, theme: Theme) -> None:
         super().__init__()
         self._workspace = workspace
-        self._found: Versus | None = None
+        self._found: PlanComparison | None = None
         self.view: VersusView | None = None
         self.sentence = make_label(font=theme.font(bold=True), wrap=True, selectable=True)
         self.export = IconButton(theme, "save", "Copy or save the comparison")
@@ -81,7 +81,7 @@ class VersusPanel(QWidget):
         if other is None:
             self._found = self.view = None
             return
-        self._found = versus_of(evaluation, other)
+        self._found = compare_evaluations(evaluation, other)
         self.view = versus_view(evaluation, self._found, self._workspace.catalog)
         self._show(self.view)
 
@@ -118,7 +118,7 @@ class VersusPanel(QWidget):
         return "" if self._found is None else self._found.model_dump_json(indent=2)
 
     def _set_up_menu(self, workspace: Workspace) -> None:
-        self.menu = ResultMenu(Result(self._text, self._csv, self._json, self.picture), "comparison", self)
+        self.menu = ResultMenu(ResultFormats(self._text, self._csv, self._json, self.picture), "comparison", self)
         self.menu.failed.connect(workspace.failed)
         self.export.set_menu(self.menu)
 

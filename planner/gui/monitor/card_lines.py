@@ -18,7 +18,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from planner.gui.theme import Theme
 from planner.gui.widgets.layout import ScrollColumn, in_column
-from planner.present.monitor.diagnosis import Said
+from planner.present.monitor.diagnosis import DiagnosisView
 from planner.present.monitor.headline import CardLine
 
 LEAST_ROOM: Final = 260
@@ -32,7 +32,7 @@ _EXPECTED_WIDTH: Final = 2
 _KEYS: Final = (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space)
 _LEFT: Final = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 _RIGHT: Final = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
-_NOTHING: Final = Said()
+_NOTHING: Final = DiagnosisView()
 # With more cards than this, each has a single line however narrow the window is.
 _MOST_TALL: Final = 4
 # More lines than this scroll.
@@ -81,7 +81,7 @@ class CardLineWidget(QWidget):
         spoken = "" if self._line is None else self._line.spoken
         return f"{spoken}. {self._said.sentence}".strip(". ")
 
-    def show_line(self, line: CardLine, said: Said = _NOTHING, expected: float | None = None) -> None:
+    def show_line(self, line: CardLine, said: DiagnosisView = _NOTHING, expected: float | None = None) -> None:
         """Show a card's values and diagnosis; `expected` is the fraction of its memory that the plan predicts."""
         if (line, said, expected) == (self._line, self._said, self._expected):
             return
@@ -226,13 +226,15 @@ class CardLines(ScrollColumn):
         """Return each line as text."""
         return tuple(line.as_text for line in self._lines.values())
 
-    def show_cards(self, cards: Sequence[CardLine], said: Mapping[str, Said], expected: Mapping[str, float]) -> None:
+    def show_cards(
+        self, cards: Sequence[CardLine], said: Mapping[str, DiagnosisView], expected: Mapping[str, float]
+    ) -> None:
         """Show the cards with their diagnoses and the memory fractions predicted by the plan, by UUID."""
         if [card.uuid for card in cards] != list(self._lines):
             self._rebuild([card.uuid for card in cards])
         self._make_room(cards)
         for card in cards:
-            self._lines[card.uuid].show_line(card, said.get(card.uuid, Said()), expected.get(card.uuid))
+            self._lines[card.uuid].show_line(card, said.get(card.uuid, DiagnosisView()), expected.get(card.uuid))
 
     def sizeHint(self) -> QSize:
         """Return the height of all lines, up to the most that are visible at once."""

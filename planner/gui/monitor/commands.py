@@ -2,19 +2,21 @@
 
 from typing import TYPE_CHECKING, Final
 
-from planner.gui.actions import Command
+from planner.gui.actions import UnboundAction
 
 if TYPE_CHECKING:
     from planner.gui.monitor.tab import MonitorTab  # imported when first shown, so the start does not wait for it
 
-MONITOR_COMMANDS: Final[tuple[Command["MonitorTab"], ...]] = (
-    Command("monitor.pause", "&Pause or resume", "Monitor/1", lambda tab: tab.toggle_pause(), "Ctrl+P", "pause"),
-    Command("monitor.mark", "&Mark this moment…", "Monitor/1", lambda tab: tab.controller.ask_mark(), "Ctrl+B", "flag"),
-    Command(
+MONITOR_COMMANDS: Final[tuple[UnboundAction["MonitorTab"], ...]] = (
+    UnboundAction("monitor.pause", "&Pause or resume", "Monitor/1", lambda tab: tab.toggle_pause(), "Ctrl+P", "pause"),
+    UnboundAction(
+        "monitor.mark", "&Mark this moment…", "Monitor/1", lambda tab: tab.controller.ask_mark(), "Ctrl+B", "flag"
+    ),
+    UnboundAction(
         "monitor.why", "E&xplain the diagnosis…", "Monitor/1", lambda tab: tab.headline.open(), "Ctrl+Alt+D", "doctor"
     ),
-    Command("monitor.processes", "Pro&cesses", "Monitor/1", lambda tab: tab.focus_search(), "Ctrl+Alt+P"),
-    Command(
+    UnboundAction("monitor.processes", "Pro&cesses", "Monitor/1", lambda tab: tab.focus_search(), "Ctrl+Alt+P"),
+    UnboundAction(
         "monitor.record",
         "&Record or stop…",
         "Monitor/2",
@@ -22,7 +24,7 @@ MONITOR_COMMANDS: Final[tuple[Command["MonitorTab"], ...]] = (
         "Ctrl+R",
         "record",
     ),
-    Command(
+    UnboundAction(
         "monitor.open",
         "&Open recording or log…",
         "Monitor/2",
@@ -30,9 +32,9 @@ MONITOR_COMMANDS: Final[tuple[Command["MonitorTab"], ...]] = (
         "Ctrl+Alt+R",
         "open",
     ),
-    Command("monitor.demo", "Show a &demo", "Monitor/2", lambda tab: tab.controller.show_demo()),
-    Command("monitor.live", "Back to &live", "Monitor/2", lambda tab: tab.feed.go_live(), "Ctrl+Alt+L"),
-    Command(
+    UnboundAction("monitor.demo", "Show a &demo", "Monitor/2", lambda tab: tab.controller.show_demo()),
+    UnboundAction("monitor.live", "Back to &live", "Monitor/2", lambda tab: tab.feed.go_live(), "Ctrl+Alt+L"),
+    UnboundAction(
         "monitor.summary",
         "Recording su&mmary…",
         "Monitor/2",
@@ -40,16 +42,18 @@ MONITOR_COMMANDS: Final[tuple[Command["MonitorTab"], ...]] = (
         "Ctrl+Alt+T",
         "table",
     ),
-    Command("monitor.export", "&Export the recording…", "Monitor/2", lambda tab: tab.controller.choose_export()),
-    Command(
+    UnboundAction("monitor.export", "&Export the recording…", "Monitor/2", lambda tab: tab.controller.choose_export()),
+    UnboundAction(
         "monitor.plan",
         "Plan &for the cards of this machine…",
         "Monitor/3",
         lambda tab: tab.plan_strip.offer(),
         icon="card",
     ),
-    Command("monitor.speed", "Use measured &speed…", "Monitor/3", lambda tab: tab.controller.ask_speed(), icon="time"),
-    Command(
+    UnboundAction(
+        "monitor.speed", "Use measured &speed…", "Monitor/3", lambda tab: tab.controller.ask_speed(), icon="time"
+    ),
+    UnboundAction(
         "monitor.settings",
         "&Alerts and settings…",
         "Monitor/4",
@@ -57,10 +61,10 @@ MONITOR_COMMANDS: Final[tuple[Command["MonitorTab"], ...]] = (
         "Ctrl+Alt+A",
         "bell",
     ),
-    Command(
+    UnboundAction(
         "monitor.doctor", "Chec&k this machine…", "Monitor/4", lambda tab: tab.controller.show_doctor(), icon="doctor"
     ),
-    Command(
+    UnboundAction(
         "monitor.release",
         "Release or reconnect the &GPU",
         "Monitor/4",

@@ -22,10 +22,10 @@ from planner.gui.widgets.dialogs import open_once
 from planner.gui.workspace import Workspace
 from planner.monitor.recording.export import export
 from planner.monitor.recording.logs.importing import open_recording
-from planner.monitor.recording.recording import Recording
-from planner.monitor.recording.summary import Summary, summary
+from planner.monitor.recording.recording import MonitorRecording
+from planner.monitor.recording.summary import RecordingSummary, summarize_recording
 from planner.paths import resources_dir
-from planner.present.monitor.events import elapsed
+from planner.present.monitor.events import elapsed_text
 
 DEMO: Final = resources_dir() / "demo" / "training.gpurec"
 _LOADING: Final = "monitor recording"
@@ -35,7 +35,7 @@ _TABLES: Final = "Table (*.csv);;Parquet (*.parquet)"
 _ENDINGS: Final = (".csv", ".parquet")
 _EXPORTING: Final = "monitor export"
 _SUMMING: Final = "monitor summary"
-_SummedUp = tuple[Recording, Summary]
+_SummedUp = tuple[MonitorRecording, RecordingSummary]
 
 
 class Controller(QObject):
@@ -69,7 +69,7 @@ class Controller(QObject):
     def recording_status(self) -> str:
         """Return the name and the duration of the current recording; empty without one."""
         path = self._feed.recorded_to
-        duration = elapsed(monotonic() - self._recorded_since)
+        duration = elapsed_text(monotonic() - self._recorded_since)
         return "" if path is None else f"recording {path.name} for {duration}"
 
     def menu(self) -> QMenu:
@@ -146,7 +146,7 @@ class Controller(QObject):
         if recording is not None:
             self._ask_export(recording)
 
-    def export_to(self, path: Path, recording: Recording) -> None:
+    def export_to(self, path: Path, recording: MonitorRecording) -> None:
         """Export a recording as CSV or Parquet in the background."""
         self._tasks.run(_EXPORTING, partial(export, recording, path), partial(self._on_exported, path), self._fail)
 
@@ -157,7 +157,7 @@ class Controller(QObject):
         if recording is not None:
             self._sum_up(partial(_summed_up, recording))
 
-    def _replayed(self) -> Recording | None:
+    def _replayed(self) -> MonitorRecording | None:
         """Return the shown recording; without one, show a notice and return None."""
         if self._feed.replay is not None:
             return self._feed.replay.loaded.recording
@@ -165,7 +165,7 @@ class Controller(QObject):
         return None
 
     @Slot(object)
-    def _ask_export(self, recording: Recording) -> None:
+    def _ask_export(self, recording: MonitorRecording) -> None:
         usual = recording.path.with_suffix(".csv").name
         chosen, kind = QFileDialog.getSaveFileName(self._tab, "Export", usual, _TABLES)
         if chosen:
@@ -248,9 +248,9 @@ class Controller(QObject):
         self.settled.emit()
 
 
-def _summed_up(recording: Recording) -> _SummedUp:
+def _summed_up(recording: MonitorRecording) -> _SummedUp:
     """Return a recording with its summary, which reads the whole file."""
-    return recording, summary(recording)
+    return recording, summarize_recording(recording)
 
 
 def _opened_and_summed_up(path: Path) -> _SummedUp:

@@ -6,9 +6,9 @@ from typing import Final
 
 from planner.gui.monitor.feed import Feed
 from planner.gui.monitor.verdict_timeline import VerdictTimeline
-from planner.monitor.diagnosis.checklist import agreeing, check
-from planner.monitor.diagnosis.verdict import Kind, Verdict
-from planner.present.monitor.diagnosis import ChecklistRow, Said, checklist_rows, said
+from planner.monitor.diagnosis.checklist import consistent_with_verdict, evaluate_checklist
+from planner.monitor.diagnosis.verdict import Verdict, VerdictKind
+from planner.present.monitor.diagnosis import ChecklistRow, DiagnosisView, checklist_rows, diagnosis_view
 
 # A diagnosis considers minutes, so it need not be repeated more often.
 _EVERY_SECONDS: Final = 2.0
@@ -24,7 +24,7 @@ class Diagnoser:
 
     def __init__(self, feed: Feed) -> None:
         self._feed = feed
-        self._said: Mapping[str, Said] = {}
+        self._said: Mapping[str, DiagnosisView] = {}
         self.is_under_filled = False
         self.reset()
 
@@ -36,7 +36,7 @@ class Diagnoser:
         self._end = float("-inf")
         self._states: tuple[tuple[str, str], ...] = ()
 
-    def diagnose(self) -> Mapping[str, Said]:
+    def diagnose(self) -> Mapping[str, DiagnosisView]:
         """Return the diagnosis of each card by UUID; empty before the first reading."""
         shown, now = self._feed.shown, monotonic()
         if shown.end is None:
@@ -48,8 +48,8 @@ class Diagnoser:
         if states != self._states or now >= self._due:
             self._states = states
             verdicts = self._timeline.diagnose(shown, shown.end)
-            self.is_under_filled = any(verdict.kind is Kind.UNDER_FILLED for verdict in verdicts.values())
-            self._said = {uuid: said(verdict) for uuid, verdict in verdicts.items()}
+            self.is_under_filled = any(verdict.kind is VerdictKind.UNDER_FILLED for verdict in verdicts.values())
+            self._said = {uuid: diagnosis_view(verdict) for uuid, verdict in verdicts.items()}
             wait = (monotonic() - now) / _MOST_SHARE
             self._due = now + min(max(wait, _EVERY_SECONDS), _LATEST_SECONDS)
         return self._said
@@ -62,5 +62,5 @@ class Diagnoser:
     def checklist(self, uuid: str) -> tuple[ChecklistRow, ...]:
         """Return the optimization checklist for one of the displayed cards."""
         shown = self._feed.shown
-        checked, verdict = check(shown, uuid, shown.end), self.verdicts.get(uuid)
-        return checklist_rows(checked if verdict is None else agreeing(checked, verdict))
+        checked, verdict = evaluate_checklist(shown, uuid, shown.end), self.verdicts.get(uuid)
+        return checklist_rows(checked if verdict is None else consistent_with_verdict(checked, verdict))

@@ -19,13 +19,13 @@ from planner.gui.widgets.speed_questions import SpeedQuestions
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable
 from planner.gui.workspace import Workspace
-from planner.monitor.doctor import Check, binding_version, check_up
+from planner.monitor.doctor import SetupCheck, binding_version, check_setup
 from planner.monitor.host.pci import find_cards
-from planner.monitor.host.surroundings import look_around
+from planner.monitor.host.surroundings import detect_environment
 from planner.monitor.readings.latest import Latest
-from planner.monitor.recording.recording import Recording
-from planner.monitor.recording.summary import Summary
-from planner.present.monitor.diagnosis import ChecklistRow, EvidenceRow, Said, checklist_text
+from planner.monitor.recording.recording import MonitorRecording
+from planner.monitor.recording.summary import RecordingSummary
+from planner.present.monitor.diagnosis import ChecklistRow, DiagnosisView, EvidenceRow, checklist_text
 from planner.present.monitor.readings import check_lines
 from planner.present.monitor.recording import SUMMARY_COLUMNS, recording_line, summary_lines
 from planner.present.record_text import to_tsv
@@ -66,15 +66,15 @@ class DoctorDialog(QDialog):
         self._tasks.cancel(_CHECK_UP)
         super().done(result)
 
-    def _show(self, checks: Sequence[Check]) -> None:
+    def _show(self, checks: Sequence[SetupCheck]) -> None:
         self.text.setPlainText(check_lines(checks))
 
     def _fail(self, error: BaseException) -> None:
         self.text.setPlainText(error.message if isinstance(error, PlannerError) else repr(error))
 
 
-def _checks(latest: Latest) -> tuple[Check, ...]:
-    return check_up(latest, look_around(), find_cards(), binding_version())
+def _checks(latest: Latest) -> tuple[SetupCheck, ...]:
+    return check_setup(latest, detect_environment(), find_cards(), binding_version())
 
 
 class SpeedDialog(QDialog):
@@ -117,7 +117,7 @@ class SummaryDialog(QDialog):
     replay_wanted = Signal(object)
     export_wanted = Signal(object)
 
-    def __init__(self, recording: Recording, found: Summary, theme: Theme, parent: QWidget) -> None:
+    def __init__(self, recording: MonitorRecording, found: RecordingSummary, theme: Theme, parent: QWidget) -> None:
         super().__init__(parent)
         self.setWindowTitle(f"Summary of {recording.path.name}")
         self.recording, self._found = recording, found
@@ -176,7 +176,7 @@ class SummaryDialog(QDialog):
         self.resize(_SUMMARY_SIZE)
 
 
-def verdict_html(found: Said, checklist: tuple[ChecklistRow, ...], theme: Theme) -> str:
+def verdict_html(found: DiagnosisView, checklist: tuple[ChecklistRow, ...], theme: Theme) -> str:
     """Return the evidence, the advice and the optimization checklist as HTML."""
     muted = theme.color("muted").name()
     parts = []
@@ -224,7 +224,7 @@ class VerdictDialog(QDialog):
     """Shows the diagnosis of a card with its evidence, advice and optimization checklist."""
 
     def __init__(
-        self, card: str, found: Said, checklist: tuple[ChecklistRow, ...], theme: Theme, parent: QWidget
+        self, card: str, found: DiagnosisView, checklist: tuple[ChecklistRow, ...], theme: Theme, parent: QWidget
     ) -> None:
         super().__init__(parent)
         self.setWindowTitle(f"Diagnosis of {card}")

@@ -17,7 +17,7 @@ from planner.monitor.history import History, Series
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.latest import Latest
 from planner.monitor.recording.recorder import Recorder
-from planner.monitor.settings import Settings, Timeouts
+from planner.monitor.settings import SamplerSettings, Timeouts
 from planner.monitor.supervisor.supervisor import Supervisor, Update
 from planner.plan.plan import Plan
 
@@ -36,7 +36,7 @@ class LiveSource(QObject):
 
     def __init__(
         self,
-        settings: Settings,
+        settings: SamplerSettings,
         timeouts: Timeouts | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> None:
@@ -118,7 +118,7 @@ class Feed(QObject):
         rules: AlertRules,
         timeouts: Timeouts | None = None,
         environment: Mapping[str, str] | None = None,
-        pace: Settings | None = None,
+        pace: SamplerSettings | None = None,
     ) -> None:
         super().__init__()
         self.replay: RecordingReplay | None = None
@@ -127,7 +127,9 @@ class Feed(QObject):
         self._watch = AlertWatch(rules)
         self._recorder: Recorder | None = None
         self._is_started = False
-        self._live = LiveSource((pace or Settings())._replace(fast_seconds=interval_seconds), timeouts, environment)
+        self._live = LiveSource(
+            (pace or SamplerSettings())._replace(fast_seconds=interval_seconds), timeouts, environment
+        )
         self._live.arrived.connect(self._take)
 
     @property

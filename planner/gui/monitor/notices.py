@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QFrame, QPushButton, QSystemTrayIcon, QWidget
 
 from planner.gui.monitor.feed import Feed
 from planner.gui.monitor.settings import unfinished_message
-from planner.gui.theme import Theme, mark
+from planner.gui.theme import Theme, set_style_role
 from planner.gui.widgets.buttons import IconButton
 from planner.gui.widgets.labels import ElidedLabel, make_label
 from planner.gui.widgets.layout import WidgetPool, in_column, in_row
@@ -59,7 +59,7 @@ class _FaultBanner(QFrame):
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
-        mark(self, "banner")
+        set_style_role(self, "banner")
         self.text = ""
         self._title = make_label(font=theme.font(bold=True), wrap=True)
         self._advice = make_label(role="muted", wrap=True)
@@ -72,7 +72,7 @@ class _FaultBanner(QFrame):
         if fault.as_text == self.text:
             return
         self.text = fault.as_text
-        mark(self, _TONES[fault.severity], "tone")
+        set_style_role(self, _TONES[fault.severity], "tone")
         self._title.setText(f"{fault.title}, {fault.since}")
         self._advice.setText(fault.advice)
         self.setAccessibleName(self.text)
@@ -86,8 +86,8 @@ class UnfinishedBanner(QFrame):
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
-        mark(self, "banner")
-        mark(self, "notice", "tone")
+        set_style_role(self, "banner")
+        set_style_role(self, "notice", "tone")
         self._path: Path | None = None
         self._message = ElidedLabel()
         self.open = QPushButton("Open &it")

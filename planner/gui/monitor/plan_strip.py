@@ -19,21 +19,21 @@ from planner.gui.widgets.layout import in_row
 from planner.gui.workspace import Workspace
 from planner.monitor.readings.inventory import Device
 from planner.monitor.readings.latest import Latest
-from planner.monitor.recording.recording import Recording
+from planner.monitor.recording.recording import MonitorRecording
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation, evaluate
 from planner.plan.files import parse_plan
-from planner.plan.measured import Expected, batch_that_fills, plan_for_card
+from planner.plan.measured import CardPrediction, largest_batches, plan_for_card
 from planner.plan.solve import Solved
 from planner.present import format as fmt
 from planner.present.monitor.plan_on_cards import (
-    BesidePlan,
-    Matches,
-    Offer,
-    beside_plan,
+    CardMatches,
+    PlannableCards,
+    PlanOnCards,
+    compare_plan_with_cards,
     fill_sentence,
-    matches_of,
-    offers,
+    match_cards,
+    plannable_cards,
 )
 
 _DRAWN: Final = (("memory_used_bytes", "memory_bytes"), ("power_watts", "power_watts"))
@@ -49,7 +49,7 @@ class PlanLines:
         self._plots, self._title = plots, title
         self._lines: dict[tuple[str, str], tuple[float, str]] = {}
 
-    def draw(self, devices: tuple[Device, ...], expected: Mapping[str, Expected]) -> Mapping[str, float]:
+    def draw(self, devices: tuple[Device, ...], expected: Mapping[str, CardPrediction]) -> Mapping[str, float]:
         """Draw each card's prediction, and return the predicted fractions of their memory, by UUID."""
         lines: dict[tuple[str, str], tuple[float, str]] = {}
         shares = {}
@@ -90,9 +90,9 @@ class PlanStrip(QWidget):
         self._batch_sentence: str | None = None
         self._recorded: Evaluation | None = None
         self._devices: tuple[Device, ...] = ()
-        self._matches: Matches = {}
-        self._comparison = BesidePlan()
-        self._offers: tuple[Offer, ...] = ()
+        self._matches: CardMatches = {}
+        self._comparison = PlanOnCards()
+        self._offers: tuple[PlannableCards, ...] = ()
         self.sentence = ElidedLabel()
         self.plan = link_button(
             "Plan for this card",
@@ -109,7 +109,7 @@ class PlanStrip(QWidget):
         self.hide()
 
     @property
-    def expected(self) -> Mapping[str, Expected]:
+    def expected(self) -> Mapping[str, CardPrediction]:
         """Return the plan's predictions by UUID."""
         return self._comparison.expected
 
@@ -123,7 +123,7 @@ class PlanStrip(QWidget):
         for key in (_FILLING, _MATCHING, _EVALUATING):
             self._tasks.cancel(key)
 
-    def set_recording(self, recording: Recording | None) -> None:
+    def set_recording(self, recording: MonitorRecording | None) -> None:
         """Use the plan of this recording, if it contains a readable one; None means live."""
         self._recorded = None
         self.forget()
@@ -138,7 +138,7 @@ class PlanStrip(QWidget):
             self._devices = latest.inventory.devices
             self._find_matches()
         is_known = all(device.uuid in self._matches for device in self._devices)
-        shown = beside_plan(self._evaluation, self._matches, latest) if is_known else BesidePlan()
+        shown = compare_plan_with_cards(self._evaluation, self._matches, latest) if is_known else PlanOnCards()
         self._comparison = shown
         shows_batch = is_under_filled and bool(shown.expected)
         if shows_batch and self._batch_sentence is None:
@@ -167,18 +167,18 @@ class PlanStrip(QWidget):
 
     def _find_matches(self) -> None:
         """Match the cards with the catalog in the background; the first match takes a tenth of a second."""
-        work = partial(matches_of, self._workspace.catalog.hardware, self._devices)
+        work = partial(match_cards, self._workspace.catalog.hardware, self._devices)
         self._tasks.run(_MATCHING, work, self._on_matched, lambda _error: None)
 
-    def _on_matched(self, matches: Matches) -> None:
-        self._matches, self._offers = matches, offers(matches)
+    def _on_matched(self, matches: CardMatches) -> None:
+        self._matches, self._offers = matches, plannable_cards(matches)
         self.updated.emit()
 
     def _find_largest_batch(self) -> None:
         """Find the largest batch size that fits, in the background."""
         self._batch_sentence = ""
         evaluation = self._evaluation
-        work = partial(batch_that_fills, evaluation.plan, self._workspace.catalog)
+        work = partial(largest_batches, evaluation.plan, self._workspace.catalog)
         self._tasks.run(_FILLING, work, partial(self._on_filled, evaluation), lambda _error: None)
 
     def _on_filled(self, evaluation: Evaluation, solved: tuple[Solved, Solved] | None) -> None:
@@ -198,7 +198,7 @@ class PlanStrip(QWidget):
         else:
             self._workspace.noticed.emit("None of this machine's cards is in the catalog.", "")
 
-    def _plan_for(self, offer: Offer) -> None:
+    def _plan_for(self, offer: PlannableCards) -> None:
         workspace = self._workspace
         with workspace.step():
             planned = plan_for_card(workspace.plan, offer.gpu, offer.cards)

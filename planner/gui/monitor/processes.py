@@ -15,12 +15,18 @@ from planner.gui.widgets.layout import in_column, in_row
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable
 from planner.gui.workspace import Workspace
-from planner.monitor.host.termination import terminate, why_not
+from planner.monitor.host.termination import terminate, termination_refusal
 from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.sample import CardProcess
 from planner.present import format as fmt
-from planner.present.monitor.events import clock
-from planner.present.monitor.processes import DETAILED_PROCESS_COLUMNS, ProcessRow, matching, process_name, process_rows
+from planner.present.monitor.events import clock_time
+from planner.present.monitor.processes import (
+    DETAILED_PROCESS_COLUMNS,
+    ProcessRow,
+    filter_processes,
+    process_name,
+    process_rows,
+)
 from planner.units import GIB
 
 _TABLE = "processes"
@@ -37,11 +43,11 @@ class KillProcess(QObject):
 
     def ask(self, process: CardProcess) -> None:
         """Ask whether to end `process`; if that is not permitted, show why in the banner."""
-        refusal = why_not(process, may_end_others=self._may_end_others)
+        refusal = termination_refusal(process, may_end_others=self._may_end_others)
         if refusal or process.host is None:
             self._workspace.failed.emit(PlannerError(f"Process {process.pid} cannot be ended from here.", refusal))
             return
-        started = clock(process.host.started_seconds)
+        started = clock_time(process.host.started_seconds)
         text = f"End process {process.pid}?\n\n{process.host.command or process.host.name}"
         about = f"It belongs to {process.host.user} and was started at {started}. Its unsaved data will be lost."
         force = QCheckBox("&Kill it immediately, without letting it clean up")
@@ -150,7 +156,7 @@ class Processes(QWidget):
     @Slot()
     def _filter(self) -> None:
         text, only_own = self.search.text(), self.only_own.isChecked()
-        self._model.set_filter(lambda rows: matching(rows, text, only_own=only_own))
+        self._model.set_filter(lambda rows: filter_processes(rows, text, only_own=only_own))
 
     @Slot()
     def _on_chosen(self) -> None:

@@ -14,8 +14,8 @@ from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.sample import Sample
 from planner.monitor.recording.logs.importing import open_recording
 from planner.monitor.recording.player import Player
-from planner.monitor.recording.recording import Recording
-from planner.monitor.supervisor.gathering import note
+from planner.monitor.recording.recording import MonitorRecording
+from planner.monitor.supervisor.gathering import apply_update
 
 SPEEDS: Final = (0.5, 1.0, 2.0, 5.0, 10.0, 60.0)
 
@@ -33,7 +33,7 @@ _SLACK_SECONDS: Final = 60.0
 class LoadedRecording(NamedTuple):
     """A recording with its whole history; the readings of a demo are invented."""
 
-    recording: Recording
+    recording: MonitorRecording
     history: History
     is_demo: bool = False
 
@@ -143,5 +143,5 @@ class RecordingReplay(QObject):
 
     def _take(self, updates: Sequence[Inventory | Sample]) -> None:
         for update in updates:
-            note(self.latest, update)
+            apply_update(self.latest, update)
         self.moved.emit()

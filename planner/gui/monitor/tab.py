@@ -29,8 +29,8 @@ from planner.gui.workspace import Workspace
 from planner.monitor.history import History
 from planner.plan.evaluate import Evaluation
 from planner.present.monitor.events import fault_views
-from planner.present.monitor.headline import card_line, card_name, monitor_answer
-from planner.present.monitor.readings import card_rows, driver_line, host_line, own_cost
+from planner.present.monitor.headline import card_line, monitor_answer, numbered_card_name
+from planner.present.monitor.readings import card_rows, driver_line, host_line, monitoring_cost
 
 # Few steps, so that the axis seldom changes.
 _STEPS_SECONDS: Final = (60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 21_600.0)
@@ -249,7 +249,7 @@ class MonitorTab(Tab):
     def _show_machine(self) -> None:
         latest = self.feed.latest
         self.machine.setText("  ·  ".join(part for part in (driver_line(latest), host_line(latest)) if part))
-        cost = own_cost(latest.cost, self._share.measure()) if self.feed.is_live else ""
+        cost = monitoring_cost(latest.cost, self._share.measure()) if self.feed.is_live else ""
         self.toolbar.cost.setText("  ·  ".join(part for part in (self.controller.recording_status, cost) if part))
 
     @Slot()
@@ -266,7 +266,9 @@ class MonitorTab(Tab):
         row = next((row for row in rows if row.device.uuid == uuid), None)
         if diagnosis is not None and row is not None:
             checklist = self.diagnoser.checklist(uuid)
-            self.controller.show(VerdictDialog(card_name(row), diagnosis, checklist, self.theme, self.window()))
+            self.controller.show(
+                VerdictDialog(numbered_card_name(row), diagnosis, checklist, self.theme, self.window())
+            )
 
     @Slot(bool)
     def _on_processes_toggled(self, is_open: bool) -> None:

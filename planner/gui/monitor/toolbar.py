@@ -7,12 +7,12 @@ from PySide6.QtWidgets import QComboBox, QMenu, QPushButton, QSlider, QWidget
 
 from planner.gui.monitor.replay import SPEEDS, RecordingReplay
 from planner.gui.monitor.settings import MonitorSettings
-from planner.gui.theme import Theme, mark
+from planner.gui.theme import Theme, set_style_role
 from planner.gui.widgets.buttons import IconButton, push_button
 from planner.gui.widgets.labels import ElidedLabel, make_label
 from planner.gui.widgets.layout import in_row
 from planner.present import format as fmt
-from planner.present.monitor.events import clock, elapsed
+from planner.present.monitor.events import clock_time, elapsed_text
 
 SPANS: Final[tuple[tuple[str, float | None], ...]] = (
     ("1 minute", 60.0),
@@ -77,7 +77,7 @@ class Toolbar(QWidget):
     def set_source(self, name: str, *, is_live: bool) -> None:
         """Show the name of the source; pause, interval and recording are for live readings only."""
         self.source.setText(name)
-        mark(self.source, "" if is_live else "warn")
+        set_style_role(self.source, "" if is_live else "warn")
         self.live.setVisible(not is_live)
         for widget in (self.pause, self.interval, self._every, self.record):
             widget.setVisible(is_live)
@@ -167,8 +167,8 @@ class ReplayBar(QWidget):
             return
         with QSignalBlocker(self.slider):
             self.slider.setValue(round(replay.seconds * _STEPS))
-        at = clock(replay.history.wall_of(replay.now))
-        self.time.setText(f"{at}  ·  {elapsed(replay.seconds)} of {elapsed(replay.length)}")
+        at = clock_time(replay.history.wall_of(replay.now))
+        self.time.setText(f"{at}  ·  {elapsed_text(replay.seconds)} of {elapsed_text(replay.length)}")
         self.play.set_icon("pause" if replay.is_playing else "play")
         self.play.set_text("Pause" if replay.is_playing else "Play")
 

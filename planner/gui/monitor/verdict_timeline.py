@@ -2,20 +2,20 @@
 
 from collections.abc import Mapping
 
-from planner.monitor.diagnosis.tracker import Tracker, span_changes
+from planner.monitor.diagnosis.tracker import VerdictTracker, span_changes
 from planner.monitor.diagnosis.verdict import Verdict
 from planner.monitor.history import History
-from planner.monitor.readings.protocols import Past
+from planner.monitor.readings.protocols import DiagnosisSource
 
 
 class VerdictTimeline:
     """Diagnoses all cards and adds changed verdicts as events to `history`, if given."""
 
     def __init__(self, history: History | None) -> None:
-        self._history, self._tracker = history, Tracker()
+        self._history, self._tracker = history, VerdictTracker()
         self.verdicts: Mapping[str, Verdict] = {}
 
-    def diagnose(self, past: Past, at: float) -> Mapping[str, Verdict]:
+    def diagnose(self, past: DiagnosisSource, at: float) -> Mapping[str, Verdict]:
         """Return the verdicts at a time, by UUID."""
         before, self.verdicts = self.verdicts, self._tracker.note(past, at)
         if self._history is not None:

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QLabel, QSizePolicy, QVBoxLayout, QWidget
 
 from planner.gui.plot.pens import blended, cosmetic_pen, translucent
 from planner.gui.plot.ticks import Ticks
-from planner.gui.theme import Theme, mark
+from planner.gui.theme import Theme, set_style_role
 
 Data = Any
 """The data of a chart; each subclass has a type of its own."""
@@ -32,7 +32,7 @@ _NEAR_PIXELS: Final = 12
 _CARD_GAP: Final = 14
 
 
-class Look(NamedTuple):
+class ItemStyle(NamedTuple):
     """Style of a chart item: theme roles of its line (or text) and of its fill.
 
     `alpha`, from 0 to 255, is the opacity of the fill, or of the line if there is no fill.
@@ -56,9 +56,9 @@ class Look(NamedTuple):
         return QBrush(translucent(theme.color(self.fill), self.alpha)) if self.fill else None
 
 
-POINTER: Final = Look("muted", style=Qt.PenStyle.DotLine)
+POINTER: Final = ItemStyle("muted", style=Qt.PenStyle.DotLine)
 """Style of the line through the hovered point."""
-LIMIT: Final = Look("text", style=Qt.PenStyle.DashDotLine)
+LIMIT: Final = ItemStyle("text", style=Qt.PenStyle.DashDotLine)
 """Style of a limit line, such as the memory of the card."""
 
 
@@ -78,7 +78,7 @@ class Chart(QWidget):
     def __init__(self, theme: Theme, name: str, axes: dict[str, Item] | None = None, *, is_dense: bool = False) -> None:
         super().__init__()
         self._theme, self._is_dense = theme, is_dense
-        self._looks: dict[Item, Look] = {}
+        self._looks: dict[Item, ItemStyle] = {}
         self._plot: Any = pg.PlotWidget(axisItems=axes, enableMenu=False)
         self._item: Any = self._plot.getPlotItem()
         self._item.hideButtons()
@@ -185,7 +185,7 @@ class Chart(QWidget):
             if title and axis.labelText != title:
                 axis.setLabel(title)
 
-    def _add(self, item: Item, look: Look | None = None, z: float = 0) -> Item:
+    def _add(self, item: Item, look: ItemStyle | None = None, z: float = 0) -> Item:
         """Add an item without changing the axis ranges; with a style, its colors follow the theme."""
         self._item.addItem(item, ignoreBounds=True)
         item.setZValue(z)
@@ -199,17 +199,17 @@ class Chart(QWidget):
             self._item.removeItem(item)
             self._looks.pop(item, None)
 
-    def _add_curve(self, look: Look) -> Item:
+    def _add_curve(self, look: ItemStyle) -> Item:
         """Add and return a curve."""
         return self._add(pg.PlotDataItem(antialias=True), look)
 
-    def _add_band(self, look: Look) -> tuple[Item, Item]:
+    def _add_band(self, look: ItemStyle) -> tuple[Item, Item]:
         """Add a filled band and return its two edges, which are not drawn."""
-        edges = self._add(pg.PlotDataItem(), Look()), self._add(pg.PlotDataItem(), Look())
+        edges = self._add(pg.PlotDataItem(), ItemStyle()), self._add(pg.PlotDataItem(), ItemStyle())
         self._add(pg.FillBetweenItem(*edges), look, z=-10)
         return edges
 
-    def _dress_item(self, item: Item, look: Look) -> None:
+    def _dress_item(self, item: Item, look: ItemStyle) -> None:
         theme = self._theme
         if isinstance(item, pg.TextItem):
             item.setColor(theme.color(look.line))
@@ -293,7 +293,7 @@ class HoverCard(QLabel):
     def __init__(self, theme: Theme, parent: QWidget) -> None:
         super().__init__(parent)
         self._around = parent
-        mark(self, "hover-card")
+        set_style_role(self, "hover-card")
         self.setTextFormat(Qt.TextFormat.PlainText)
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self.setContentsMargins(*(theme.spacing.small,) * 4)

@@ -55,7 +55,7 @@ def log_ticks(low: float, high: float, most: int, words: Callable[[float], str] 
     return [(place, words(value)) for place, value in ticks if low <= place <= high]
 
 
-def money_words(value: float) -> str:
+def money_label(value: float) -> str:
     """Return a tick label of an amount in USD: `$2,000`, `$1.5 M`."""
     return f"${value / _MILLION:g} M" if value >= _MILLION else f"${value:,.10g}"
 

@@ -23,8 +23,8 @@ from planner.gui.widgets.layout import in_column, in_row
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable
 from planner.gui.workspace import Workspace
-from planner.plan.recommend.option import Option, Recommendation, Wish
-from planner.plan.recommend.recommend import plan_of, recommend
+from planner.plan.recommend.option import HardwareOption, Recommendation, Wish
+from planner.plan.recommend.recommend import apply_option, recommend
 from planner.present import format as fmt
 from planner.present.cost.prices import age_phrase
 from planner.present.cost.recommendation import (
@@ -32,8 +32,8 @@ from planner.present.cost.recommendation import (
     AwardView,
     OptionRow,
     award_views,
-    left_out_sentence,
-    nothing_sentence,
+    excluded_sentence,
+    no_option_sentence,
     option_rows,
 )
 from planner.present.record_text import rows_to_csv
@@ -167,7 +167,7 @@ class Awards(QWidget):
         )
         use = QPushButton("Use this")
         use.setAccessibleName(f"Use the {view.award} one")
-        option: Option = view.row.option
+        option: HardwareOption = view.row.option
         use.clicked.connect(lambda: self.used.emit(option))
         in_row((words, 1), (use, 0, Qt.AlignmentFlag.AlignTop), owner=line, spacing=self._theme.spacing.medium)
         return line
@@ -234,10 +234,10 @@ class RecommendDialog(QDialog):
         self._tasks.run(_KEY, work, self._take, self._fail, stop.set)
 
     @Slot(object)
-    def use(self, option: Option) -> None:
+    def use(self, option: HardwareOption) -> None:
         """Apply an option to the plan as one undo step, and close."""
         with self._workspace.step():
-            plan = plan_of(option, self._workspace.plan, self._workspace.catalog)
+            plan = apply_option(option, self._workspace.plan, self._workspace.catalog)
             self._workspace.apply(
                 "chosen hardware", gpu=plan.gpu, count=plan.count, workload=plan.workload, cost=plan.cost
             )
@@ -278,7 +278,7 @@ class RecommendDialog(QDialog):
         hardware = self._workspace.catalog.hardware
         self.found, self._rows = found, option_rows(found, hardware)
         self._set_busy(busy=False)
-        self.nothing.setText(nothing_sentence(found, hardware))
+        self.nothing.setText(no_option_sentence(found, hardware))
         self.nothing.setVisible(bool(self.nothing.text()))
         self.awards.show_views(award_views(found, self._rows))
         self.model.set_records(self._rows)
@@ -301,7 +301,7 @@ class RecommendDialog(QDialog):
             parts = (f"{row.cards}, {row.how}", *(column.text(row) for column in OPTION_COLUMNS[2:4]))
             self.about.setText(", ".join((*parts, fmt.date(row.option.price_date, fmt.NO_DATE))))
         elif self.found is not None:
-            self.about.setText(" ".join((left_out_sentence(self.found), self._oldest(self.found))).strip())
+            self.about.setText(" ".join((excluded_sentence(self.found), self._oldest(self.found))).strip())
 
     def _oldest(self, found: Recommendation) -> str:
         oldest = found.oldest_price_date

@@ -9,14 +9,14 @@ from planner.gui.plot.legend import Legend, LegendEntry
 from planner.gui.theme import Theme
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import in_column, in_row
-from planner.plan.recommend.option import Having
+from planner.plan.recommend.option import Acquisition
 from planner.present.cost.recommendation import OptionRow
 
 if TYPE_CHECKING:
     from planner.gui.recommend.plot import ParetoPlot
 
-_ROLES: Final[dict[Having, str]] = {"rent": "series-1", "own": "series-2"}
-_LEGEND: Final[dict[Having, LegendEntry]] = {
+_ROLES: Final[dict[Acquisition, str]] = {"rent": "series-1", "own": "series-2"}
+_LEGEND: Final[dict[Acquisition, LegendEntry]] = {
     "rent": LegendEntry("rent", "re&nted", _ROLES["rent"], is_round=True),
     "own": LegendEntry("own", "&owned", _ROLES["own"]),
 }

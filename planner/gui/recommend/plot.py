@@ -8,14 +8,14 @@ import numpy as np
 import pyqtgraph as pg
 from PySide6.QtCore import QPointF, Qt, Slot
 
-from planner.gui.plot.chart import Chart, Look
+from planner.gui.plot.chart import Chart, ItemStyle
 from planner.gui.plot.labels import Floats, NameLayer, PointName
-from planner.gui.plot.ticks import Ticks, log_ticks, money_words
+from planner.gui.plot.ticks import Ticks, log_ticks, money_label
 from planner.gui.theme import Theme
-from planner.plan.recommend.option import Having
+from planner.plan.recommend.option import Acquisition
 from planner.present.cost.recommendation import OptionRow
 
-_SYMBOLS: Final[dict[Having, str]] = {"rent": "o", "own": "s"}
+_SYMBOLS: Final[dict[Acquisition, str]] = {"rent": "o", "own": "s"}
 _POINT_ALPHA: Final = 150
 _NAMED_SIZE: Final = 12
 _ROOM: Final = 0.06
@@ -30,18 +30,22 @@ class ParetoPlot(Chart):
 
     PIXELS_PER_TICK: ClassVar = (44, 30)
 
-    def __init__(self, theme: Theme, roles: Mapping[Having, str]) -> None:
+    def __init__(self, theme: Theme, roles: Mapping[Acquisition, str]) -> None:
         super().__init__(theme, "Time against cost; the same figures are in the table")
         self._all: tuple[OptionRow, ...] = ()
         self.rows: tuple[OptionRow, ...] = ()
         self._xs = self._ys = np.zeros(0)
-        self._hidden: frozenset[Having] = frozenset()
-        self._front = self._add_curve(Look("accent", 1.5, Qt.PenStyle.DashLine))
+        self._hidden: frozenset[Acquisition] = frozenset()
+        self._front = self._add_curve(ItemStyle("accent", 1.5, Qt.PenStyle.DashLine))
         self._points = {
-            having: self._add(pg.ScatterPlotItem(size=6, symbol=symbol), Look(fill=roles[having], alpha=_POINT_ALPHA))
+            having: self._add(
+                pg.ScatterPlotItem(size=6, symbol=symbol), ItemStyle(fill=roles[having], alpha=_POINT_ALPHA)
+            )
             for having, symbol in _SYMBOLS.items()
         }
-        self._named = self._add(pg.ScatterPlotItem(size=_NAMED_SIZE, symbol="d"), Look("surface", 1, fill="accent"))
+        self._named = self._add(
+            pg.ScatterPlotItem(size=_NAMED_SIZE, symbol="d"), ItemStyle("surface", 1, fill="accent")
+        )
         self.names = NameLayer(self._item.getViewBox(), theme)
         # Only then is it known how wide the axes are, and how much room they leave.
         self._item.getViewBox().sigResized.connect(self._place_names)
@@ -54,7 +58,7 @@ class ParetoPlot(Chart):
         self._draw()
 
     @Slot(object)
-    def hide_ways(self, hidden: frozenset[Having]) -> None:
+    def hide_ways(self, hidden: frozenset[Acquisition]) -> None:
         """Leave out what is had in one of these ways."""
         self._hidden = hidden
         self._draw()
@@ -83,7 +87,7 @@ class ParetoPlot(Chart):
         if not self.rows:
             return None
         (left, right), (bottom, top) = self._item.getViewBox().viewRange()
-        return log_ticks(left, right, across), log_ticks(bottom, top, up, money_words)
+        return log_ticks(left, right, across), log_ticks(bottom, top, up, money_label)
 
     @Slot()
     def _place_names(self) -> None:

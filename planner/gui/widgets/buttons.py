@@ -3,7 +3,7 @@
 from PySide6.QtCore import Slot
 from PySide6.QtWidgets import QMenu, QPushButton, QToolButton
 
-from planner.gui.theme import Theme, mark
+from planner.gui.theme import Theme, set_style_role
 
 
 class IconButton(QToolButton):
@@ -41,7 +41,7 @@ def push_button(text: str, tooltip: str = "", role: str = "") -> QPushButton:
     button = QPushButton(text)
     button.setToolTip(tooltip)
     if role:
-        mark(button, role)
+        set_style_role(button, role)
     return button
 
 

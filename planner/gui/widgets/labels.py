@@ -4,7 +4,7 @@ from PySide6.QtCore import QSize, Qt, Slot
 from PySide6.QtGui import QFont, QPainter, QPaintEvent, QPalette, QResizeEvent
 from PySide6.QtWidgets import QLabel, QSizePolicy
 
-from planner.gui.theme import Theme, mark
+from planner.gui.theme import Theme, set_style_role
 
 _SHORTEST = 4
 
@@ -15,7 +15,7 @@ def make_label(
     """Return a plain-text label; `role` is `muted`, `ok`, `warn` or `bad`, and `selectable` text can be copied."""
     label = QLabel(text, textFormat=Qt.TextFormat.PlainText, wordWrap=wrap)
     if role:
-        mark(label, role)
+        set_style_role(label, role)
     if font is not None:
         label.setFont(font)
     if selectable:
@@ -57,7 +57,7 @@ class ElidedLabel(QLabel):
         if is_live:
             self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         if role:
-            mark(self, role)
+            set_style_role(self, role)
 
     def text(self) -> str:
         """Return the whole text."""

@@ -17,7 +17,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from planner.gui.theme import mark
+from planner.gui.theme import set_style_role
 
 
 class StretchItem:
@@ -172,7 +172,7 @@ def hairline(orientation: Qt.Orientation) -> QWidget:
     """Return a line one pixel thick."""
     line = QWidget()
     line.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-    mark(line, "hairline")
+    set_style_role(line, "hairline")
     if orientation == Qt.Orientation.Vertical:
         line.setFixedWidth(1)
     else:

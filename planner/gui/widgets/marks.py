@@ -5,15 +5,15 @@ from typing import Final, NamedTuple, Protocol
 
 from PySide6.QtWidgets import QWidget
 
-from planner.gui.theme import Theme, mark
+from planner.gui.theme import Theme, set_style_role
 from planner.gui.widgets.labels import IconLabel, make_label
 from planner.gui.widgets.layout import in_row
 from planner.memory.result import Verdict
 from planner.present.cost.prices import Age, age_of
-from planner.present.memory.verdict import VERDICT_WORDS
+from planner.present.memory.verdict import VERDICT_TITLES
 
 
-class Mark(NamedTuple):
+class StatusIcon(NamedTuple):
     """An icon and the color role of the text after it."""
 
     icon: str
@@ -31,9 +31,9 @@ AGE_ROLES: Final[Mapping[Age, str]] = {
 }
 
 
-def verdict_mark(verdict: Verdict | None) -> Mark:
+def verdict_icon(verdict: Verdict | None) -> StatusIcon:
     """Return the icon and color role of a verdict."""
-    return Mark("unknown", "muted") if verdict is None else Mark(verdict, _ROLES[verdict])
+    return StatusIcon("unknown", "muted") if verdict is None else StatusIcon(verdict, _ROLES[verdict])
 
 
 class VerdictBadge(QWidget):
@@ -47,11 +47,11 @@ class VerdictBadge(QWidget):
 
     def set_verdict(self, verdict: Verdict | None, text: str = "") -> None:
         """Show a verdict; without `text`, its usual name."""
-        self._text.setText(text or ("Unknown" if verdict is None else VERDICT_WORDS[verdict]))
+        self._text.setText(text or ("Unknown" if verdict is None else VERDICT_TITLES[verdict]))
         self.setAccessibleName(self._text.text())
-        icon = verdict_mark(verdict)
+        icon = verdict_icon(verdict)
         self._mark.show_icon(icon)
-        mark(self._text, icon.role)
+        set_style_role(self._text, icon.role)
 
 
 class _Aged(Protocol):
@@ -59,6 +59,6 @@ class _Aged(Protocol):
     def age_days(self) -> int | None: ...
 
 
-def age_mark(row: _Aged) -> Mark:
+def age_icon(row: _Aged) -> StatusIcon:
     """Return the icon and color role of a row's price age."""
-    return Mark("time", AGE_ROLES[age_of(row.age_days)])
+    return StatusIcon("time", AGE_ROLES[age_of(row.age_days)])

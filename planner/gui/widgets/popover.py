@@ -6,7 +6,7 @@ from PySide6.QtCore import QPoint, QRect, Qt, Signal, Slot
 from PySide6.QtGui import QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QFrame, QWidget
 
-from planner.gui.theme import Theme, mark
+from planner.gui.theme import Theme, set_style_role
 from planner.gui.widgets.layout import in_column
 from planner.gui.widgets.search_list import Choice, SearchList, TypedChoice
 
@@ -21,7 +21,7 @@ class Popover(QFrame):
 
     def __init__(self, parent: QWidget, theme: Theme, content: QWidget) -> None:
         super().__init__(parent, Qt.WindowType.Popup | Qt.WindowType.FramelessWindowHint)
-        mark(self, "popover")
+        set_style_role(self, "popover")
         self.content = content
         self._anchor: QWidget | None = None
         self.setAttribute(Qt.WidgetAttribute.WA_NoMouseReplay)

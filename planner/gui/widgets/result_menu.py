@@ -46,7 +46,7 @@ class ExportMenu(QMenu):
         super().__init__(parent)
         self._what, self._file_stem, self._formats = what, file_stem, formats
         for text, copied in copies.items():
-            self.addAction(text, partial(put_on_clipboard, copied))
+            self.addAction(text, partial(copy_to_clipboard, copied))
         self.addSeparator()
         self.addAction("&Save…", self.save)
 
@@ -68,7 +68,7 @@ class ExportMenu(QMenu):
             self.failed.emit(error)
 
 
-class Result(NamedTuple):
+class ResultFormats(NamedTuple):
     """Functions that return a result in each format."""
 
     text: Callable[[], str]
@@ -80,7 +80,7 @@ class Result(NamedTuple):
 class ResultMenu(ExportMenu):
     """A menu that copies and saves a `result`."""
 
-    def __init__(self, result: Result, file_stem: str, parent: QWidget) -> None:
+    def __init__(self, result: ResultFormats, file_stem: str, parent: QWidget) -> None:
         copies: dict[str, Copied] = {
             "Copy as &text": result.text,
             "Copy as &CSV": result.csv,
@@ -105,7 +105,7 @@ def picture_of(widget: QWidget, area: QRect, margin: int) -> QPixmap:
     return pixmap
 
 
-def put_on_clipboard(content: Copied) -> None:
+def copy_to_clipboard(content: Copied) -> None:
     """Copy a text or a picture to the clipboard."""
     copied = content()
     if isinstance(copied, QPixmap):

@@ -4,7 +4,7 @@ from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import QToolButton, QWidget
 
-from planner.gui.theme import Theme, mark
+from planner.gui.theme import Theme, set_style_role
 from planner.gui.widgets.labels import ElidedLabel
 from planner.gui.widgets.layout import in_column, in_row
 
@@ -20,7 +20,7 @@ class Section(QWidget):
         self._body = body
         self._is_marked = False
         self._button = QToolButton()
-        mark(self._button, "section")
+        set_style_role(self._button, "section")
         self._button.setText(title)
         self._button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         self._summary = ElidedLabel(summary, "muted")

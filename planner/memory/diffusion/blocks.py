@@ -3,7 +3,7 @@
 from functools import lru_cache
 from typing import Final
 
-from planner.models.pipeline import DiffusionTransformer, ImageDecoder, Step, UNet
+from planner.models.pipeline import DiffusionTransformer, ImageDecoder, UNet, UNetModule
 from planner.units import ceil_div
 
 _IN_A_BLOCK: Final = 20
@@ -56,7 +56,7 @@ def unet_elements(unet: UNet, height: int, width: int, copies: int) -> int:
     return most
 
 
-def _ends_pair(unet: UNet, step: Step) -> bool:
+def _ends_pair(unet: UNet, step: UNetModule) -> bool:
     return step.kind in ("transformer", "down") or (step.kind == "resnet" and not unet.depths[step.level])
 
 
@@ -64,7 +64,7 @@ def _pixels(height: int, width: int, level: int) -> int:
     return ceil_div(height, 2**level) * ceil_div(width, 2**level)
 
 
-def _module_elements(step: Step, copies: int) -> int:
+def _module_elements(step: UNetModule, copies: int) -> int:
     """Return the elements alive per pixel in a module besides the skip connections, its input too if it is not one."""
     if step.kind == "resnet":
         return (step.into if step.skip else 0) + resnet_elements(step.into, step.out, copies)
@@ -75,7 +75,7 @@ def _module_elements(step: Step, copies: int) -> int:
     return step.out * 9 + _copied(4 * step.into, 4 * step.out, copies)
 
 
-def _middle(step: Step, copies: int) -> int:
+def _middle(step: UNetModule, copies: int) -> int:
     around = resnet_elements(step.into, step.out, copies)
     return max(step.out * (1 + _IN_A_BLOCK), step.out + around)
 

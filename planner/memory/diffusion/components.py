@@ -4,7 +4,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from planner.dtypes import AS_STORED, ELEMENT_BYTES, SCHEMES
-from planner.memory.result import Part, Term
+from planner.memory.result import Term, TermPart
 from planner.memory.terms import model, number_format, term
 from planner.models.architecture import Architecture
 from planner.models.pipeline import Component
@@ -92,7 +92,7 @@ def pipeline_weights_term(
     """Return the parameters on the card while `running` runs; `more` are the decoder's extra bytes in fp32."""
     on_card = _resident(held, running, offload)
     parts = [
-        Part(
+        TermPart(
             name=f"{one.component.name} in {_title(one.format)}" if count == one.bytes else f"of {one.component.name}",
             bytes=count,
             formula="Σ P × w",
@@ -101,7 +101,7 @@ def pipeline_weights_term(
         for one, count in on_card
     ]
     if more:
-        parts.append(Part("decoder in FP32", more, "P × (4 − 2)", "diffusers StableDiffusionXLPipeline.upcast_vae"))
+        parts.append(TermPart("decoder in FP32", more, "P × (4 − 2)", "diffusers StableDiffusionXLPipeline.upcast_vae"))
     total = sum(count for _, count in on_card) + more
     parameters = sum(one.component.parameters for one, _ in on_card)
     return term(

@@ -14,7 +14,15 @@ from planner.memory.result import Symbol, Term
 from planner.memory.terms import library, model, term
 from planner.memory.terms import workload as chosen
 from planner.models.architecture import Architecture
-from planner.models.pipeline import Component, Denoiser, DiffusionTransformer, ImageDecoder, Network, UNet, networks_of
+from planner.models.pipeline import (
+    Component,
+    Denoiser,
+    DiffusionTransformer,
+    ImageDecoder,
+    Network,
+    UNet,
+    find_networks,
+)
 from planner.units import ceil_div
 from planner.workload.workload import Inference
 
@@ -86,7 +94,7 @@ def _phase(one: StoredComponent, held: tuple[StoredComponent, ...], run: Diffusi
 
 
 def _run(architecture: Architecture, workload: Inference) -> DiffusionRun:
-    denoiser, decoder = networks_of(architecture.components)
+    denoiser, decoder = find_networks(architecture.components)
     width, height = workload.image_size or (0, 0)
     return DiffusionRun(
         denoiser=denoiser,

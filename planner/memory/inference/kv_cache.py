@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from planner.dtypes import KV_FORMATS
 from planner.memory.phases import Deferred
-from planner.memory.result import Part, Symbol, Term
+from planner.memory.result import Symbol, Term, TermPart
 from planner.memory.terms import model, number_format, term
 from planner.memory.terms import workload as chosen
 from planner.models.architecture import Architecture, Attention, LatentAttention, Layer, StateMixer
@@ -136,9 +136,9 @@ def _symbols(kind: _Kind, mark: str) -> tuple[Symbol, ...]:
     )
 
 
-def _part(kind: _Kind, batch: int, bits: Fraction) -> Part:
+def _part(kind: _Kind, batch: int, bits: Fraction) -> TermPart:
     formula = f"{batch:,} × {kind.layers} × {kind.tokens:,} × {kind.elements:,} × {float(bits):g} / 8"
-    return Part(name=f"{kind.layers} {kind.name}", bytes=kind.bytes(batch, bits), formula=formula, source=_SOURCE)
+    return TermPart(name=f"{kind.layers} {kind.name}", bytes=kind.bytes(batch, bits), formula=formula, source=_SOURCE)
 
 
 def _cached(layer: Layer) -> list[tuple[int, int | None]]:

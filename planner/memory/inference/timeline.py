@@ -9,11 +9,11 @@ from planner.memory.logits import output_width, predicts_every_token
 from planner.memory.phases import Deferred, PhaseSnapshots, Snapshot
 from planner.memory.precision import Precision, inference_precision
 from planner.memory.result import Term
-from planner.memory.terms import checked, library, model, number_format, term
+from planner.memory.terms import library, measured_term, model, number_format, term
 from planner.memory.terms import workload as chosen
 from planner.memory.weights import weights_term
 from planner.models.architecture import Architecture
-from planner.models.images import elements_of_image, patches_of_image, reads_images, tokens_of_image
+from planner.models.images import embeds_images, image_elements, image_patches, image_tokens
 from planner.workload.workload import Inference
 
 _TOWER_SOURCE = "transformers 5.23 modules: the tensors alive at once inside one layer, the widest block deciding"
@@ -33,7 +33,7 @@ def pixels_term(architecture: Architecture, workload: Inference, precision: Prec
     tower = architecture.main
     if architecture.kind != "vision-encoder" or tower.positions is None:
         return None
-    elements = elements_of_image(tower, tower.positions)
+    elements = image_elements(tower, tower.positions)
     return term(
         "buffers",
         workload.batch * elements * precision.compute_bytes,
@@ -58,15 +58,15 @@ def vision_terms(architecture: Architecture, workload: Inference, precision: Pre
     **Assumes** that all images go through the tower together, as in one call of the processor.
     """
     images = workload.batch * (workload.images or 0)
-    if not images or not reads_images(architecture):
+    if not images or not embeds_images(architecture):
         return None
     tower, size = architecture.stacks[0], precision.compute_bytes
-    patches, tokens = patches_of_image(tower, workload.image_size), tokens_of_image(tower, workload.image_size)
+    patches, tokens = image_patches(tower, workload.image_size), image_tokens(tower, workload.image_size)
     needed = tower_scratch_bytes(tower, images, patches, precision, workload.attention)
     every = chosen("m", images, "images of all sequences")
     prompt = workload.prompt_length or 0
     return VisionTerms(
-        tower=checked(
+        tower=measured_term(
             "activations",
             needed,
             "m × n × a",
@@ -77,7 +77,7 @@ def vision_terms(architecture: Architecture, workload: Inference, precision: Pre
             ),
             _TOWER_SOURCE,
         ),
-        embedded=checked(
+        embedded=measured_term(
             "buffers",
             workload.batch * prompt * architecture.hidden * size,
             "B × s × h × w",
@@ -89,7 +89,7 @@ def vision_terms(architecture: Architecture, workload: Inference, precision: Pre
             ),
             _HELD_SOURCE,
         ),
-        encoded=checked(
+        encoded=measured_term(
             "buffers",
             images * tokens * architecture.hidden * size,
             "m × t × h × w",
@@ -182,7 +182,7 @@ def _copies_term(
     """Return the copies of the layer that copies most in a decoding step."""
     size = precision.compute_bytes
     copied = largest_copy(architecture, context, precision, attention)
-    return checked(
+    return measured_term(
         "temporaries",
         batch * copied.total * size,
         "B × n × k × w",
@@ -200,7 +200,7 @@ def _scratch_term(
     architecture: Architecture, batch: int, prompt: int, precision: Precision, attention: AttentionKind
 ) -> Term:
     needed = scratch_bytes(architecture, batch, prompt, precision, attention)
-    return checked(
+    return measured_term(
         "activations",
         needed,
         "B × s × a",

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from planner.memory.logs.reading import Measured, logged_amount
+from planner.memory.logs.reading import LoggedAmount, logged_amount
 from planner.memory.logs.text import NUMBER, LogLine, LogText, PrintedAmount, floored, rounded
 from planner.memory.result import TermName
 from planner.units import MIB
@@ -42,7 +42,7 @@ _KINDS: Final = {
 }
 
 
-def read_llama_cpp(text: LogText) -> Iterator[Measured]:
+def read_llama_cpp(text: LogText) -> Iterator[LoggedAmount]:
     """Yield the buffers of the largest loaded model, summed per device, and the unaccounted memory."""
     buffers = [item for line in text.lines_with(*MARKS[:1]) for item in _buffers(line)]
     found = _total(max(_split_by_model(buffers), key=_bytes, default=[]))
@@ -50,7 +50,7 @@ def read_llama_cpp(text: LogText) -> Iterator[Measured]:
     yield from _breakdown(text, alone=not found)
 
 
-def _buffers(line: LogLine) -> Iterator[tuple[int, Measured]]:
+def _buffers(line: LogLine) -> Iterator[tuple[int, LoggedAmount]]:
     match = _BUFFER.search(line.text)
     if match:
         # In 2023 and 2024 the line of the weights had only "buffer".
@@ -70,9 +70,9 @@ def _buffers(line: LogLine) -> Iterator[tuple[int, Measured]]:
         )
 
 
-def _split_by_model(buffers: Iterable[tuple[int, Measured]]) -> Iterator[list[Measured]]:
+def _split_by_model(buffers: Iterable[tuple[int, LoggedAmount]]) -> Iterator[list[LoggedAmount]]:
     """Split the buffers by model: weights after a graph begin the next one."""
-    load: list[Measured] = []
+    load: list[LoggedAmount] = []
     last = 0
     for order, item in buffers:
         if order == 0 < last:
@@ -83,20 +83,20 @@ def _split_by_model(buffers: Iterable[tuple[int, Measured]]) -> Iterator[list[Me
     yield load
 
 
-def _bytes(load: list[Measured]) -> int:
+def _bytes(load: list[LoggedAmount]) -> int:
     return sum(item.bytes for item in load)
 
 
-def _total(load: list[Measured]) -> list[Measured]:
+def _total(load: list[LoggedAmount]) -> list[LoggedAmount]:
     """Return the sums of buffers of one kind on one device: layers with a window have a separate cache."""
-    sums: dict[tuple[str, str | None], Measured] = {}
+    sums: dict[tuple[str, str | None], LoggedAmount] = {}
     for item in load:
         known = sums.get((item.name, item.device))
         sums[item.name, item.device] = item if known is None else _added(known, item)
     return list(sums.values())
 
 
-def _added(one: Measured, other: Measured) -> Measured:
+def _added(one: LoggedAmount, other: LoggedAmount) -> LoggedAmount:
     return one.evolve(
         bytes=one.bytes + other.bytes,
         low_bytes=one.low_bytes + other.low_bytes,
@@ -104,7 +104,7 @@ def _added(one: Measured, other: Measured) -> Measured:
     )
 
 
-def _breakdown(text: LogText, alone: bool) -> Iterator[Measured]:
+def _breakdown(text: LogText, alone: bool) -> Iterator[LoggedAmount]:
     """Yield the last breakdown of each device; one printed before anything was loaded is a projection."""
     last: dict[str, tuple[re.Match[str], LogLine]] = {}
     for line in text.lines_with(*MARKS[1:]):
@@ -115,7 +115,7 @@ def _breakdown(text: LogText, alone: bool) -> Iterator[Measured]:
         yield from _parts(device, match, line, alone)
 
 
-def _parts(device: str, match: re.Match[str], line: LogLine, alone: bool) -> Iterator[Measured]:
+def _parts(device: str, match: re.Match[str], line: LogLine, alone: bool) -> Iterator[LoggedAmount]:
     total, _free, _self, model, context, compute, unaccounted = (_whole(match[group]) for group in range(2, 9))
     yield logged_amount("usable memory", total, "total memory of the device", line, counter="capacity", device=device)
     if alone:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from planner.memory.logs.reading import Counter, Measured, logged_amount
+from planner.memory.logs.reading import Counter, LoggedAmount, logged_amount
 from planner.memory.logs.text import LogLine, LogText, PrintedAmount
 from planner.units import MIB
 
@@ -25,13 +25,13 @@ _MOST_ROWS: Final = 1_024
 _USED_COLUMNS: Final = ("used_gpu_memory [MiB]", "used_memory [MiB]")
 
 
-def read_nvidia_smi(text: LogText) -> Iterator[Measured]:
+def read_nvidia_smi(text: LogText) -> Iterator[LoggedAmount]:
     """Yield the used and total memory of each card, and the memory of each process."""
     yield from _table(text)
     yield from _lists(text)
 
 
-def _table(text: LogText) -> Iterator[Measured]:
+def _table(text: LogText) -> Iterator[LoggedAmount]:
     processes: list[tuple[str, str, int, LogLine]] = []
     for line in text.lines_with(*MARKS[:2]):
         usage, process = _USAGE.search(line.text), _PROCESS.search(line.text)
@@ -43,14 +43,14 @@ def _table(text: LogText) -> Iterator[Measured]:
     yield from _processes(processes)
 
 
-def _card(device: str, name: str, used: int, total: int, line: LogLine) -> Iterator[Measured]:
+def _card(device: str, name: str, used: int, total: int, line: LogLine) -> Iterator[LoggedAmount]:
     yield logged_amount(
         "used on the card", _mib(used), f"all processes on {name}", line, counter="card", sense="moment", device=device
     )
     yield logged_amount("nvidia-smi's total", _mib(total), f"of {name}", line, counter="card-total", device=device)
 
 
-def _processes(rows: Iterable[tuple[str, str, int, LogLine]]) -> Iterator[Measured]:
+def _processes(rows: Iterable[tuple[str, str, int, LogLine]]) -> Iterator[LoggedAmount]:
     """Yield the largest process of each card as the measured one, the others as other processes."""
     seen: set[str] = set()
     for device, name, used, line in sorted(rows, key=lambda row: -row[2]):
@@ -60,7 +60,7 @@ def _processes(rows: Iterable[tuple[str, str, int, LogLine]]) -> Iterator[Measur
         yield logged_amount(name, _mib(used), meaning, line, counter=counter, sense="moment", device=device)
 
 
-def _lists(text: LogText) -> Iterator[Measured]:
+def _lists(text: LogText) -> Iterator[LoggedAmount]:
     for head in text.lines_with(*MARKS[2:]):
         columns = [cell.strip() for cell in head.text.split(",")]
         rows = [(row, [cell.strip() for cell in row.text.split(",")]) for row in text.after(head, _MOST_ROWS)]
@@ -71,7 +71,7 @@ def _lists(text: LogText) -> Iterator[Measured]:
             yield from _processes(_listed_processes(whole))
 
 
-def _listed_cards(rows: list[tuple[LogLine, dict[str, str]]]) -> Iterator[Measured]:
+def _listed_cards(rows: list[tuple[LogLine, dict[str, str]]]) -> Iterator[LoggedAmount]:
     for number, (line, row) in enumerate(rows):
         used, total = _number(row.get("memory.used [MiB]")), _number(row.get("memory.total [MiB]"))
         device, name = row.get("index") or row.get("uuid") or str(number), row.get("name", "the card")

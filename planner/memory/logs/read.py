@@ -6,14 +6,14 @@ from typing import Final, Literal, NamedTuple
 from planner.errors import LogError
 from planner.memory.logs.llama_cpp import LlamaCppFacts, read_llama_cpp, read_llama_cpp_facts
 from planner.memory.logs.nvidia_smi import read_nvidia_smi
-from planner.memory.logs.reading import LogFormat, LogReading, Measured
+from planner.memory.logs.reading import LogFormat, LoggedAmount, LogReading
 from planner.memory.logs.text import MAX_BYTES, LogText
 from planner.memory.logs.torch import read_torch_errors, read_torch_snapshot, read_torch_stats, read_torch_summary
 from planner.memory.logs.training import read_training
 from planner.memory.logs.vllm import VllmFacts, read_vllm, read_vllm_facts
 from planner.units import MIB
 
-Reader = Callable[[LogText], Iterator[Measured]]
+Reader = Callable[[LogText], Iterator[LoggedAmount]]
 
 MAX_MEASURED: Final = 1_000
 """Maximum number of amounts kept of one text."""
@@ -58,7 +58,7 @@ def read_log(text: str) -> LogReading:
     return _reading(log, formats, measured)
 
 
-def _reading(log: LogText, formats: tuple[LogFormat, ...], measured: tuple[Measured, ...]) -> LogReading:
+def _reading(log: LogText, formats: tuple[LogFormat, ...], measured: tuple[LoggedAmount, ...]) -> LogReading:
     vllm = read_vllm_facts(log) if "vllm" in formats else VllmFacts()
     llama = read_llama_cpp_facts(log) if "llama.cpp" in formats else LlamaCppFacts()
     devices = tuple(dict.fromkeys(item.device for item in measured if item.device is not None and item.term))

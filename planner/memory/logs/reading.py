@@ -24,7 +24,7 @@ Sense = Literal["peak", "moment", "at-least", "pool"]
 fills the card with, whatever the run needs."""
 
 
-class Measured(Spec):
+class LoggedAmount(Spec):
     """One amount of a log; the interval from `low_bytes` to `high_bytes` is what the printed digits leave open."""
 
     name: str
@@ -48,7 +48,7 @@ class LogReading(Spec):
     """
 
     formats: tuple[LogFormat, ...]
-    measured: tuple[Measured, ...]
+    measured: tuple[LoggedAmount, ...]
     engine: Literal["pytorch", "vllm", "llama.cpp"] | None = None
     version: str | None = None
     model: str | None = None
@@ -69,9 +69,9 @@ def logged_amount(
     counter: Counter | None = None,
     sense: Sense = "peak",
     device: str | None = None,
-) -> Measured:
+) -> LoggedAmount:
     """Return `amount`, printed in `line`, with its name and meaning."""
-    return Measured(
+    return LoggedAmount(
         name=name,
         bytes=amount.bytes,
         low_bytes=amount.low,

@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Final, NamedTuple
 
 from planner.errors import LogError
-from planner.storage import decoded
+from planner.storage import decode_text
 from planner.units import GB, GIB, KB, KIB, MB, MIB, TIB
 
 MAX_BYTES: Final = 16 * MIB
@@ -112,7 +112,7 @@ def decode_log(data: bytes) -> str:
         )
     if data.startswith((_PICKLE, _ZIP)):
         raise LogError("this is a pickle or a PyTorch file, not text", _UNPICKLED)
-    return decoded(data)
+    return decode_text(data)
 
 
 NUMBER: Final = r"(?<![\d.,])(-?\d[\d,]{0,18}(?:\.\d{1,12})?)"

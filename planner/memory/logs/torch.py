@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from planner.memory.logs.reading import Counter, Measured, Sense, logged_amount
+from planner.memory.logs.reading import Counter, LoggedAmount, Sense, logged_amount
 from planner.memory.logs.text import BINARY, NUMBER, UNITS, LogLine, LogText, PrintedAmount, exact, floored, rounded
 
 _MARKS: Final = ("allocated_bytes.all.peak", "reserved_bytes.all.peak")
@@ -31,7 +31,7 @@ _MEANINGS: Final = {
 }
 
 
-def read_torch_stats(text: LogText) -> Iterator[Measured]:
+def read_torch_stats(text: LogText) -> Iterator[LoggedAmount]:
     """Yield the peak of each counter of the last `torch.cuda.memory_stats()` in `text`, exact to the byte.
 
     Only keys are matched, so dictionaries, ordered dictionaries, lists of pairs and JSON are read alike.
@@ -92,7 +92,7 @@ _UNUSED: Final = re.compile(rf"{_SIZE} is reserved by PyTorch but unallocated|{_
 _RESERVED: Final = re.compile(rf"{_SIZE} reserved in total by PyTorch")
 
 
-def read_torch_errors(text: LogText) -> Iterator[Measured]:
+def read_torch_errors(text: LogText) -> Iterator[LoggedAmount]:
     """Yield the amounts of each out-of-memory message; a run needs at least the held and the requested bytes.
 
     **Source**: c10/cuda/CUDACachingAllocator.cpp: sizes have two decimals in binary units. Before 2.1 the message was
@@ -107,7 +107,7 @@ def read_torch_errors(text: LogText) -> Iterator[Measured]:
             yield from _message(message, _amount(asked), line, device[1] if device else None)
 
 
-def _message(message: str, asked: PrintedAmount, line: LogLine, device: str | None) -> Iterator[Measured]:
+def _message(message: str, asked: PrintedAmount, line: LogLine, device: str | None) -> Iterator[LoggedAmount]:
     yield from _processes(message, line, device)
     for item in _PATTERNS:
         found = item.pattern.search(message)
@@ -127,7 +127,7 @@ def _message(message: str, asked: PrintedAmount, line: LogLine, device: str | No
         yield logged_amount("reserved", total, meaning, line, counter="reserved", sense="at-least", device=device)
 
 
-def _processes(message: str, line: LogLine, device: str | None) -> Iterator[Measured]:
+def _processes(message: str, line: LogLine, device: str | None) -> Iterator[LoggedAmount]:
     """Yield the processes on the card; in a container none is called "this", so the largest is used."""
     own = _OWN.search(message)
     others = sorted(((_amount(found, 1), f"process {found[1]}") for found in _OTHERS.finditer(message)), reverse=True)
@@ -164,7 +164,7 @@ _COUNTED: Final[tuple[tuple[Counter, str, dict[str, int]], ...]] = (
 )
 
 
-def read_torch_snapshot(text: LogText) -> Iterator[Measured]:
+def read_torch_snapshot(text: LogText) -> Iterator[LoggedAmount]:
     """Yield the allocated and reserved bytes of each device of a JSON snapshot, peaks if it has a history.
 
     **Source**: torch/cuda/memory.py, `_snapshot`: segments have `total_size` and `allocated_size`; the history of a
@@ -232,7 +232,7 @@ _ROWS: Final = {
 """Name of each row, and its counter in the statistics."""
 
 
-def read_torch_summary(text: LogText) -> Iterator[Measured]:
+def read_torch_summary(text: LogText) -> Iterator[LoggedAmount]:
     """Yield the peak of each counter of every `torch.cuda.memory_summary()` in `text`.
 
     **Source**: torch/cuda/memory.py: sizes are divided by powers of 1,024 and truncated, whatever the unit is called;

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from planner.memory.logs.reading import Counter, Measured, logged_amount
+from planner.memory.logs.reading import Counter, LoggedAmount, logged_amount
 from planner.memory.logs.text import NUMBER, UNITS, LogLine, LogText, PrintedAmount, exact, floored, rounded
 from planner.units import MIB
 
@@ -31,9 +31,9 @@ _MARKS: Final = ("_mem_gpu", "GPU Total Peak Memory", "GPU peak memory ", "peak_
 _NEEDED: Final = ("train_mem_gpu_alloc_delta", "train_mem_gpu_peaked_delta")
 
 
-def read_training(text: LogText) -> Iterator[Measured]:
+def read_training(text: LogText) -> Iterator[LoggedAmount]:
     """Yield the peaks of the training; the highest of several of one kind."""
-    highest: dict[str, Measured] = {}
+    highest: dict[str, LoggedAmount] = {}
     metrics: dict[str, tuple[PrintedAmount, LogLine]] = {}
     for line in text.lines_with(*_MARKS):
         for found in _TRAINER.finditer(line.text):
@@ -45,7 +45,7 @@ def read_training(text: LogText) -> Iterator[Measured]:
     yield from _trainer_peak(metrics)
 
 
-def _peaks(line: LogLine) -> Iterator[Measured]:
+def _peaks(line: LogLine) -> Iterator[LoggedAmount]:
     for found in _PEFT.finditer(line.text):
         meaning = "the most bytes of live tensors in training"
         yield logged_amount("peak allocated", floored(found[1], MIB), meaning, line, counter="allocated")
@@ -55,12 +55,12 @@ def _peaks(line: LogLine) -> Iterator[Measured]:
         yield _tune(found[1], rounded(found[2], UNITS["GiB"]), line)
 
 
-def _tune(counted: str, amount: PrintedAmount, line: LogLine) -> Measured:
+def _tune(counted: str, amount: PrintedAmount, line: LogLine) -> LoggedAmount:
     meaning = "the peak up to this line"
     return logged_amount(_NAMES[counted], amount, meaning, line, counter=_TUNE_COUNTERS.get(counted))
 
 
-def _trainer_peak(metrics: dict[str, tuple[PrintedAmount, LogLine]]) -> Iterator[Measured]:
+def _trainer_peak(metrics: dict[str, tuple[PrintedAmount, LogLine]]) -> Iterator[LoggedAmount]:
     if all(name in metrics for name in _NEEDED):
         parts = [amount for name, (amount, _) in metrics.items() if name != "init_mem_gpu_peaked_delta"]
         total = PrintedAmount(*(sum(part) for part in zip(*parts, strict=True)))

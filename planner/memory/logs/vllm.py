@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from planner.memory.logs.reading import Counter, Measured, Sense, logged_amount
+from planner.memory.logs.reading import Counter, LoggedAmount, Sense, logged_amount
 from planner.memory.logs.text import NUMBER, LogLine, LogText, rounded
 from planner.memory.result import TermName
 from planner.units import GIB
@@ -129,9 +129,9 @@ _OTHER_WORKER: Final = re.compile(r"VllmWorker(?:Process)?(?: (rank=\d{1,4}))? p
 _COPY: Final = re.compile(r"(?:Worker_|EngineCore_)DP[1-9]")
 
 
-def read_vllm(text: LogText) -> Iterator[Measured]:
+def read_vllm(text: LogText) -> Iterator[LoggedAmount]:
     """Yield the amounts of each worker, except data-parallel copies."""
-    found: dict[tuple[str, str], Measured] = {}
+    found: dict[tuple[str, str], LoggedAmount] = {}
     for line in text.lines_with(*MARKS):
         if _COPY.search(line.text):
             continue
@@ -144,7 +144,7 @@ def read_vllm(text: LogText) -> Iterator[Measured]:
 
 
 def _keep_most_precise(
-    found: dict[tuple[str, str], Measured], item: _Pattern, match: re.Match[str], line: LogLine, device: str
+    found: dict[tuple[str, str], LoggedAmount], item: _Pattern, match: re.Match[str], line: LogLine, device: str
 ) -> None:
     number = next(group for group in match.groups() if group is not None)
     amount = rounded(number, GIB, _DECIMALS)
@@ -155,7 +155,7 @@ def _keep_most_precise(
         )
 
 
-def _non_torch_amounts(found: dict[tuple[str, str], Measured]) -> Iterator[Measured]:
+def _non_torch_amounts(found: dict[tuple[str, str], LoggedAmount]) -> Iterator[LoggedAmount]:
     """Yield the memory outside PyTorch: newer versions print it together with the weights, which are subtracted."""
     for (name, device), both in found.items():
         weights = found.get(("model weights", device))

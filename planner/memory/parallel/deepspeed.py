@@ -5,12 +5,20 @@ from typing import Final, NamedTuple
 
 from planner.dtypes import ELEMENT_BYTES
 from planner.memory.parallel.sharding import ShardedStep, Sharder
-from planner.memory.parallel.shares import OFFLOADED, Beside, Buffer, Counts, Held, buffers, shared
+from planner.memory.parallel.shares import (
+    OFFLOADED,
+    AnyTerm,
+    Buffer,
+    PersistentBuffers,
+    ShardedCounts,
+    buffers,
+    sharded_term,
+)
 from planner.memory.phases import PhaseSnapshots, Snapshot
 from planner.memory.result import TermName
 from planner.memory.weights import placed_tensors
 from planner.models.architecture import Architecture
-from planner.workload.formats import arithmetic
+from planner.workload.formats import product_format
 from planner.workload.parallel import Parallel
 
 SOURCE: Final = "DeepSpeed 0.19 runtime/zero: stage_1_and_2.py, stage3.py, config.py"
@@ -42,22 +50,22 @@ class Zero(NamedTuple):
 
     stage: int
     cards: int
-    counts: Counts
+    counts: ShardedCounts
     size: int
     small: int
-    weights: Held
-    gradients: Held | None
-    states: Held | None
-    master: Held | None
-    adapters: Held | None
+    weights: AnyTerm
+    gradients: AnyTerm | None
+    states: AnyTerm | None
+    master: AnyTerm | None
+    adapters: AnyTerm | None
     offload: str
-    beside: Beside
+    beside: PersistentBuffers
 
-    def part(self, whole: Held | None) -> list[Held]:
+    def part(self, whole: AnyTerm | None) -> list[AnyTerm]:
         """Return one card's share of `whole`."""
         if whole is None:
             return []
-        return [shared(whole, self.counts.share, self.counts.total, self.cards, SOURCE)]
+        return [sharded_term(whole, self.counts.share, self.counts.total, self.cards, SOURCE)]
 
     def host_bytes(self) -> int | None:
         """Return the bytes that each card keeps in host memory or on disk, None without offloading.
@@ -108,14 +116,14 @@ def zero_snapshots(snapshots: tuple[Snapshot, ...], zero: Zero, accumulates: boo
     return (Snapshot("load", weights, load.explanation if weights else OFFLOADED), *after)
 
 
-def _snapshot(snapshot: Snapshot, zero: Zero, kept: list[Held], sent: Held, complete: bool) -> Snapshot:
+def _snapshot(snapshot: Snapshot, zero: Zero, kept: list[AnyTerm], sent: AnyTerm, complete: bool) -> Snapshot:
     """Return the snapshot with sharded terms; `complete` means that all gradients have been computed."""
     flowing = [item for item in snapshot.terms if item.name not in _REPLACED]
     gradients = _gradients(snapshot, zero, complete)
     return Snapshot(snapshot.name, [*kept, *gradients, *flowing, sent], snapshot.explanation)
 
 
-def _gradients(snapshot: Snapshot, zero: Zero, complete: bool) -> list[Held]:
+def _gradients(snapshot: Snapshot, zero: Zero, complete: bool) -> list[AnyTerm]:
     """Return the gradients at `snapshot`: unsharded in stage 1, shares from stage 2 on.
 
     Stage 3 allocates the buffer of its share at the start. From stage 2 on gradients are offloaded with the optimizer.
@@ -128,7 +136,7 @@ def _gradients(snapshot: Snapshot, zero: Zero, complete: bool) -> list[Held]:
     return made if zero.stage == 1 else [share for item in made for share in zero.part(item)]
 
 
-def _communication(zero: Zero, phase: str) -> Held:
+def _communication(zero: Zero, phase: str) -> AnyTerm:
     return buffers(_buckets(zero, phase), SOURCE, zero.beside, assumed=zero.stage == 3)
 
 
@@ -182,7 +190,7 @@ class DeepSpeedZero(Sharder):
             stage=workload.parallel.zero,
             cards=step.cards,
             counts=step.counts,
-            size=ELEMENT_BYTES[arithmetic(workload.compute)],
+            size=ELEMENT_BYTES[product_format(workload.compute)],
             small=_small(step.architecture),
             weights=last["weights"],
             gradients=last.get("gradients"),

@@ -7,13 +7,13 @@ from typing import Final, NamedTuple
 from planner.memory.parallel.sharding import LASTING, ShardedStep, Sharder
 from planner.memory.parallel.shares import (
     OFFLOADED,
-    Beside,
+    AnyTerm,
     Buffer,
-    Counts,
-    Held,
+    PersistentBuffers,
+    ShardedCounts,
     buffers,
-    portion,
-    shared,
+    partial_term,
+    sharded_term,
     with_more_bytes,
 )
 from planner.memory.phases import PhaseSnapshots, Snapshot
@@ -56,25 +56,25 @@ class Sharding(NamedTuple):
     backward pass of the step, `offloads` that the shares stay in host memory.
     """
 
-    counts: Counts
+    counts: ShardedCounts
     cards: int
     units: Units
-    kept: tuple[Held, ...]
-    gradients: Held | None
-    persistent: tuple[Held, ...]
+    kept: tuple[AnyTerm, ...]
+    gradients: AnyTerm | None
+    persistent: tuple[AnyTerm, ...]
     accumulates: bool
     keeps_units: bool
     offloads: bool
-    beside: Beside
+    beside: PersistentBuffers
 
-    def grown(self, layers: int) -> list[Held]:
+    def grown(self, layers: int) -> list[AnyTerm]:
         """Return the share of the gradients of `layers` layers, unless accumulated gradients persist anyway."""
         if self.accumulates or self.offloads or self.gradients is None or not layers:
             return []
         made, every = layers * self.counts.layer, self.counts.share * self.cards
-        return [portion(self.gradients, made, every, "share of the gradients that is reduced by now")]
+        return [partial_term(self.gradients, made, every, "share of the gradients that is reduced by now")]
 
-    def all_gradients(self) -> list[Held]:
+    def all_gradients(self) -> list[AnyTerm]:
         """Return the share of all gradients, unless accumulated gradients persist anyway."""
         return [] if self.accumulates or self.offloads or self.gradients is None else [self.gradients]
 
@@ -85,7 +85,7 @@ class Sharding(NamedTuple):
         held = [*self.kept, *([self.gradients] if self.gradients else [])]
         return sum([item.bytes for item in held])
 
-    def communication(self, *found: Buffer) -> Held:
+    def communication(self, *found: Buffer) -> AnyTerm:
         """Return the communication buffers of a snapshot."""
         return buffers(found, SOURCE, self.beside)
 
@@ -178,7 +178,7 @@ def _through_the_layers(
     yield _snapshot(first, in_first, sharding, depth - 1, (*edges, *whole, *here, *reduced, partly))
 
 
-def _freed(flowing: list[Held], more: int) -> list[Held]:
+def _freed(flowing: list[AnyTerm], more: int) -> list[AnyTerm]:
     """Return the short-lived terms with `more` activations, or fewer where that is negative."""
     return [with_more_bytes(item, more, _FREED) if more and item.name == "activations" else item for item in flowing]
 
@@ -196,7 +196,7 @@ def _at_the_edges(end: Snapshot, sharding: Sharding) -> Iterator[Snapshot]:
 
 def _snapshot(
     snapshot: Snapshot,
-    flowing: list[Held],
+    flowing: list[AnyTerm],
     sharding: Sharding,
     reduced: int,
     parts: tuple[Buffer, ...],
@@ -227,7 +227,7 @@ def _kept_units(sharding: Sharding, layers: int) -> tuple[Buffer, ...]:
     return (("layers that stay whole until their backward pass", layers * sharding.units.layer),)
 
 
-def _flowing(snapshot: Snapshot) -> list[Held]:
+def _flowing(snapshot: Snapshot) -> list[AnyTerm]:
     """Return the short-lived terms: activations, logits, temporaries."""
     return [item for item in snapshot.terms if item.name not in _STANDING]
 
@@ -256,7 +256,7 @@ class Fsdp(Sharder):
     def timeline(self, step: ShardedStep) -> PhaseSnapshots:
         """Return the snapshots of `step` on one card."""
         workload, found, counts, cards = step.workload, step.found, step.counts, step.cards
-        shares = [shared(item, counts.share, counts.total, cards, SOURCE) for item in step.kept]
+        shares = [sharded_term(item, counts.share, counts.total, cards, SOURCE) for item in step.kept]
         lasting = tuple([item for item in shares if item.name != "gradients"])
         reduced = [item for item in shares if item.name == "gradients"]
         accumulates, offloads = workload.gradient_accumulation > 1, workload.parallel.offload == "parameters"
@@ -306,7 +306,7 @@ def _gathered_bytes(step: Snapshot) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=512)
-def _units(counts: Counts, adapts: bool, held: int, gradients: int) -> Units:
+def _units(counts: ShardedCounts, adapts: bool, held: int, gradients: int) -> Units:
     """Return the bytes of the largest layer and of the edges."""
 
     def of(count: int, whole: int) -> int:

@@ -5,7 +5,7 @@ Stages with equal layers differ in these alone, so that one timeline serves them
 
 from typing import Final, NamedTuple
 
-from planner.memory.parallel.shares import Held, with_more_bytes
+from planner.memory.parallel.shares import AnyTerm, with_more_bytes
 from planner.memory.phases import PhaseSnapshots, Snapshot
 
 
@@ -39,7 +39,7 @@ def with_extra_micro_batches(found: PhaseSnapshots, extra: ExtraMicroBatches) ->
 def _with_activations(snapshot: Snapshot, more: int, why: str) -> Snapshot:
     if snapshot.activations is None:
         return snapshot
-    held: list[Held] = [*snapshot.terms]
+    held: list[AnyTerm] = [*snapshot.terms]
     place = [item.name for item in held].index("activations")
     held[place] = with_more_bytes(held[place], more, why)
     return Snapshot(snapshot.name, held, snapshot.explanation)

@@ -14,7 +14,7 @@ from planner.workload.training import Training
 from planner.workload.workload import Inference
 
 
-class Cards(NamedTuple):
+class CardGroup(NamedTuple):
     """A number of equal cards; `gpu` is None where none is chosen yet."""
 
     gpu: Gpu | None
@@ -28,7 +28,7 @@ class LoadedCards(NamedTuple):
     `timeline` is that of one micro-batch; `extra` are further ones in flight.
     """
 
-    cards: Cards
+    cards: CardGroup
     timeline: PhaseSnapshots
     stage: int
     layers: int
@@ -47,7 +47,7 @@ def place(
     architecture: Architecture,
     workload: Training | Inference,
     program: SoftwareMemory[Any],
-    cards: tuple[Cards, ...],
+    cards: tuple[CardGroup, ...],
 ) -> Iterator[LoadedCards]:
     """Yield the load of each group of equal `cards`; `workload` has its defaults filled in.
 
@@ -90,8 +90,8 @@ def stage_counts(
     architecture: Architecture,
     workload: Training | Inference,
     program: SoftwareMemory[Any],
-    cards: tuple[Cards, ...],
-    in_order: list[Cards],
+    cards: tuple[CardGroup, ...],
+    in_order: list[CardGroup],
     size: int,
 ) -> tuple[int, ...]:
     """Return the number of layers of each stage by the free memory of unequal cards, or nothing for equal cards.
@@ -121,7 +121,7 @@ def least_shards(workload: Training | Inference) -> int:
 
 
 def sharing_notes(
-    workload: Training | Inference, program: SoftwareMemory[Any], cards: tuple[Cards, ...]
+    workload: Training | Inference, program: SoftwareMemory[Any], cards: tuple[CardGroup, ...]
 ) -> Iterator[str]:
     """Yield the assumptions about how several cards share the work."""
     parallel = workload.parallel
@@ -143,9 +143,9 @@ def _sharder_notes(workload: Training) -> Iterator[str]:
     yield f"{what} as {sharder.version} {does}, over {cards}: {sharder.keeps(parallel)}."
 
 
-def _together(cards: list[Cards]) -> list[Cards]:
+def _together(cards: list[CardGroup]) -> list[CardGroup]:
     """Return `cards` with adjacent groups of equal cards merged."""
-    found: list[Cards] = []
+    found: list[CardGroup] = []
     for own in cards:
         if found and found[-1].gpu == own.gpu:
             found[-1] = found[-1]._replace(number=found[-1].number + own.number)

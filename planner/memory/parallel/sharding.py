@@ -4,12 +4,12 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
-from planner.memory.parallel.shares import Beside, Counts, Held, renamed, sharded_counts
+from planner.memory.parallel.shares import AnyTerm, PersistentBuffers, ShardedCounts, relabeled_term, sharded_counts
 from planner.memory.phases import PhaseSnapshots
 from planner.memory.result import TermName
 from planner.models.architecture import Architecture
 from planner.units import ceil_div
-from planner.workload.formats import arithmetic, autocasts
+from planner.workload.formats import autocasts, product_format
 from planner.workload.parallel import Parallel
 from planner.workload.training import Training
 from planner.workload.workload import Inference
@@ -46,8 +46,8 @@ class ShardedStep(NamedTuple):
     workload: Training
     own: Training
     found: PhaseSnapshots
-    kept: tuple[Held, ...]
-    beside: Beside
+    kept: tuple[AnyTerm, ...]
+    beside: PersistentBuffers
 
     @property
     def cards(self) -> int:
@@ -55,20 +55,20 @@ class ShardedStep(NamedTuple):
         return self.workload.parallel.state_shards
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> ShardedCounts:
         """Return the sharded parameter counts; routed experts are spread over some of the cards already."""
         return sharded_counts(self.architecture, self.cards, self.cards // self.workload.parallel.expert)
 
-    def kept_named(self, name: TermName) -> Held | None:
+    def kept_named(self, name: TermName) -> AnyTerm | None:
         """Return the kept term called `name`."""
         return next((item for item in self.kept if item.name == name), None)
 
-    def master(self, weights: Held) -> Held | None:
+    def master(self, weights: AnyTerm) -> AnyTerm | None:
         """Return the fp32 copies of 16-bit `weights`, None for parameters in fp32."""
         copies = self.kept_named("weights")
         if copies is None or copies.bytes <= weights.bytes:
             return None
-        return renamed(copies, "the fp32 parameters that the optimizer updates", "master_weights")
+        return relabeled_term(copies, "the fp32 parameters that the optimizer updates", "master_weights")
 
 
 class Sharder:
@@ -123,7 +123,7 @@ def per_card_workload(workload: Training | Inference, sharder: Sharder) -> Train
 def _in_sixteen_bits(workload: Training) -> dict[str, object]:
     if workload.adapts or not autocasts(workload.compute) or workload.weights != "fp32":
         return {"gradient_accumulation": 1}
-    sixteen = arithmetic(workload.compute)
+    sixteen = product_format(workload.compute)
     return {"compute": "fp8" if workload.compute == "fp8" else sixteen, "weights": sixteen, "gradient_accumulation": 1}
 
 
@@ -133,7 +133,7 @@ def sharded_timeline(
     own: Training,
     program: "TrainingMemory",
     sharder: Sharder,
-    beside: Beside,
+    beside: PersistentBuffers,
 ) -> PhaseSnapshots:
     """Return the timeline of a step whose states, gradients or parameters replicas share.
 
@@ -155,7 +155,7 @@ def sharded_timeline(
 @lru_cache(maxsize=256)
 def _kept(
     architecture: Architecture, values: tuple[object, ...], program: "TrainingMemory", in_fp32: bool
-) -> tuple[Held, ...]:
+) -> tuple[AnyTerm, ...]:
     """Return the terms present during the optimizer step; `values` are those of the `_DECIDING` fields."""
     formats = {"compute": "fp32", "weights": "fp32"} if in_fp32 else {}
     fields = dict(zip(_DECIDING, values, strict=True)) | formats

@@ -5,7 +5,7 @@ from functools import lru_cache, partial
 from typing import Final, NamedTuple
 
 from planner.memory.phases import Deferred
-from planner.memory.result import Part, Term, TermName
+from planner.memory.result import Term, TermName, TermPart
 from planner.memory.terms import library, term
 from planner.models.architecture import Architecture, Tensor
 from planner.units import ceil_div
@@ -15,10 +15,10 @@ _ROUNDED: Final = 1.2
 OFFLOADED: Final = "the parameters are offloaded to host memory or disk"
 """Explanation of a small load phase."""
 
-Held = Term | Deferred
+AnyTerm = Term | Deferred
 
 
-class Counts(NamedTuple):
+class ShardedCounts(NamedTuple):
     """Parameter counts of a network sharded by rows.
 
     `share` are the parameters of one card, `layer` those of the largest layer and `edges` those outside the layers,
@@ -36,7 +36,7 @@ class Counts(NamedTuple):
 
 
 @lru_cache(maxsize=512)
-def sharded_counts(architecture: Architecture, shards: int, expert_shards: int) -> Counts:
+def sharded_counts(architecture: Architecture, shards: int, expert_shards: int) -> ShardedCounts:
     """Return the counts of `architecture` sharded by rows over `shards` cards, routed experts over `expert_shards`.
 
     **Formula**: each tensor's first dimension is rounded up to a multiple of the cards. The experts of a layer are one
@@ -55,7 +55,7 @@ def sharded_counts(architecture: Architecture, shards: int, expert_shards: int) 
     edge_tensors = (*outside, *architecture.head)
     own, edges = _added(edge_tensors, shards, expert_shards)
     own_edges = sum([tensor.parameters for tensor in edge_tensors])
-    return Counts(architecture.parameters, share + own, layer, edges, depth, own_layer, own_edges)
+    return ShardedCounts(architecture.parameters, share + own, layer, edges, depth, own_layer, own_edges)
 
 
 def _added(tensors: Iterable[Tensor], shards: int, expert_shards: int) -> tuple[int, int]:
@@ -82,7 +82,7 @@ def _share(shape: tuple[int, ...], cards: int) -> int:
 
 # Persistent terms do not depend on the batch size; computing and writing their shares takes a tenth of an estimate.
 @lru_cache(maxsize=1024)
-def shared(whole: Held, share: int, total: int, cards: int, source: str) -> Deferred:
+def sharded_term(whole: AnyTerm, share: int, total: int, cards: int, source: str) -> Deferred:
     """Return one card's share of `whole`: `share` of `total`, rounded up to a byte."""
     own = ceil_div(whole.bytes * share, total)
     low, high = ceil_div(whole.low_bytes * share, total), ceil_div(whole.high_bytes * share, total)
@@ -90,14 +90,14 @@ def shared(whole: Held, share: int, total: int, cards: int, source: str) -> Defe
 
 
 @lru_cache(maxsize=1024)
-def portion(whole: Held, part: int, total: int, meaning: str) -> Deferred:
+def partial_term(whole: AnyTerm, part: int, total: int, meaning: str) -> Deferred:
     """Return the fraction `part` / `total` of `whole`, rounded up to a byte, described by `meaning`."""
     own, high = ceil_div(whole.bytes * part, total), ceil_div(whole.high_bytes * part, total)
     return Deferred(whole.name, own, own, high, partial(_write_portion, whole, own, high, meaning))
 
 
 @lru_cache(maxsize=512)
-def _write_portion(whole: Held, own: int, high: int, meaning: str) -> Term:
+def _write_portion(whole: AnyTerm, own: int, high: int, meaning: str) -> Term:
     written = whole.write() if isinstance(whole, Deferred) else whole
     return written.evolve(
         bytes=own,
@@ -110,7 +110,7 @@ def _write_portion(whole: Held, own: int, high: int, meaning: str) -> Term:
 
 
 @lru_cache(maxsize=512)
-def _write_share(whole: Held, own: int, high: int, cards: int, source: str) -> Term:
+def _write_share(whole: AnyTerm, own: int, high: int, cards: int, source: str) -> Term:
     written = whole.write() if isinstance(whole, Deferred) else whole
     ends = _split(own, [part.bytes for part in written.parts])
     number, meaning = float(cards), "cards that share it, with rows rounded up"
@@ -127,23 +127,23 @@ def _write_share(whole: Held, own: int, high: int, cards: int, source: str) -> T
         symbols=(*written.symbols, library("N", int(number) if number == cards else number, meaning)),
         source=f"{written.source}; {source}",
         parts=tuple(
-            Part(name=part.name, bytes=count, formula=f"({part.formula}) / N", source=part.source)
+            TermPart(name=part.name, bytes=count, formula=f"({part.formula}) / N", source=part.source)
             for part, count in zip(written.parts, ends, strict=True)
         ),
     )
 
 
-def with_more_bytes(item: Held, more: int, why: str) -> Deferred:
+def with_more_bytes(item: AnyTerm, more: int, why: str) -> Deferred:
     """Return `item` with `more` bytes added, possibly negative but not below zero in sum; `why` describes them."""
     size, high = max(item.bytes + more, 0), max(item.high_bytes + more, 0)
     low = max(item.low_bytes + more, 0)
     return Deferred(item.name, size, low, high, partial(_write_resized, item, size, high, why))
 
 
-def _write_resized(item: Held, size: int, high: int, why: str) -> Term:
+def _write_resized(item: AnyTerm, size: int, high: int, why: str) -> Term:
     written = item.write() if isinstance(item, Deferred) else item
     more = size - written.bytes
-    extra = Part(name=why, bytes=more, formula=f"{more:,}", source=written.source)
+    extra = TermPart(name=why, bytes=more, formula=f"{more:,}", source=written.source)
     parted = more > 0 and (written.parts or not written.bytes)  # otherwise the parts would not sum to the term
     return written.evolve(
         bytes=size,
@@ -166,31 +166,31 @@ def _split(total: int, weights: list[int]) -> list[int]:
     return counts
 
 
-class Beside(NamedTuple):
+class PersistentBuffers(NamedTuple):
     """Memory present throughout a step: buffers `held` by the framework, and those of libraries `outside` it.
 
     `inside` and `apart` are their bytes, `most` the upper bound of the latter.
     """
 
-    held: tuple[Part, ...] = ()
-    outside: tuple[Part, ...] = ()
+    held: tuple[TermPart, ...] = ()
+    outside: tuple[TermPart, ...] = ()
     most: int = 0
     inside: int = 0
     apart: int = 0
 
-    def holding(self, more: tuple[Part, ...]) -> "Beside":
+    def holding(self, more: tuple[TermPart, ...]) -> "PersistentBuffers":
         """Return this with `more` buffers of the framework, summed once for all snapshots."""
         if not more:
             return self
         inside = self.inside + sum([part.bytes for part in more])
-        return Beside((*self.held, *more), self.outside, self.most, inside, self.apart)
+        return PersistentBuffers((*self.held, *more), self.outside, self.most, inside, self.apart)
 
 
 Buffer = tuple[str, int]
 """The name of a buffer and its bytes."""
 
 
-def buffers(found: Iterable[Buffer], source: str, beside: Beside, *, assumed: bool = False) -> Deferred:
+def buffers(found: Iterable[Buffer], source: str, beside: PersistentBuffers, *, assumed: bool = False) -> Deferred:
     """Return the communication buffers, including those present throughout.
 
     Memory of libraries is assumed, between zero and `beside.most`; the rest is as certain as its source.
@@ -209,9 +209,9 @@ def buffers(found: Iterable[Buffer], source: str, beside: Beside, *, assumed: bo
 
 @lru_cache(maxsize=512)
 def _write_buffers(
-    own: tuple[Buffer, ...], source: str, beside: Beside, size: int, total: int, *, assumed: bool
+    own: tuple[Buffer, ...], source: str, beside: PersistentBuffers, size: int, total: int, *, assumed: bool
 ) -> Term:
-    made = [Part(name=name, bytes=held, formula=f"{held:,}", source=source) for name, held in own]
+    made = [TermPart(name=name, bytes=held, formula=f"{held:,}", source=source) for name, held in own]
     parts = (*made, *beside.held, *beside.outside)
     return term(
         "communication",
@@ -227,7 +227,7 @@ def _write_buffers(
 
 
 @lru_cache(maxsize=512)
-def renamed(item: Held, source: str, name: TermName | None = None) -> Term:
+def relabeled_term(item: AnyTerm, source: str, name: TermName | None = None) -> Term:
     """Return `item` with another `source`, and another name where one is given."""
     written = item.write() if isinstance(item, Deferred) else item
     return written.evolve(name=name or written.name, source=source)

@@ -12,15 +12,15 @@ from planner.dtypes import ELEMENT_BYTES
 from planner.memory.parallel.micro_batches import ExtraMicroBatches, extra_micro_batches, with_extra_micro_batches
 from planner.memory.parallel.pipeline import Stage, in_flight, stages_of
 from planner.memory.parallel.sharding import REPLICAS, per_card_workload, sharded_timeline
-from planner.memory.parallel.shares import Beside, buffers
+from planner.memory.parallel.shares import PersistentBuffers, buffers
 from planner.memory.parallel.tensor import tensor_share
 from planner.memory.phases import PhaseSnapshots, Snapshot
-from planner.memory.result import Part
+from planner.memory.result import TermPart
 from planner.memory.software import memory_of, serving_memory, sharder_of, training_memory
 from planner.memory.software.base import SoftwareMemory
 from planner.models.architecture import Architecture, Attention
 from planner.units import ceil_div
-from planner.workload.formats import arithmetic
+from planner.workload.formats import product_format
 from planner.workload.training import Training
 from planner.workload.workload import Inference
 
@@ -62,7 +62,7 @@ def rank_timelines(
     found = []
     outside = program.communicators(workload)
     most = program.most_communicator_bytes(outside)
-    apart = Beside(outside=outside, most=most, apart=sum([part.bytes for part in outside]))
+    apart = PersistentBuffers(outside=outside, most=most, apart=sum([part.bytes for part in outside]))
     for rank in ranks(architecture, workload, counts):
         same = id(rank.stage.architecture)
         if same not in alike:
@@ -111,7 +111,11 @@ def layers_of_stages(
 
 
 def _rank_timeline(
-    rank: Rank, workload: Training | Inference, program: SoftwareMemory[Any], card_class: Hashable, apart: Beside
+    rank: Rank,
+    workload: Training | Inference,
+    program: SoftwareMemory[Any],
+    card_class: Hashable,
+    apart: PersistentBuffers,
 ) -> PhaseSnapshots:
     """Return the timeline of a card of `rank`, which computes its share of `workload`."""
     if isinstance(workload, Training) and isinstance(rank.workload, Training):
@@ -121,7 +125,7 @@ def _rank_timeline(
     return found._replace(outside_bytes=apart.apart)
 
 
-def _training(rank: Rank, workload: Training, own: Training, apart: Beside) -> PhaseSnapshots:
+def _training(rank: Rank, workload: Training, own: Training, apart: PersistentBuffers) -> PhaseSnapshots:
     architecture, program = rank.stage.architecture, training_memory(workload.profile)
     sharder = program.sharder(workload)
     is_last = rank.stage.place == workload.parallel.pipeline - 1
@@ -135,7 +139,7 @@ def _training(rank: Rank, workload: Training, own: Training, apart: Beside) -> P
     return _gradients_throughout(found) if in_view else found
 
 
-def _with_communication(found: PhaseSnapshots, beside: Beside, *, with_loss: bool = True) -> PhaseSnapshots:
+def _with_communication(found: PhaseSnapshots, beside: PersistentBuffers, *, with_loss: bool = True) -> PhaseSnapshots:
     """Return `found` with buffers from the first pass on, without the loss where another stage computes it."""
     if not beside.held and not beside.outside:
         return found if with_loss else _without_loss(found)
@@ -148,7 +152,7 @@ def _with_communication(found: PhaseSnapshots, beside: Beside, *, with_loss: boo
     return found._replace(snapshots=tuple(snapshots))
 
 
-def _buckets(plain: PhaseSnapshots, workload: Training) -> tuple[Part, ...]:
+def _buckets(plain: PhaseSnapshots, workload: Training) -> tuple[TermPart, ...]:
     """Return DistributedDataParallel's second copy of the gradients, none where gradients are views of its buckets."""
     if workload.parallel.state_shards < 2 or workload.parallel.gradient_as_bucket_view:
         return ()
@@ -172,10 +176,10 @@ def _gradients_throughout(found: PhaseSnapshots) -> PhaseSnapshots:
     return found._replace(snapshots=snapshots)
 
 
-def _sent(architecture: Architecture, workload: Training, own: Training) -> tuple[Part, ...]:
+def _sent(architecture: Architecture, workload: Training, own: Training) -> tuple[TermPart, ...]:
     """Return the buffers of tensors sent between cards: gathered tokens, keys and values, inputs of the next stage."""
     parallel, tokens, hidden = workload.parallel, own.micro_batch * (own.sequence_length or 0), architecture.hidden
-    size = ELEMENT_BYTES[arithmetic(own.compute)]
+    size = ELEMENT_BYTES[product_format(own.compute)]
     stream = tokens * hidden * size
     found = []
     if parallel.sequence and parallel.tensor > 1:
@@ -197,8 +201,8 @@ def _key_width(architecture: Architecture) -> int:
     return max([mixer.kv_dim for mixer in mixers if isinstance(mixer, Attention)], default=0)
 
 
-def _part(name: str, size: int, formula: str, source: str) -> Part:
-    return Part(name=name, bytes=size, formula=formula, source=source)
+def _part(name: str, size: int, formula: str, source: str) -> TermPart:
+    return TermPart(name=name, bytes=size, formula=formula, source=source)
 
 
 def _without_loss(found: PhaseSnapshots) -> PhaseSnapshots:

@@ -9,7 +9,7 @@ from typing import Final, Generic, TypeVar
 
 from planner.hardware.gpu import Gpu
 from planner.memory.phases import PhaseSnapshots
-from planner.memory.result import Part
+from planner.memory.result import TermPart
 from planner.memory.support import pytorch_reasons
 from planner.models.architecture import Architecture
 from planner.units import MIB
@@ -71,7 +71,7 @@ class SoftwareMemory(ABC, Generic[WorkloadT]):
     def groups(self, parallel: Parallel) -> dict[str, int]:
         """Return the communication groups of a card, with their sizes."""
 
-    def communicators(self, workload: WorkloadT) -> tuple[Part, ...]:
+    def communicators(self, workload: WorkloadT) -> tuple[TermPart, ...]:
         """Return the memory of the communicators of `workload` on each card, outside the framework's allocator.
 
         **Formula**: 544 MB for each group of two cards, 688 MB for each larger one, unless other values were measured
@@ -85,10 +85,10 @@ class SoftwareMemory(ABC, Generic[WorkloadT]):
         for name, size in self.groups(workload.parallel).items():
             if size > 1:
                 held, title = (of_two if size == 2 else of_more), f"NCCL communicator, {size:,} cards ({name})"
-                found.append(Part(name=title, bytes=held, formula=f"{held:,}", source=self.communicator_source))
+                found.append(TermPart(name=title, bytes=held, formula=f"{held:,}", source=self.communicator_source))
         return tuple(found)
 
-    def most_communicator_bytes(self, parts: tuple[Part, ...]) -> int:
+    def most_communicator_bytes(self, parts: tuple[TermPart, ...]) -> int:
         """Return the upper bound of the memory of the communicators `parts`."""
         return sum([part.bytes + _FURTHER_CHANNELS for part in parts])
 

@@ -12,7 +12,7 @@ from planner.memory.parallel.pipeline import stage_layers
 from planner.memory.parallel.sharding import REPLICAS, Sharder
 from planner.memory.phases import PhaseSnapshots
 from planner.memory.precision import Precision
-from planner.memory.result import Part
+from planner.memory.result import TermPart
 from planner.memory.software.base import SoftwareMemory
 from planner.memory.training.adapters.settings import Formats, LayerSettings, adapter_settings, formats_of
 from planner.memory.training.checkpointing import OPERATORS, Checkpoints
@@ -101,7 +101,7 @@ class TrainingMemory(SoftwareMemory[Training]):
             return FSDP
         return DEEPSPEED_ZERO if parallel.zero else REPLICAS
 
-    def buffers(self) -> tuple[Part, ...]:
+    def buffers(self) -> tuple[TermPart, ...]:
         """Return the buffers that the program's own libraries hold throughout on each of several cards."""
         return ()
 

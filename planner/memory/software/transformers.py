@@ -8,7 +8,7 @@ from typing import Final
 from planner.dtypes import ELEMENT_BYTES
 from planner.memory.inference.timeline import inference_timeline
 from planner.memory.parallel.pipeline import without_empty_stages
-from planner.memory.parallel.shares import portion
+from planner.memory.parallel.shares import partial_term
 from planner.memory.phases import PhaseSnapshots, Snapshot
 from planner.memory.software.base import ServingMemory
 from planner.memory.weights import weight_bytes
@@ -53,7 +53,7 @@ class Transformers(ServingMemory):
         made = [item for snapshot in last.snapshots if snapshot.name == "prefill" for item in snapshot.terms]
         logits = [item for item in made if item.name == "logits"]
         read = [place for place, snapshot in enumerate(first.snapshots) if snapshot.name == "prefill"][-1]
-        back = [portion(item, 4, size + 4 if size < 4 else size, "share of the fp32 logits") for item in logits]
+        back = [partial_term(item, 4, size + 4 if size < 4 else size, "share of the fp32 logits") for item in logits]
         explanation = "the logits are copied back to the first card, where the input was"
         held = Snapshot("prefill", [*first.snapshots[read].terms, *back], explanation)
         return first._replace(snapshots=(*first.snapshots[: read + 1], held, *first.snapshots[read + 1 :]))

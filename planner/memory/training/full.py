@@ -6,7 +6,7 @@ from typing import NamedTuple
 from planner.memory.logits import output_width
 from planner.memory.precision import Precision, training_precision
 from planner.memory.result import Term
-from planner.memory.terms import checked, library, model, number_format
+from planner.memory.terms import library, measured_term, model, number_format
 from planner.memory.training.adapters.trained import tuning_of
 from planner.memory.training.autograd.network import saved_by_network
 from planner.memory.training.losses import Losses
@@ -138,7 +138,7 @@ def tied_gradient_term(architecture: Architecture, precision: Precision) -> tupl
     # A gradient without other references is accumulated in place: one cast from autocast's copy, or a sum.
     in_place = precision.autocast or architecture.kind == "encoder-decoder"
     copies = 1 if in_place else 2
-    both = checked(
+    both = measured_term(
         "temporaries",
         copies * elements * precision.parameter_bytes,
         "n × V × h × w",

@@ -7,7 +7,7 @@ from planner.memory.logits import logits_bytes, logits_term, loss_bytes_per_logi
 from planner.memory.phases import Deferred
 from planner.memory.precision import Precision
 from planner.memory.result import Symbol
-from planner.memory.terms import checked, highest, library, lowest, model
+from planner.memory.terms import highest, library, lowest, measured_term, model
 from planner.memory.terms import workload as chosen
 from planner.models.architecture import Architecture
 from planner.units import ceil_div
@@ -117,5 +117,5 @@ def chunked_losses(head: OutputHead, chunks: int, gradient_bytes: int) -> Losses
 
 def deferred_logits(count_bytes: int, formula: str, symbols: tuple[Symbol, ...], source: str) -> Deferred:
     """Return `count_bytes` of logits, whose term is written on demand."""
-    write = partial(checked, "logits", count_bytes, formula, symbols, source)
+    write = partial(measured_term, "logits", count_bytes, formula, symbols, source)
     return Deferred("logits", count_bytes, lowest(count_bytes), highest(count_bytes), write)

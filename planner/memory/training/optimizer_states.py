@@ -6,11 +6,11 @@ from itertools import product
 from math import prod
 from typing import Final
 
-from planner.memory.result import Part, Symbol, Term
+from planner.memory.result import Symbol, Term, TermPart
 from planner.memory.terms import library, model, number_format, term
 from planner.models.architecture import Role, Tensor
 from planner.units import ceil_div
-from planner.workload.optimizers import OPTIMIZERS, Optimizer, OptimizerState, Quantity, Tensors, Unit
+from planner.workload.optimizers import OPTIMIZERS, Optimizer, OptimizerState, StateQuantity, StateTensors, StateUnit
 
 Trained = tuple[tuple[Tensor, int], ...]
 """Trained tensors, each with its count."""
@@ -52,7 +52,8 @@ def optimizer_term(trained: Trained, optimizer: Optimizer, parameter_bytes: int)
         kept[state] = kept.get(state, 0) + count_bytes
         in_pages += count_bytes if kind.paged and tensor.size >= PAGED_FROM else 0
     parts = tuple(
-        Part(name=state.name, bytes=count, formula=state.formula, source=state.source) for state, count in kept.items()
+        TermPart(name=state.name, bytes=count, formula=state.formula, source=state.source)
+        for state, count in kept.items()
     )
     total = sum(kept.values())
     sources = [*dict.fromkeys(part.source for part in parts), *([_PAGED_SOURCE] if kind.paged else [])]
@@ -167,14 +168,14 @@ def _merged(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(reversed(merged))
 
 
-_SELECTS: Final[dict[Tensors, Callable[[Tensor], bool]]] = {
+_SELECTS: Final[dict[StateTensors, Callable[[Tensor], bool]]] = {
     "all": lambda _: True,
     "quantised": _is_quantised,
     "matrices": _is_matrix,
     "inner-matrices": is_inner_matrix,
 }
 """Predicates: whether a state of that kind is kept for a tensor."""
-_UNITS: Final[dict[Unit, Callable[[Tensor, int], int]]] = {
+_UNITS: Final[dict[StateUnit, Callable[[Tensor, int], int]]] = {
     "element": lambda tensor, _: tensor.size,
     "scale": lambda tensor, _: ceil_div(tensor.size, _BLOCK),
     "tensor": lambda _tensor, _: 1,
@@ -188,7 +189,7 @@ _UNITS: Final[dict[Unit, Callable[[Tensor, int], int]]] = {
 
 
 def _total_symbol(
-    letter: str, meaning: str, unit: Unit = "element", of: Callable[[Tensor], bool] = lambda _: True
+    letter: str, meaning: str, unit: StateUnit = "element", of: Callable[[Tensor], bool] = lambda _: True
 ) -> Callable[[Trained, int], Symbol]:
     """Return a function that builds the symbol of the units of all trained tensors selected by `of`."""
     return lambda trained, size: model(
@@ -196,7 +197,7 @@ def _total_symbol(
     )
 
 
-_SYMBOLS: Final[dict[Quantity, Callable[[Trained, int], Symbol]]] = {
+_SYMBOLS: Final[dict[StateQuantity, Callable[[Trained, int], Symbol]]] = {
     "parameters": _total_symbol("P", "trained parameters"),
     "width": lambda _, size: number_format("w", size, "bytes per element of the states, as the parameters"),
     "quantised": _total_symbol(

@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Final
 
 from planner.memory.result import Term
-from planner.memory.terms import checked, library, model, number_format, term
+from planner.memory.terms import library, measured_term, model, number_format, term
 from planner.memory.training.optimizer_states import (
     Trained,
     galore_projection_elements,
@@ -16,7 +16,7 @@ from planner.memory.training.optimizer_states import (
     widest_block,
 )
 from planner.models.architecture import Tensor
-from planner.workload.optimizers import OPTIMIZERS, Optimizer, OptimizerStep, StepWorkings, Working
+from planner.workload.optimizers import OPTIMIZERS, Optimizer, OptimizerStep, StepWorkspace, WorkspaceKind
 
 _BF16: Final = 2
 _FP32: Final = 4
@@ -38,17 +38,17 @@ def step_term(trained: Trained, optimizer: Optimizer, step: OptimizerStep, param
     return _TERM_BUILDERS[workings.kind](trained, workings, parameter_bytes) if workings and trained else None
 
 
-def _of_all(trained: Trained, workings: StepWorkings, size: int) -> Term:
+def _of_all(trained: Trained, workings: StepWorkspace, size: int) -> Term:
     parameters = parameters_in(trained)
     symbols = (
         model("P_t", parameters, "trained parameters"),
         number_format("w", size, "bytes per element, as the parameters"),
     )
     held = workings.copies * parameters * size
-    return checked("temporaries", held, workings.formula, symbols, workings.source)
+    return measured_term("temporaries", held, workings.formula, symbols, workings.source)
 
 
-def _of_the_largest(trained: Trained, workings: StepWorkings, size: int) -> Term:
+def _of_the_largest(trained: Trained, workings: StepWorkspace, size: int) -> Term:
     """Return the workspace of the tensor that needs most: copies of it, or the matrices derived from it."""
     in_fp32 = workings.kind == "fp32-copies"
     copies, width = (_fp32_copies(size), _FP32) if in_fp32 else (workings.copies, size)
@@ -64,7 +64,7 @@ def _of_the_largest(trained: Trained, workings: StepWorkings, size: int) -> Term
     shown = (number_format("w", size, "bytes per element, as the parameters"), elements)
     if in_fp32:
         shown = (elements, library("c", copies, "fp32 copies of it"))
-    return checked("temporaries", needed(most), workings.formula, shown, workings.source)
+    return measured_term("temporaries", needed(most), workings.formula, shown, workings.source)
 
 
 def _fp32_copies(size: int) -> int:
@@ -72,13 +72,13 @@ def _fp32_copies(size: int) -> int:
     return 2 if size == _FP32 else 4
 
 
-def _of_bases(trained: Trained, workings: StepWorkings, _size: int) -> Term:
+def _of_bases(trained: Trained, workings: StepWorkspace, _size: int) -> Term:
     usual, anew = (max(held) for held in zip(*(soap_scratch(tensor) for tensor, _ in trained), strict=True))
     sides = library("m, n", "sides", "of the tensor that needs most, n the wider one up to 10,000")
     return term("temporaries", anew, workings.formula, (sides,), workings.source, certainty="assumed", low_bytes=usual)
 
 
-def _of_blocks(trained: Trained, workings: StepWorkings, size: int) -> Term:
+def _of_blocks(trained: Trained, workings: StepWorkspace, size: int) -> Term:
     """Return Shampoo's workspace: all gradients filtered and preconditioned, and one eigendecomposition.
 
     **Formula**: 2 · P · w + 7 · d² · 4, d being the widest block.
@@ -142,11 +142,11 @@ def _galore(tensor: Tensor, size: int) -> int:
     return max(decomposed, projected)
 
 
-_MATRIX_WORKSPACES: Final[dict[Working, Callable[[Tensor, int], int]]] = {
+_MATRIX_WORKSPACES: Final[dict[WorkspaceKind, Callable[[Tensor, int], int]]] = {
     "newton-schulz": _newton_schulz,
     "decomposition": _galore,
 }
-_TERM_BUILDERS: Final[dict[Working, Callable[[Trained, StepWorkings, int], Term]]] = {
+_TERM_BUILDERS: Final[dict[WorkspaceKind, Callable[[Trained, StepWorkspace, int], Term]]] = {
     "copies-of-all": _of_all,
     "copies": _of_the_largest,
     "fp32-copies": _of_the_largest,
@@ -166,7 +166,7 @@ def clipping_term(trained: Trained) -> Term:
     allocator.
     """
     tensors = sum(number for _, number in trained)
-    return checked(
+    return measured_term(
         "temporaries",
         (tensors + 1) * _NORM_BLOCK,
         "(G + 1) × 512",

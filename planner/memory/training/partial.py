@@ -4,7 +4,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from planner.memory.result import Term
-from planner.memory.terms import checked, model, number_format, term
+from planner.memory.terms import measured_term, model, number_format, term
 from planner.memory.training.adapters.network import saved_by_tuned_network
 from planner.memory.training.adapters.settings import Formats, LayerSettings
 from planner.memory.training.adapters.trained import TunedLayers, Tuning, sites_of, tuning_of
@@ -55,7 +55,7 @@ def magnitude_scratch(adapted: tuple[Tensor, ...], read_bytes: int, input_bytes:
 
     largest = max(adapted, key=needed)
     outside, inside = largest.shape
-    scratch = checked(
+    scratch = measured_term(
         "temporaries",
         needed(largest),
         "in × in × x + out × in × (x + 2 × w)",
@@ -85,7 +85,7 @@ def dequantised_scratch(architecture: Architecture, size: int, source: str) -> t
     ]
     if not matrices:
         return ()
-    largest = checked(
+    largest = measured_term(
         "temporaries",
         max(matrices) * size,
         "n × w",

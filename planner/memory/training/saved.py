@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from operator import add, attrgetter
 from typing import Final, NamedTuple
 
-from planner.memory.result import Part, Term
-from planner.memory.terms import checked, model
+from planner.memory.result import Term, TermPart
+from planner.memory.terms import measured_term, model
 from planner.memory.terms import workload as chosen
 from planner.workload.training import Training
 
@@ -181,7 +181,7 @@ def activations_term(saved: SavedActivations, alive: int, workload: Training, se
     tokens = workload.micro_batch * (workload.sequence_length or 0)
     selective = workload.activation_checkpointing == "selective"
     shares = _activation_parts(saved, alive, tokens, selective=selective)
-    return checked(
+    return measured_term(
         "activations",
         alive,
         " + ".join([symbol for symbol, _ in shares]),
@@ -208,7 +208,9 @@ _PER_LAYER: Final = ("norms", "attention", "feed_forward", "dropout", "adapters"
 """The kinds that each layer saves in proportion to its tokens."""
 
 
-def _activation_parts(saved: SavedActivations, alive: int, tokens: int, *, selective: bool) -> list[tuple[str, Part]]:
+def _activation_parts(
+    saved: SavedActivations, alive: int, tokens: int, *, selective: bool
+) -> list[tuple[str, TermPart]]:
     """Return the parts of `alive` bytes, each with its symbol."""
     if alive < saved.total:
         return [("O", _part("one layer and its gradients", alive, f"{alive:,}"))]
@@ -226,8 +228,8 @@ def _activation_parts(saved: SavedActivations, alive: int, tokens: int, *, selec
     return found
 
 
-def _part(name: str, count_bytes: int, formula: str) -> Part:
-    return Part(name=name, bytes=count_bytes, formula=formula, source=_SOURCE)
+def _part(name: str, count_bytes: int, formula: str) -> TermPart:
+    return TermPart(name=name, bytes=count_bytes, formula=formula, source=_SOURCE)
 
 
 def _per_token(kept: int, tokens: int, layers: list[tuple[int, int]]) -> str:

@@ -5,7 +5,7 @@ from typing import NamedTuple, Protocol
 
 from planner.memory.precision import Precision
 from planner.memory.result import Term
-from planner.memory.terms import checked, model, number_format
+from planner.memory.terms import measured_term, model, number_format
 from planner.memory.training.losses import Losses
 from planner.memory.training.optimizer_states import Trained
 from planner.memory.training.saved import SavedActivations
@@ -76,7 +76,7 @@ def cast_term(elements: int, size: int) -> tuple[Term, ...]:
     """Return the autocast copies of `elements` parameters, `size` bytes each; empty if there are none."""
     if not elements:
         return ()
-    cast = checked(
+    cast = measured_term(
         "temporaries",
         elements * size,
         "P_c × w",

@@ -5,11 +5,11 @@ from typing import Final, Literal, NamedTuple
 
 from planner.monitor.diagnosis import advice, sources
 from planner.monitor.diagnosis.time_series import ACTIVE, current_phase
-from planner.monitor.diagnosis.verdict import Criterion, Evidence, Kind, ThresholdSource, Verdict
+from planner.monitor.diagnosis.verdict import Criterion, Evidence, ThresholdSource, Verdict, VerdictKind
 from planner.monitor.diagnosis.window import read_window
-from planner.monitor.readings.protocols import Past
+from planner.monitor.readings.protocols import DiagnosisSource
 
-Standing = Literal["done", "to-do", "unknown"]
+ItemStatus = Literal["done", "to-do", "unknown"]
 
 _TUNING: Final = ThresholdSource("PyTorch, Performance Tuning Guide")
 _SINGLE: Final = ThresholdSource("Hugging Face transformers, Methods and tools for efficient training on a single GPU")
@@ -27,11 +27,11 @@ class ChecklistItem(NamedTuple):
     conditions: tuple[Criterion, ...] = ()
 
 
-class Checked(NamedTuple):
+class ChecklistResult(NamedTuple):
     """State of one checklist item, with the readings that support it."""
 
     item: ChecklistItem
-    standing: Standing
+    standing: ItemStatus
     evidence: tuple[Evidence, ...] = ()
 
 
@@ -98,22 +98,22 @@ CHECKLIST: Final = (
 """Optimizations of a training run, the most worthwhile first."""
 
 _NAMED_BY: Final = {
-    Kind.INPUT_BOUND: ("data-loading",),
-    Kind.UNDER_FILLED: ("batch-size",),
-    Kind.TRANSFER_BOUND: ("pinned-memory",),
-    Kind.HOST_BOUND: ("small-kernels",),
-    Kind.SYNC_BOUND: ("small-kernels",),
-    Kind.FLUCTUATING: ("data-loading", "steady"),
+    VerdictKind.INPUT_BOUND: ("data-loading",),
+    VerdictKind.UNDER_FILLED: ("batch-size",),
+    VerdictKind.TRANSFER_BOUND: ("pinned-memory",),
+    VerdictKind.HOST_BOUND: ("small-kernels",),
+    VerdictKind.SYNC_BOUND: ("small-kernels",),
+    VerdictKind.FLUCTUATING: ("data-loading", "steady"),
 }
 
 
-def agreeing(checked: tuple[Checked, ...], verdict: Verdict) -> tuple[Checked, ...]:
+def consistent_with_verdict(checked: tuple[ChecklistResult, ...], verdict: Verdict) -> tuple[ChecklistResult, ...]:
     """Return the checklist made consistent with a verdict on the same card: items that the verdict names are to do."""
     named = _NAMED_BY.get(verdict.kind, ())
     return tuple(one._replace(standing="to-do") if one.item.name in named else one for one in checked)
 
 
-def check(past: Past, uuid: str, at: float | None = None) -> tuple[Checked, ...]:
+def evaluate_checklist(past: DiagnosisSource, uuid: str, at: float | None = None) -> tuple[ChecklistResult, ...]:
     """Return the state of each checklist item for one card by its last minutes; all are unknown for an idle card.
 
     Raises:
@@ -126,15 +126,15 @@ def check(past: Past, uuid: str, at: float | None = None) -> tuple[Checked, ...]
     window = read_window(past, device, end or 0.0)
     use = window.quantity("use_fraction")
     if use is None or max(use.values) < ACTIVE:
-        return tuple(Checked(item, "unknown") for item in CHECKLIST)
+        return tuple(ChecklistResult(item, "unknown") for item in CHECKLIST)
     working = window.since(current_phase(use).start)
     return tuple(_checked(item, working.statistic) for item in CHECKLIST)
 
 
-def _checked(item: ChecklistItem, statistic: Callable[[str, str], float | None]) -> Checked:
+def _checked(item: ChecklistItem, statistic: Callable[[str, str], float | None]) -> ChecklistResult:
     seen = [(condition, statistic(condition.metric, condition.statistic)) for condition in item.conditions]
     known = [(condition, value) for condition, value in seen if value is not None]
     evidence = tuple(Evidence(one.metric, one.statistic, value, one) for one, value in known)
     if any(not condition.holds(value) for condition, value in known):
-        return Checked(item, "to-do", evidence)
-    return Checked(item, "done" if known and len(known) == len(seen) else "unknown", evidence)
+        return ChecklistResult(item, "to-do", evidence)
+    return ChecklistResult(item, "done" if known and len(known) == len(seen) else "unknown", evidence)

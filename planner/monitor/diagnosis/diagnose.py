@@ -8,11 +8,11 @@ from planner.monitor.diagnosis.health_rules import HEALTH_RULES
 from planner.monitor.diagnosis.rule import DiagnosisRule, shown_evidence
 from planner.monitor.diagnosis.rules import WORKLOAD_RULES
 from planner.monitor.diagnosis.time_series import TimeSeries, current_phase
-from planner.monitor.diagnosis.verdict import Evidence, Kind, OtherFinding, Verdict
+from planner.monitor.diagnosis.verdict import Evidence, OtherFinding, Verdict, VerdictKind
 from planner.monitor.diagnosis.window import WINDOW_SECONDS, CardWindow, read_window
 from planner.monitor.readings.faults import FAULTS, FaultKind
 from planner.monitor.readings.inventory import Device, Inventory
-from planner.monitor.readings.protocols import Past
+from planner.monitor.readings.protocols import DiagnosisSource
 from planner.monitor.readings.reading import EXPLANATIONS, Cause
 
 _LEAST_SECONDS: Final = 20.0
@@ -24,12 +24,14 @@ _NOT_LOGGED: Final = "not in the recorded data"
 _SHOWN: Final = (("memory_full_fraction", "last"), ("power_of_limit_fraction", "median"))
 
 
-def diagnose_all(past: Past, at: float | None = None, seconds: float = WINDOW_SECONDS) -> Mapping[str, Verdict]:
+def diagnose_all(
+    past: DiagnosisSource, at: float | None = None, seconds: float = WINDOW_SECONDS
+) -> Mapping[str, Verdict]:
     """Return the verdict on each card of the inventory, by its UUID; see `diagnose`."""
     return {device.uuid: diagnose(past, device.uuid, at, seconds) for device in past.inventory.devices}
 
 
-def diagnose(past: Past, uuid: str, at: float | None = None, seconds: float = WINDOW_SECONDS) -> Verdict:
+def diagnose(past: DiagnosisSource, uuid: str, at: float | None = None, seconds: float = WINDOW_SECONDS) -> Verdict:
     """Return what limits a card, from the `seconds` before `at` (monotonic; by default the last reading).
 
     Only the current processes are known, so they are left out if `at` lies further back.
@@ -79,7 +81,7 @@ def _workload_verdict(work: CardWindow, at: float) -> Verdict:
     If the window spans two workloads, neither one's bottleneck shows clearly; then the later half decides.
     """
     whole, later = _first_verdict(work, at), work.since(at - _LATER_SECONDS)
-    return _first_verdict(later, at) if whole.kind is Kind.UNDER_USED and _is_enough(later) else whole
+    return _first_verdict(later, at) if whole.kind is VerdictKind.UNDER_USED and _is_enough(later) else whole
 
 
 def _first_verdict(work: CardWindow, at: float) -> Verdict:
@@ -109,10 +111,12 @@ def _nothing_found(window: CardWindow, at: float, use: TimeSeries | None, why: s
     since = _begin(window, at)
     if use is None or why:
         sentence = f"Utilization is not known: {why}. Only memory and power can be diagnosed."
-        return Verdict(Kind.UNKNOWN, "note", "utilization unknown", sentence, since, at, shown_evidence(window, _SHOWN))
+        return Verdict(
+            VerdictKind.UNKNOWN, "note", "utilization unknown", sentence, since, at, shown_evidence(window, _SHOWN)
+        )
     assert not is_enough  # the last rules hold whenever the utilization is known
     sentence = f"A diagnosis needs {_LEAST_SECONDS:.0f} seconds of steady work; so far there are {at - since:.0f}."
-    return Verdict(Kind.TOO_EARLY, "note", "too early to diagnose", sentence, since, at)
+    return Verdict(VerdictKind.TOO_EARLY, "note", "too early to diagnose", sentence, since, at)
 
 
 def _begin(window: CardWindow, at: float) -> float:
@@ -124,10 +128,10 @@ def _absent(device: Device, at: float) -> Verdict:
     kind = FaultKind.LOST if device.state == "lost" else FaultKind.ASLEEP
     about = FAULTS[kind]
     sentence = f"{about.title[:1].upper()}{about.title[1:]}."
-    return Verdict(Kind(kind.value), about.severity, device.state, sentence, at, at, advice=(about.advice,))
+    return Verdict(VerdictKind(kind.value), about.severity, device.state, sentence, at, at, advice=(about.advice,))
 
 
-def _why_unknown(past: Past, device: Device) -> str:
+def _why_unknown(past: DiagnosisSource, device: Device) -> str:
     """Return why a card's utilization is not known now; empty if it is known."""
     reading = past.latest.reading(device.uuid, "utilization_fraction")
     if reading.value is not None:

@@ -4,7 +4,7 @@ from typing import Final
 
 from planner.monitor.diagnosis import advice, sources
 from planner.monitor.diagnosis.rule import DiagnosisRule
-from planner.monitor.diagnosis.verdict import Criterion, Kind
+from planner.monitor.diagnosis.verdict import Criterion, VerdictKind
 from planner.units import GIB
 
 _COOLING: Final = (
@@ -24,7 +24,7 @@ def _now_and_then(metric: str) -> tuple[Criterion, ...]:
 
 HEALTH_RULES: Final = (
     DiagnosisRule(
-        Kind.MEMORY_ERRORS,
+        VerdictKind.MEMORY_ERRORS,
         "error",
         "memory failure",
         "Memory rows are defective and could not be remapped.",
@@ -33,7 +33,7 @@ HEALTH_RULES: Final = (
         is_instant=True,
     ),
     DiagnosisRule(
-        Kind.MEMORY_ERRORS,
+        VerdictKind.MEMORY_ERRORS,
         "warning",
         "memory errors",
         "Memory rows were remapped after uncorrectable errors.",
@@ -42,7 +42,7 @@ HEALTH_RULES: Final = (
         is_instant=True,
     ),
     DiagnosisRule(
-        Kind.THERMAL,
+        VerdictKind.THERMAL,
         "warning",
         "slowed by heat",
         "The card lowers its clock because it, or its memory, is too hot.",
@@ -52,7 +52,7 @@ HEALTH_RULES: Final = (
         is_instant=True,
     ),
     DiagnosisRule(
-        Kind.POWER_BRAKE,
+        VerdictKind.POWER_BRAKE,
         "warning",
         "slowed by the power supply",
         "The machine's power supply makes the card slow down.",
@@ -65,7 +65,7 @@ HEALTH_RULES: Final = (
         is_instant=True,
     ),
     DiagnosisRule(
-        Kind.THERMAL,
+        VerdictKind.THERMAL,
         "warning",
         "slowed by the card's hardware",
         "The card at least halves its clock: due to heat, an external power brake, or a power draw rising too fast.",
@@ -75,7 +75,7 @@ HEALTH_RULES: Final = (
         is_instant=True,
     ),
     DiagnosisRule(
-        Kind.LEAK,
+        VerdictKind.LEAK,
         "warning",
         "memory keeps growing",
         "Memory in use has grown steadily during the work; at this rate it will run out.",
@@ -93,7 +93,7 @@ HEALTH_RULES: Final = (
         (("memory_full_fraction", "last"),),
     ),
     DiagnosisRule(
-        Kind.NEAR_FULL,
+        VerdictKind.NEAR_FULL,
         "warning",
         "nearly out of memory",
         "A larger batch or longer sequence may fail. An engine that reserves all memory at start (vLLM, JAX) "

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from planner.monitor.diagnosis import sources
-from planner.monitor.diagnosis.verdict import Criterion, Evidence, Kind, Severity
+from planner.monitor.diagnosis.verdict import Criterion, Evidence, VerdictKind, VerdictSeverity
 from planner.monitor.diagnosis.window import CardWindow
 
 
@@ -16,8 +16,8 @@ class DiagnosisRule:
     rule for which the latest readings are enough.
     """
 
-    kind: Kind
-    severity: Severity
+    kind: VerdictKind
+    severity: VerdictSeverity
     title: str
     sentence: str
     conditions: tuple[Criterion, ...]

@@ -15,11 +15,11 @@ from planner.monitor.diagnosis.rule import (
     SWINGS,
     DiagnosisRule,
 )
-from planner.monitor.diagnosis.verdict import Criterion, Kind
+from planner.monitor.diagnosis.verdict import Criterion, VerdictKind
 
 IDLE_RULES: Final = (
     DiagnosisRule(
-        Kind.UNEXPLAINED,
+        VerdictKind.UNEXPLAINED,
         "note",
         "busy, but no process holds memory",
         "The driver reports utilization while no process holds memory, so it may not be a workload: the memory check "
@@ -29,7 +29,7 @@ IDLE_RULES: Final = (
         (("power_of_limit_fraction", "median"),),
     ),
     DiagnosisRule(
-        Kind.MEDIA,
+        VerdictKind.MEDIA,
         "good",
         "encoding or decoding video",
         "The video engines are busy; utilization does not include them, so the card looks idle although it is not.",
@@ -37,7 +37,7 @@ IDLE_RULES: Final = (
         shown=(("encoder_fraction", "median"), ("decoder_fraction", "median")),
     ),
     DiagnosisRule(
-        Kind.INPUT_BOUND,
+        VerdictKind.INPUT_BOUND,
         "warning",
         "waiting for data: the CPU is fully used",
         "The CPU is fully used while the GPU is idle: data are not prepared fast enough.",
@@ -46,7 +46,7 @@ IDLE_RULES: Final = (
         (("host.cpu_fraction", "median"), ("use_fraction", "mean")),
     ),
     DiagnosisRule(
-        Kind.INPUT_BOUND,
+        VerdictKind.INPUT_BOUND,
         "warning",
         "waiting for data: the disks are slow",
         "Processes wait for disks while the GPU is idle: data are not read fast enough.",
@@ -55,7 +55,7 @@ IDLE_RULES: Final = (
         (("host.io_wait_fraction", "median"), ("use_fraction", "mean")),
     ),
     DiagnosisRule(
-        Kind.IDLE_HELD,
+        VerdictKind.IDLE_HELD,
         "note",
         "idle, but memory is held",
         "A process holds memory without computing; nobody else can use that memory.",
@@ -67,14 +67,19 @@ IDLE_RULES: Final = (
         ),
     ),
     DiagnosisRule(
-        Kind.IDLE, "note", "idle", "Nothing is running on the card.", (IDLE,), shown=(("memory_used_bytes", "last"),)
+        VerdictKind.IDLE,
+        "note",
+        "idle",
+        "Nothing is running on the card.",
+        (IDLE,),
+        shown=(("memory_used_bytes", "last"),),
     ),
 )
 """Rules for idle, misreported and video-only cards; they are tried before the rules for working cards."""
 
 BUSY_RULES: Final = (
     DiagnosisRule(
-        Kind.POWER_CAPPED,
+        VerdictKind.POWER_CAPPED,
         "note",
         "limited by power",
         "The card is fully used and lowers its clock to stay within its power limit.",
@@ -92,7 +97,7 @@ BUSY_RULES: Final = (
         (("sm_clock_mhz", "median"), ("temperature_celsius", "median")),
     ),
     DiagnosisRule(
-        Kind.MEMORY_BOUND,
+        VerdictKind.MEMORY_BOUND,
         "note",
         "limited by memory bandwidth",
         "Memory traffic is near its practical limit while multiprocessors wait.",
@@ -103,7 +108,7 @@ BUSY_RULES: Final = (
         (advice.FEWER_BYTES, advice.COMPILE, advice.LARGER_BATCH),
     ),
     DiagnosisRule(
-        Kind.COMPUTE_BOUND,
+        VerdictKind.COMPUTE_BOUND,
         "good",
         "limited by compute",
         "The tensor cores are the bottleneck: the card is used as intended.",
@@ -114,7 +119,7 @@ BUSY_RULES: Final = (
         advice.GOOD,
     ),
     DiagnosisRule(
-        Kind.COMPUTE_BOUND,
+        VerdictKind.COMPUTE_BOUND,
         "good",
         "limited by compute",
         "Nearly all multiprocessors are always busy.",
@@ -123,7 +128,7 @@ BUSY_RULES: Final = (
         (("tensor_active_fraction", "mean"),),
     ),
     DiagnosisRule(
-        Kind.SYNC_BOUND,
+        VerdictKind.SYNC_BOUND,
         "note",
         "busy, but with little work",
         "Kernels always run, but on less than half of the multiprocessors.",
@@ -132,7 +137,7 @@ BUSY_RULES: Final = (
         (("dram_active_fraction", "mean"),),
     ),
     DiagnosisRule(
-        Kind.COMPUTE_BOUND,
+        VerdictKind.COMPUTE_BOUND,
         "good",
         "limited by compute",
         "The card is always busy, and its power draw is typical of heavy computation.",
@@ -144,7 +149,7 @@ BUSY_RULES: Final = (
         advice.GOOD,
     ),
     DiagnosisRule(
-        Kind.MEMORY_BOUND,
+        VerdictKind.MEMORY_BOUND,
         "note",
         "limited by memory bandwidth",
         "The card is always busy and accesses memory most of the time, at a moderate power draw.",
@@ -157,7 +162,7 @@ BUSY_RULES: Final = (
         (("power_of_limit_fraction", "median"),),
     ),
     DiagnosisRule(
-        Kind.SYNC_BOUND,
+        VerdictKind.SYNC_BOUND,
         "note",
         "busy, but with little work",
         "Kernels always run, yet the power draw is low: they are small, or wait for memory or one another. "
@@ -171,7 +176,7 @@ BUSY_RULES: Final = (
         (("memory_controller_fraction", "median"),),
     ),
     DiagnosisRule(
-        Kind.HEALTHY,
+        VerdictKind.HEALTHY,
         "good",
         "steadily used",
         "Utilization is steadily above 70 %.",
@@ -180,7 +185,7 @@ BUSY_RULES: Final = (
         (("power_of_limit_fraction", "median"), ("memory_full_fraction", "last")),
     ),
     DiagnosisRule(
-        Kind.UNDER_USED,
+        VerdictKind.UNDER_USED,
         "note",
         "not fully used",
         "The card is used part of the time; the measurements do not show what it waits for.",
@@ -193,7 +198,7 @@ BUSY_RULES: Final = (
 
 BOTTLENECK_RULES: Final = (
     DiagnosisRule(
-        Kind.IMBALANCE,
+        VerdictKind.IMBALANCE,
         "warning",
         "less busy than its peers",
         "The cards of one job are used unevenly: in each step the others wait for the slowest.",
@@ -208,7 +213,7 @@ BOTTLENECK_RULES: Final = (
         ),
     ),
     DiagnosisRule(
-        Kind.TRANSFER_BOUND,
+        VerdictKind.TRANSFER_BOUND,
         "warning",
         "limited by PCIe transfers",
         "The PCIe link is nearly saturated: the card waits for copies.",
@@ -222,7 +227,7 @@ BOTTLENECK_RULES: Final = (
         (("pcie_bytes_per_s", "mean"), ("pcie_generation", "last"), ("pcie_width", "last")),
     ),
     DiagnosisRule(
-        Kind.TRANSFER_BOUND,
+        VerdictKind.TRANSFER_BOUND,
         "warning",
         "transfers dominate computation",
         "Much data is copied to or from the card while its multiprocessors are mostly idle.",
@@ -234,7 +239,7 @@ BOTTLENECK_RULES: Final = (
         (advice.PINNED, "Keep reused data on the GPU.", advice.LARGER_BATCH),
     ),
     DiagnosisRule(
-        Kind.INPUT_BOUND,
+        VerdictKind.INPUT_BOUND,
         "warning",
         "waiting for data: the CPU is fully used",
         "The CPU is fully used while the GPU is not: data are probably not prepared fast enough.",
@@ -242,7 +247,7 @@ BOTTLENECK_RULES: Final = (
         advice.DATA,
     ),
     DiagnosisRule(
-        Kind.INPUT_BOUND,
+        VerdictKind.INPUT_BOUND,
         "warning",
         "waiting for data: the disks are slow",
         "The GPU is not fully used while processes wait for disks.",
@@ -250,7 +255,7 @@ BOTTLENECK_RULES: Final = (
         advice.DISKS,
     ),
     DiagnosisRule(
-        Kind.HOST_BOUND,
+        VerdictKind.HOST_BOUND,
         "warning",
         "limited by one CPU thread",
         "One thread of the program is always busy while the GPU is not: it cannot launch work fast enough.",
@@ -258,7 +263,7 @@ BOTTLENECK_RULES: Final = (
         (advice.COMPILE, advice.NO_SYNC, advice.WORKERS, advice.LARGER_BATCH, advice.PROFILE),
     ),
     DiagnosisRule(
-        Kind.FLUCTUATING,
+        VerdictKind.FLUCTUATING,
         "warning",
         "used in bursts",
         "The card alternates between work and waiting: batches, or requests, arrive more slowly than it processes "
@@ -272,7 +277,7 @@ BOTTLENECK_RULES: Final = (
         (("use_fraction", "mean"), ("host.cpu_fraction", "median")),
     ),
     DiagnosisRule(
-        Kind.FLUCTUATING,
+        VerdictKind.FLUCTUATING,
         "note",
         "used, with repeated pauses",
         "The card works most of the time with pauses, such as for an evaluation, a checkpoint, or a late batch.",
@@ -285,7 +290,7 @@ BOTTLENECK_RULES: Final = (
         (("use_fraction", "mean"), ("host.cpu_fraction", "median")),
     ),
     DiagnosisRule(
-        Kind.UNDER_FILLED,
+        VerdictKind.UNDER_FILLED,
         "note",
         "has spare capacity",
         "GPU, CPU and memory are all used little: larger batches would use the card better.",
@@ -303,7 +308,7 @@ BOTTLENECK_RULES: Final = (
         ),
     ),
     DiagnosisRule(
-        Kind.SYNC_BOUND,
+        VerdictKind.SYNC_BOUND,
         "warning",
         "limited by small kernels or synchronization",
         "Kernels always run, but on few multiprocessors: they are small, or wait for one another.",
@@ -314,7 +319,7 @@ BOTTLENECK_RULES: Final = (
         advice.LAUNCHES,
     ),
     DiagnosisRule(
-        Kind.SYNC_BOUND,
+        VerdictKind.SYNC_BOUND,
         "warning",
         "waiting, but not for the CPU",
         "Neither GPU nor CPU is fully used: each kernel launch is waited for, or the program waits for other cards or "
@@ -328,7 +333,7 @@ BOTTLENECK_RULES: Final = (
         ),
     ),
     DiagnosisRule(
-        Kind.UNDER_USED,
+        VerdictKind.UNDER_USED,
         "note",
         "lightly used",
         "The card could do more; the measurements do not show what it waits for.",

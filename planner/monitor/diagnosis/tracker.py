@@ -5,21 +5,21 @@ from dataclasses import replace
 from typing import Final
 
 from planner.monitor.diagnosis.diagnose import diagnose_all
-from planner.monitor.diagnosis.verdict import Kind, Verdict
+from planner.monitor.diagnosis.verdict import Verdict, VerdictKind
 from planner.monitor.diagnosis.window import WINDOW_SECONDS
-from planner.monitor.readings.events import Event, EventKind, Moment
-from planner.monitor.readings.protocols import Past
+from planner.monitor.readings.events import Event, EventKind, Timestamp
+from planner.monitor.readings.protocols import DiagnosisSource
 
 # A verdict at the border of a threshold would change with each look.
 _NEEDED_IN_A_ROW: Final = 2
 # What says nothing yet gives way at once, and what the driver itself tells is beyond doubt.
-_NOTHING_YET: Final = frozenset({Kind.TOO_EARLY, Kind.UNKNOWN})
-_CERTAIN: Final = frozenset({Kind.LOST, Kind.ASLEEP})
+_NOTHING_YET: Final = frozenset({VerdictKind.TOO_EARLY, VerdictKind.UNKNOWN})
+_CERTAIN: Final = frozenset({VerdictKind.LOST, VerdictKind.ASLEEP})
 # The first reading of the minutes that are looked at comes up to an interval after they begin.
 _MOST_OF_THE_WINDOW: Final = 0.9
 
 
-class Tracker:
+class VerdictTracker:
     """Keeps the verdicts of all cards from one diagnosis to the next.
 
     A new kind replaces the old one once it was found twice in a row, or at once if it leaves no doubt; `since` is when
@@ -28,9 +28,9 @@ class Tracker:
 
     def __init__(self) -> None:
         self._current: dict[str, Verdict] = {}
-        self._doubted: dict[str, tuple[Kind, int]] = {}
+        self._doubted: dict[str, tuple[VerdictKind, int]] = {}
 
-    def note(self, past: Past, at: float | None = None) -> Mapping[str, Verdict]:
+    def note(self, past: DiagnosisSource, at: float | None = None) -> Mapping[str, Verdict]:
         """Return the verdict on each card of the inventory at a time, by default that of the last reading."""
         found = diagnose_all(past, at)
         self._current = {uuid: self._stabilized(uuid, verdict) for uuid, verdict in found.items()}
@@ -65,7 +65,7 @@ def _begun_after(verdict: Verdict, before: Verdict) -> Verdict:
 
 
 # What says nothing, and what the time line shows already.
-_NOT_SHOWN: Final = frozenset({Kind.TOO_EARLY, Kind.UNKNOWN, Kind.LOST, Kind.ASLEEP})
+_NOT_SHOWN: Final = frozenset({VerdictKind.TOO_EARLY, VerdictKind.UNKNOWN, VerdictKind.LOST, VerdictKind.ASLEEP})
 
 
 def span_changes(
@@ -104,7 +104,7 @@ def _end(verdict: Verdict, following: Verdict | None) -> float:
 
 
 def _span(uuid: str, verdict: Verdict, wall_of: Callable[[float], float], end: float | None) -> Event:
-    began = Moment(verdict.since, wall_of(verdict.since))
-    ended = None if end is None else Moment(end, wall_of(end))
+    began = Timestamp(verdict.since, wall_of(verdict.since))
+    ended = None if end is None else Timestamp(end, wall_of(end))
     # Two verdicts of a kind differ in their titles; the first of them names the span.
     return Event(EventKind.DIAGNOSIS, began, ended, uuid, verdict.kind.value)

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, Literal, NamedTuple
 
-Severity = Literal["error", "warning", "note", "good"]
+VerdictSeverity = Literal["error", "warning", "note", "good"]
 Sign = Literal[">=", "<=", ">", "<"]
 _SIGNS: Final = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
 
 
-class Kind(StrEnum):
+class VerdictKind(StrEnum):
     """Kind of finding, good or bad; the values are names in JSON and in recordings."""
 
     LOST = "lost"
@@ -78,8 +78,8 @@ class Evidence(NamedTuple):
 class OtherFinding(NamedTuple):
     """Another problem that exists at the same time."""
 
-    kind: Kind
-    severity: Severity
+    kind: VerdictKind
+    severity: VerdictSeverity
     title: str
 
 
@@ -90,8 +90,8 @@ class Verdict:
     `advice` has the likeliest remedy first. `also` lists the other problems.
     """
 
-    kind: Kind
-    severity: Severity
+    kind: VerdictKind
+    severity: VerdictSeverity
     title: str
     sentence: str
     since: float

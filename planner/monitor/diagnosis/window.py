@@ -10,7 +10,7 @@ from planner.monitor.diagnosis.time_series import ACTIVE, STATISTICS, TimeSeries
 from planner.monitor.readings.faults import FaultKind
 from planner.monitor.readings.inventory import Device
 from planner.monitor.readings.metrics import BY_NAME
-from planner.monitor.readings.protocols import Past
+from planner.monitor.readings.protocols import DiagnosisSource
 from planner.monitor.readings.sample import CardProcess
 
 # PCI Express Base Specification: transfers a second of one lane, and the share of bits that are data (8b/10b,
@@ -267,7 +267,7 @@ _CURRENT_SECONDS: Final = 15.0
 _RANK: Final = re.compile(r"--local[-_]rank[= ]\d+")
 
 
-def read_window(past: Past, device: Device, at: float, seconds: float = WINDOW_SECONDS) -> CardWindow:
+def read_window(past: DiagnosisSource, device: Device, at: float, seconds: float = WINDOW_SECONDS) -> CardWindow:
     """Return the readings of a card that rules can use at a time."""
 
     def read(name: str) -> TimeSeries | None:
@@ -284,7 +284,7 @@ def read_window(past: Past, device: Device, at: float, seconds: float = WINDOW_S
     return CardWindow(device, read, own, len(past.latest.cores) or None, peers)
 
 
-def _time_series(past: Past, owner: str, metric: str, start: float, end: float) -> TimeSeries | None:
+def _time_series(past: DiagnosisSource, owner: str, metric: str, start: float, end: float) -> TimeSeries | None:
     readings = past.series(owner, metric)
     first, stop = bisect_left(readings.times, start), bisect_right(readings.times, end)
     known = BY_NAME.get(metric)
@@ -296,14 +296,14 @@ def _time_series(past: Past, owner: str, metric: str, start: float, end: float) 
     return TimeSeries(tuple(map(float, readings.times[chosen])), tuple(map(float, readings.values[chosen])))
 
 
-def _processes(past: Past) -> tuple[CardProcess, ...] | None:
+def _processes(past: DiagnosisSource) -> tuple[CardProcess, ...] | None:
     """Return all processes, None if the operating system hides them."""
     is_hidden = any(fault.kind is FaultKind.WSL for fault in past.inventory.faults)
     return None if is_hidden and not past.latest.processes else past.latest.processes
 
 
 def _peers(
-    past: Past, device: Device, processes: tuple[CardProcess, ...], start: float, end: float
+    past: DiagnosisSource, device: Device, processes: tuple[CardProcess, ...], start: float, end: float
 ) -> Iterator[TimeSeries]:
     """Yield the utilization of the other cards on which the same user runs the same command."""
     tasks = {_task(one) for one in processes if one.uuid == device.uuid} - {None}

@@ -3,8 +3,8 @@
 Supervisors and recordings feed it with updates; plots and the diagnosis read it.
 """
 
-from planner.monitor.history.downsampling import Columns
-from planner.monitor.history.history import HOST, History, Mark
+from planner.monitor.history.downsampling import PlotColumns
+from planner.monitor.history.history import HOST, History, TimelineMark
 from planner.monitor.history.series import Gap, Series
 
-__all__ = ["HOST", "Columns", "Gap", "History", "Mark", "Series"]
+__all__ = ["HOST", "Gap", "History", "PlotColumns", "Series", "TimelineMark"]

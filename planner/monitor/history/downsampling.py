@@ -93,7 +93,7 @@ def enlarged(array: npt.NDArray[Any], used: int, length: int) -> npt.NDArray[Any
 _WIDTHS_AN_OCTAVE: Final = 8
 
 
-class Columns(NamedTuple):
+class PlotColumns(NamedTuple):
     """Plot data of a series: at ascending times, the minimum and maximum until the next time."""
 
     times: Floats
@@ -126,7 +126,7 @@ class ColumnCache:
         self._low: Floats = np.empty(0)
         self._high: Floats = np.empty(0)
 
-    def between(self, times: Floats, values: Floats, first: int, stop: int, width: float) -> Columns:
+    def between(self, times: Floats, values: Floats, first: int, stop: int, width: float) -> PlotColumns:
         """Return the columns that hold the readings from index `first` up to `stop`; at least one reading."""
         is_kept = width == self._width and self._cuts[0] <= first <= self._cuts[-1]
         if not is_kept:
@@ -136,7 +136,7 @@ class ColumnCache:
             self._extend(times, values, first, stop)
         # Of the column that `first` is in to the one that holds the last.
         seen = slice(int(self._cuts.searchsorted(first, side="right")) - 1, int(self._cuts.searchsorted(stop)))
-        return Columns(times[self._cuts[seen]], self._low[seen], self._high[seen])
+        return PlotColumns(times[self._cuts[seen]], self._low[seen], self._high[seen])
 
     def _extend(self, times: Floats, values: Floats, first: int, stop: int) -> None:
         """Add new readings; when a new column begins, drop the columns before `first`."""

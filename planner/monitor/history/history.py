@@ -12,7 +12,7 @@ from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.sample import Readings, Sample
 
 
-class Mark(NamedTuple):
+class TimelineMark(NamedTuple):
     """A user's note at a time, in monotonic seconds."""
 
     time: float
@@ -108,7 +108,7 @@ class History:
         self._pace = UsualInterval()
         self._detector = EventDetector(1.0)
         self._event_log = EventLog()
-        self._marks: list[Mark] = []
+        self._marks: list[TimelineMark] = []
 
     @property
     def inventory(self) -> Inventory:
@@ -131,7 +131,7 @@ class History:
         return tuple(self._owners)
 
     @property
-    def marks(self) -> tuple[Mark, ...]:
+    def marks(self) -> tuple[TimelineMark, ...]:
         """Return the marks in order of time."""
         return tuple(self._marks)
 
@@ -174,9 +174,9 @@ class History:
 
     def add_mark(self, time: float, text: str) -> None:
         """Add a note at a time."""
-        self._marks = sorted([*self._marks, Mark(time, text)])
+        self._marks = sorted([*self._marks, TimelineMark(time, text)])
 
-    def remove_mark(self, mark: Mark) -> None:
+    def remove_mark(self, mark: TimelineMark) -> None:
         """Remove a note; a missing one is ignored."""
         self._marks = [other for other in self._marks if other != mark]
 

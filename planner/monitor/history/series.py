@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from planner.monitor.history.downsampling import ColumnCache, Columns, Floats, Indices, column_width, enlarged
+from planner.monitor.history.downsampling import ColumnCache, Floats, Indices, PlotColumns, column_width, enlarged
 from planner.monitor.readings.intervals import UsualInterval
 
 BUCKET_SECONDS: Final = 2.0
@@ -112,7 +112,7 @@ class Series:
         last = bisect_left(self._gaps, end, key=lambda gap: gap.began)
         return tuple(self._gaps[first:last])
 
-    def between(self, start: float, end: float, pixels: int) -> Columns:
+    def between(self, start: float, end: float, pixels: int) -> PlotColumns:
         """Return plot data from `start` to `end` for so many pixels, with the neighboring readings on either side.
 
         Few readings are returned as they are; more are reduced to about one column per pixel, whose borders stay in
@@ -125,7 +125,7 @@ class Series:
             return self._columns.between(times, self.values, first, stop, width)
         view = slice(max(0, first - 1), stop + 1)
         seen = self.values[view]
-        return Columns(times[view], seen, seen)
+        return PlotColumns(times[view], seen, seen)
 
     def _note_pace(self, time: float) -> None:
         step = time - self._last

@@ -11,7 +11,7 @@ _FIRST_PID_SPACE: Final = "pid:[4026531836]"
 _CONTAINER_MARKS: Final = (".dockerenv", "run/.containerenv")
 
 
-class Surroundings(NamedTuple):
+class HostEnvironment(NamedTuple):
     """Environment of this process.
 
     In a PID namespace of its own, the driver's PIDs differ from those visible here.
@@ -28,10 +28,10 @@ class Surroundings(NamedTuple):
         return not self.has_own_pids and not self.is_wsl
 
 
-def look_around(root: Path = Path("/")) -> Surroundings:
+def detect_environment(root: Path = Path("/")) -> HostEnvironment:
     """Return the environment of this process; `root` is the root of the file system."""
     release = platform.release()
-    return Surroundings(
+    return HostEnvironment(
         system=f"{platform.system()} {release}",
         is_container=any((root / mark).exists() for mark in _CONTAINER_MARKS) or "container" in os.environ,
         is_wsl="microsoft" in release.lower() or (root / "dev/dxg").exists(),

@@ -14,7 +14,7 @@ from planner.monitor.readings.sample import CardProcess
 _SAME_START_SECONDS: Final = 0.05
 
 
-def why_not(process: CardProcess, *, may_end_others: bool = False) -> str:
+def termination_refusal(process: CardProcess, *, may_end_others: bool = False) -> str:
     """Return why a process may not be terminated from here, as a sentence; empty if it may."""
     if process.host is None:
         return "This process belongs to another machine or PID namespace; its PID is not valid here."
@@ -33,7 +33,7 @@ def terminate(process: CardProcess, *, may_end_others: bool = False, by_force: b
     Raises:
         PlannerError: If it may not be terminated, has already ended, or another process has its PID by now.
     """
-    refusal = why_not(process, may_end_others=may_end_others)
+    refusal = termination_refusal(process, may_end_others=may_end_others)
     if refusal or process.host is None:
         raise PlannerError(f"Process {process.pid} was not ended.", refusal)
     try:

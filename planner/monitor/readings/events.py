@@ -29,7 +29,7 @@ class EventKind(StrEnum):
     DIAGNOSIS = "diagnosis"
 
 
-class Moment(NamedTuple):
+class Timestamp(NamedTuple):
     """A time by both the monotonic and the wall clock."""
 
     monotonic_seconds: float
@@ -45,8 +45,8 @@ class Event:
     """
 
     kind: EventKind
-    began: Moment
-    ended: Moment | None
+    began: Timestamp
+    ended: Timestamp | None
     uuid: str = ""
     what: str = ""
     number: int | None = None
@@ -74,18 +74,18 @@ class EventDetector:
     def __init__(self, interval_seconds: float) -> None:
         self.interval_seconds = interval_seconds
         self._open: dict[tuple[EventKind, str, str], Event] = {}
-        self._last_seen: dict[str, tuple[Moment, float]] = {}
+        self._last_seen: dict[str, tuple[Timestamp, float]] = {}
         self._counts: dict[tuple[str, str], float] = {}
         self._processes: dict[tuple[str, int], CardProcess] | None = None
         self._states: dict[str, DeviceState] = {}
         self._driver = ""
-        self._now = Moment(0.0, 0.0)
+        self._now = Timestamp(0.0, 0.0)
         self._is_dated = False
         self._undated: Inventory | None = None
 
     def note_sample(self, sample: Sample) -> tuple[Event, ...]:
         """Return the events that a sample reveals."""
-        self._now, self._is_dated = Moment(sample.monotonic_seconds, sample.wall_seconds), True
+        self._now, self._is_dated = Timestamp(sample.monotonic_seconds, sample.wall_seconds), True
         found: list[Event] = []
         if self._undated is not None:
             found += self.note_inventory(self._undated)

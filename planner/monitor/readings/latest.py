@@ -6,7 +6,7 @@ from typing import Final
 from planner.monitor.readings.faults import FaultKind
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.reading import Cause, Reading, missing
-from planner.monitor.readings.sample import CardProcess, Cost, Sample
+from planner.monitor.readings.sample import CardProcess, Sample, SamplingCost
 
 # What keeps every card from being read. A log of another program, which may tell of one card at a time, has none.
 _BLOCKING_CAUSES: Final[Mapping[FaultKind, Cause]] = {
@@ -36,7 +36,7 @@ class Latest:
         self.processes: tuple[CardProcess, ...] = ()
         self.host: Mapping[str, Reading] = {}
         self.cores: tuple[float, ...] = ()
-        self.cost: Cost | None = None
+        self.cost: SamplingCost | None = None
         self.monotonic_seconds: float | None = None
         self.wall_seconds: float | None = None
         self._devices: dict[str, dict[str, Reading]] = {}

@@ -41,7 +41,7 @@ class SeriesSource(Protocol):
         """Return the readings of one quantity of a card, or of the host (`host`)."""
 
 
-class Past(SeriesSource, Protocol):
+class DiagnosisSource(SeriesSource, Protocol):
     """A source of readings that also knows the current state, as the diagnosis needs it."""
 
     @property

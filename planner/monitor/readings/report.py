@@ -18,7 +18,7 @@ from planner.monitor.readings.sample import CardProcess
 _NOT_YET = missing(Cause.NOT_YET)
 
 
-def report(latest: Latest) -> dict[str, Any]:
+def state_report(latest: Latest) -> dict[str, Any]:
     """Return the current state of cards, host and monitor."""
     inventory = latest.inventory
     return {

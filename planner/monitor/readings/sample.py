@@ -54,7 +54,7 @@ Readings = Mapping[str, Reading]
 """Readings by metric name. A metric that is absent was not read this time: its last reading stays valid."""
 
 
-class Cost(NamedTuple):
+class SamplingCost(NamedTuple):
     """Cost of one sample: its duration, the calls into the driver and their duration, and the sampler's own usage.
 
     `field_microseconds` is the total time that the driver reports for updating field values.
@@ -91,4 +91,4 @@ class Sample:
     cores: tuple[float, ...] = ()
     processes: tuple[CardProcess, ...] | None = None
     xids: tuple[Xid, ...] = ()
-    cost: Cost | None = None
+    cost: SamplingCost | None = None

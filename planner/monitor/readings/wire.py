@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from planner.monitor.readings.faults import Fault, FaultKind
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.reading import JsonReading, Reading, reading_from_json, reading_to_json
-from planner.monitor.readings.sample import CardProcess, Cost, HostProcess, Readings, Sample, Xid
+from planner.monitor.readings.sample import CardProcess, HostProcess, Readings, Sample, SamplingCost, Xid
 
 
 class PendingCall(NamedTuple):
@@ -128,7 +128,7 @@ def _sample(body: Mapping[str, Any]) -> Sample:
         cores=tuple(body["cores"]),
         processes=None if processes is None else tuple(map(_process, processes)),
         xids=tuple(Xid(uuid, number) for uuid, number in body.get("xids", ())),
-        cost=None if cost is None else Cost(*cost),
+        cost=None if cost is None else SamplingCost(*cost),
     )
 
 

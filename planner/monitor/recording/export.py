@@ -25,9 +25,9 @@ from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.metrics import DEVICE_METRICS, HOST_METRICS
 from planner.monitor.readings.reading import Reading
 from planner.monitor.readings.sample import Readings, Sample
-from planner.monitor.recording.recording import Recording
+from planner.monitor.recording.recording import MonitorRecording
 from planner.monitor.recording.writer import unwritable_error
-from planner.storage import UNFINISHED
+from planner.storage import UNFINISHED_SUFFIX
 
 _HOST: Final = "host"
 _METRICS: Final = {metric.name: metric for metric in (*HOST_METRICS, *DEVICE_METRICS)}
@@ -59,7 +59,7 @@ class Row(NamedTuple):
         return *self[:5], *self.quantities, self.implausible
 
 
-def export(recording: Recording, path: Path) -> int:
+def export(recording: MonitorRecording, path: Path) -> int:
     """Write a recording in the format of the suffix, `.csv` or `.parquet`; return the number of rows.
 
     Raises:
@@ -72,7 +72,7 @@ def export(recording: Recording, path: Path) -> int:
     raise RecordingError(path, "has neither suffix .csv nor .parquet", "Use one of them.")
 
 
-def export_csv(recording: Recording, path: Path) -> int:
+def export_csv(recording: MonitorRecording, path: Path) -> int:
     """Write a recording as CSV, UTF-8 with a header; return the number of rows.
 
     Raises:
@@ -88,7 +88,7 @@ def export_csv(recording: Recording, path: Path) -> int:
     return count
 
 
-def export_parquet(recording: Recording, path: Path) -> int:
+def export_parquet(recording: MonitorRecording, path: Path) -> int:
     """Write a recording as Parquet; return the number of rows.
 
     Raises:
@@ -108,7 +108,7 @@ def export_parquet(recording: Recording, path: Path) -> int:
     return count
 
 
-def rows(recording: Recording) -> Iterator[Row]:
+def rows(recording: MonitorRecording) -> Iterator[Row]:
     """Yield the rows of the table."""
     devices: dict[str, Device] = {}
     for update in recording:
@@ -157,7 +157,7 @@ def _text(cell: object) -> object:
     return int(cell) if isinstance(cell, float) and cell.is_integer() else cell
 
 
-def _schema(arrow: ModuleType, recording: Recording) -> object:
+def _schema(arrow: ModuleType, recording: MonitorRecording) -> object:
     texts = dict.fromkeys(("owner", "name", "implausible"), arrow.string())
     whole = dict.fromkeys(_BITS, arrow.int64())
     special = {"time": arrow.timestamp("us", tz="UTC"), "index": arrow.int32(), **texts, **whole}
@@ -172,7 +172,7 @@ def _about(name: str) -> dict[str, str] | None:
     return None if metric is None else {"unit": metric.unit, "title": metric.title}
 
 
-def _about_recording(recording: Recording) -> dict[str, Any]:
+def _about_recording(recording: MonitorRecording) -> dict[str, Any]:
     return {
         "program": recording.header.program,
         "recording": recording.path.name,
@@ -187,7 +187,7 @@ def _about_recording(recording: Recording) -> dict[str, Any]:
 @contextmanager
 def _replacing(path: Path) -> Iterator[Path]:
     """Provide a temporary file beside `path`, and move it into place once it is complete."""
-    part = path.with_name(f"{path.name}{UNFINISHED}")
+    part = path.with_name(f"{path.name}{UNFINISHED_SUFFIX}")
     try:
         yield part
         os.replace(part, path)

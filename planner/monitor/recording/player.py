@@ -7,9 +7,9 @@ from typing import Final
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.reading import Reading
 from planner.monitor.readings.sample import Sample
-from planner.monitor.recording.recording import Recording, TimedUpdate
+from planner.monitor.recording.recording import MonitorRecording, TimedUpdate
 
-FASTEST: Final = 1000.0
+MAX_SPEED: Final = 1000.0
 """Highest replay speed, as a multiple of real time."""
 # The slowest readings of all come within so many seconds, also where everything is read every ten.
 _SETTLING_SECONDS: Final = 30.0
@@ -18,7 +18,7 @@ _SETTLING_SECONDS: Final = 30.0
 class Player:
     """Emits a recording's updates as time passes; positions are seconds from its first sample on."""
 
-    def __init__(self, recording: Recording, speed: float = 1.0) -> None:
+    def __init__(self, recording: MonitorRecording, speed: float = 1.0) -> None:
         self.recording = recording
         self.speed = speed
         self.position = 0.0

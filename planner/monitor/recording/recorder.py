@@ -10,10 +10,10 @@ from time import monotonic, time
 from typing import Any, BinaryIO, Final, Self
 
 from planner import __version__
-from planner.monitor.readings.events import Moment
+from planner.monitor.readings.events import Timestamp
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.sample import Sample
-from planner.monitor.recording.records import VERSION, End, Header, Mark, Record, RecordedPlan
+from planner.monitor.recording.records import VERSION, Record, RecordedMark, RecordedPlan, RecordingEnd, RecordingHeader
 from planner.monitor.recording.writer import RecordingWriter, open_new, unwritable_error
 
 PROGRAM: Final = f"gpu-planner {__version__}"
@@ -39,7 +39,7 @@ class Recorder:
         self.path = path
         self._stream = open_new(path, replace=replace)
         self._writer = _begin_recording(self._stream, path)
-        self._queue: Queue[tuple[Record, Moment] | None] = Queue(_MAX_QUEUED)
+        self._queue: Queue[tuple[Record, Timestamp] | None] = Queue(_MAX_QUEUED)
         self._failure: str | None = None
         self._is_closed = False
         self._thread = Thread(target=self._run, name="recorder", daemon=True)
@@ -60,9 +60,9 @@ class Recorder:
         """Record an update."""
         self._put(update)
 
-    def mark(self, text: str) -> Mark:
+    def mark(self, text: str) -> RecordedMark:
         """Record a note at the current time, and return it."""
-        mark = Mark(monotonic(), time(), text)
+        mark = RecordedMark(monotonic(), time(), text)
         self._put(mark)
         return mark
 
@@ -75,7 +75,7 @@ class Recorder:
         if self._is_closed:
             return
         self._is_closed = True
-        self._put(End(time()))
+        self._put(RecordingEnd(time()))
         if self._thread.is_alive():
             with suppress(Full):
                 self._queue.put(None, timeout=_CLOSE_TIMEOUT_SECONDS)
@@ -130,7 +130,7 @@ def _begin_recording(stream: BinaryIO, path: Path) -> RecordingWriter:
     """Return a writer that has written what the file is, so that it is a recording from its first moment on."""
     writer, now = RecordingWriter(stream), _now()
     try:
-        writer.put(Header(VERSION, PROGRAM, now.wall_seconds), now)
+        writer.put(RecordingHeader(VERSION, PROGRAM, now.wall_seconds), now)
         writer.flush()
     except OSError as error:
         with suppress(OSError):
@@ -139,5 +139,5 @@ def _begin_recording(stream: BinaryIO, path: Path) -> RecordingWriter:
     return writer
 
 
-def _now() -> Moment:
-    return Moment(monotonic(), time())
+def _now() -> Timestamp:
+    return Timestamp(monotonic(), time())

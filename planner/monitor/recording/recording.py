@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple
 
 from planner.errors import RecordingError
-from planner.monitor.readings.events import Moment
+from planner.monitor.readings.events import Timestamp
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.sample import Sample
 from planner.monitor.readings.wire import BadLineError
@@ -16,11 +16,11 @@ from planner.monitor.recording.gzip_members import DamagedSpan, MemberStart, rea
 from planner.monitor.recording.records import (
     SAMPLE_START,
     VERSION,
-    End,
-    Header,
-    Mark,
     Record,
+    RecordedMark,
     RecordedPlan,
+    RecordingEnd,
+    RecordingHeader,
     read_record,
 )
 
@@ -32,7 +32,7 @@ _HOW_TO_RECORD: Final = (
 )
 
 
-class Loss(NamedTuple):
+class DataLoss(NamedTuple):
     """Missing data: whether the end is cut off, damaged places, the bytes of the file they affect, and bad lines."""
 
     is_cut: bool = False
@@ -48,7 +48,7 @@ class TimedUpdate(NamedTuple):
     update: Inventory | Sample
 
 
-class Recording:
+class MonitorRecording:
     """A recording file. Each iteration streams it from disk, so that a day of eight cards fits in memory.
 
     `notes` are remarks on an imported log of another program. Times are monotonic seconds.
@@ -119,14 +119,14 @@ class _Contents:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self.header: Header | None = None
-        self.first: Moment | None = None
-        self.last: Moment | None = None
-        self.marks: list[Mark] = []
+        self.header: RecordingHeader | None = None
+        self.first: Timestamp | None = None
+        self.last: Timestamp | None = None
+        self.marks: list[RecordedMark] = []
         self.plan: Mapping[str, Any] | None = None
         self.members: list[tuple[int, float]] = []
         self.samples = 0
-        self.loss = Loss(is_cut=True)
+        self.loss = DataLoss(is_cut=True)
         self._begun: int | None = None
         self._latest = b""
 
@@ -159,22 +159,22 @@ class _Contents:
             self.last = self._moment(self._latest) or self.last
             self._latest = b""
 
-    def _moment(self, line: bytes) -> Moment | None:
+    def _moment(self, line: bytes) -> Timestamp | None:
         sample = self._read(line)
-        return Moment(sample.monotonic_seconds, sample.wall_seconds) if isinstance(sample, Sample) else None
+        return Timestamp(sample.monotonic_seconds, sample.wall_seconds) if isinstance(sample, Sample) else None
 
     def _note_other(self, line: bytes) -> None:
         record = self._read(line)
-        if isinstance(record, Header):
+        if isinstance(record, RecordingHeader):
             self._note_header(record)
-        elif isinstance(record, Mark) and len(self.marks) < _MAX_MARKS:
+        elif isinstance(record, RecordedMark) and len(self.marks) < _MAX_MARKS:
             self.marks.append(record)
         elif isinstance(record, RecordedPlan):
             self.plan = record.plan
-        elif isinstance(record, End):
+        elif isinstance(record, RecordingEnd):
             self.loss = self.loss._replace(is_cut=False)
 
-    def _note_header(self, header: Header) -> None:
+    def _note_header(self, header: RecordingHeader) -> None:
         if header.version > VERSION:
             reason = f"was written by a later version ({header.program})"
             raise RecordingError(self._path, reason, "Update GPU Planner.")
@@ -202,7 +202,7 @@ def _updates(found: Iterator[MemberStart | DamagedSpan | bytes]) -> Iterator[Tim
     waiting: list[TimedUpdate] = []
     for line in found:
         record = _record(line) if isinstance(line, bytes) else None
-        if isinstance(record, Moment):
+        if isinstance(record, Timestamp):
             at = record.monotonic_seconds
         elif isinstance(record, Inventory) and record != standing:
             standing = record
@@ -222,22 +222,22 @@ def _record(line: bytes) -> Record | None:
         return None
 
 
-def read_recording(path: Path) -> Recording:
+def read_recording(path: Path) -> MonitorRecording:
     """Open a file written by `Recorder`, however it ended.
 
     Raises:
         RecordingError: If it cannot be read, or is not a recording.
     """
-    return Recording(lambda: open_regular(path), path)
+    return MonitorRecording(lambda: open_regular(path), path)
 
 
-def recording_of_bytes(data: bytes, path: Path, notes: tuple[str, ...] = ()) -> Recording:
+def recording_of_bytes(data: bytes, path: Path, notes: tuple[str, ...] = ()) -> MonitorRecording:
     """Return a recording that is in memory; `path` and `notes` describe its origin.
 
     Raises:
         RecordingError: If it is not a recording.
     """
-    return Recording(lambda: BytesIO(data), path, notes)
+    return MonitorRecording(lambda: BytesIO(data), path, notes)
 
 
 def open_regular(path: Path) -> BinaryIO:

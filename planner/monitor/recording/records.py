@@ -10,7 +10,7 @@ from functools import cache
 from types import UnionType
 from typing import Any, Final, NamedTuple, get_args, get_origin, get_type_hints
 
-from planner.monitor.readings.events import Moment
+from planner.monitor.readings.events import Timestamp
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.metrics import BY_NAME, HOST_BY_NAME
 from planner.monitor.readings.reading import Reading, is_number
@@ -114,7 +114,7 @@ VERSION: Final = 1
 """Format version that this program writes, and the latest that it reads."""
 
 
-class Header(NamedTuple):
+class RecordingHeader(NamedTuple):
     """Format version of a file, the program that wrote it, and when it was begun."""
 
     version: int
@@ -122,7 +122,7 @@ class Header(NamedTuple):
     wall_seconds: float
 
 
-class Mark(NamedTuple):
+class RecordedMark(NamedTuple):
     """A user's note at a time."""
 
     monotonic_seconds: float
@@ -136,22 +136,22 @@ class RecordedPlan(NamedTuple):
     plan: Mapping[str, Any]
 
 
-class End(NamedTuple):
+class RecordingEnd(NamedTuple):
     """The proper end; a file without it was cut off."""
 
     wall_seconds: float
 
 
-Record = Header | Mark | RecordedPlan | End | Moment | Inventory | Sample
+Record = RecordingHeader | RecordedMark | RecordedPlan | RecordingEnd | Timestamp | Inventory | Sample
 """Content of a line. A moment dates the inventories after it, which have no time of their own."""
 
 SAMPLE_START: Final = b'{"sample"'
 """Start of every line that holds a sample."""
-_KINDS: Final[dict[str, type[Header] | type[Mark] | type[End] | type[Moment]]] = {
-    "recording": Header,
-    "mark": Mark,
-    "end": End,
-    "at": Moment,
+_KINDS: Final[dict[str, type[RecordingHeader] | type[RecordedMark] | type[RecordingEnd] | type[Timestamp]]] = {
+    "recording": RecordingHeader,
+    "mark": RecordedMark,
+    "end": RecordingEnd,
+    "at": Timestamp,
 }
 _NAMES: Final = {kind: name for name, kind in _KINDS.items()}
 _TEXTS: Final = ("program", "text")
@@ -190,7 +190,7 @@ def _planned_run(body: object) -> RecordedPlan:
     return RecordedPlan(body)
 
 
-def _note(kind: str, body: Mapping[str, Any]) -> Header | Mark | End | Moment:
+def _note(kind: str, body: Mapping[str, Any]) -> RecordingHeader | RecordedMark | RecordingEnd | Timestamp:
     note = _KINDS[kind](**body)
     values = note._asdict()
     check_texts(value for name, value in values.items() if name in _TEXTS)

@@ -11,7 +11,7 @@ from planner.monitor.readings.intervals import late_seconds
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.protocols import Numbers, ReadingSeries, SeriesSource
 from planner.monitor.readings.sample import Sample
-from planner.monitor.recording.recording import Recording
+from planner.monitor.recording.recording import MonitorRecording
 
 JOULES_PER_KWH: Final = 3.6e6
 """By definition: 1,000 W for 3,600 s."""
@@ -52,7 +52,7 @@ class CardSummary:
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class RecordingSummary:
     """Summary of all cards; energy and cost exclude the host."""
 
     cards: tuple[CardSummary, ...]
@@ -69,10 +69,10 @@ class Summary:
         """Return the cost of the energy, None without a price."""
         return _energy_cost(self.energy_joules, self.usd_per_kwh)
 
-    def at(self, usd_per_kwh: float | None) -> "Summary":
+    def at(self, usd_per_kwh: float | None) -> "RecordingSummary":
         """Return the same summary at another price of energy."""
         cards = (replace(card, usd=_energy_cost(card.energy_joules, usd_per_kwh)) for card in self.cards)
-        return Summary(tuple(cards), usd_per_kwh)
+        return RecordingSummary(tuple(cards), usd_per_kwh)
 
     @property
     def is_estimated(self) -> bool:
@@ -80,7 +80,7 @@ class Summary:
         return any(card.is_estimated for card in self.cards)
 
 
-def summary(source: Recording | SeriesSource, usd_per_kwh: float | None = None) -> Summary:
+def summarize_recording(source: MonitorRecording | SeriesSource, usd_per_kwh: float | None = None) -> RecordingSummary:
     """Summarize a recording or a history, at a price of energy in USD per kWh.
 
     **Formula** Energy is the sum of the counter's increases. Without a counter it is ∫ P dt by the trapezoidal rule,
@@ -89,10 +89,10 @@ def summary(source: Recording | SeriesSource, usd_per_kwh: float | None = None) 
     **Assumes** that power is what the driver reports: an A100 or H100 samples only a quarter of the time (arXiv
     2312.02741), so such an energy is an estimate. A counter that falls was reset, and that step counts as nothing.
     """
-    series = _RecordedSeries(source) if isinstance(source, Recording) else source
+    series = _RecordedSeries(source) if isinstance(source, MonitorRecording) else source
     # What an instance draws is part of its card.
     cards = (_of_card(device, series, usd_per_kwh) for device in series.inventory.devices)
-    return Summary(tuple(cards), usd_per_kwh)
+    return RecordingSummary(tuple(cards), usd_per_kwh)
 
 
 class _Column(NamedTuple):
@@ -103,7 +103,7 @@ class _Column(NamedTuple):
 class _RecordedSeries:
     """The readings of a recording, as a history keeps them; cards that went away are there too."""
 
-    def __init__(self, recording: Recording) -> None:
+    def __init__(self, recording: MonitorRecording) -> None:
         self._columns: dict[tuple[str, str], _Column] = {}
         self._devices: dict[str, Device] = {}
         for update in recording:

@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from planner.errors import RecordingError
-from planner.monitor.readings.events import Moment
+from planner.monitor.readings.events import Timestamp
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.recording.gzip_members import MemberWriter
-from planner.monitor.recording.records import Header, Record, RecordedPlan, record_line
+from planner.monitor.recording.records import Record, RecordedPlan, RecordingHeader, record_line
 
 # A broken place costs at most one member, and a jump reads at most one; shorter ones would make the file larger.
 _MEMBER_SECONDS: Final = 60.0
@@ -25,7 +25,7 @@ class RecordingWriter:
         self._standing: dict[type, bytes] = {}
         self._began: float | None = None
 
-    def put(self, record: Record, at: Moment) -> bool:
+    def put(self, record: Record, at: Timestamp) -> bool:
         """Add a record observed at `at`; return whether it started a new member.
 
         Raises:
@@ -42,7 +42,7 @@ class RecordingWriter:
         line = record_line(record)
         if isinstance(record, Inventory):
             line = record_line(at) + line
-        if isinstance(record, Header | RecordedPlan | Inventory):
+        if isinstance(record, RecordingHeader | RecordedPlan | Inventory):
             self._standing[type(record)] = line
         self._waiting.append(line)
         return is_over
@@ -76,7 +76,7 @@ def open_new(path: Path, *, replace: bool = False) -> BinaryIO:
     try:
         return path.open("wb" if replace else "xb")
     except FileExistsError as error:
-        raise taken(path) from error
+        raise file_exists_error(path) from error
     except OSError as error:
         raise unwritable_error(path, error) from error
 
@@ -95,7 +95,7 @@ def write_new(path: Path, data: bytes) -> None:
         raise unwritable_error(path, error) from error
 
 
-def taken(path: Path) -> RecordingError:
+def file_exists_error(path: Path) -> RecordingError:
     """Return the error for a file that already exists."""
     return RecordingError(path, "the file already exists", "Choose another name, or move the file.")
 

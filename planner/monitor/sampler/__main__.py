@@ -9,10 +9,10 @@ from time import monotonic
 from typing import Final, NoReturn
 
 from planner.monitor.host.pci import PCI_DEVICES
-from planner.monitor.host.surroundings import look_around
+from planner.monitor.host.surroundings import detect_environment
 from planner.monitor.sampler.loop import ParentChannel, Sampler, redirect_missing_streams
 from planner.monitor.sampler.watch import CardWatch, SleepPolicy
-from planner.monitor.settings import BackOff, Settings
+from planner.monitor.settings import BackOff, SamplerSettings
 
 ROOT_VARIABLE: Final = "GPU_PLANNER_SYSTEM_ROOT"
 """Environment variable with a folder to use as the root of PCI devices and container markers (for tests)."""
@@ -24,10 +24,10 @@ _LONGEST_SEARCH_SECONDS: Final = 300.0
 def main(arguments: list[str]) -> NoReturn:
     """Sample until the parent sends `stop`."""
     redirect_missing_streams()
-    settings = Settings(**json.loads(arguments[0]))
+    settings = SamplerSettings(**json.loads(arguments[0]))
     root = Path(os.environ.get(ROOT_VARIABLE, "/"))
     cards = CardWatch(
-        look_around(root),
+        detect_environment(root),
         SleepPolicy(root / PCI_DEVICES.relative_to("/")),
         first_try=monotonic() + settings.driver_after_seconds,
         retry=BackOff(settings.retry_seconds, _LONGEST_RETRY_SECONDS),

@@ -15,10 +15,10 @@ import psutil
 from planner.monitor.host.usage import HostReader
 from planner.monitor.readings.faults import RESTART_EXIT_CODE
 from planner.monitor.readings.inventory import Inventory
-from planner.monitor.readings.sample import Cost, Sample
+from planner.monitor.readings.sample import Sample, SamplingCost
 from planner.monitor.readings.wire import PendingCall, inventory_line, pending_call_line, sample_line
 from planner.monitor.sampler.watch import CardWatch
-from planner.monitor.settings import Settings, bounded
+from planner.monitor.settings import SamplerSettings, bounded
 
 PARENT_GONE_EXIT_CODE: Final = 74
 """Exit code if the parent went away: an input or output error (EX_IOERR)."""
@@ -92,7 +92,7 @@ _MEMORY_SECONDS: Final = 10.0
 class Sampler:
     """Samples the host and its cards periodically, until stopped."""
 
-    def __init__(self, cards: CardWatch, settings: Settings) -> None:
+    def __init__(self, cards: CardWatch, settings: SamplerSettings) -> None:
         self._cards, self._settings = cards, settings
         self._host = HostReader()
         self._cpu = CpuMeter()
@@ -145,7 +145,9 @@ class Sampler:
         budget = settings.fast_seconds * _SLOW_SHARE
         result = self._cards.sweep(began, wall, slow=slow, processes=processes, budget_seconds=budget)
         calls, driver, fields = (now - then for now, then in zip(self._spent(), before, strict=True))
-        cost = Cost(monotonic() - began, int(calls), driver, int(fields), self._cpu.fraction(), self._cpu.memory_bytes)
+        cost = SamplingCost(
+            monotonic() - began, int(calls), driver, int(fields), self._cpu.fraction(), self._cpu.memory_bytes
+        )
         self._send_inventory(channel)
         channel.send(
             sample_line(

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from planner.monitor.host.pci import PCI_DEVICES, can_runtime_suspend, find_cards
 from planner.monitor.host.processes import HostProcesses
-from planner.monitor.host.surroundings import Surroundings
+from planner.monitor.host.surroundings import HostEnvironment
 from planner.monitor.nvml import NoBindingError, Nvml, NvmlFailure, opening_fault
 from planner.monitor.readings.faults import ActiveFaults, Fault, FaultKind
 from planner.monitor.readings.inventory import Device, Inventory, sort_devices
@@ -107,7 +107,7 @@ class CardWatch:
 
     def __init__(
         self,
-        surroundings: Surroundings,
+        surroundings: HostEnvironment,
         sleep: SleepPolicy,
         first_try: float,
         retry: BackOff,

@@ -9,11 +9,11 @@ from planner.monitor.readings.faults import FaultKind
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.sample import Sample
-from planner.monitor.settings import Settings, Timeouts
+from planner.monitor.settings import SamplerSettings, Timeouts
 from planner.monitor.supervisor.supervisor import Supervisor, Update
 
 # The energy counter needs a second; within it everything else is read twice.
-_SETTINGS: Final = Settings(fast_seconds=0.5, slow_seconds=0.5, process_seconds=0.5)
+_SETTINGS: Final = SamplerSettings(fast_seconds=0.5, slow_seconds=0.5, process_seconds=0.5)
 _MIN_SAMPLES: Final = 3
 # After the driver was opened or given up; many cards are read slowly one after the other.
 _LONGEST_SECONDS: Final = 15.0
@@ -22,7 +22,9 @@ _SLOW_METRIC: Final = "power_limit_watts"
 _GIVEN_UP: Final = frozenset({FaultKind.SAMPLER_CRASHED, FaultKind.SAMPLER_FAILED, FaultKind.STUCK})
 
 
-def look_once(timeouts: Timeouts | None = None, listener: Callable[[Update], object] = lambda _update: None) -> Latest:
+def take_snapshot(
+    timeouts: Timeouts | None = None, listener: Callable[[Update], object] = lambda _update: None
+) -> Latest:
     """Return the current state, after a second or a little more; sooner if the driver does not respond.
 
     `listener` receives every update meanwhile.
@@ -34,7 +36,7 @@ def look_once(timeouts: Timeouts | None = None, listener: Callable[[Update], obj
         deadline = monotonic() + timeouts.start + _LONGEST_SECONDS
         while not counter.enough(latest) and monotonic() < deadline:
             try:
-                note(latest, update := updates.get(timeout=max(0.0, deadline - monotonic())))
+                apply_update(latest, update := updates.get(timeout=max(0.0, deadline - monotonic())))
             except Empty:
                 break
             counter.note(update)
@@ -42,7 +44,7 @@ def look_once(timeouts: Timeouts | None = None, listener: Callable[[Update], obj
     return latest
 
 
-def note(latest: Latest, update: Update) -> None:
+def apply_update(latest: Latest, update: Update) -> None:
     """Apply an update to the current state."""
     if isinstance(update, Inventory):
         latest.note_inventory(update)

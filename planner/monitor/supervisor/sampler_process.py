@@ -11,7 +11,7 @@ from threading import Thread
 from typing import Final, cast
 
 from planner.monitor.readings.wire import BadLineError, Message, read_line
-from planner.monitor.settings import Settings
+from planner.monitor.settings import SamplerSettings
 
 _LONGEST_LINE: Final = 1 << 24
 _KEPT_LINES: Final = 40
@@ -27,7 +27,7 @@ class SamplerProcess:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: SamplerSettings,
         on_message: MessageCallback,
         on_end: EndCallback,
         environment: Mapping[str, str] | None = None,

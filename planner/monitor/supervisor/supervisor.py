@@ -13,7 +13,7 @@ from planner.monitor.readings.faults import ActiveFaults, Fault, FaultKind, expl
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.sample import Sample
 from planner.monitor.readings.wire import Message, PendingCall
-from planner.monitor.settings import BackOff, Settings, Timeouts, bounded
+from planner.monitor.settings import BackOff, SamplerSettings, Timeouts, bounded
 from planner.monitor.supervisor.roster import is_startup_inventory, merge_inventories
 from planner.monitor.supervisor.sampler_process import SamplerProcess
 
@@ -38,12 +38,12 @@ class Supervisor:
     def __init__(
         self,
         listener: Callable[[Update], None],
-        settings: Settings | None = None,
+        settings: SamplerSettings | None = None,
         timeouts: Timeouts | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> None:
         self._listener, self._environment = listener, environment
-        self._settings, self._timeouts = settings or Settings(), timeouts or Timeouts()
+        self._settings, self._timeouts = settings or SamplerSettings(), timeouts or Timeouts()
         self._retry = BackOff(self._timeouts.first_retry, self._timeouts.last_retry)
         # All that is done to the sampler is done in one thread: who asks for it waits for no lock and no pipe.
         self._queue: Queue[tuple[SamplerProcess, Message | _Ended] | Callable[[], None] | None] = Queue()

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from planner.models.pipeline import Denoiser, DiffusionTransformer, ImageDecoder, Step, UNet
-from planner.performance.vision import Counts
+from planner.models.pipeline import Denoiser, DiffusionTransformer, ImageDecoder, UNet, UNetModule
+from planner.performance.vision import OperationCounts
 
 _KERNEL: Final = 9
 """Weights of a 3 × 3 convolution for each pair of channels."""
@@ -30,7 +30,7 @@ class ModuleCounts(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def denoiser_counts(network: Denoiser, height: int, width: int, text: int) -> Counts:
+def denoiser_counts(network: Denoiser, height: int, width: int, text: int) -> OperationCounts:
     """Return the counts of one pass over a latent image of `height` × `width` with `text` prompt tokens."""
     if isinstance(network, UNet):
         return _counts(_unet(network, height * width, text))
@@ -38,14 +38,14 @@ def denoiser_counts(network: Denoiser, height: int, width: int, text: int) -> Co
 
 
 @lru_cache(maxsize=256)
-def decoder_counts(decoder: ImageDecoder, height: int, width: int) -> Counts:
+def decoder_counts(decoder: ImageDecoder, height: int, width: int) -> OperationCounts:
     """Return the counts of decoding one latent image of `height` × `width`."""
     return _counts(_decoder(decoder, height * width))
 
 
-def _counts(parts: Iterator[ModuleCounts]) -> Counts:
+def _counts(parts: Iterator[ModuleCounts]) -> OperationCounts:
     found = list(parts)
-    return Counts(
+    return OperationCounts(
         flops=2 * sum(part.macs for part in found),
         elements=sum(part.elements for part in found),
         kind="diffusion",
@@ -60,7 +60,7 @@ def _unet(unet: UNet, pixels: int, text: int) -> Iterator[ModuleCounts]:
         yield from _module(step, pixels / 4**step.level, unet.text_width, text)
 
 
-def _module(step: Step, pixels: float, text_width: int, text: int) -> Iterator[ModuleCounts]:
+def _module(step: UNetModule, pixels: float, text_width: int, text: int) -> Iterator[ModuleCounts]:
     match step.kind:
         case "resnet":
             yield _resnet(step.into, step.out, pixels)

@@ -6,7 +6,7 @@ from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
 from planner.memory.software import serving_memory
 from planner.models.architecture import Architecture
-from planner.models.images import patches_of_image
+from planner.models.images import image_patches
 from planner.performance.efficiency import family_of
 from planner.performance.inference.images import image_time
 from planner.performance.inference.machine import card_speed
@@ -16,13 +16,13 @@ from planner.performance.inference.spread import is_decoding_measured, spread
 from planner.performance.inference.terms import inference_bound, prompt_term, step_terms
 from planner.performance.inference.work import work_of
 from planner.performance.links import Links, links_of
-from planner.performance.measured import scaled
+from planner.performance.measured import scale_to_measured
 from planner.performance.reach import reachable_bandwidth
 from planner.performance.result import TimeResult
 from planner.performance.setting import TimeSetting
 from planner.performance.software.engine import Engine
 from planner.performance.software.lookup import engine_of
-from planner.workload.layout import laid_out
+from planner.workload.layout import resolve_parallel
 from planner.workload.workload import Inference
 
 _HOST_BYTES_PER_S: Final = 70e9
@@ -77,7 +77,7 @@ def inference_time(
     there = _elsewhere(architecture, workload, kind, number, setting)
     if there.seconds is None:
         return there
-    return scaled(found, there, setting.measured, is_same=(kind.id, number) == (slowest.id, count))
+    return scale_to_measured(found, there, setting.measured, is_same=(kind.id, number) == (slowest.id, count))
 
 
 def _elsewhere(
@@ -86,7 +86,7 @@ def _elsewhere(
     """Return the estimate for the cards on which a speed was measured."""
     try:
         spread_there = workload.evolve(parallel=workload.parallel.evolve(data=None))
-        filled = workload.evolve(parallel=laid_out(spread_there, architecture, number))
+        filled = workload.evolve(parallel=resolve_parallel(spread_there, architecture, number))
     except SpecError as error:
         reason = f"The measured speed cannot be transferred: {error}"
         return TimeResult(task="inference", kind="service", unsupported=reason)
@@ -155,7 +155,7 @@ def _image_reading(run: ServedModel, workload: Inference) -> Pass:
         return Pass()
     tower = run.architecture.stacks[0]
     work = work_of(run.architecture, workload.weights or "bf16", 0)
-    return encode(run, work, workload.batch * workload.images, patches_of_image(tower, workload.image_size))
+    return encode(run, work, workload.batch * workload.images, image_patches(tower, workload.image_size))
 
 
 def _request(timed: TimedRequest, workload: Inference, gpu: Gpu, engine: Engine) -> TimeResult:

@@ -4,13 +4,13 @@ from typing import Final
 
 from planner.hardware.gpu import Gpu
 from planner.models.architecture import Architecture
-from planner.models.pipeline import Component, networks_of
+from planner.models.pipeline import Component, find_networks
 from planner.performance.inference.denoising import decoder_counts, denoiser_counts
 from planner.performance.links import links_of
 from planner.performance.result import TimeResult
 from planner.performance.setting import TimeSetting
-from planner.performance.traced import Step, step_time
-from planner.performance.vision import Counts, Precision
+from planner.performance.traced import TracedStep, step_time
+from planner.performance.vision import OperationCounts, Precision
 from planner.workload.workload import Inference
 
 USUAL_STEPS: Final = 30
@@ -31,16 +31,16 @@ def image_time(architecture: Architecture, workload: Inference, gpu: Gpu, settin
     batch = workload.batch
     whole = of_batch(counts, batch)
     precision: Precision = "tf32" if workload.compute == "fp32" else "fp16"
-    step = Step("inference", whole, batch, precision, compiled=setting.compiled)
+    step = TracedStep("inference", whole, batch, precision, compiled=setting.compiled)
     found = step_time(step, gpu, links_of(gpu, setting), workload.parallel.data or 1)
     return (
         found.evolve(notes=(f"Assumes {steps:,} denoising steps per image.", *found.notes)) if found.seconds else found
     )
 
 
-def pipeline_counts(architecture: Architecture, workload: Inference, steps: int = USUAL_STEPS) -> Counts:
+def pipeline_counts(architecture: Architecture, workload: Inference, steps: int = USUAL_STEPS) -> OperationCounts:
     """Return the counts of one image in all parts of the pipeline."""
-    denoiser, decoder = networks_of(architecture.components)
+    denoiser, decoder = find_networks(architecture.components)
     width, height = workload.image_size or (denoiser.sample_size * decoder.scale,) * 2
     size = (height // decoder.scale, width // decoder.scale)
     text = max([_tokens(part) for part in architecture.components if part.part == "text"], default=_PROMPT_TOKENS)
@@ -48,10 +48,10 @@ def pipeline_counts(architecture: Architecture, workload: Inference, steps: int 
     each = steps * (2 if workload.diffusion.guidance else 1)
     encoders = sum(2 * part.parameters * _tokens(part) for part in architecture.components if part.part == "text")
     flops, elements = each * one.flops + last.flops + encoders, each * one.elements + last.elements
-    return Counts(flops, elements, "diffusion", steps * one.calls + last.calls)
+    return OperationCounts(flops, elements, "diffusion", steps * one.calls + last.calls)
 
 
-def of_batch(counts: Counts, images: int) -> Counts:
+def of_batch(counts: OperationCounts, images: int) -> OperationCounts:
     """Return the counts of several images at once; launches are as many as for one image."""
     return counts._replace(flops=images * counts.flops, elements=images * counts.elements)
 

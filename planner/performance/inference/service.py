@@ -14,7 +14,7 @@ MOST_AT_ONCE: Final = 256
 """Sequences per step on a replica: vLLM's default `max_num_seqs` on most cards."""
 
 
-class Serving(Spec):
+class ServiceRate(Spec):
     """Throughput of all replicas with a never-ending queue of requests of given lengths."""
 
     at_once: int
@@ -25,9 +25,9 @@ class Serving(Spec):
     output_token_seconds: float
 
 
-def serving(
+def service_rate(
     architecture: Architecture, workload: Inference, gpu: Gpu, setting: TimeSetting, prompt: float, answer: float
-) -> Serving | None:
+) -> ServiceRate | None:
     """Return the throughput of replicas of `workload` (defaults filled in) on cards of `gpu`, or None if unknown.
 
     Engines with continuous batching run as many sequences as fit besides the weights, up to `MOST_AT_ONCE` or the
@@ -48,7 +48,7 @@ def serving(
         fitting = max(fitting, min(held, MOST_AT_ONCE))
     read = max(prompt, 1.0)
     found, replicas = saturated_throughput(run, fitting, read, answer), workload.parallel.data or 1
-    return Serving(
+    return ServiceRate(
         at_once=replicas * fitting,
         requests_per_second=replicas * found.requests_per_second,
         tokens_per_second=replicas * found.tokens_per_second,

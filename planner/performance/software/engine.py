@@ -21,7 +21,7 @@ from planner.performance.reach import (
     width_of,
 )
 from planner.performance.setting import TimeSetting
-from planner.workload.formats import arithmetic
+from planner.workload.formats import product_format
 from planner.workload.training import Training
 
 _XD: Final = "XiongjieDai/GPU-Benchmarks-on-LLM-Inference@aa72e0e"
@@ -167,7 +167,7 @@ class TrainingPace:
 
         It has 16 bits if states are sharded.
         """
-        return arithmetic(workload.compute) if workload.parallel.zero else trained
+        return product_format(workload.compute) if workload.parallel.zero else trained
 
     def hides_tensor_exchange(self) -> bool:
         """Return whether the all-reduces of tensor parallelism overlap with products."""

@@ -4,14 +4,14 @@ from typing import Final
 
 from planner.memory.training.saved import SavedPerToken
 from planner.performance.software.engine import TrainingPace
-from planner.workload.formats import arithmetic
+from planner.workload.formats import product_format
 from planner.workload.training import Training
 
 
 class _Megatron(TrainingPace):
     def exchanged_format(self, workload: Training, _trained: str) -> str:
         """Return the 16-bit format, whatever is sharded."""
-        return arithmetic(workload.compute)
+        return product_format(workload.compute)
 
     def hides_tensor_exchange(self) -> bool:
         """Return True: all-reduces overlap with products, which are split for that."""

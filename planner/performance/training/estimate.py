@@ -6,14 +6,14 @@ from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
 from planner.models.architecture import Architecture
 from planner.performance.efficiency import MEASURED_CARDS, MatrixFormat
-from planner.performance.measured import scaled
+from planner.performance.measured import scale_to_measured
 from planner.performance.result import Basis, TimeResult
 from planner.performance.setting import MeasuredSpeed, TimeSetting
 from planner.performance.training.compute import wide_format
 from planner.performance.training.spread import spread_of
 from planner.performance.training.step import TrainingStep, step_on
 from planner.performance.training.terms import training_bound, training_terms
-from planner.workload.layout import laid_out
+from planner.workload.layout import resolve_parallel
 from planner.workload.training import Training
 
 _DIFFUSION: Final = "Training of diffusion pipelines is not supported."
@@ -141,7 +141,7 @@ def _measured(
     number = measured.count or count
     is_same = (measured_on.id, number) == (gpu.id, count)
     there = estimated if is_same else _elsewhere(architecture, workload, setting, measured_on, number)
-    return there if there.seconds is None else scaled(estimated, there, measured, is_same=is_same)
+    return there if there.seconds is None else scale_to_measured(estimated, there, measured, is_same=is_same)
 
 
 def _elsewhere(
@@ -150,7 +150,7 @@ def _elsewhere(
     """Return the estimate for the cards on which a speed was measured, with their own links."""
     try:
         spread_there = workload.evolve(parallel=workload.parallel.evolve(data=None))
-        filled = workload.evolve(parallel=laid_out(spread_there, architecture, number))
+        filled = workload.evolve(parallel=resolve_parallel(spread_there, architecture, number))
     except SpecError as error:
         return _none(f"The measured speed cannot be transferred: {error}")
     there = setting.evolve(measured=None, link=None, cards_per_node=None, network_bytes_per_s=None)

@@ -16,7 +16,7 @@ from planner.performance.training.communication import Behind, Traffic, Transfer
 from planner.performance.training.compute import CardRates, Passes, passes_of, rates_of
 from planner.performance.training.optimizer import OptimizerTraffic, exchanged_bytes, optimizer_traffic
 from planner.performance.training.work import MicroBatch, micro_batch
-from planner.workload.formats import arithmetic
+from planner.workload.formats import product_format
 from planner.workload.training import Training
 
 
@@ -129,7 +129,7 @@ def _different(found: Iterable[Rank]) -> Iterable[tuple[Architecture, Training]]
 def traffic_of(share: Architecture, workload: Training, batch: MicroBatch) -> Traffic:
     """Return the communication quantities of a card that holds `share`."""
     blocks = [group.layer.feed_forward for group in share.main.groups]
-    element = ELEMENT_BYTES[arithmetic(workload.compute)]
+    element = ELEMENT_BYTES[product_format(workload.compute)]
     quantised = workload.weights is not None and SCHEMES[workload.weights].family != "plain"
     parameters = weight_bytes(share, workload.weights or "bf16") if quantised else share.parameters * element
     return Traffic(

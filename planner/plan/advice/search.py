@@ -17,7 +17,7 @@ from planner.models.architecture import Architecture
 from planner.plan.advice.change import Ladder, PlanChange
 from planner.plan.catalog import Catalog
 from planner.plan.plan import Plan
-from planner.plan.solve import AtWorst, assess_fit, meets
+from planner.plan.solve import MinimumVerdict, assess_fit, meets
 
 _MAX_CHANGES: Final = 3
 # Larger sets are made from the smaller ones that need the least: the table may grow without the time doing so.
@@ -140,7 +140,7 @@ def _mildest_fit(search: ChangeSearch, base: ChangedPlan, ladder: Ladder) -> Cha
     hardest = search.evaluate(base, ladder.change(ladder.values[-1]))
     if hardest is None:
         return None
-    at_worst: AtWorst = "fits" if meets(hardest.fit, "fits") else "tight"
+    at_worst: MinimumVerdict = "fits" if meets(hardest.fit, "fits") else "tight"
     if not meets(hardest.fit, at_worst):
         return hardest
     low, high, best = -1, len(ladder.values) - 1, hardest

@@ -5,11 +5,11 @@ from typing import Final, Literal, NamedTuple
 
 from planner.base import Spec
 from planner.memory.corrections import TermCorrection
-from planner.memory.logs.reading import Counter, LogReading, Measured, Sense
+from planner.memory.logs.reading import Counter, LoggedAmount, LogReading, Sense
 from planner.memory.logs.vllm import GRAPHS
 from planner.memory.result import TermName
 from planner.plan.evaluate import Evaluation
-from planner.workload.software.registry import serving
+from planner.workload.software.registry import serving_support
 from planner.workload.workload import Inference, Workload
 
 RowName = Literal[
@@ -40,7 +40,7 @@ class MeasuredAmount(NamedTuple):
     lines: tuple[int, ...]
 
 
-class ComparedRow(Spec):
+class LogComparisonRow(Spec):
     """One amount, estimated and measured.
 
     `at_least` is true if the run may have used more than the log shows. `corrections` would remove the difference;
@@ -68,14 +68,14 @@ class ComparedRow(Spec):
         return self.predicted_bytes is not None and self.low_bytes <= self.predicted_bytes <= self.high_bytes
 
 
-class Comparison(Spec):
+class LogComparison(Spec):
     """An estimate compared with a log, with notes on both."""
 
     reading: LogReading
-    rows: tuple[ComparedRow, ...]
+    rows: tuple[LogComparisonRow, ...]
     notes: tuple[str, ...] = ()
 
-    def row(self, name: RowName) -> ComparedRow | None:
+    def row(self, name: RowName) -> LogComparisonRow | None:
         """Return the row called `name`, or None if the log has none."""
         return next((row for row in self.rows if row.name == name), None)
 
@@ -117,7 +117,7 @@ class LogAmounts(NamedTuple):
 
 def amounts_in_log(evaluation: Evaluation, reading: LogReading) -> LogAmounts:
     """Return one amount per row of `reading`, for the devices that one card of the plan corresponds to."""
-    by_device: dict[str, list[Measured]] = {}
+    by_device: dict[str, list[LoggedAmount]] = {}
     for item in reading.measured:
         if item.term is not None:
             by_device.setdefault(item.device or "", []).append(item)
@@ -138,7 +138,7 @@ def amounts_in_log(evaluation: Evaluation, reading: LogReading) -> LogAmounts:
 
 def graphs_of(workload: Workload) -> Literal["overhead", "working"]:
     """Return the row that includes CUDA graphs in the logs of the workload's program."""
-    return serving(workload.profile).graphs if isinstance(workload, Inference) else "overhead"
+    return serving_support(workload.profile).graphs if isinstance(workload, Inference) else "overhead"
 
 
 def _model_parallel(evaluation: Evaluation) -> int:
@@ -146,11 +146,11 @@ def _model_parallel(evaluation: Evaluation) -> int:
     return evaluation.plan.count // (evaluation.workload.parallel.data or evaluation.plan.count)
 
 
-def _sum_without_pools(items: list[Measured]) -> int:
+def _sum_without_pools(items: list[LoggedAmount]) -> int:
     return sum(item.bytes for item in items if item.sense != "pool")
 
 
-def _terms(items: Iterable[Measured], graphs: RowName) -> dict[RowName, MeasuredAmount]:
+def _terms(items: Iterable[LoggedAmount], graphs: RowName) -> dict[RowName, MeasuredAmount]:
     """Return the sum of each row; CUDA graphs go to the row `graphs`, which depends on the engine."""
     found: dict[RowName, MeasuredAmount] = {}
     for item in items:
@@ -161,7 +161,7 @@ def _terms(items: Iterable[Measured], graphs: RowName) -> dict[RowName, Measured
     return found
 
 
-def _add(known: MeasuredAmount | None, item: Measured) -> MeasuredAmount:
+def _add(known: MeasuredAmount | None, item: LoggedAmount) -> MeasuredAmount:
     if known is None:
         return MeasuredAmount(item.bytes, item.low_bytes, item.high_bytes, item.sense, (item.line,))
     return MeasuredAmount(
@@ -193,7 +193,7 @@ def planned_tokens(evaluation: Evaluation) -> int | None:
     return workload.batch * (workload.context_length or 0) if isinstance(workload, Inference) else None
 
 
-def _counters(measured: Iterable[Measured]) -> dict[RowName, MeasuredAmount]:
+def _counters(measured: Iterable[LoggedAmount]) -> dict[RowName, MeasuredAmount]:
     """Return the largest value of each counter over the devices; host buffers are added up."""
     found: dict[RowName, MeasuredAmount] = {}
     for item in measured:

@@ -9,7 +9,14 @@ from planner.memory.logs.reading import LogReading
 from planner.memory.result import TermName
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation, evaluate
-from planner.plan.logs.actuals import ComparedRow, Comparison, LogAmounts, MeasuredAmount, RowName, amounts_in_log
+from planner.plan.logs.actuals import (
+    LogAmounts,
+    LogComparison,
+    LogComparisonRow,
+    MeasuredAmount,
+    RowName,
+    amounts_in_log,
+)
 from planner.plan.logs.corrections import can_correct, counter_correction, term_corrections
 from planner.plan.logs.reasons import explain_row, log_notes
 from planner.plan.plan import Plan
@@ -27,7 +34,7 @@ _COUNTERS: Final[tuple[RowName, ...]] = tuple(name for name in get_args(RowName)
 _FEWEST_SUMMED: Final = 2
 
 
-def compare_plan(plan: Plan, catalog: Catalog, reading: LogReading) -> Comparison:
+def compare_plan(plan: Plan, catalog: Catalog, reading: LogReading) -> LogComparison:
     """Compare `plan`, estimated without corrections, with the log `reading`.
 
     Raises:
@@ -36,7 +43,7 @@ def compare_plan(plan: Plan, catalog: Catalog, reading: LogReading) -> Compariso
     return compare_with_log(evaluate(plan.evolve(corrections=()), catalog), reading)
 
 
-def compare_with_log(evaluation: Evaluation, reading: LogReading) -> Comparison:
+def compare_with_log(evaluation: Evaluation, reading: LogReading) -> LogComparison:
     """Return the rows of `evaluation` and `reading`, with explanations of their differences.
 
     A term is taken at the phase in which it is largest. Of several devices the fullest counts, or their sum if they
@@ -51,10 +58,10 @@ def compare_with_log(evaluation: Evaluation, reading: LogReading) -> Comparison:
     if not rows:
         hint = "Choose a log with the size of weights, caches, or allocated, reserved or used memory."
         raise SpecError("log", "nothing in this log can be compared with an estimate", hint)
-    return Comparison(reading=reading, rows=rows, notes=tuple(log_notes(evaluation, reading, actuals)))
+    return LogComparison(reading=reading, rows=rows, notes=tuple(log_notes(evaluation, reading, actuals)))
 
 
-def _term_rows(evaluation: Evaluation, actuals: LogAmounts, reading: LogReading) -> Iterator[ComparedRow]:
+def _term_rows(evaluation: Evaluation, actuals: LogAmounts, reading: LogReading) -> Iterator[LogComparisonRow]:
     correctable = can_correct(evaluation, reading)
     for name, terms in GROUPS.items():
         actual = actuals.terms.get(name)
@@ -69,7 +76,7 @@ def _term_rows(evaluation: Evaluation, actuals: LogAmounts, reading: LogReading)
 
 def _counter_rows(
     evaluation: Evaluation, actuals: LogAmounts, reading: LogReading, *, with_terms: bool
-) -> Iterator[ComparedRow]:
+) -> Iterator[LogComparisonRow]:
     correctable = can_correct(evaluation, reading) and not with_terms
     attributed = 0
     for name in _COUNTERS:
@@ -88,8 +95,8 @@ def _counter_rows(
 
 def _row(
     name: RowName, predicted: int | None, actual: MeasuredAmount, reason: str, corrections: tuple[TermCorrection, ...]
-) -> ComparedRow:
-    return ComparedRow(
+) -> LogComparisonRow:
+    return LogComparisonRow(
         name=name,
         predicted_bytes=predicted,
         actual_bytes=actual.bytes,
@@ -102,11 +109,11 @@ def _row(
     )
 
 
-def _sum(rows: tuple[ComparedRow, ...]) -> Iterator[ComparedRow]:
+def _sum(rows: tuple[LogComparisonRow, ...]) -> Iterator[LogComparisonRow]:
     """Yield the sum of the terms that both sides have, if there are several."""
     summed = [row for row in rows if row.name in GROUPS and row.predicted_bytes is not None]
     if len(summed) >= _FEWEST_SUMMED:
-        yield ComparedRow(
+        yield LogComparisonRow(
             name="sum",
             predicted_bytes=sum(row.predicted_bytes or 0 for row in summed),
             actual_bytes=sum(row.actual_bytes for row in summed),

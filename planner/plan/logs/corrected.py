@@ -12,7 +12,7 @@ def correction_key(evaluation: Evaluation) -> tuple[str, str, str, str] | None:
     return workload.profile or "hf", workload.task, evaluation.plan.gpu, evaluation.architecture.model_type
 
 
-def counting(evaluation: Evaluation) -> tuple[Correction, ...]:
+def applied_corrections(evaluation: Evaluation) -> tuple[Correction, ...]:
     """Return the corrections of the plan that its estimate includes."""
     key = correction_key(evaluation)
     return tuple(correction for correction in evaluation.plan.corrections if correction.key == key)

@@ -10,7 +10,7 @@ from planner.memory.corrections import Correction, TermCorrection
 from planner.memory.logs.reading import LogReading
 from planner.memory.result import TermName
 from planner.plan.evaluate import Evaluation
-from planner.plan.logs.actuals import Comparison, LogAmounts, MeasuredAmount, RowName
+from planner.plan.logs.actuals import LogAmounts, LogComparison, MeasuredAmount, RowName
 from planner.plan.logs.corrected import correction_key
 from planner.units import MIB
 from planner.workload.software.registry import DEFAULT, SOFTWARE
@@ -86,7 +86,7 @@ def _working_term(evaluation: Evaluation) -> TermName:
     return max(short_lived, key=lambda term: term.bytes).name if short_lived else "temporaries"
 
 
-def suggest_correction(comparison: Comparison, evaluation: Evaluation, date: str, digest: str) -> Correction | None:
+def suggest_correction(comparison: LogComparison, evaluation: Evaluation, date: str, digest: str) -> Correction | None:
     """Return the correction that this log of `date` suggests, or None if there is nothing to correct."""
     terms = tuple(item for row in comparison.rows for item in row.corrections)
     key = correction_key(evaluation)

@@ -36,7 +36,7 @@ class _CorrectionsFile(Spec):
     corrections: tuple[Correction, ...] = ()
 
 
-def log_of_text(text: str, today: date, name: str = "pasted text") -> Log:
+def pasted_log(text: str, today: date, name: str = "pasted text") -> Log:
     """Return a log that was pasted on the day `today`."""
     digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:_DIGITS]
     return Log(text, name, today.isoformat(), digest)
@@ -55,7 +55,7 @@ def open_log(path: Path) -> Log:
         raise LogError(f"{path}: {error.reason}", error.hint) from error
     except OSError as error:
         raise LogError(f"{path}: cannot be read ({error.strerror})", "Check the path and its permissions.") from error
-    return log_of_text(decode_log(data), written, path.name)
+    return pasted_log(decode_log(data), written, path.name)
 
 
 def corrections_file() -> Path:
@@ -80,7 +80,7 @@ def load_corrections(path: Path) -> tuple[Correction, ...]:
         raise PlanFileError(path, SpecError.from_validation(error).message, hint=hint) from error
 
 
-def keep_correction(path: Path, correction: Correction) -> None:
+def save_correction(path: Path, correction: Correction) -> None:
     """Save `correction` to the file at `path`, replacing an older one for the same kind of run.
 
     Raises:

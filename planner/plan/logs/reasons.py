@@ -8,7 +8,7 @@ from planner.plan.evaluate import Evaluation
 from planner.plan.logs.actuals import LogAmounts, MeasuredAmount, RowName, graphs_of, planned_tokens
 from planner.plan.logs.corrections import MAX_FACTOR, MIN_FACTOR
 from planner.units import GIB, MIB
-from planner.workload.software.registry import DEFAULT, SERVERS, SOFTWARE, serving
+from planner.workload.software.registry import DEFAULT, SERVERS, SOFTWARE, serving_support
 from planner.workload.workload import Inference
 
 _AGREEMENT: Final = 0.01
@@ -155,7 +155,7 @@ def _profiled(case: _Row) -> str | None:
     logged = SERVERS.get(case.reading.engine or "")
     if logged is None or logged.name == case.evaluation.workload.profile:
         return None
-    return serving(logged.name).working_memory or None
+    return serving_support(logged.name).working_memory or None
 
 
 def _libraries(case: _Row) -> str | None:
@@ -164,7 +164,7 @@ def _libraries(case: _Row) -> str | None:
         return None
     inside = case.actuals.graphs and graphs_of(case.evaluation.workload) == "overhead"
     graphs = f" CUDA graphs take {_gib(case.actuals.graphs)} of it." if inside else ""
-    return f"{serving(logged.name).outside_memory}{graphs}"
+    return f"{serving_support(logged.name).outside_memory}{graphs}"
 
 
 def _slack(case: _Row) -> str | None:

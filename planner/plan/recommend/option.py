@@ -11,7 +11,7 @@ from planner.cost.terms import RentMode
 from planner.memory.result import Verdict
 from planner.performance.result import Basis, Bound
 
-Having = Literal["rent", "own"]
+Acquisition = Literal["rent", "own"]
 
 
 class Wish(Spec):
@@ -22,7 +22,7 @@ class Wish(Spec):
     power_limit_watts: float | None = Field(
         default=None, gt=0, le=1e8, allow_inf_nan=False, description="board power of all cards together"
     )
-    having: tuple[Having, ...] = Field(default=("rent", "own"), min_length=1, description="rent, own, or either")
+    having: tuple[Acquisition, ...] = Field(default=("rent", "own"), min_length=1, description="rent, own, or either")
     modes: tuple[RentMode, ...] = Field(default=("on-demand",), min_length=1, description="rental modes")
     counts: tuple[Annotated[int, Field(ge=1, le=4_096)], ...] = Field(
         default=(1, 2, 4, 8), min_length=1, description="numbers of cards to consider"
@@ -34,7 +34,7 @@ class Wish(Spec):
 Award = Literal["cheapest", "fastest", "best value"]
 
 
-class Option(Spec):
+class HardwareOption(Spec):
     """Cards that the plan fits on, rented or owned, with their throughput and the time and cost of the job.
 
     `usd` and `hours` are per `period`: a run, or a month of a service or daily hours. Rented cards cost what is billed,
@@ -43,7 +43,7 @@ class Option(Spec):
 
     gpu: str
     count: int
-    having: Having
+    having: Acquisition
     period: Literal["run", "month"]
     sharing: str = ""
     """Sharding of the model across the cards; empty without any."""
@@ -97,13 +97,13 @@ class Recommendation(Spec):
     wish: Wish
     period: Literal["run", "month"]
     """Period that money and time refer to."""
-    options: tuple[Option, ...]
-    cheapest: Option | None
-    fastest: Option | None
-    best_value: Option | None
+    options: tuple[HardwareOption, ...]
+    cheapest: HardwareOption | None
+    fastest: HardwareOption | None
+    best_value: HardwareOption | None
     pareto: tuple[str, ...]
     left_out: tuple[ExcludedCount, ...]
-    nearest: Option | None = None
+    nearest: HardwareOption | None = None
     oldest_price_date: str | None = None
 
 
@@ -113,7 +113,7 @@ _AFTER_DEADLINE: Final = "after the deadline"
 _OVER_POWER_LIMIT: Final = "over the power limit"
 
 
-def is_within_limits(option: Option, wish: Wish, left_out: Counter[str]) -> bool:
+def is_within_limits(option: HardwareOption, wish: Wish, left_out: Counter[str]) -> bool:
     """Return whether `option` is within every limit; otherwise count the first limit that it exceeds."""
     reason = next(_exceeded_limits(option, wish), None)
     if reason is not None:
@@ -121,7 +121,7 @@ def is_within_limits(option: Option, wish: Wish, left_out: Counter[str]) -> bool
     return reason is None
 
 
-def _exceeded_limits(option: Option, wish: Wish) -> Iterator[str]:
+def _exceeded_limits(option: HardwareOption, wish: Wish) -> Iterator[str]:
     if wish.power_limit_watts is not None and option.power_watts is None:
         yield _NO_POWER
     if wish.power_limit_watts is not None and (option.power_watts or 0) > wish.power_limit_watts:
@@ -133,8 +133,8 @@ def _exceeded_limits(option: Option, wish: Wish) -> Iterator[str]:
 
 
 def rank_options(
-    allowed: Sequence[Option],
-    candidates: Sequence[Option],
+    allowed: Sequence[HardwareOption],
+    candidates: Sequence[HardwareOption],
     wish: Wish,
     period: Literal["run", "month"],
     left_out: Counter[str],
@@ -158,7 +158,7 @@ def rank_options(
     )
 
 
-def _pareto_front(cheapest_first: Sequence[Option]) -> Iterator[Option]:
+def _pareto_front(cheapest_first: Sequence[HardwareOption]) -> Iterator[HardwareOption]:
     """Yield the options that no other option beats in both time and cost."""
     fastest = float("inf")
     for option in cheapest_first:
@@ -167,7 +167,7 @@ def _pareto_front(cheapest_first: Sequence[Option]) -> Iterator[Option]:
             yield option
 
 
-def _excess(option: Option, wish: Wish) -> float:
+def _excess(option: HardwareOption, wish: Wish) -> float:
     """Return the product of the factors by which an option exceeds its limits."""
     limits = (
         (option.usd, wish.budget_usd),

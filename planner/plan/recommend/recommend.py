@@ -19,9 +19,9 @@ from planner.models.architecture import Architecture
 from planner.performance.result import TimeResult
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import architecture_of, evaluate, fits_by_gpu
-from planner.plan.money import pace_of
+from planner.plan.money import plan_throughput
 from planner.plan.plan import Plan
-from planner.plan.recommend.option import Option, Recommendation, Wish, is_within_limits, rank_options
+from planner.plan.recommend.option import HardwareOption, Recommendation, Wish, is_within_limits, rank_options
 from planner.plan.sharding import default_sharding
 from planner.plan.solve import on_cards
 from planner.workload.defaults import with_defaults
@@ -57,7 +57,7 @@ def sharded_plans(
         yield (plain, *(shared if count > 1 and count in sharing.counts else ()))
 
 
-def plan_of(option: Option, plan: Plan, catalog: Catalog) -> Plan:
+def apply_option(option: HardwareOption, plan: Plan, catalog: Catalog) -> Plan:
     """Return `plan` on the cards of `option`, rented or owned accordingly.
 
     Raises:
@@ -198,7 +198,7 @@ def _with_pace(gpu: Gpu, spread: ShardedPlan, fit: CardFit, plan: Plan, catalog:
     """Return the card with its throughput and the demand of the job, or None if the throughput is unknown."""
     evaluation = evaluate(spread.plan.evolve(gpu=gpu.id, timing=_timing(plan)), catalog)
     time = evaluation.time
-    throughput = pace_of(evaluation)
+    throughput = plan_throughput(evaluation)
     if time is None or throughput is None:
         return None
     return _CapableCards(gpu, spread, fit, time, demand_of(plan.cost.job, throughput))
@@ -225,7 +225,7 @@ def _by_count(capable: Sequence[_CapableCards]) -> Iterator[dict[str, _CapableCa
 
 def _rent_options(
     plan: Plan, catalog: Catalog, group: Mapping[str, _CapableCards], wish: Wish, today: date, left_out: Counter[str]
-) -> Iterator[Option]:
+) -> Iterator[HardwareOption]:
     if "rent" not in wish.having:
         return
     candidates = {gpu_id: CardDemand(gpu_id, one.spread.plan.count, one.demand) for gpu_id, one in group.items()}
@@ -238,8 +238,8 @@ def _rent_options(
         left_out[_NO_OFFER] += len(group.keys() - offered)
 
 
-def _rented_option(one: _CapableCards, row: OfferRow) -> Option:
-    return Option(
+def _rented_option(one: _CapableCards, row: OfferRow) -> HardwareOption:
+    return HardwareOption(
         **_shared_fields(one),
         having="rent",
         hours=row.hours,
@@ -259,7 +259,7 @@ def _rented_option(one: _CapableCards, row: OfferRow) -> Option:
 
 def _own_options(
     plan: Plan, catalog: Catalog, group: Mapping[str, _CapableCards], wish: Wish, today: date, left_out: Counter[str]
-) -> Iterator[Option]:
+) -> Iterator[HardwareOption]:
     """Yield the options of owning the cards."""
     if "own" not in wish.having:
         return
@@ -270,7 +270,7 @@ def _own_options(
             left_out[_NO_PRICE] += 1
 
 
-def _owned_option(plan: Plan, catalog: Catalog, one: _CapableCards, today: date) -> Option:
+def _owned_option(plan: Plan, catalog: Catalog, one: _CapableCards, today: date) -> HardwareOption:
     """Return the option of owning the cards: all costs over the horizon, divided among its runs or months."""
     terms, demand = plan.cost, one.demand
     case = build_case(terms, one.gpu, one.spread.plan.count, demand, None, catalog.cost, today)
@@ -279,7 +279,7 @@ def _owned_option(plan: Plan, catalog: Catalog, one: _CapableCards, today: date)
         case.streams(deviations).own_usd(terms.horizon_years) / periods
         for deviations in ({}, _only_uncertain(_LOW, case.uncertain), _only_uncertain(_HIGH, case.uncertain))
     )
-    return Option(
+    return HardwareOption(
         **_shared_fields(one),
         having="own",
         hours=demand.busy_hours,

@@ -8,7 +8,7 @@ from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.gpu import Gpu
 from planner.hardware.system import System
 from planner.performance.links import links_of
-from planner.plan.placement import Cards, Placement
+from planner.plan.placement import Placement, PlacementTarget
 from planner.present import format as fmt
 from planner.present.catalog.gpu_columns import GPU_COLUMNS
 from planner.present.catalog.gpu_row import GpuRow
@@ -18,13 +18,13 @@ from planner.present.columns import Column
 from planner.present.cost.prices import months_text, price_range_text
 from planner.units import GB
 
-MOST: Final = 6
+MAX_COMPARED: Final = 6
 """Most entries that can be compared at once."""
 _LEFT_OUT: Final = ("name", "fits", "job_time", "job_cost", "job_cost_tokens")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ComparisonEntry:
     """One column of a comparison: `count` equal cards, or one or several `machines` of a system.
 
     For a system, `count` is the number of accelerators in all machines together.
@@ -45,28 +45,28 @@ class Entry:
         return fmt.count_of(self.machines, self.name) if self.machines > 1 else self.name
 
     @property
-    def cards(self) -> Cards | None:
+    def cards(self) -> PlacementTarget | None:
         """Return the cards to place the plan on, or None if the system's accelerators are not known."""
         if self.row is None:
             return None
-        return Cards(self.row.id, self.count, self.count // self.machines if self.machines > 1 else None)
+        return PlacementTarget(self.row.id, self.count, self.count // self.machines if self.machines > 1 else None)
 
 
-def card_entry(name: str, row: GpuRow, count: int) -> Entry:
+def card_entry(name: str, row: GpuRow, count: int) -> ComparisonEntry:
     """Return the entry of `count` equal cards."""
-    return Entry(name, row.gpu.name, count, row)
+    return ComparisonEntry(name, row.gpu.name, count, row)
 
 
 def system_entry(
     name: str, system: System, hardware: HardwareCatalog, row_of: Callable[[Gpu], GpuRow], machines: int = 1
-) -> Entry:
+) -> ComparisonEntry:
     """Return the entry of `machines` of a system; `row_of` makes the row of its accelerator.
 
     The entry has no row if the system's accelerators are not known.
     """
     gpu = hardware.machine(system).gpu
     row = None if gpu is None else row_of(gpu)
-    return Entry(name, system.name, machines * (system.gpu_count or 1), row, SystemRow(system, gpu), machines)
+    return ComparisonEntry(name, system.name, machines * (system.gpu_count or 1), row, SystemRow(system, gpu), machines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class ComparedRow:
+class ComparedFigureRow:
     """One figure for all entries."""
 
     group: str
@@ -99,7 +99,7 @@ class ComparedRow:
         return any(cell.text not in fmt.NO_FIGURES for cell in self.cells)
 
 
-def side_by_side(entries: Sequence[Entry], tried: Mapping[str, Placement]) -> tuple[ComparedRow, ...]:
+def side_by_side(entries: Sequence[ComparisonEntry], tried: Mapping[str, Placement]) -> tuple[ComparedFigureRow, ...]:
     """Return the rows that compare `entries`: the plan's figures, the totals, and the figures of one accelerator.
 
     `tried` holds the placements of the plan that were evaluated, by entry id. Figures unknown for all entries are
@@ -129,14 +129,14 @@ def best(values: Sequence[float | None], *, lower_is_better: bool | None) -> flo
     return min(known) if lower_is_better else max(known)
 
 
-def _row(group: str, title: str, figures: Sequence[ComparedFigure], lower_is_better: bool | None) -> ComparedRow:
+def _row(group: str, title: str, figures: Sequence[ComparedFigure], lower_is_better: bool | None) -> ComparedFigureRow:
     values = [figure.value for figure in figures]
     winner = best(values, lower_is_better=lower_is_better)
     best_texts = {text for text, value, _ in figures if value is not None and value == winner}
     has_bars = lower_is_better is not None
     differs = len({text for text, _, _ in figures}) > 1
     largest = max((value for value in values if value is not None), default=0.0)
-    return ComparedRow(
+    return ComparedFigureRow(
         group,
         title,
         tuple(
@@ -152,14 +152,14 @@ def _row(group: str, title: str, figures: Sequence[ComparedFigure], lower_is_bet
     )
 
 
-def _figure(column: Column[GpuRow], entry: Entry) -> ComparedFigure:
+def _figure(column: Column[GpuRow], entry: ComparisonEntry) -> ComparedFigure:
     if entry.row is None:
         return ComparedFigure()
     tooltip = column.tooltip(entry.row) if column.tooltip else ""
     return ComparedFigure(column.text(entry.row), column.number(entry.row) if column.is_number else None, tooltip)
 
 
-def _of(total: Total, entry: Entry, *, small: bool = False) -> ComparedFigure:
+def _of(total: Total, entry: ComparisonEntry, *, small: bool = False) -> ComparedFigure:
     """Return a total of one entry, in the unit of a single accelerator if `small`."""
     gpu, lacks = (None, {}) if entry.row is None else (entry.row.gpu, entry.row.lacks)
     value = total.value(gpu, entry.count)
@@ -174,7 +174,7 @@ def _all(total: Total) -> "_Totals":
     That is the total's unit, or the unit of a single accelerator if even the largest total is below one unit.
     """
 
-    def figures(entries: Sequence[Entry]) -> list[ComparedFigure]:
+    def figures(entries: Sequence[ComparisonEntry]) -> list[ComparedFigure]:
         known = (total.value(entry.row.gpu, entry.count) for entry in entries if entry.row is not None)
         small = max((value for value in known if value is not None), default=0.0) < total.per_unit
         return [_of(total, entry, small=small) for entry in entries]
@@ -182,11 +182,11 @@ def _all(total: Total) -> "_Totals":
     return figures
 
 
-def _each(figure: Callable[[Entry], ComparedFigure]) -> "_Totals":
+def _each(figure: Callable[[ComparisonEntry], ComparedFigure]) -> "_Totals":
     return lambda entries: [figure(entry) for entry in entries]
 
 
-def _power(entry: Entry) -> ComparedFigure:
+def _power(entry: ComparisonEntry) -> ComparedFigure:
     if entry.system is None:
         power = _of(CARDS_POWER, entry)
         if power.value is None:
@@ -201,7 +201,7 @@ def _power(entry: Entry) -> ComparedFigure:
     return ComparedFigure(f"{fmt.power(watts)}, whole machine", watts, _times(entry, fmt.power(each), how))
 
 
-def _price(entry: Entry) -> ComparedFigure:
+def _price(entry: ComparisonEntry) -> ComparedFigure:
     if entry.system is None:
         return _price_of_cards(entry)
     system = entry.system.system
@@ -212,12 +212,12 @@ def _price(entry: Entry) -> ComparedFigure:
     return ComparedFigure(f"{fmt.money(usd)}{kind}", usd, _times(entry, fmt.money(system.price_usd), told))
 
 
-def _times(entry: Entry, each: str, how: str) -> str:
+def _times(entry: ComparisonEntry, each: str, how: str) -> str:
     """Return how the figure of all machines follows from that of one: `2 × 10,200 W, maximum power of …`."""
     return f"{fmt.count_of(entry.machines, each)}, {how}" if entry.machines > 1 else how
 
 
-def _price_of_cards(entry: Entry) -> ComparedFigure:
+def _price_of_cards(entry: ComparisonEntry) -> ComparedFigure:
     """Return the cards' price by the first known of: the price paid, the launch, street and used price."""
     for total, when in ((PAID, "as you paid"), (AT_LAUNCH, "at launch")):
         text, value, how = _of(total, entry)
@@ -233,13 +233,13 @@ def _price_of_cards(entry: Entry) -> ComparedFigure:
     return ComparedFigure()
 
 
-def _kind(entry: Entry) -> ComparedFigure:
+def _kind(entry: ComparisonEntry) -> ComparedFigure:
     if entry.row is None:
         return ComparedFigure()
     return ComparedFigure(fmt.count_of(entry.count, entry.row.gpu.name))
 
 
-def _links(entry: Entry) -> ComparedFigure:
+def _links(entry: ComparisonEntry) -> ComparedFigure:
     source = entry.system.system if entry.system is not None else entry.row.gpu if entry.row is not None else None
     links = (source.interconnect if source is not None else None) or fmt.UNKNOWN
     if entry.machines == 1:
@@ -248,7 +248,7 @@ def _links(entry: Entry) -> ComparedFigure:
     return ComparedFigure(text, tooltip="the catalog does not list the network between the machines")
 
 
-_Totals = Callable[[Sequence[Entry]], list[ComparedFigure]]
+_Totals = Callable[[Sequence[ComparisonEntry]], list[ComparedFigure]]
 _TOTALS: Final[tuple[tuple[str, _Totals, bool | None], ...]] = (
     ("Accelerators", _each(_kind), None),
     *((total.title, _all(total), False) for total in (MEMORY, BANDWIDTH, BF16)),
@@ -259,7 +259,7 @@ _TOTALS: Final[tuple[tuple[str, _Totals, bool | None], ...]] = (
 """The title, the figures and the better direction of each row (None if neither direction is better)."""
 
 
-def to_markdown(entries: Sequence[Entry], rows: Sequence[ComparedRow]) -> str:
+def comparison_markdown(entries: Sequence[ComparisonEntry], rows: Sequence[ComparedFigureRow]) -> str:
     """Return the comparison as a Markdown table, with the best value of each row in bold."""
     lines = [_line(["", *(entry.title for entry in entries)]), _line(["---", *("---:" for _ in entries)])]
     group = ""
@@ -271,7 +271,9 @@ def to_markdown(entries: Sequence[Entry], rows: Sequence[ComparedRow]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def comparison_rows(entries: Sequence[Entry], rows: Sequence[ComparedRow]) -> tuple[tuple[str, ...], ...]:
+def comparison_rows(
+    entries: Sequence[ComparisonEntry], rows: Sequence[ComparedFigureRow]
+) -> tuple[tuple[str, ...], ...]:
     """Return a header and one row per figure, for export."""
     head = ("group", "figure", *(entry.title for entry in entries))
     return (head, *((row.group, row.title, *(cell.text for cell in row.cells)) for row in rows))
@@ -281,7 +283,7 @@ def _line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
 
 
-def compared_notes(entries: Sequence[Entry], tried: Mapping[str, Placement]) -> tuple[str, ...]:
+def compared_notes(entries: Sequence[ComparisonEntry], tried: Mapping[str, Placement]) -> tuple[str, ...]:
     """Return the notes below the comparison of `entries`, given the evaluated placements of the plan."""
     unplanned = (
         f"{entry.title} is not evaluated: {found.reason}."
@@ -291,7 +293,7 @@ def compared_notes(entries: Sequence[Entry], tried: Mapping[str, Placement]) -> 
     return (*sharing_notes(entries, tried), *unplanned, *_machine_notes(entries, tried))
 
 
-def sharing_notes(entries: Sequence[Entry], tried: Mapping[str, Placement]) -> tuple[str, ...]:
+def sharing_notes(entries: Sequence[ComparisonEntry], tried: Mapping[str, Placement]) -> tuple[str, ...]:
     """Return a note for each entry whose cards could hold the plan together, though one alone cannot."""
     return tuple(
         f"{entry.title}: the plan puts the whole model on each card. Split evenly, it needs at least "
@@ -310,7 +312,7 @@ def _cards_that_hold(tried: Placement | None) -> int | None:
     return evaluation.memory.at_least_cards if is_whole else None
 
 
-def _machine_notes(entries: Sequence[Entry], tried: Mapping[str, Placement]) -> Iterator[str]:
+def _machine_notes(entries: Sequence[ComparisonEntry], tried: Mapping[str, Placement]) -> Iterator[str]:
     """Yield a note for each entry of several machines: their network is not known, and what the time assumes."""
     for entry in entries:
         found = tried.get(entry.id)
@@ -319,7 +321,7 @@ def _machine_notes(entries: Sequence[Entry], tried: Mapping[str, Placement]) -> 
             yield f"{entry.title}: the catalog does not list the network between the machines.{assumed}"
 
 
-def _assumed(entry: Entry, tried: Placement | None) -> str:
+def _assumed(entry: ComparisonEntry, tried: Placement | None) -> str:
     """Return a sentence on the network that the time assumes, or an empty text if there is no time."""
     evaluation = None if tried is None else tried.evaluation
     if evaluation is None or entry.row is None or not fits(evaluation):

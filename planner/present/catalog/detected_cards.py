@@ -24,17 +24,17 @@ class DetectedCards:
     details: str
 
 
-NOWHERE: Final = DetectedCards({}, "", "")
+NO_CARDS: Final = DetectedCards({}, "", "")
 
 
-def cards_here(hardware: HardwareCatalog, devices: Iterable[Device]) -> DetectedCards:
+def detect_cards(hardware: HardwareCatalog, devices: Iterable[Device]) -> DetectedCards:
     """Match the cards of this machine with the catalog, by name and memory.
 
     MIG instances do not count as cards. Without any card everything is empty.
     """
     found = [(device, matching_gpus(hardware, device)) for device in devices if device.mig_parent is None]
     if not found:
-        return NOWHERE
+        return NO_CARDS
     sure = Counter(gpus[0].id for _, gpus in found if len(gpus) == 1)
     unsure = {gpu.id for _, gpus in found if len(gpus) > 1 for gpu in gpus}
     words = dict.fromkeys(unsure, "Perhaps here") | {

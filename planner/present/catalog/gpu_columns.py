@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from planner.hardware.derived import DERIVED_FIGURES, DerivedFigure
-from planner.hardware.fields import PRICE_WORDS
+from planner.hardware.fields import PRICE_FIELDS
 from planner.memory.result import Verdict
 from planner.present import format as fmt
-from planner.present.catalog.gpu_row import GpuRow, JobWords, part_words
-from planner.present.columns import Column, Row, numbers, provenance_text, words
+from planner.present.catalog.gpu_row import GpuRow, JobSummary, product_kind
+from planner.present.columns import Column, Row, number_column, provenance_text, text_column
 from planner.present.cost.prices import months_text, price_range_text, remarks_text
 from planner.present.memory.verdict import margin_text, no_fit_sentence, verdict_cell, verdict_rank
 from planner.present.names import CERTAINTY_TITLES
@@ -20,7 +20,7 @@ from planner.units import GIB
 if TYPE_CHECKING:
     from planner.cost.market import BoughtKind, PricePoint, PriceSpread
 
-SEGMENT_WORDS: Final[dict[str, str]] = {
+SEGMENT_TITLES: Final[dict[str, str]] = {
     "consumer": "consumer",
     "workstation": "workstation",
     "datacenter": "data centre",
@@ -64,7 +64,7 @@ def _fits_tooltip(row: GpuRow) -> str:
 
 
 def _derived(figure: DerivedFigure) -> Column[GpuRow]:
-    return numbers(
+    return number_column(
         figure.key,
         figure.title,
         lambda row: figure.value(row.gpu),
@@ -91,7 +91,7 @@ def _dated_money(
         found = read(row)
         return fmt.UNKNOWN if found is None else f"{fmt.money(found[0])} ({months_text(found[1])})"
 
-    return numbers(
+    return number_column(
         key,
         title,
         usd,
@@ -101,7 +101,7 @@ def _dated_money(
         shown=False,
         measure="" if unit else fmt.USD,
         tooltip=tooltip,
-        about=fmt.capitalized(PRICE_WORDS[key][1]),
+        about=fmt.capitalized(PRICE_FIELDS[key][1]),
         lower_is_better=True,
     )
 
@@ -173,7 +173,7 @@ def _published(
         value: float | None = getattr(row.gpu, field)
         return value
 
-    return numbers(
+    return number_column(
         key,
         title,
         get,
@@ -194,9 +194,9 @@ def _published(
 def _job(
     key: str,
     title: str,
-    get: Callable[[JobWords], float | None],
-    text: Callable[[JobWords], str],
-    origin: Callable[[JobWords], str],
+    get: Callable[[JobSummary], float | None],
+    text: Callable[[JobSummary], str],
+    origin: Callable[[JobSummary], str],
     *,
     about: str,
     width: int,
@@ -204,7 +204,7 @@ def _job(
     shown: bool = True,
 ) -> Column[GpuRow]:
     """Return a column of the plan's job: its time or cost, or in the tooltip why there is none."""
-    return numbers(
+    return number_column(
         key,
         title,
         lambda row: get(row.job) if row.job else None,
@@ -253,7 +253,7 @@ def _rate(dtype: str, *, shown: bool = True, about: str = _DENSE) -> Column[GpuR
         fact = row.lacks.get(dtype)
         return known(row) if fact is None else f"{fact.source}\nread {fmt.date(fact.as_of)}"
 
-    return numbers(
+    return number_column(
         dtype,
         f"{DTYPE_TITLES[dtype]}{'' if dtype in ('fp32', 'fp64') else ' dense'}",
         get,
@@ -311,10 +311,10 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         width=12,
         shown=False,
     ),
-    words("vendor", "Vendor", lambda row: row.gpu.vendor, width=9),
-    words("segment", "Segment", lambda row: SEGMENT_WORDS[row.gpu.segment], about="Market segment"),
-    words("architecture", "Architecture", lambda row: row.gpu.architecture, width=16),
-    numbers(
+    text_column("vendor", "Vendor", lambda row: row.gpu.vendor, width=9),
+    text_column("segment", "Segment", lambda row: SEGMENT_TITLES[row.gpu.segment], about="Market segment"),
+    text_column("architecture", "Architecture", lambda row: row.gpu.architecture, width=16),
+    number_column(
         "year",
         "Year",
         lambda row: row.gpu.year,
@@ -323,7 +323,7 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         width=7,
         lower_is_better=None,
     ),
-    numbers(
+    number_column(
         "memory",
         "Memory",
         lambda row: row.gpu.memory_bytes,
@@ -334,7 +334,7 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         tooltip=lambda row: f"{row.gpu.memory_label}\n{fmt.exact_bytes(row.gpu.memory_bytes)}",
         about="Physical memory of the whole card",
     ),
-    numbers(
+    number_column(
         "usable_memory",
         "Usable",
         _usable_bytes,
@@ -380,8 +380,8 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         about="What you entered as the price that you paid for one",
     ),
     *map(_derived, DERIVED_FIGURES.values()),
-    words("part", "Part", lambda row: part_words(row.gpu), shown=False, width=26),
-    words(
+    text_column("part", "Part", lambda row: product_kind(row.gpu), shown=False, width=26),
+    text_column(
         "compute_capability",
         "Compute capability",
         lambda row: row.gpu.compute_capability,
@@ -389,8 +389,8 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         width=18,
         about="NVIDIA's compute capability or AMD's target, which determines what software runs",
     ),
-    words("interconnect", "Interconnect", lambda row: row.gpu.interconnect, shown=False, width=22),
-    words(
+    text_column("interconnect", "Interconnect", lambda row: row.gpu.interconnect, shown=False, width=22),
+    text_column(
         "mig",
         "MIG",
         lambda row: fmt.yes_no(row.gpu.mig),
@@ -398,7 +398,7 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         width=9,
         about="Whether it supports Multi-Instance GPU: instances with memory of their own",
     ),
-    words(
+    text_column(
         "ecc",
         "ECC",
         lambda row: fmt.yes_no(row.gpu.ecc),
@@ -406,8 +406,8 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         width=9,
         about="Whether its memory has error correction",
     ),
-    words("form_factor", "Form factor", lambda row: row.gpu.form_factor, shown=False, width=16),
-    numbers(
+    text_column("form_factor", "Form factor", lambda row: row.gpu.form_factor, shown=False, width=16),
+    number_column(
         "devices",
         "Devices",
         lambda row: row.gpu.device_count,
@@ -416,7 +416,7 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         about="Number of devices that programs see on one card",
         lower_is_better=None,
     ),
-    words(
+    text_column(
         "certainty",
         "Certainty",
         lambda row: CERTAINTY_TITLES[row.gpu.provenance.certainty],

@@ -9,10 +9,10 @@ from planner.cost.terms import RentMode
 from planner.hardware.derived import DERIVED_FIGURES, LAUNCH_PRICE, DerivedFigure
 from planner.hardware.gpu import Gpu, Rate
 from planner.hardware.software import FeatureSupport, SoftwareFact
-from planner.hardware.speeds import TASK_WORDS, MeasuredSpeed
+from planner.hardware.speeds import TASK_TITLES, PublishedSpeed
 from planner.hardware.usable import UsableMemory
 from planner.present import format as fmt
-from planner.present.catalog.gpu_columns import DTYPE_TITLES, SEGMENT_WORDS
+from planner.present.catalog.gpu_columns import DTYPE_TITLES, SEGMENT_TITLES
 from planner.present.columns import (
     ASSUMED_MARK,
     Detail,
@@ -22,7 +22,7 @@ from planner.present.columns import (
     figure,
     lacking_detail,
 )
-from planner.present.cost.prices import MODE_WORDS, age_phrase, months_text, price_count_text, remarks_text
+from planner.present.cost.prices import RENT_MODE_TITLES, age_phrase, months_text, price_count_text, remarks_text
 from planner.present.names import CERTAINTY_TITLES
 
 _TARGET_TITLES: Final = {"NVIDIA": "Compute capability", "AMD": "ROCm target"}
@@ -113,7 +113,7 @@ def _target(gpu: Gpu) -> tuple[Detail, ...]:
 def _board(gpu: Gpu) -> tuple[Detail, ...]:
     return (
         field_detail(gpu, "vendor", "Vendor", gpu.vendor),
-        field_detail(gpu, "segment", "Segment", SEGMENT_WORDS[gpu.segment]),
+        field_detail(gpu, "segment", "Segment", SEGMENT_TITLES[gpu.segment]),
         field_detail(gpu, "released", "Released", fmt.date(gpu.released)),
         field_detail(gpu, "board_power_watts", "Board power", fmt.power(gpu.board_power_watts)),
         *_power_limit(gpu),
@@ -150,7 +150,7 @@ _DOLLARS_MATTER: Final = 100.0
 
 
 def fact_groups(
-    gpu: Gpu, prices: CardPrices, software: Iterable[FeatureSupport], speeds: Iterable[MeasuredSpeed]
+    gpu: Gpu, prices: CardPrices, software: Iterable[FeatureSupport], speeds: Iterable[PublishedSpeed]
 ) -> tuple[DetailGroup, ...]:
     """Return a card's derived figures, prices, software support and measured speeds, without empty groups."""
     known = (derived_group(gpu, prices), price_group(gpu, prices))
@@ -219,7 +219,7 @@ def rent_group(title: str, rented: Mapping[RentMode, PriceSpread]) -> DetailGrou
 
 def _rents(rented: Mapping[RentMode, PriceSpread]) -> Iterator[Detail]:
     for mode, spread in rented.items():
-        yield _spread(f"Rented, {MODE_WORDS[mode]}", spread, " per hour")
+        yield _spread(f"Rented, {RENT_MODE_TITLES[mode]}", spread, " per hour")
         yield from (_offer(point) for point in spread.by_seller[:_CHEAPEST_SHOWN])
         yield from map(_history, spread.histories)
 
@@ -274,7 +274,7 @@ def _feature(support: FeatureSupport) -> Detail:
     return Detail(support.title, text, support.source, as_of=f"read {fmt.date(support.as_of)}")
 
 
-def speed_group(speeds: Iterable[MeasuredSpeed], prices: CardPrices) -> DetailGroup:
+def speed_group(speeds: Iterable[PublishedSpeed], prices: CardPrices) -> DetailGroup:
     """Return the measured speeds, with the cost per million tokens or samples at the lowest rental price."""
     rented: RentMode = "on-demand"
     cheapest = prices.rented[rented].low.price_usd if rented in prices.rented else None
@@ -284,12 +284,12 @@ def speed_group(speeds: Iterable[MeasuredSpeed], prices: CardPrices) -> DetailGr
     return DetailGroup("Published benchmarks", (Detail("At a rent of", f"{_usd(cheapest)} per hour"), *told))
 
 
-def _speed(speed: MeasuredSpeed, usd_per_gpu_hour: float | None) -> Detail:
+def _speed(speed: PublishedSpeed, usd_per_gpu_hour: float | None) -> Detail:
     cards = f"{speed.gpu_count} cards, " if speed.gpu_count > 1 else ""
     each = " on each card" if speed.per_gpu and speed.gpu_count > 1 else ""
     text = f"{fmt.significant(speed.value_per_second)} {speed.unit}{each}"
     if usd_per_gpu_hour is not None:
         text += f", {_usd(speed.usd_per_million(usd_per_gpu_hour))} per million"
     precision = f" {speed.precision}" if speed.precision else ""
-    title = f"{speed.model}{precision}, {cards}{TASK_WORDS[speed.task]}"
+    title = f"{speed.model}{precision}, {cards}{TASK_TITLES[speed.task]}"
     return Detail(title, text, speed.source, speed.settings, as_of=f"read {fmt.date(speed.as_of)}")

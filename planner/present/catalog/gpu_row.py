@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.gpu import Gpu
-from planner.hardware.software import SoftwareFact, lacking_formats, target_of
+from planner.hardware.software import SoftwareFact, software_target, unsupported_formats
 from planner.hardware.usable import UsableMemory
 from planner.memory.fit import CardFit
 from planner.memory.result import Verdict
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _KINDS: Final = {"soc": "system on a chip", "tpu": "chip", "edge": "module"}
 
 
-class JobWords(NamedTuple):
+class JobSummary(NamedTuple):
     """Time and cost of the plan's job on one kind of card, with the plan's number of cards.
 
     `hours` are per run, or per month of work; `slowness` is lower for faster cards. A month's cost covers a different
@@ -52,7 +52,7 @@ class GpuRow:
     free_bytes: int | None = None
     reason: str = ""
     usable: UsableMemory | None = None
-    job: JobWords | None = None
+    job: JobSummary | None = None
     prices: "CardPrices | None" = None
     here: str = ""
     lacks: Mapping[str, SoftwareFact] = field(default_factory=dict)
@@ -73,7 +73,7 @@ class GpuRow:
 def gpu_rows(
     hardware: HardwareCatalog,
     fits: Mapping[str, CardFit] | None = None,
-    jobs: Mapping[str, JobWords] | None = None,
+    jobs: Mapping[str, JobSummary] | None = None,
     prices: Mapping[str, "CardPrices"] | None = None,
     software: Iterable[SoftwareFact] = (),
 ) -> tuple[GpuRow, ...]:
@@ -91,7 +91,7 @@ def gpu_rows(
     return tuple(_judged(row, verdicts.get(row.id), worked.get(row.id)) for row in plain)
 
 
-def plain_row(
+def gpu_row_without_plan(
     gpu: Gpu, hardware: HardwareCatalog, prices: Mapping[str, "CardPrices"], software: Iterable[SoftwareFact]
 ) -> GpuRow:
     """Return the row of one card, without a verdict."""
@@ -103,19 +103,19 @@ def gpu_rows_without_plan(
     gpus: Iterable[Gpu], hardware: HardwareCatalog, prices: Mapping[str, "CardPrices"], software: Iterable[SoftwareFact]
 ) -> tuple[GpuRow, ...]:
     """Return a row for each of `gpus`, without verdicts."""
-    lacking = lacking_formats(software)
+    lacking = unsupported_formats(software)
     return tuple(
         GpuRow(
             gpu,
             usable=hardware.usable_memory(gpu),
             prices=prices.get(gpu.id),
-            lacks=lacking.get(target_of(gpu), {}),
+            lacks=lacking.get(software_target(gpu), {}),
         )
         for gpu in gpus
     )
 
 
-def part_words(gpu: Gpu) -> str:
+def product_kind(gpu: Gpu) -> str:
     """Return the kind of product: `card`, `laptop part`, `system on a chip, …`, `card, 2 devices of 64 GiB`."""
     kind = "laptop part" if gpu.is_laptop else _KINDS.get(gpu.segment, "card")
     shared = ["memory shared with the processor"] if gpu.unified_memory else []
@@ -123,7 +123,7 @@ def part_words(gpu: Gpu) -> str:
     return ", ".join((kind, *shared, *split))
 
 
-def _judged(row: GpuRow, fit: CardFit | None, job: JobWords | None) -> GpuRow:
+def _judged(row: GpuRow, fit: CardFit | None, job: JobSummary | None) -> GpuRow:
     if fit is None:
         return row
     reason = "; ".join(fit.unsupported)
@@ -137,7 +137,7 @@ def change_summary(change: "CardChange") -> str:
     return ", ".join(part for part in (paid, limit, change.note or "") if part)
 
 
-def loss_words(own: "OwnHardware", gpu_id: str) -> str:
+def removal_summary(own: "OwnHardware", gpu_id: str) -> str:
     """Return what removing a card deletes: `your own card of 48 GB; your changes: paid $720`."""
     card = next((card for card in own.cards if card.id == gpu_id), None)
     change = own.change_of(gpu_id)

@@ -5,24 +5,24 @@ from typing import Final
 
 from planner.plan.job_costs import CardJob
 from planner.present import format as fmt
-from planner.present.catalog.gpu_row import JobWords
-from planner.present.cost.prices import MODE_WORDS, age_text
+from planner.present.catalog.gpu_row import JobSummary
+from planner.present.cost.prices import RENT_MODE_TITLES, age_text
 from planner.present.cost.time import pace_phrase, time_view
 
 _SECONDS_PER_HOUR: Final = 3_600
 _NO_OFFER: Final = "no offer"
 
 
-def job_words(jobs: Mapping[str, CardJob]) -> dict[str, JobWords]:
+def job_summaries(jobs: Mapping[str, CardJob]) -> dict[str, JobSummary]:
     """Return the summary of the job on each card, by card id."""
     return {gpu_id: _words(job) for gpu_id, job in jobs.items()}
 
 
-def _words(job: CardJob) -> JobWords:
+def _words(job: CardJob) -> JobSummary:
     """Return the duration of a run, or the pace of a job without an end, and the cost at the cheapest offer."""
     runs = job.period == "run"
     view = time_view(job.time)
-    return JobWords(
+    return JobSummary(
         hours=job.hours,
         slowness=job.slowness,
         time=fmt.duration(job.hours * _SECONDS_PER_HOUR) if runs else _short(pace_phrase(job.time)),
@@ -45,7 +45,7 @@ def _cost_origin(job: CardJob) -> str:
     if row is None:
         return "No comparable offer for this card."
     where = f"{row.offer.provider}, {row.offer.region or 'unknown region'}"
-    machines = f"{fmt.count_of(row.instances, row.offer.instance)}, {MODE_WORDS[row.mode]}"
+    machines = f"{fmt.count_of(row.instances, row.offer.instance)}, {RENT_MODE_TITLES[row.mode]}"
     price = f"{fmt.money(row.usd)} per {job.period}, {fmt.money(row.usd_per_gpu_hour)} per GPU-hour of work"
     dated = f"price of {fmt.date(row.price_date, fmt.NO_DATE)}, {age_text(row.age_days)}"
     return "\n".join((where, machines, price, dated, row.offer.source, *row.remarks))

@@ -16,7 +16,7 @@ from planner.models.architecture import (
 )
 from planner.models.catalog import ModelRecord
 from planner.present import format as fmt
-from planner.present.columns import Column, Detail, DetailGroup, numbers, words
+from planner.present.columns import Column, Detail, DetailGroup, number_column, text_column
 
 ROLE_TITLES: Final[dict[Role, str]] = {
     "linear": "Projections",
@@ -170,9 +170,9 @@ VERIFICATION_TITLES: Final = {
 }
 
 MODEL_COLUMNS: Final[tuple[Column[ModelRecord], ...]] = (
-    words("name", "Name", lambda record: record.id, width=40),
-    words("family", "Family", lambda record: record.family, width=18),
-    numbers(
+    text_column("name", "Name", lambda record: record.id, width=40),
+    text_column("family", "Family", lambda record: record.family, width=18),
+    number_column(
         "parameters",
         "Parameters",
         lambda record: record.parameters,
@@ -181,7 +181,7 @@ MODEL_COLUMNS: Final[tuple[Column[ModelRecord], ...]] = (
         width=12,
         tooltip=lambda record: fmt.integer(record.parameters),
     ),
-    numbers(
+    number_column(
         "context",
         "Longest context",
         lambda record: record.context,
@@ -190,7 +190,7 @@ MODEL_COLUMNS: Final[tuple[Column[ModelRecord], ...]] = (
         show=lambda tokens: fmt.integer(round(tokens)),
         width=16,
     ),
-    words("kind", "Kind", lambda record: KIND_TITLES[record.kind], width=20),
+    text_column("kind", "Kind", lambda record: KIND_TITLES[record.kind], width=20),
 )
 
 

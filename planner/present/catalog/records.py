@@ -9,16 +9,16 @@ from planner.cost.market import CardPrices, PriceSpread
 from planner.cost.terms import RentMode
 from planner.hardware.derived import DERIVED_FIGURES, derived_figures
 from planner.hardware.gpu import Gpu, Provenance
-from planner.hardware.power import least_circuit, machine_steps
+from planner.hardware.power import machine_figures, smallest_circuit
 from planner.hardware.software import FeatureSupport
-from planner.hardware.speeds import MeasuredSpeed
-from planner.hardware.system import EquippedSystem, System, together
+from planner.hardware.speeds import PublishedSpeed
+from planner.hardware.system import EquippedSystem, System, total_of_equal
 from planner.present.catalog.gpu_columns import DTYPE_TITLES
-from planner.present.catalog.gpu_row import GpuRow, JobWords
+from planner.present.catalog.gpu_row import GpuRow, JobSummary
 from planner.present.catalog.system_row import AT_LAUNCH, BANDWIDTH, BF16, CARDS_POWER, FP16, MEMORY, SystemRow
 
 if TYPE_CHECKING:  # a list compares nothing, and is quicker without
-    from planner.present.catalog.comparison import Entry
+    from planner.present.catalog.comparison import ComparisonEntry
 
 DERIVED_NAMES: Final[Mapping[str, str]] = {
     **{key: key for key in DERIVED_FIGURES},
@@ -59,7 +59,7 @@ def rent_fields(rented: PriceSpread | None, count: int = 1) -> dict[str, object]
 
 
 def card_facts(
-    gpu: Gpu, prices: CardPrices, software: Iterable[FeatureSupport], speeds: Iterable[MeasuredSpeed]
+    gpu: Gpu, prices: CardPrices, software: Iterable[FeatureSupport], speeds: Iterable[PublishedSpeed]
 ) -> dict[str, object]:
     """Return the facts that are not part of a card's record: derived figures, prices, software, measured speeds."""
     return {
@@ -88,7 +88,7 @@ def system_facts(row: SystemRow) -> dict[str, object]:
     }
 
 
-def comparison_totals(entry: "Entry") -> dict[str, object]:
+def comparison_totals(entry: "ComparisonEntry") -> dict[str, object]:
     """Return the totals of all accelerators of an entry, and of its machines if it is a system."""
     system, gpu = None if entry.system is None else entry.system.system, None if entry.row is None else entry.row.gpu
     return {
@@ -97,8 +97,8 @@ def comparison_totals(entry: "Entry") -> dict[str, object]:
         "cards_power_watts": CARDS_POWER.value(gpu, entry.count),
         "launch_price_usd": AT_LAUNCH.value(gpu, entry.count),
         **price_fields(None if entry.row is None else entry.row.prices, entry.count),
-        "system_power_watts": together(entry.machines, None if system is None else system.max_power_watts),
-        "system_price_usd": together(entry.machines, None if system is None else system.price_usd),
+        "system_power_watts": total_of_equal(entry.machines, None if system is None else system.max_power_watts),
+        "system_price_usd": total_of_equal(entry.machines, None if system is None else system.price_usd),
     }
 
 
@@ -133,8 +133,8 @@ def _derived_by_kind(gpu: Gpu, prices: CardPrices) -> dict[str, float | None]:
 def _power(system: System) -> dict[str, object] | None:
     if system.max_power_watts is None:
         return None
-    circuit = least_circuit(system.max_power_watts)
-    return {"circuit": circuit.name, "figures": [asdict(step) for step in machine_steps(system, circuit)]}
+    circuit = smallest_circuit(system.max_power_watts)
+    return {"circuit": circuit.name, "figures": [asdict(step) for step in machine_figures(system, circuit)]}
 
 
 def _rented(rented: Mapping[RentMode, PriceSpread]) -> dict[str, object]:
@@ -232,7 +232,7 @@ def _sources(main: Provenance, other: Mapping[str, Provenance], notes: Sequence[
     return dict(zip(_SOURCES, texts, strict=True))
 
 
-def _job(job: JobWords) -> tuple[float, float | None, str]:
+def _job(job: JobSummary) -> tuple[float, float | None, str]:
     return job.hours, job.usd, "; ".join(job.cost_origin.splitlines())
 
 

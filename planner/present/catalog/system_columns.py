@@ -7,7 +7,7 @@ from typing import Final
 from planner.present import format as fmt
 from planner.present.catalog.gpu_columns import fits_column, rent_column
 from planner.present.catalog.system_row import FP16, PER_POWER_FIGURES, TOTALS, PerPowerFigure, SystemRow, Total
-from planner.present.columns import Column, numbers, provenance_text, words
+from planner.present.columns import Column, number_column, provenance_text, text_column
 from planner.present.memory.verdict import margin_text
 from planner.present.names import CERTAINTY_TITLES
 from planner.units import GB, GIB
@@ -48,7 +48,7 @@ def _total(total: Total) -> Column[SystemRow]:
         text = "" if source is None or total.value(row.gpu, row.system.gpu_count) is None else provenance_text(source)
         return "\n".join(part for part in (total.formula(row.gpu, row.system.gpu_count), text) if part)
 
-    return numbers(
+    return number_column(
         total.key,
         total.title,
         lambda row: total.value(row.gpu, row.system.gpu_count),
@@ -62,7 +62,7 @@ def _total(total: Total) -> Column[SystemRow]:
 
 
 def _for_power(figure: PerPowerFigure) -> Column[SystemRow]:
-    return numbers(
+    return number_column(
         figure.key,
         figure.title,
         lambda row: figure.value(row.system, row.gpu),
@@ -79,9 +79,11 @@ _RENT: Final[Column[SystemRow]] = replace(
     shown=True,
 )
 SYSTEM_COLUMNS: Final[tuple[Column[SystemRow], ...]] = (
-    words("name", "Name", lambda row: row.system.name, width=20, tooltip=lambda row: f"{row.system.name}\n{row.id}"),
+    text_column(
+        "name", "Name", lambda row: row.system.name, width=20, tooltip=lambda row: f"{row.system.name}\n{row.id}"
+    ),
     fits_column(lambda row: row.verdict, lambda row: row.unsupported, _fits_tooltip),
-    numbers(
+    number_column(
         "memory",
         "Memory",
         lambda row: row.system.memory_bytes,
@@ -92,7 +94,7 @@ SYSTEM_COLUMNS: Final[tuple[Column[SystemRow], ...]] = (
         tooltip=lambda row: f"{fmt.exact_bytes(row.system.memory_bytes)}\n{_source('memory_bytes')(row)}",
     ),
     *map(_total, TOTALS),
-    numbers(
+    number_column(
         "power",
         "Power",
         lambda row: row.system.max_power_watts,
@@ -102,7 +104,7 @@ SYSTEM_COLUMNS: Final[tuple[Column[SystemRow], ...]] = (
         width=7,
         tooltip=lambda row: f"maximum power of the whole machine\n{_source('max_power_watts')(row)}",
     ),
-    numbers(
+    number_column(
         "price",
         "Price",
         lambda row: row.system.price_usd,
@@ -112,7 +114,7 @@ SYSTEM_COLUMNS: Final[tuple[Column[SystemRow], ...]] = (
         measure=fmt.USD,
         tooltip=_price_tooltip,
     ),
-    numbers(
+    number_column(
         "year",
         "Year",
         lambda row: row.year,
@@ -122,11 +124,11 @@ SYSTEM_COLUMNS: Final[tuple[Column[SystemRow], ...]] = (
         tooltip=lambda row: f"{fmt.date(row.system.released)}\n{_source('released')(row)}",
     ),
     _RENT,
-    words("accelerators", "Accelerators", lambda row: row.accelerators, width=30, tooltip=_accelerators_tooltip),
-    words("kind", "Kind", lambda row: row.system.kind, width=13, tooltip=_source("kind")),
-    words("vendor", "Vendor", lambda row: row.system.vendor, width=9),
-    words("architecture", "Architecture", lambda row: row.architecture, width=16, shown=False),
-    numbers(
+    text_column("accelerators", "Accelerators", lambda row: row.accelerators, width=30, tooltip=_accelerators_tooltip),
+    text_column("kind", "Kind", lambda row: row.system.kind, width=13, tooltip=_source("kind")),
+    text_column("vendor", "Vendor", lambda row: row.system.vendor, width=9),
+    text_column("architecture", "Architecture", lambda row: row.architecture, width=16, shown=False),
+    number_column(
         "cards",
         "Number of cards",
         lambda row: row.system.gpu_count,
@@ -136,7 +138,7 @@ SYSTEM_COLUMNS: Final[tuple[Column[SystemRow], ...]] = (
         shown=False,
         tooltip=_source("gpu_count"),
     ),
-    numbers(
+    number_column(
         "memory_each",
         "Memory each",
         lambda row: row.memory_bytes_each,
@@ -146,7 +148,7 @@ SYSTEM_COLUMNS: Final[tuple[Column[SystemRow], ...]] = (
         shown=False,
         tooltip=_memory_each_tooltip,
     ),
-    numbers(
+    number_column(
         "link",
         "Links each",
         lambda row: row.links_bytes_per_s,
@@ -156,12 +158,14 @@ SYSTEM_COLUMNS: Final[tuple[Column[SystemRow], ...]] = (
         shown=False,
         tooltip=_each_source("interconnect"),
     ),
-    words("topology", "Topology", lambda row: row.system.topology, width=18, shown=False, tooltip=_source("topology")),
+    text_column(
+        "topology", "Topology", lambda row: row.system.topology, width=18, shown=False, tooltip=_source("topology")
+    ),
     *map(_for_power, PER_POWER_FIGURES),
-    words("price_kind", "Price kind", lambda row: row.system.price_kind, width=13, shown=False),
-    words("interconnect", "Interconnect", lambda row: row.system.interconnect, width=40, shown=False),
-    words("host_cpu", "Processor", lambda row: row.system.host_cpu, width=24, shown=False),
-    words(
+    text_column("price_kind", "Price kind", lambda row: row.system.price_kind, width=13, shown=False),
+    text_column("interconnect", "Interconnect", lambda row: row.system.interconnect, width=40, shown=False),
+    text_column("host_cpu", "Processor", lambda row: row.system.host_cpu, width=24, shown=False),
+    text_column(
         "certainty", "Certainty", lambda row: CERTAINTY_TITLES[row.system.provenance.certainty], width=22, shown=False
     ),
 )

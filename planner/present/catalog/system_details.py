@@ -4,14 +4,14 @@ from collections.abc import Iterable
 
 from planner.hardware.gpu import Gpu
 from planner.hardware.power import (
-    USUAL_CIRCUIT,
+    DEFAULT_CIRCUIT,
     Build,
     BuildCards,
     Circuit,
     PowerFigure,
-    least_circuit,
-    machine_steps,
+    machine_figures,
     power_and_cooling,
+    smallest_circuit,
 )
 from planner.hardware.system import System
 from planner.present import format as fmt
@@ -23,7 +23,7 @@ from planner.units import GB
 _DERIVED_MARK = "ƒ"
 
 
-def power_group(gpu: Gpu, count: int, circuit: Circuit = USUAL_CIRCUIT) -> DetailGroup:
+def power_group(gpu: Gpu, count: int, circuit: Circuit = DEFAULT_CIRCUIT) -> DetailGroup:
     """Return the power and cooling of `count` cards in one machine, with formulas and sources."""
     build = Build((BuildCards(gpu, count),), circuit=circuit)
     found = power_and_cooling(build)
@@ -37,8 +37,8 @@ def machine_power_group(system: System) -> DetailGroup:
     """Return the power supply and cooling of a whole machine; an empty group if its power is not known."""
     if system.max_power_watts is None:
         return DetailGroup("Power and cooling", ())
-    circuit = least_circuit(system.max_power_watts)
-    steps = machine_steps(system, circuit)
+    circuit = smallest_circuit(system.max_power_watts)
+    steps = machine_figures(system, circuit)
     return DetailGroup("Power and cooling", (*_figures(steps, circuit), Detail("Assumed", "air cooling only")))
 
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.gpu import Gpu, Provenance
-from planner.hardware.software import SoftwareFact, lacking_formats, target_of
-from planner.hardware.system import EquippedSystem, System, together
+from planner.hardware.software import SoftwareFact, software_target, unsupported_formats
+from planner.hardware.system import EquippedSystem, System, total_of_equal
 from planner.memory.result import Verdict
 from planner.present import format as fmt
 from planner.present.memory.verdict import fitting_sentence
@@ -76,9 +76,9 @@ def system_rows_without_plan(
     systems: Iterable[System], hardware: HardwareCatalog, software: Iterable[SoftwareFact]
 ) -> tuple[SystemRow, ...]:
     """Return a row for each of `systems`, without verdicts."""
-    lacking = lacking_formats(software)
+    lacking = unsupported_formats(software)
     return tuple(
-        SystemRow(system, gpu, lacks={} if gpu is None else lacking.get(target_of(gpu), {}))
+        SystemRow(system, gpu, lacks={} if gpu is None else lacking.get(software_target(gpu), {}))
         for system in systems
         for gpu in (hardware.machine(system).gpu,)
     )
@@ -114,7 +114,7 @@ class Total:
 
     def value(self, gpu: Gpu | None, count: int | None) -> float | None:
         """Return the total of `count` of `gpu`, or None if the figure of one or the count is not known."""
-        return together(count, None if gpu is None else self.each(gpu))
+        return total_of_equal(count, None if gpu is None else self.each(gpu))
 
     def text(self, value: float) -> str:
         """Return a total with its unit."""

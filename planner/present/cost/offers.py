@@ -6,17 +6,17 @@ from datetime import date, datetime
 from itertools import takewhile
 from typing import Final
 
-from planner.cost.refresh.refresh import Outcome, Status
-from planner.cost.refresh.store import Part, Stored
+from planner.cost.refresh.refresh import ProviderOutcome, RefreshStatus
+from planner.cost.refresh.store import ProviderPrices, StoredPrices
 from planner.cost.renting.offer import Offer
 from planner.cost.renting.table import OfferRow
 from planner.cost.terms import RentMode
 from planner.hardware.catalog import HardwareCatalog
 from planner.present import format as fmt
-from planner.present.columns import Column, numbers, words
-from planner.present.cost.prices import MODE_WORDS, Age, age_of, age_phrase, age_text, oldest_price_text
+from planner.present.columns import Column, number_column, text_column
+from planner.present.cost.prices import RENT_MODE_TITLES, Age, age_of, age_phrase, age_text, oldest_price_text
 
-STATUS_TITLES: Final[dict[Status, str]] = {
+STATUS_TITLES: Final[dict[RefreshStatus, str]] = {
     "new": "new prices",
     "unchanged": "unchanged",
     "held": "held for review",
@@ -25,7 +25,7 @@ STATUS_TITLES: Final[dict[Status, str]] = {
 _MOST_REFUSED: Final = 3
 
 
-def outcome_lines(outcomes: Iterable[Outcome]) -> Iterator[str]:
+def outcome_lines(outcomes: Iterable[ProviderOutcome]) -> Iterator[str]:
     """Yield a line for each provider, with suspicious and skipped prices indented below."""
     for outcome in outcomes:
         if outcome.error is not None:
@@ -44,7 +44,7 @@ def outcome_lines(outcomes: Iterable[Outcome]) -> Iterator[str]:
             yield f"  and {len(outcome.refused) - _MOST_REFUSED:,} more skipped"
 
 
-def state_lines(stored: Stored, bundled: tuple[Offer, ...], today: date) -> Iterator[str]:
+def state_lines(stored: StoredPrices, bundled: tuple[Offer, ...], today: date) -> Iterator[str]:
     """Yield the prices in use by provider, those held for review, and the files that could not be read."""
     if not stored.snapshot.parts:
         yield "The bundled prices are in use; no prices were fetched."
@@ -63,7 +63,7 @@ def state_lines(stored: Stored, bundled: tuple[Offer, ...], today: date) -> Iter
         yield f"skipped: {problem.message}"
 
 
-def _part_line(part: Part, today: date) -> str:
+def _part_line(part: ProviderPrices, today: date) -> str:
     fetched = fmt.date(datetime.fromisoformat(part.fetched_at).date().isoformat())
     offers = fmt.plural(len(part.offers), "offer")
     return (
@@ -98,7 +98,7 @@ class ListedOffer:
         return None if price is None else price / self.offer.gpu_count
 
 
-def offer_rows(offers: Iterable[Offer], hardware: HardwareCatalog, today: date) -> tuple[ListedOffer, ...]:
+def listed_offers(offers: Iterable[Offer], hardware: HardwareCatalog, today: date) -> tuple[ListedOffer, ...]:
     """Return a row for each offer, with its age on the day `today`."""
     names = {gpu.id: gpu.name for gpu in hardware.gpus} | {system.id: system.name for system in hardware.systems}
     return tuple(ListedOffer(offer, _card(offer, names), offer.age_days(today)) for offer in offers)
@@ -113,17 +113,17 @@ def _card(offer: Offer, names: Mapping[str, str]) -> str:
 
 def _common_start(texts: Sequence[str]) -> str:
     """Return the words that all `texts` start with."""
-    same = takewhile(lambda words: len(set(words)) == 1, zip(*(text.split() for text in texts), strict=False))
-    return " ".join(words[0] for words in same)
+    same = takewhile(lambda column: len(set(column)) == 1, zip(*(text.split() for text in texts), strict=False))
+    return " ".join(column[0] for column in same)
 
 
 def _price(mode: RentMode) -> Column[ListedOffer]:
     def get(row: ListedOffer) -> float | None:
         return row.usd_per_gpu_hour(mode)
 
-    return numbers(
+    return number_column(
         mode,
-        MODE_WORDS[mode].capitalize(),
+        RENT_MODE_TITLES[mode].capitalize(),
         get,
         show=lambda usd: f"{usd:,.2f}",
         unit="$/GPU·h",
@@ -147,25 +147,25 @@ def _origin(mode: RentMode) -> Callable[[ListedOffer], str]:
 
 
 OFFER_COLUMNS: Final[tuple[Column[ListedOffer], ...]] = (
-    words("provider", "Provider", lambda row: row.offer.provider, width=14),
-    words("instance", "Instance", lambda row: row.offer.instance, width=16, tooltip=lambda row: row.offer.id),
-    words("card", "Card", lambda row: row.card, width=18, tooltip=lambda row: "\n".join(row.offer.cards)),
-    numbers("gpus", "Cards", lambda row: row.offer.gpu_count, width=6),
-    words("region", "Region", lambda row: row.offer.region, width=10),
+    text_column("provider", "Provider", lambda row: row.offer.provider, width=14),
+    text_column("instance", "Instance", lambda row: row.offer.instance, width=16, tooltip=lambda row: row.offer.id),
+    text_column("card", "Card", lambda row: row.card, width=18, tooltip=lambda row: "\n".join(row.offer.cards)),
+    number_column("gpus", "Cards", lambda row: row.offer.gpu_count, width=6),
+    text_column("region", "Region", lambda row: row.offer.region, width=10),
     _price("on-demand"),
     _price("spot"),
     _price("reserved-1y"),
     _price("reserved-3y"),
     Column("age", "Age", lambda row: row.age_days, lambda row: age_phrase(row.age_days), width=20),
-    words("date", "Date", lambda row: row.offer.price_date, unknown=fmt.NO_DATE, shown=False),
-    words("source", "Source", lambda row: row.offer.source, shown=False, width=30),
+    text_column("date", "Date", lambda row: row.offer.price_date, unknown=fmt.NO_DATE, shown=False),
+    text_column("source", "Source", lambda row: row.offer.source, shown=False, width=30),
 )
 
 
 def _usd(
     key: str, title: str, get: Callable[[OfferRow], float], *, unit: str = "", shown: bool = True
 ) -> Column[OfferRow]:
-    return numbers(key, title, get, unit=unit, show=fmt.money, width=8, shown=shown, tooltip=_price_origin)
+    return number_column(key, title, get, unit=unit, show=fmt.money, width=8, shown=shown, tooltip=_price_origin)
 
 
 def _price_origin(row: OfferRow) -> str:
@@ -174,12 +174,12 @@ def _price_origin(row: OfferRow) -> str:
 
 
 JOB_OFFER_COLUMNS: Final[tuple[Column[OfferRow], ...]] = (
-    words("provider", "Provider", lambda row: row.offer.provider, width=14),
-    words("instance", "Instance", lambda row: row.offer.instance, width=13, tooltip=lambda row: row.offer.id),
-    numbers("instances", "Machines", lambda row: row.instances, width=7),
-    words("region", "Region", lambda row: row.offer.region, width=8),
-    words("mode", "Mode", lambda row: MODE_WORDS[row.mode], width=9),
-    numbers("hours", "Hours", lambda row: row.hours, width=6),
+    text_column("provider", "Provider", lambda row: row.offer.provider, width=14),
+    text_column("instance", "Instance", lambda row: row.offer.instance, width=13, tooltip=lambda row: row.offer.id),
+    number_column("instances", "Machines", lambda row: row.instances, width=7),
+    text_column("region", "Region", lambda row: row.offer.region, width=8),
+    text_column("mode", "Mode", lambda row: RENT_MODE_TITLES[row.mode], width=9),
+    number_column("hours", "Hours", lambda row: row.hours, width=6),
     _usd("usd", "Cost", lambda row: row.usd),
     _usd("low", "At least", lambda row: row.low_usd, shown=False),
     _usd("high", "At most", lambda row: row.high_usd, shown=False),
@@ -187,7 +187,7 @@ JOB_OFFER_COLUMNS: Final[tuple[Column[OfferRow], ...]] = (
     Column(
         "age", "Age", lambda row: row.age_days, lambda row: age_phrase(row.age_days), width=18, tooltip=_price_origin
     ),
-    words("remarks", "Remarks", lambda row: "; ".join(row.remarks) or None, unknown="", width=30),
+    text_column("remarks", "Remarks", lambda row: "; ".join(row.remarks) or None, unknown="", width=30),
 )
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 Age = Literal["fresh", "recent", "ageing", "old", "history", "undated"]
 _AGES: Final[tuple[tuple[int, Age], ...]] = ((7, "fresh"), (30, "recent"), (90, "ageing"), (HISTORY_DAYS, "old"))
 """The age categories, each with the most days that it covers."""
-MODE_WORDS: Final[Mapping[RentMode, str]] = {
+RENT_MODE_TITLES: Final[Mapping[RentMode, str]] = {
     "on-demand": "on demand",
     "spot": "spot",
     "reserved-1y": "1 year",

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from planner.hardware.catalog import HardwareCatalog
-from planner.plan.recommend.option import Award, Option, Recommendation
+from planner.plan.recommend.option import Award, HardwareOption, Recommendation
 from planner.present import format as fmt
-from planner.present.columns import Column, numbers, words
-from planner.present.cost.prices import MODE_WORDS
+from planner.present.columns import Column, number_column, text_column
+from planner.present.cost.prices import RENT_MODE_TITLES
 from planner.present.memory.verdict import exclusion_text, verdict_text
 
 AWARDS: Final[tuple[Award, ...]] = ("cheapest", "fastest", "best value")
@@ -17,7 +17,7 @@ _SECONDS_PER_HOUR: Final = 3_600
 class OptionRow(NamedTuple):
     """An option with the name of its card and its awards; `period` is `run` or `month`."""
 
-    option: Option
+    option: HardwareOption
     card: str
     awards: tuple[Award, ...]
     is_unbeaten: bool
@@ -38,7 +38,7 @@ class OptionRow(NamedTuple):
     def how(self) -> str:
         """Return `RunPod Secure, on demand` or `owned`."""
         option = self.option
-        return "owned" if option.mode is None else f"{option.provider}, {MODE_WORDS[option.mode]}"
+        return "owned" if option.mode is None else f"{option.provider}, {RENT_MODE_TITLES[option.mode]}"
 
 
 class AwardView(NamedTuple):
@@ -73,7 +73,7 @@ def award_views(found: Recommendation, rows: tuple[OptionRow, ...]) -> tuple[Awa
     return tuple(views)
 
 
-def nothing_sentence(found: Recommendation, hardware: HardwareCatalog) -> str:
+def no_option_sentence(found: Recommendation, hardware: HardwareCatalog) -> str:
     """Return why no option is within the limits and which is closest; empty if there is an option."""
     if found.cheapest is not None:
         return ""
@@ -83,17 +83,17 @@ def nothing_sentence(found: Recommendation, hardware: HardwareCatalog) -> str:
     return f"No option is within the limits. Closest: {_sentence(near)}"
 
 
-def left_out_sentence(found: Recommendation) -> str:
+def excluded_sentence(found: Recommendation) -> str:
     """Return how many options were excluded and why: `Excluded: 550 (the plan does not fit), 50 (…).`."""
     told = tuple(f"{fmt.integer(one.count)} ({exclusion_text(one.reason)})" for one in found.left_out)
     return f"Excluded: {fmt.listing(told)}." if told else ""
 
 
-def _named(award: Award, found: Recommendation) -> Option | None:
+def _named(award: Award, found: Recommendation) -> HardwareOption | None:
     return {"cheapest": found.cheapest, "fastest": found.fastest, "best value": found.best_value}[award]
 
 
-def _awards(option: Option, found: Recommendation) -> tuple[Award, ...]:
+def _awards(option: HardwareOption, found: Recommendation) -> tuple[Award, ...]:
     return tuple(award for award in AWARDS if _named(award, found) == option)
 
 
@@ -137,7 +137,7 @@ def _change(award: Award, row: OptionRow, rows: tuple[OptionRow, ...]) -> str:
     return f"Next: {second.cards}, {second.how}, {told}."
 
 
-def _score(award: Award, option: Option) -> float:
+def _score(award: Award, option: HardwareOption) -> float:
     """Return the score that the award's winner has lowest."""
     if award == "cheapest":
         return option.usd
@@ -155,15 +155,15 @@ def recommendation_lines(found: Recommendation, hardware: HardwareCatalog) -> It
     for view in award_views(found, rows):
         yield f"{view.award.capitalize()}: {view.sentence}"
         yield f"  {view.reason}{f' {view.change}' if view.change else ''}"
-    nothing = nothing_sentence(found, hardware)
+    nothing = no_option_sentence(found, hardware)
     if nothing:
         yield nothing
 
 
 OPTION_COLUMNS: Final[tuple[Column[OptionRow], ...]] = (
-    words("cards", "Cards", lambda row: row.cards, width=26),
-    words("how", "Provider", lambda row: row.how, width=24),
-    numbers("usd", "Cost", lambda row: row.option.usd, show=fmt.money, width=9),
+    text_column("cards", "Cards", lambda row: row.cards, width=26),
+    text_column("how", "Provider", lambda row: row.how, width=24),
+    number_column("usd", "Cost", lambda row: row.option.usd, show=fmt.money, width=9),
     Column(
         "hours",
         "Time",
@@ -179,10 +179,10 @@ OPTION_COLUMNS: Final[tuple[Column[OptionRow], ...]] = (
         lambda row: verdict_text(row.option.verdict, row.option.free_bytes, row.option.fit_probability),
         width=18,
     ),
-    numbers("pace", "Tokens/s", lambda row: row.option.tokens_per_second, unknown=fmt.UNKNOWN, width=9),
-    words("bound", "Limited by", lambda row: row.option.bound, width=16),
-    numbers("power", "Power", lambda row: row.option.power_watts, unit="W", width=8),
-    words("date", "Price date", lambda row: row.option.price_date, unknown="no date", width=10),
-    words("awards", "", lambda row: ", ".join(row.awards) or None, unknown="", width=20),
-    words("remarks", "Remarks", lambda row: "; ".join(row.option.remarks) or None, unknown="", width=24),
+    number_column("pace", "Tokens/s", lambda row: row.option.tokens_per_second, unknown=fmt.UNKNOWN, width=9),
+    text_column("bound", "Limited by", lambda row: row.option.bound, width=16),
+    number_column("power", "Power", lambda row: row.option.power_watts, unit="W", width=8),
+    text_column("date", "Price date", lambda row: row.option.price_date, unknown="no date", width=10),
+    text_column("awards", "", lambda row: ", ".join(row.awards) or None, unknown="", width=20),
+    text_column("remarks", "Remarks", lambda row: "; ".join(row.option.remarks) or None, unknown="", width=24),
 )

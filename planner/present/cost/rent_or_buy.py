@@ -7,7 +7,7 @@ from planner.cost.estimate import CostEstimate
 from planner.cost.result import Footprint, MoneyTerm, OwnCost, RentCost
 from planner.performance.result import TimeResult
 from planner.present import format as fmt
-from planner.present.cost.prices import MODE_WORDS
+from planner.present.cost.prices import RENT_MODE_TITLES
 from planner.present.cost.time import pace_phrase
 
 NOT_KNOWN = "not known"
@@ -28,7 +28,7 @@ class FigureRow(NamedTuple):
     cells: tuple[FigureCell, ...]
 
 
-class Scenario(NamedTuple):
+class ComparedPlan(NamedTuple):
     """The time and cost of one of two compared plans."""
 
     time: TimeResult | None
@@ -40,7 +40,7 @@ def rent_or_buy_rows(estimate: CostEstimate) -> tuple[FigureRow, ...]:
     return tuple(filter(_says_something, _ways(estimate)))
 
 
-def scenario_rows(mine: Scenario, other: Scenario) -> tuple[FigureRow, ...]:
+def scenario_rows(mine: ComparedPlan, other: ComparedPlan) -> tuple[FigureRow, ...]:
     """Return the figures of two plans, with the difference if both have the figure."""
     rows = (
         ("Decision", _decision, None),
@@ -72,7 +72,9 @@ def _ways(estimate: CostEstimate) -> Iterator[FigureRow]:
     rent, own, period = estimate.result.rent, estimate.result.own, period_of(estimate)
     rented = _origin(rent.terms) if rent else ""
     owned = _origin((*own.upfront, *own.monthly)) if own else ""
-    where = f"{rent.provider}, {MODE_WORDS[rent.mode]}, {rent.region or 'unknown region'}\n{rented}" if rent else ""
+    where = (
+        f"{rent.provider}, {RENT_MODE_TITLES[rent.mode]}, {rent.region or 'unknown region'}\n{rented}" if rent else ""
+    )
 
     def row(title: str, renting: str | None, owning: str | None) -> FigureRow:
         return FigureRow(title, (FigureCell(renting or _NOTHING, where), FigureCell(owning or _NOTHING, owned)))
@@ -151,25 +153,25 @@ def _signed(value: float, show: Callable[[float], str]) -> str:
     return f"{'+' if value > 0 else '−'}{show(abs(value))}"
 
 
-def _decision(one: Scenario) -> str:
+def _decision(one: ComparedPlan) -> str:
     answer = one.estimate.result.answer if one.estimate else None
     return answer.decision if answer else ""
 
 
-def _hours(one: Scenario) -> float | None:
+def _hours(one: ComparedPlan) -> float | None:
     return one.estimate.demand.busy_hours if one.estimate else None
 
 
-def _of_rent(read: Callable[[RentCost], float | None]) -> Callable[[Scenario], float | None]:
+def _of_rent(read: Callable[[RentCost], float | None]) -> Callable[[ComparedPlan], float | None]:
     """Return a function that reads a figure of renting, None if nothing is rented."""
     return lambda one: read(one.estimate.result.rent) if one.estimate and one.estimate.result.rent else None
 
 
-def _of_own(read: Callable[[OwnCost], float | None]) -> Callable[[Scenario], float | None]:
+def _of_own(read: Callable[[OwnCost], float | None]) -> Callable[[ComparedPlan], float | None]:
     """Return a function that reads a figure of owning, None if no price is known."""
     return lambda one: read(one.estimate.result.own) if one.estimate and one.estimate.result.own else None
 
 
-def _break_even(one: Scenario) -> float | None:
+def _break_even(one: ComparedPlan) -> float | None:
     found = one.estimate.result.break_even if one.estimate else None
     return found.gpu_hours if found else None

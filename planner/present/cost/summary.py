@@ -8,10 +8,10 @@ from planner.cost.demand import Demand
 from planner.cost.estimate import CostEstimate
 from planner.cost.rent_or_buy.hybrid import Hybrid
 from planner.cost.rent_or_buy.uncertainty import Simulation
-from planner.cost.result import Answer, BreakEven, CostResult, Footprint, MoneyTerm, OwnCost, RentCost
+from planner.cost.result import BreakEven, CostResult, Decision, Footprint, MoneyTerm, OwnCost, RentCost
 from planner.present import format as fmt
 from planner.present.cost.amounts import COST_TERM_TITLES, amount_range, short_source, usd_range
-from planner.present.cost.prices import MODE_WORDS, age_phrase
+from planner.present.cost.prices import RENT_MODE_TITLES, age_phrase
 
 _HALF: Final = 0.5
 _DAYS_PER_YEAR: Final = 365.25
@@ -21,7 +21,7 @@ _FAR_OFF: Final = 10
 """Factor beyond which a price at which the decision flips is too far off to be worth mentioning."""
 
 
-def answer_sentence(answer: Answer, card: str) -> str:
+def answer_sentence(answer: Decision, card: str) -> str:
     """Return the decision: rent or buy, up to how many GPU-hours, and the saving."""
     cards, renting = fmt.count_of(answer.count, card), answer.decision == "rent"
     way = f"Renting {cards} at {answer.provider}" if renting else f"Owning {cards}"
@@ -37,7 +37,7 @@ def answer_sentence(answer: Answer, card: str) -> str:
     )
 
 
-def flip_sentence(answer: Answer, rent: RentCost | None, own: OwnCost | None = None) -> str:
+def flip_sentence(answer: Decision, rent: RentCost | None, own: OwnCost | None = None) -> str:
     """Return which single inputs would change the decision, without values that are far off; empty without any."""
     renting = answer.decision == "rent"
     share = answer.flips_at_utilization_fraction
@@ -66,7 +66,7 @@ def break_even_sentence(found: BreakEven | None) -> str:
     return f"Break-even: {fmt.significant(found.gpu_hours)} GPU-hours{share}, {when}."
 
 
-def dates_sentence(answer: Answer, today: date, terms: Iterable[MoneyTerm] = ()) -> str:
+def dates_sentence(answer: Decision, today: date, terms: Iterable[MoneyTerm] = ()) -> str:
     """Return the age of the oldest price with the term that it belongs to, and the terms without a date."""
     oldest, aged = answer.oldest_price_date, ""
     if oldest is not None:
@@ -77,7 +77,7 @@ def dates_sentence(answer: Answer, today: date, terms: Iterable[MoneyTerm] = ())
     return " ".join(part for part in (aged, bare) if part)
 
 
-def terms_of(result: CostResult) -> tuple[MoneyTerm, ...]:
+def cost_terms(result: CostResult) -> tuple[MoneyTerm, ...]:
     """Return the cost terms of renting and owning."""
     rented = result.rent.terms if result.rent else ()
     return (*rented, *((*result.own.upfront, *result.own.monthly) if result.own else ()))
@@ -98,7 +98,7 @@ def result_sentences(result: CostResult, card: str, today: date) -> tuple[str, .
         answer_sentence(answer, card),
         flip_sentence(answer, result.rent, result.own),
         break_even_sentence(result.break_even) if answer.break_even_gpu_hours is not None else "",
-        dates_sentence(answer, today, terms_of(result)),
+        dates_sentence(answer, today, cost_terms(result)),
     )
     return tuple(part for part in found if part)
 
@@ -109,7 +109,7 @@ def rent_sentence(rent: RentCost) -> str:
     region = rent.region or "unknown region"
     machines = fmt.plural(rent.instances, "machine") if rent.instances > 1 else ""
     billed = f"billed in {rent.billed_currency}" if rent.billed_currency not in ("USD", None) else ""
-    how = ", ".join(part for part in (MODE_WORDS[rent.mode], machines, billed) if part)
+    how = ", ".join(part for part in (RENT_MODE_TITLES[rent.mode], machines, billed) if part)
     ends = amount_range(rent)
     spread = f" ({ends})" if ends else ""
     return (

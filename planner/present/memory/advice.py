@@ -5,7 +5,7 @@ from typing import NamedTuple
 from planner.memory.result import MemoryResult
 from planner.plan.advice.advise import Advice
 from planner.present import format as fmt
-from planner.present.memory.verdict import in_need, verdict_text
+from planner.present.memory.verdict import needs_change, verdict_text
 
 NO_TRACE_ADVICE = "No advice for a traced module: trace it again with other options."
 
@@ -31,7 +31,7 @@ class AdviceRow(NamedTuple):
 
 def advice_title(memory: MemoryResult) -> str:
     """Return the heading of the advice on a plan."""
-    return "What would help" if in_need(memory) else "What would save memory"
+    return "What would help" if needs_change(memory) else "What would save memory"
 
 
 def advice_row(advice: Advice) -> AdviceRow:

@@ -6,7 +6,7 @@ from planner.hardware.catalog import HardwareCatalog
 from planner.memory.result import MemoryResult, TermName
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
-from planner.plan.versus import Versus
+from planner.plan.versus import PlanComparison
 from planner.present import format as fmt
 from planner.present.memory.view import MemoryView
 from planner.present.names import PHASE_MOMENTS, PHASE_TITLES, TERM_TITLES
@@ -64,7 +64,7 @@ class VersusView(NamedTuple):
         return (header, *rows)
 
 
-def versus_view(evaluation: Evaluation, found: Versus, catalog: Catalog) -> VersusView:
+def versus_view(evaluation: Evaluation, found: PlanComparison, catalog: Catalog) -> VersusView:
     """Return the display of `evaluation` compared with the other evaluation in `found`."""
     view, other = evaluation_view(evaluation, catalog), evaluation_view(found.other, catalog)
     comparable = view.supported and other.supported
@@ -90,7 +90,7 @@ def _sentence(difference: int, view: MemoryView, other: MemoryView) -> str:
     )
 
 
-def _settings(found: Versus, hardware: HardwareCatalog) -> tuple[str, ...]:
+def _settings(found: PlanComparison, hardware: HardwareCatalog) -> tuple[str, ...]:
     if not found.settings:
         return ("The settings are the same",)
     return tuple(
@@ -100,7 +100,7 @@ def _settings(found: Versus, hardware: HardwareCatalog) -> tuple[str, ...]:
     )
 
 
-def _rows(found: Versus, view: MemoryView, other: MemoryView) -> tuple[VersusRow, ...]:
+def _rows(found: PlanComparison, view: MemoryView, other: MemoryView) -> tuple[VersusRow, ...]:
     order, phases = tuple(TERM_TITLES), tuple(PHASE_TITLES)
     terms = sorted(
         (term for term in found.terms if term.bytes or term.other_bytes), key=lambda one: order.index(one.name)
@@ -156,7 +156,7 @@ class ComparisonRow(NamedTuple):
         return self.difference_bytes / self.traced_bytes if self.traced_bytes else None
 
 
-def compare(estimate: MemoryResult, traced: MemoryResult) -> tuple[ComparisonRow, ...]:
+def compare_parts(estimate: MemoryResult, traced: MemoryResult) -> tuple[ComparisonRow, ...]:
     """Return the parts of the peak memory of both, and the total as the last row."""
     rows = (ComparisonRow(title, _sum(estimate, names), _sum(traced, names)) for title, names in _PARTS)
     present = tuple(row for row in rows if row.estimated_bytes or row.traced_bytes)
@@ -165,7 +165,7 @@ def compare(estimate: MemoryResult, traced: MemoryResult) -> tuple[ComparisonRow
 
 def comparison_sentence(estimate: MemoryResult, traced: MemoryResult) -> str:
     """Return one sentence with the difference between the estimate and the trace."""
-    total = compare(estimate, traced)[-1]
+    total = compare_parts(estimate, traced)[-1]
     sizes = f"estimated {fmt.size(total.estimated_bytes)}, traced {fmt.size(total.traced_bytes)}"
     if estimate.peak_phase != traced.peak_phase:
         expected, found = PHASE_MOMENTS[estimate.peak_phase], PHASE_MOMENTS[traced.peak_phase]

@@ -3,7 +3,7 @@
 from typing import Final, NamedTuple
 
 from planner.memory.logs.read import FORMATS
-from planner.plan.logs.actuals import ComparedRow, Comparison, RowName
+from planner.plan.logs.actuals import LogComparison, LogComparisonRow, RowName
 from planner.present import format as fmt
 
 ROW_TITLES: Final[dict[RowName, str]] = {
@@ -72,7 +72,7 @@ class LogView(NamedTuple):
         )
 
 
-def log_view(comparison: Comparison) -> LogView:
+def log_view(comparison: LogComparison) -> LogView:
     """Return the display of `comparison`."""
     return LogView(
         sentence=_sentence(comparison),
@@ -82,7 +82,7 @@ def log_view(comparison: Comparison) -> LogView:
     )
 
 
-def _row(row: ComparedRow) -> LogRow:
+def _row(row: LogComparisonRow) -> LogRow:
     difference = row.difference_bytes
     at_least = "≥ " if row.at_least else ""
     return LogRow(
@@ -99,7 +99,7 @@ def _row(row: ComparedRow) -> LogRow:
     )
 
 
-def _exact(row: ComparedRow) -> str:
+def _exact(row: LogComparisonRow) -> str:
     ends = f"{fmt.exact_bytes(row.low_bytes)} to {fmt.exact_bytes(row.high_bytes)}"
     measured = fmt.exact_bytes(row.actual_bytes) if row.low_bytes == row.high_bytes else ends
     places = fmt.listing(tuple(map(str, row.lines)))
@@ -113,7 +113,7 @@ def _share(difference: int, predicted: int | None) -> str:
     return fmt.signed_percent(difference / predicted) if predicted else fmt.size_difference(difference)
 
 
-def _sentence(comparison: Comparison) -> str:
+def _sentence(comparison: LogComparison) -> str:
     """Return a sentence on the most comprehensive figure that both have, preferably an exactly measured one."""
     widest: tuple[RowName, ...] = ("process", "reserved", "allocated", "sum", "card", "weights")
     rows = [row for name in widest if (row := comparison.row(name)) and row.difference_bytes is not None]
@@ -130,7 +130,7 @@ def _sentence(comparison: Comparison) -> str:
     return f"The run used {fmt.precise_percent(share)} {side} memory than estimated{what}: {sizes}."
 
 
-def _subject(comparison: Comparison) -> str:
+def _subject(comparison: LogComparison) -> str:
     reading = comparison.reading
     read = fmt.listing(tuple(FORMATS[name].title for name in reading.formats))
     parts = [f"Read: {read}"]

@@ -23,10 +23,10 @@ def solved_sentence(surely: Solved, barely: Solved, card: str | None = None) -> 
     `card` is the name of the card if that was solved for; see `solved_words` for the others.
     """
     how = f", {surely.how or barely.how}" if surely.how or barely.how else ""
-    return f"{_TITLES[surely.asked]}: {card or solved_words(surely, barely)}{how}."
+    return f"{_TITLES[surely.asked]}: {card or solved_text(surely, barely)}{how}."
 
 
-def solved_words(surely: Solved, barely: Solved) -> str:
+def solved_text(surely: Solved, barely: Solved) -> str:
     """Return `6`, `6, up to 8 tight`, `8, tight`, `131,072, the model's maximum`, or why there is no solution.
 
     `surely` is the solution with the verdict `fits`, `barely` the one with at worst `tight`.

@@ -41,7 +41,7 @@ def _chance(memory: MemoryResult) -> str:
     return "" if chance is None or memory.verdict == "tight" else f"Probability that it fits: {odds_text(chance)}."
 
 
-VERDICT_WORDS: Final[dict[Verdict, str]] = {"fits": "Fits", "tight": "Tight", "does-not-fit": "Does not fit"}
+VERDICT_TITLES: Final[dict[Verdict, str]] = {"fits": "Fits", "tight": "Tight", "does-not-fit": "Does not fit"}
 NOT_SUPPORTED: Final = "Not supported"
 """The verdict on a plan that the card cannot run at all."""
 _LEFT_OUT: Final = {
@@ -55,7 +55,7 @@ _NAMED: Final = 3
 """Most of the smallest cards that a sentence names."""
 
 
-def in_need(memory: MemoryResult) -> bool:
+def needs_change(memory: MemoryResult) -> bool:
     """Return whether the plan should be changed: it does not fit, fits only tightly, or cannot run."""
     return bool(memory.unsupported) or memory.verdict in ("tight", "does-not-fit")
 
@@ -72,8 +72,8 @@ def verdict_phrase(memory: MemoryResult) -> str:
 def verdict_text(verdict: Verdict, free_bytes: int, probability: float | None) -> str:
     """Return a verdict with the probability that it fits if tight, else with the free or missing bytes."""
     if verdict == "tight" and probability is not None:
-        return f"{VERDICT_WORDS[verdict]}, {odds_text(probability)}"
-    return f"{VERDICT_WORDS[verdict]}, {margin_text(free_bytes)}"
+        return f"{VERDICT_TITLES[verdict]}, {odds_text(probability)}"
+    return f"{VERDICT_TITLES[verdict]}, {margin_text(free_bytes)}"
 
 
 def margin_text(free_bytes: int) -> str:
@@ -88,7 +88,7 @@ def verdict_rank(verdict: Verdict | None) -> int | None:
 
 def verdict_cell(verdict: Verdict | None, unsupported: str) -> str:
     """Return the verdict as a table cell; `unsupported` says why the hardware cannot run the plan, empty if it can."""
-    return VERDICT_WORDS[verdict] if verdict else NOT_SUPPORTED if unsupported else fmt.UNKNOWN
+    return VERDICT_TITLES[verdict] if verdict else NOT_SUPPORTED if unsupported else fmt.UNKNOWN
 
 
 def no_fit_sentence() -> str:
@@ -122,7 +122,7 @@ def memory_answer(memory: MemoryResult, card: str | None, count: int = 1, smalle
     if card is None or memory.verdict is None or memory.capacity_bytes is None:
         return _requirement(memory, card, smallest)
     kinds = {share.gpu for share in memory.per_gpu}
-    where = f"{VERDICT_WORDS[memory.verdict]} on {card if len(kinds) > 1 else fmt.count_of(count, card)}"
+    where = f"{VERDICT_TITLES[memory.verdict]} on {card if len(kinds) > 1 else fmt.count_of(count, card)}"
     which = f"the card with the {scarcity_phrase(memory)} " if len(memory.per_gpu) > 1 else "each " if count > 1 else ""
     return f"{where}{_odds(memory)}: {which}{_needs(memory)} of {_capacity(memory)}{_rest(memory)}."
 
@@ -148,7 +148,7 @@ def cannot_run(memory: MemoryResult) -> bool:
     return memory.capacity_bytes is not None and (bool(memory.unsupported) or memory.verdict == "does-not-fit")
 
 
-def if_it_ran(memory: MemoryResult) -> tuple[str, ...]:
+def hypothetical_note(memory: MemoryResult) -> tuple[str, ...]:
     """Return a note that time and cost are hypothetical, if the plan cannot run on its card."""
     if not cannot_run(memory):
         return ()

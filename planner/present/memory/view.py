@@ -6,7 +6,7 @@ the command line.
 
 from typing import Final, Literal, NamedTuple
 
-from planner.memory.result import MemoryResult, Part, Phase, Symbol, Term, TermShare
+from planner.memory.result import MemoryResult, Phase, Symbol, Term, TermPart, TermShare
 from planner.present import format as fmt
 from planner.present.format import substitute_symbols, symbol_value
 from planner.present.memory.verdict import capacity_note, certainty_sentences, host_note, memory_answer, more_cards
@@ -235,11 +235,11 @@ def _is_list(term: Term) -> bool:
     return bool(term.parts) and named == [(part.bytes, f"bytes: {part.name}") for part in term.parts]
 
 
-def _list_words(parts: tuple[Part, ...]) -> str:
+def _list_words(parts: tuple[TermPart, ...]) -> str:
     return parts[0].name if len(parts) == 1 else f"sum of its {len(parts):,} parts"
 
 
-def _part_row(part: Part, symbols: tuple[Symbol, ...]) -> PartRow:
+def _part_row(part: TermPart, symbols: tuple[Symbol, ...]) -> PartRow:
     return PartRow(
         title=part.name,
         text=fmt.size(part.bytes),

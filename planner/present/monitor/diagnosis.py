@@ -4,20 +4,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from planner.monitor.diagnosis.checklist import Checked, Standing
-from planner.monitor.diagnosis.verdict import Evidence, Kind, Severity, Verdict
+from planner.monitor.diagnosis.checklist import ChecklistResult, ItemStatus
+from planner.monitor.diagnosis.verdict import Evidence, Verdict, VerdictKind, VerdictSeverity
 from planner.monitor.diagnosis.window import HOST_PREFIX
 from planner.monitor.readings.inventory import Device
 from planner.monitor.readings.metrics import BY_NAME, HOST_BY_NAME
 from planner.present import format as fmt
-from planner.present.monitor.events import lasting
+from planner.present.monitor.events import duration_text
 
 Tone = Literal["", "muted", "ok", "warn", "bad"]
 
-_TONES: Final[dict[Severity, Tone]] = {"error": "bad", "warning": "warn", "note": "muted", "good": "ok"}
+_TONES: Final[dict[VerdictSeverity, Tone]] = {"error": "bad", "warning": "warn", "note": "muted", "good": "ok"}
 # Evidence that is too obvious to show.
 _UNSAID: Final = ("is_in_use",)
-_SILENT: Final = (Kind.TOO_EARLY, Kind.LOST, Kind.ASLEEP)
+_SILENT: Final = (VerdictKind.TOO_EARLY, VerdictKind.LOST, VerdictKind.ASLEEP)
 _DERIVED: Final = {
     "use_fraction": "Utilization",
     "memory_full_fraction": "Memory in use",
@@ -64,8 +64,8 @@ _UNITS: Final = (
     ("_mhz", "MHz", 1.0),
     ("_seconds", "s", 1.0),
 )
-_SHELL_SIGNS: Final[dict[Severity, str]] = {"error": "✗", "warning": "!", "note": "·", "good": "✓"}
-_STANDINGS: Final[dict[Standing, str]] = {"done": "✓ done", "to-do": "to do", "unknown": "not measured here"}
+_SHELL_SIGNS: Final[dict[VerdictSeverity, str]] = {"error": "✗", "warning": "!", "note": "·", "good": "✓"}
+_STANDINGS: Final[dict[ItemStatus, str]] = {"done": "✓ done", "to-do": "to do", "unknown": "not measured here"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class EvidenceRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class DiagnosisView:
     """A diagnosis ready for display: a title, a sentence, the tone, and the details as text and in parts."""
 
     title: str = ""
@@ -97,15 +97,15 @@ class Said:
     advice: tuple[str, ...] = ()
 
 
-def said(verdict: Verdict) -> Said:
+def diagnosis_view(verdict: Verdict) -> DiagnosisView:
     """Return the display of a verdict."""
     title = fmt.capitalized(verdict.title)
-    return Said(
+    return DiagnosisView(
         title,
         verdict_sentence(verdict),
         severity_tone(verdict),
         verdict_details(verdict),
-        lasting(max(0.0, verdict.at - verdict.since)),
+        duration_text(max(0.0, verdict.at - verdict.since)),
         tuple(evidence_row(one) for one in verdict.evidence if one.metric not in _UNSAID),
         verdict.advice,
     )
@@ -127,7 +127,7 @@ def verdict_details(verdict: Verdict) -> str:
     """Return the evidence and the advice, one line each; the advice most likely to help comes first."""
     lines = [f"• {evidence_row(one).as_text}" for one in verdict.evidence if one.metric not in _UNSAID]
     if lines:
-        lines.insert(0, f"For {lasting(max(0.0, verdict.at - verdict.since))}; observed in the last minutes:")
+        lines.insert(0, f"For {duration_text(max(0.0, verdict.at - verdict.since))}; observed in the last minutes:")
     if verdict.advice:
         lines += ["", "What to try, most likely first:"] if lines else ["What to try, most likely first:"]
         lines += [f"{number}. {sentence}" for number, sentence in enumerate(verdict.advice, start=1)]
@@ -179,7 +179,7 @@ class ChecklistRow:
     source: str
 
 
-def checklist_rows(checked: tuple[Checked, ...]) -> tuple[ChecklistRow, ...]:
+def checklist_rows(checked: tuple[ChecklistResult, ...]) -> tuple[ChecklistRow, ...]:
     """Return the optimization checklist, the most worthwhile items first."""
     return tuple(
         ChecklistRow(

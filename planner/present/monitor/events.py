@@ -46,7 +46,7 @@ def event_title(event: Event) -> str:
     return _TITLES.get(kind, what)
 
 
-def lasting(seconds: float) -> str:
+def duration_text(seconds: float) -> str:
     """Return a duration in hours, minutes and seconds: `0.4 s`, `12 s`, `3 min 20 s`, `2 h 5 min`."""
     if seconds < 10:
         return fmt.quantity(seconds, "s")
@@ -101,16 +101,16 @@ def fault_views(latest: Latest, now_wall_seconds: float) -> tuple[FaultView, ...
 
 def _view(fault: Fault, latest: Latest, now: float) -> FaultView:
     line = fault_line(fault, latest)
-    since = f"since {clock(fault.since_seconds)} ({elapsed(max(0.0, now - fault.since_seconds))})"
+    since = f"since {clock_time(fault.since_seconds)} ({elapsed_text(max(0.0, now - fault.since_seconds))})"
     return FaultView(fmt.capitalized(line), since, fault.about.advice, fault.about.severity)
 
 
-def clock(wall_seconds: float) -> str:
+def clock_time(wall_seconds: float) -> str:
     """Return the local time of day: `14:03:09`."""
     return f"{datetime.fromtimestamp(wall_seconds).astimezone():%H:%M:%S}"
 
 
-def elapsed(seconds: float) -> str:
+def elapsed_text(seconds: float) -> str:
     """Return an elapsed time in its two largest units: `8 s`, `2 min 5 s`, `3 h 20 min`, `2 d 4 h`."""
     whole = int(seconds)
     for name, unit, smaller, part in (("d", 86_400, "h", 3600), ("h", 3600, "min", 60), ("min", 60, "s", 1)):

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from planner.monitor.diagnosis.verdict import Kind, Verdict
+from planner.monitor.diagnosis.verdict import Verdict, VerdictKind
 from planner.monitor.readings.clock_reasons import slowing
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.reading import Reading
@@ -14,7 +14,7 @@ from planner.present.monitor.readings import CardReadings, card_state, memory_te
 from planner.units import GIB
 
 # Verdicts that require no action.
-_QUIET: Final = frozenset({Kind.TOO_EARLY, Kind.UNKNOWN, Kind.ASLEEP, Kind.IDLE})
+_QUIET: Final = frozenset({VerdictKind.TOO_EARLY, VerdictKind.UNKNOWN, VerdictKind.ASLEEP, VerdictKind.IDLE})
 _ATTENTION, _IMPROVABLE, _GOOD, _CALM = range(4)
 _CLAUSES: Final = {_ATTENTION: ("needs attention", "need attention"), _IMPROVABLE: ("could do more", "could do more")}
 
@@ -53,7 +53,7 @@ def headline(verdicts: Mapping[str, Verdict], devices: Sequence[Device]) -> Head
     kinds = {(one.kind, one.title) for _device, one in found}
     sentence, more = _alike(verdict, len(found)) if len(kinds) == 1 else _mixed(found, _rank(verdict))
     # The advice about a lost card is shown with its fault.
-    is_to_do = _rank(verdict) in _CLAUSES and verdict.kind is not Kind.LOST
+    is_to_do = _rank(verdict) in _CLAUSES and verdict.kind is not VerdictKind.LOST
     advice = verdict.advice[0] if is_to_do and verdict.advice else ""
     return Headline(sentence, more, advice, severity_tone(verdict), worst.uuid)
 
@@ -163,7 +163,7 @@ def card_line(row: CardReadings) -> CardLine:
     total, is_running = row.device.fact("memory_total_bytes"), row.device.state == "running"
     return CardLine(
         uuid=row.device.uuid,
-        name=card_name(row),
+        name=numbered_card_name(row),
         use="" if use is None else fmt.percent(use),
         use_share=_share(row.reading("utilization_fraction")),
         memory="" if used is None else f"{memory_text(row)}{fmt.THIN}GiB",
@@ -177,7 +177,7 @@ def card_line(row: CardReadings) -> CardLine:
     )
 
 
-def card_name(row: CardReadings) -> str:
+def numbered_card_name(row: CardReadings) -> str:
     """Return a card's number and its name without the vendor: `0  RTX 4090`; instances are indented."""
     device = row.device
     short = device.name.removeprefix("NVIDIA ").removeprefix("GeForce ")

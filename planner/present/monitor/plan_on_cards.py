@@ -11,15 +11,22 @@ from planner.memory.result import TermName
 from planner.monitor.readings.inventory import Device
 from planner.monitor.readings.latest import Latest
 from planner.plan.evaluate import Evaluation
-from planner.plan.measured import BesideMeasured, Expected, beside, expected_of, matching_gpus, measured_of
+from planner.plan.measured import (
+    CardPrediction,
+    PredictionCheck,
+    check_prediction,
+    matching_gpus,
+    measure_card,
+    predict_card,
+)
 from planner.plan.plan import Plan
 from planner.plan.solve import Solved
 from planner.present import format as fmt
-from planner.present.memory.solved import solved_words
+from planner.present.memory.solved import solved_text
 from planner.present.names import term_in_sentence
 
 
-def measured_sentence(found: BesideMeasured) -> str:
+def measured_sentence(found: PredictionCheck) -> str:
     """Return `Predicted 17.2 GiB, measured 17.9 GiB: +4 %, mostly the device context and the allocator.`.
 
     If several processes compute on the card, it names the measured one.
@@ -39,10 +46,10 @@ def fill_sentence(plan: Plan, solved: tuple[Solved, Solved] | None) -> str:
     most = barely.value if isinstance(barely.value, int) else 0
     if max(largest, most) <= now:
         return f"A larger batch than {fmt.integer(now)} does not fit."
-    return f"The batch can go from {fmt.integer(now)} to {solved_words(surely, barely)}."
+    return f"The batch can go from {fmt.integer(now)} to {solved_text(surely, barely)}."
 
 
-def _where(found: BesideMeasured) -> str:
+def _where(found: PredictionCheck) -> str:
     measured = found.measured
     if found.basis == "card":
         return " on the whole card"
@@ -56,7 +63,7 @@ def _difference(fraction: float) -> str:
     return f"{'+' if fraction > 0 else '−'}{fmt.percent(abs(fraction))}"
 
 
-def _why(found: BesideMeasured) -> str:
+def _why(found: PredictionCheck) -> str:
     if found.reason == "before-peak":
         return "; below the estimate's range, so the peak may not have been reached yet"
     if found.reason == "other-processes":
@@ -77,48 +84,50 @@ def _term(name: TermName) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class BesidePlan:
+class PlanOnCards:
     """A sentence on the plan and its expected values by card UUID; empty if the plan is for other cards."""
 
     sentence: str = ""
-    expected: Mapping[str, Expected] = field(default_factory=dict)
+    expected: Mapping[str, CardPrediction] = field(default_factory=dict)
 
 
-class Offer(NamedTuple):
+class PlannableCards(NamedTuple):
     """A card of the catalog that this machine has, and how many of it."""
 
     gpu: Gpu
     cards: int
 
 
-Matches = Mapping[str, tuple[Gpu, ...]]
+CardMatches = Mapping[str, tuple[Gpu, ...]]
 """The matching cards of the catalog, by device UUID."""
 
 
-def matches_of(hardware: HardwareCatalog, devices: tuple[Device, ...]) -> Matches:
+def match_cards(hardware: HardwareCatalog, devices: tuple[Device, ...]) -> CardMatches:
     """Match each device with the catalog; callers keep the result, since each name takes almost a millisecond."""
     return {device.uuid: matching_gpus(hardware, device) for device in devices}
 
 
-def beside_plan(evaluation: Evaluation, matches: Matches, latest: Latest) -> BesidePlan:
+def compare_plan_with_cards(evaluation: Evaluation, matches: CardMatches, latest: Latest) -> PlanOnCards:
     """Compare the plan with the current measurements."""
     devices = [device for device in latest.inventory.devices if device.state == "running"]
     if not devices or evaluation.gpu is None:
-        return BesidePlan()
+        return PlanOnCards()
     suited = [device for device in devices if evaluation.gpu in matches.get(device.uuid, ())]
     if not suited:
-        return BesidePlan(f"The plan is for {evaluation.gpu.name}, which is not in this machine.")
+        return PlanOnCards(f"The plan is for {evaluation.gpu.name}, which is not in this machine.")
     used = suited[: max(1, evaluation.plan.count)]
-    expected = expected_of(evaluation)
-    return BesidePlan(_sentence(evaluation, _fullest(used, latest), latest), {device.uuid: expected for device in used})
+    expected = predict_card(evaluation)
+    return PlanOnCards(
+        _sentence(evaluation, _fullest(used, latest), latest), {device.uuid: expected for device in used}
+    )
 
 
-def offers(matches: Matches) -> tuple[Offer, ...]:
+def plannable_cards(matches: CardMatches) -> tuple[PlannableCards, ...]:
     """Return the cards of this machine to plan for: one of each kind, and all of each kind."""
     gpus = {gpu.id: gpu for found in matches.values() for gpu in found}
     counts = Counter(gpu.id for found in matches.values() for gpu in found)
-    several = (Offer(gpus[name], count) for name, count in counts.items() if count > 1)
-    return (*(Offer(gpu, 1) for gpu in gpus.values()), *several)
+    several = (PlannableCards(gpus[name], count) for name, count in counts.items() if count > 1)
+    return (*(PlannableCards(gpu, 1) for gpu in gpus.values()), *several)
 
 
 def _fullest(devices: list[Device], latest: Latest) -> Device:
@@ -131,5 +140,5 @@ def _sentence(evaluation: Evaluation, device: Device, latest: Latest) -> str:
     if used is None or not any(process.kind != "graphics" for process in processes):
         predicted = fmt.size(evaluation.memory.total_bytes)
         return f"The plan predicts {predicted} on card {device.index}; no process computes there yet."
-    sentence = measured_sentence(beside(evaluation, measured_of(processes, used)))
+    sentence = measured_sentence(check_prediction(evaluation, measure_card(processes, used)))
     return f"Card {device.index}: {sentence[:1].lower()}{sentence[1:]}"

@@ -9,8 +9,8 @@ from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.reading import Reading
 from planner.monitor.readings.sample import CardProcess
 from planner.present import format as fmt
-from planner.present.columns import Column, numbers, words
-from planner.present.monitor.events import elapsed
+from planner.present.columns import Column, number_column, text_column
+from planner.present.monitor.events import elapsed_text
 from planner.present.monitor.readings import NO_VALUE, card_label, why_missing
 from planner.units import GIB
 
@@ -44,11 +44,11 @@ def process_command(row: ProcessRow) -> str:
 
 
 PROCESS_COLUMNS: tuple[Column[ProcessRow], ...] = (
-    words("card", "Card", lambda row: card_label(row.device)),
+    text_column("card", "Card", lambda row: card_label(row.device)),
     Column("pid", "Process", lambda row: row.process.pid, lambda row: str(row.process.pid), align="right"),
-    words("user", "User", lambda row: row.process.host.user if row.process.host else None, unknown=NO_VALUE),
-    words("kind", "Kind", lambda row: row.process.kind),
-    numbers(
+    text_column("user", "User", lambda row: row.process.host.user if row.process.host else None, unknown=NO_VALUE),
+    text_column("kind", "Kind", lambda row: row.process.kind),
+    number_column(
         "memory",
         "Memory",
         lambda row: row.process.memory_bytes.value,
@@ -57,8 +57,8 @@ PROCESS_COLUMNS: tuple[Column[ProcessRow], ...] = (
         show=fmt.significant,
         unknown=NO_VALUE,
     ),
-    numbers("sm", "SM", lambda row: row.process.sm_fraction.value, unit="%", per_unit=0.01, unknown=NO_VALUE),
-    numbers(
+    number_column("sm", "SM", lambda row: row.process.sm_fraction.value, unit="%", per_unit=0.01, unknown=NO_VALUE),
+    number_column(
         "cpu",
         "CPU",
         lambda row: row.process.host.cpu_fraction if row.process.host else None,
@@ -67,7 +67,7 @@ PROCESS_COLUMNS: tuple[Column[ProcessRow], ...] = (
         show=lambda value: f"{value:.0f}",
         unknown=NO_VALUE,
     ),
-    words("command", "Command", process_command),
+    text_column("command", "Command", process_command),
 )
 """Process columns of the command line."""
 
@@ -83,7 +83,7 @@ def runtime_seconds(row: ProcessRow) -> float | None:
     return None if host is None or row.at_seconds is None else max(0.0, row.at_seconds - host.started_seconds)
 
 
-def matching(rows: Sequence[ProcessRow], text: str, *, only_own: bool) -> Collection[str]:
+def filter_processes(rows: Sequence[ProcessRow], text: str, *, only_own: bool) -> Collection[str]:
     """Return the names of the processes that match every word of `text`; with `only_own` only this user's."""
     sought = text.casefold().split()
     return {
@@ -103,7 +103,7 @@ def _said(row: ProcessRow) -> str:
 def _measured(
     key: str, title: str, get: Callable[[ProcessRow], Reading], unit: str, per_unit: float
 ) -> Column[ProcessRow]:
-    return numbers(
+    return number_column(
         key,
         title,
         lambda row: get(row).value,
@@ -127,7 +127,7 @@ def _exact(reading: Reading, unit: str) -> str:
 
 def _runtime(row: ProcessRow) -> str:
     seconds = runtime_seconds(row)
-    return NO_VALUE if seconds is None else elapsed(seconds)
+    return NO_VALUE if seconds is None else elapsed_text(seconds)
 
 
 _KNOWN: Final = {column.key: column for column in PROCESS_COLUMNS}
@@ -140,7 +140,7 @@ DETAILED_PROCESS_COLUMNS: Final[tuple[Column[ProcessRow], ...]] = (
     _measured("sm", "SM", lambda row: row.process.sm_fraction, "%", 0.01),
     _measured("controller", "Mem. bus", lambda row: row.process.memory_controller_fraction, "%", 0.01),
     replace(_KNOWN["cpu"], width=7, tooltip=lambda row: "of one core" if row.process.host else _HOST_UNKNOWN),
-    numbers(
+    number_column(
         "ram",
         "RAM",
         lambda row: row.process.host.memory_bytes if row.process.host else None,

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
-from planner.monitor.doctor import Check
+from planner.monitor.doctor import SetupCheck
 from planner.monitor.readings.clock_reasons import slowing
 from planner.monitor.readings.faults import Fault
 from planner.monitor.readings.inventory import Device
 from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.reading import EXPLANATIONS, Cause, Reading
-from planner.monitor.readings.sample import Cost
+from planner.monitor.readings.sample import SamplingCost
 from planner.present import format as fmt
-from planner.present.columns import Column, numbers, words
+from planner.present.columns import Column, number_column, text_column
 from planner.units import GIB
 
 NO_VALUE = "–"
@@ -86,7 +86,7 @@ def power_text(row: CardReadings) -> str:
 
 
 def _measured(key: str, title: str, name: str, unit: str, per_unit: float = 1) -> Column[CardReadings]:
-    return numbers(
+    return number_column(
         key,
         title,
         lambda row: row.value(name),
@@ -99,8 +99,8 @@ def _measured(key: str, title: str, name: str, unit: str, per_unit: float = 1) -
 
 
 CARD_COLUMNS: tuple[Column[CardReadings], ...] = (
-    words("number", "Card", lambda row: card_label(row.device)),
-    words("name", "Name", lambda row: row.device.name),
+    text_column("number", "Card", lambda row: card_label(row.device)),
+    text_column("name", "Name", lambda row: row.device.name),
     _measured("utilization", "Use", "utilization_fraction", "%", 0.01),
     Column("memory", "Memory", lambda row: row.value("memory_used_bytes"), memory_text, "GiB", "right"),
     _measured("controller", "Mem. bus", "memory_controller_fraction", "%", 0.01),
@@ -108,7 +108,7 @@ CARD_COLUMNS: tuple[Column[CardReadings], ...] = (
     _measured("temperature", "Temp.", "temperature_celsius", "°C"),
     _measured("clock", "SM clock", "sm_clock_mhz", "MHz"),
     _measured("fan", "Fan", "fan_fraction", "%", 0.01),
-    words("state", "State", card_state, unknown=NO_VALUE),
+    text_column("state", "State", card_state, unknown=NO_VALUE),
 )
 """Card columns of the command line."""
 
@@ -151,7 +151,7 @@ def _traffic(name: str, first: float | None, second: float | None) -> str:
     return f"{name} {first / 1e6:.1f} / {second / 1e6:.1f}{fmt.THIN}MB/s"
 
 
-def own_cost(cost: Cost | None, window_fraction: float | None) -> str:
+def monitoring_cost(cost: SamplingCost | None, window_fraction: float | None) -> str:
     """Return the cost of monitoring: the time of a reading, the sampler's CPU and memory, and the window's CPU."""
     parts = []
     if cost is not None:
@@ -166,13 +166,13 @@ def own_cost(cost: Cost | None, window_fraction: float | None) -> str:
 _MARKS: Final = {"works": "✓", "partly": "!", "fails": "✗", "note": "·"}
 
 
-def check_lines(checks: Iterable[Check]) -> str:
+def check_lines(checks: Iterable[SetupCheck]) -> str:
     """Return one line per check with advice below it; equal checks are combined."""
     alike = (list(group) for _, group in groupby(checks, key=lambda check: check[1:]))
     return "\n".join(map(_line, alike))
 
 
-def _line(alike: list[Check]) -> str:
+def _line(alike: list[SetupCheck]) -> str:
     first, *others = alike
     more = f" and {fmt.integer(len(others))} more" if others else ""
     advice = f"\n    {first.advice}" if first.advice else ""

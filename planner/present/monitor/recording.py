@@ -4,11 +4,11 @@ from datetime import datetime
 from typing import Final
 
 from planner.monitor.readings.clock_reasons import CLOCK_REASONS
-from planner.monitor.recording.recording import Loss, Recording
-from planner.monitor.recording.summary import JOULES_PER_KWH, CardSummary, Summary
+from planner.monitor.recording.recording import DataLoss, MonitorRecording
+from planner.monitor.recording.summary import JOULES_PER_KWH, CardSummary, RecordingSummary
 from planner.present import format as fmt
-from planner.present.columns import Column, words
-from planner.present.monitor.events import lasting
+from planner.present.columns import Column, text_column
+from planner.present.monitor.events import duration_text
 from planner.present.monitor.readings import NO_VALUE, card_label
 from planner.units import GIB
 
@@ -36,13 +36,13 @@ def energy_cost_text(usd: float | None) -> str:
     return fmt.money(usd) if usd >= 1 or usd == 0 else f"${fmt.significant(usd, 2)}"
 
 
-def recording_line(recording: Recording) -> str:
+def recording_line(recording: MonitorRecording) -> str:
     """Return the contents of a recording as one line: `run.gpurec: 48 min from 3 January 2026 15:36, 9 samples`."""
     first = recording.first
     if first is None:
         return f"{recording.path.name}: no samples"
     parts = [
-        f"{lasting(recording.seconds)} from {_moment(first.wall_seconds)}",
+        f"{duration_text(recording.seconds)} from {_moment(first.wall_seconds)}",
         fmt.plural(recording.samples, "sample"),
     ]
     if recording.marks:
@@ -50,12 +50,12 @@ def recording_line(recording: Recording) -> str:
     return f"{recording.path.name}: {', '.join(parts)}"
 
 
-def recording_notes(recording: Recording) -> tuple[str, ...]:
+def recording_notes(recording: MonitorRecording) -> tuple[str, ...]:
     """Return notes on a recording: what is missing, and how a log was read."""
     return (*loss_sentences(recording.loss), *recording.notes)
 
 
-def loss_sentences(loss: Loss) -> tuple[str, ...]:
+def loss_sentences(loss: DataLoss) -> tuple[str, ...]:
     """Return sentences on missing parts of a recording."""
     found = []
     if loss.is_cut:
@@ -68,7 +68,7 @@ def loss_sentences(loss: Loss) -> tuple[str, ...]:
     return tuple(found)
 
 
-def summary_line(summary: Summary) -> str:
+def summary_line(summary: RecordingSummary) -> str:
     """Return the energy of all cards and its cost, or an empty text if the energy is not known."""
     if summary.energy_joules is None:
         return ""
@@ -78,14 +78,14 @@ def summary_line(summary: Summary) -> str:
     return f"{used} (≈: integrated from power readings)" if summary.is_estimated else used
 
 
-def summary_lines(recording: Recording, found: Summary) -> tuple[str, ...]:
+def summary_lines(recording: MonitorRecording, found: RecordingSummary) -> tuple[str, ...]:
     """Return the energy, or that it is not known, and the notes on the recording."""
     used = summary_line(found)
     answer = fmt.capitalized(used) if used else "No card reported its energy or power."
     return tuple(part for part in (answer, gap_sentence(found, recording.seconds), *recording_notes(recording)) if part)
 
 
-def gap_sentence(summary: Summary, seconds: float) -> str:
+def gap_sentence(summary: RecordingSummary, seconds: float) -> str:
     """Return how much of a recording of `seconds` an estimated energy leaves out, or an empty text if negligible.
 
     An energy counter includes gaps between readings, an integral of power readings does not.
@@ -94,13 +94,13 @@ def gap_sentence(summary: Summary, seconds: float) -> str:
     left_out = seconds - read
     if left_out < _TOLD_GAP * seconds:
         return ""
-    return f"The estimated energy does not include gaps of {lasting(left_out)}."
+    return f"The estimated energy does not include gaps of {duration_text(left_out)}."
 
 
 def throttling_text(card: CardSummary) -> str:
     """Return for how long a card was throttled for each reason: `power limit 3 min 2 s`."""
     longest = sorted(card.slowed_seconds.items(), key=lambda item: -item[1])
-    return ", ".join(f"{_REASONS[name]} {lasting(seconds)}" for name, seconds in longest)
+    return ", ".join(f"{_REASONS[name]} {duration_text(seconds)}" for name, seconds in longest)
 
 
 def _moment(wall_seconds: float) -> str:
@@ -130,9 +130,11 @@ def _memory(card: CardSummary) -> str:
 
 
 SUMMARY_COLUMNS: tuple[Column[CardSummary], ...] = (
-    words("number", "Card", lambda card: card_label(card.device), width=6),
-    words("name", "Name", lambda card: card.device.name, width=26),
-    Column("time", "Time", lambda card: card.seconds, lambda card: lasting(card.seconds), align="right", width=11),
+    text_column("number", "Card", lambda card: card_label(card.device), width=6),
+    text_column("name", "Name", lambda card: card.device.name, width=26),
+    Column(
+        "time", "Time", lambda card: card.seconds, lambda card: duration_text(card.seconds), align="right", width=11
+    ),
     Column(
         "energy",
         "Energy",
@@ -146,6 +148,6 @@ SUMMARY_COLUMNS: tuple[Column[CardSummary], ...] = (
     Column("memory", "Memory", lambda card: _mean(card, "memory_used_bytes"), _memory, "GiB", "right", width=12),
     _statistic("power", "Power", "power_watts", "W", 1),
     _statistic("temperature", "Temp.", "temperature_celsius", "°C", 1),
-    words("slowed", "Throttled by", throttling_text, unknown=NO_VALUE, width=34),
+    text_column("slowed", "Throttled by", throttling_text, unknown=NO_VALUE, width=34),
 )
 """Columns of a recording's summary; pairs are the average and the peak."""

@@ -6,7 +6,7 @@ from planner.hardware.catalog import HardwareCatalog
 from planner.memory.result import DeviceShare, MemoryResult
 from planner.memory.software import sharder_of
 from planner.present import format as fmt
-from planner.present.memory.verdict import VERDICT_WORDS, scarcity_phrase
+from planner.present.memory.verdict import VERDICT_TITLES, scarcity_phrase
 from planner.workload.choices import Offload
 from planner.workload.workload import Training, Workload
 
@@ -80,7 +80,7 @@ def _row(share: DeviceShare, hardware: HardwareCatalog, scarcity: str) -> Device
         needs=fmt.gib(share.total_bytes),
         usable=fmt.UNKNOWN if share.capacity_bytes is None else fmt.gib(share.capacity_bytes),
         free=fmt.UNKNOWN if share.free_bytes is None else fmt.gib(share.free_bytes),
-        verdict="" if share.verdict is None else VERDICT_WORDS[share.verdict],
+        verdict="" if share.verdict is None else VERDICT_TITLES[share.verdict],
         scarcity=scarcity,
         share=share,
     )

@@ -4,7 +4,7 @@ from itertools import islice
 
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
-from planner.plan.logs.corrected import counting
+from planner.plan.logs.corrected import applied_corrections
 from planner.plan.warnings import warnings_about
 from planner.present import format as fmt
 from planner.present.memory.view import MemoryView, memory_view
@@ -79,7 +79,7 @@ def work_phrase(evaluation: Evaluation) -> str:
     """Return the workload: `inference, 1 × 4,096 tokens, bf16` or `traced training, AdamW, batch 8`."""
     if evaluation.traced is not None:
         return f"traced {request_phrase(evaluation.traced.request)}"
-    corrected = ", corrected by a log" if counting(evaluation) else ""
+    corrected = ", corrected by a log" if applied_corrections(evaluation) else ""
     return f"{workload_phrase(evaluation.workload)}{corrected}"
 
 

@@ -5,9 +5,9 @@ from typing import Any, Final
 
 from planner.hardware.catalog import HardwareCatalog
 from planner.present import format as fmt
-from planner.workload.fields import TASKS, WorkloadField, field_of, fields_of
-from planner.workload.option import Situation
-from planner.workload.rules import FieldValue, is_offered, reader
+from planner.workload.fields import TASKS, WorkloadField, fields_of, find_field
+from planner.workload.option import FieldContext
+from planner.workload.rules import FieldValue, field_reader, is_offered
 from planner.workload.workload import Workload
 
 _OF_PLAN: Final = {
@@ -22,7 +22,7 @@ _OPEN: Final = "default"
 
 def setting_title(name: str) -> str:
     """Return the title of a field of the plan or its workload: `Micro-batch size`."""
-    found = field_of(name)
+    found = find_field(name)
     return found.title if found else _OF_PLAN.get(name, name)
 
 
@@ -33,8 +33,8 @@ def setting_text(name: str, value: FieldValue, hardware: HardwareCatalog) -> str
     if isinstance(value, bool):
         return fmt.yes_no(value)
     found = [fields[name] for task in TASKS if name in (fields := fields_of(task))]
-    words = (value_words(field, value) for field in found if value in field.choices(None))
-    return next(words, None) or value_words(found[0] if found else None, value)
+    words = (field_value_text(field, value) for field in found if value in field.choices(None))
+    return next(words, None) or field_value_text(found[0] if found else None, value)
 
 
 def adjustments_sentence(adjustments: tuple[str, ...], workload: Workload) -> str:
@@ -44,7 +44,7 @@ def adjustments_sentence(adjustments: tuple[str, ...], workload: Workload) -> st
     return f"Also changed: {', '.join(f'{_adjusted(name)} to {_new(name, workload)}' for name in adjustments)}."
 
 
-def value_words(field: WorkloadField | None, value: FieldValue, situation: Situation | None = None) -> str:
+def field_value_text(field: WorkloadField | None, value: FieldValue, situation: FieldContext | None = None) -> str:
     """Return a value of `field` as text; for some choices the text depends on the rest of the workload."""
     if field is not None and field.kind == "choice" and value in (choices := field.choices(situation)):
         return choices[value]
@@ -59,27 +59,27 @@ def value_words(field: WorkloadField | None, value: FieldValue, situation: Situa
     return str(value)
 
 
-def choices_in(field: WorkloadField, situation: Situation, value: FieldValue) -> Mapping[Any, str]:
+def offered_choices(field: WorkloadField, situation: FieldContext, value: FieldValue) -> Mapping[Any, str]:
     """Return the choices offered for `field`: those compatible with the rest of the workload, and its own `value`."""
-    read = reader(situation.used, count=situation.count, model=situation.architecture)
-    known = field.choices(situation) or {stop: value_words(field, stop) for stop in field.option.stops}
+    read = field_reader(situation.used, count=situation.count, model=situation.architecture)
+    known = field.choices(situation) or {stop: field_value_text(field, stop) for stop in field.option.stops}
     offered = {one: words for one, words in known.items() if is_offered(field.name, one, read, situation.used.task)}
     usual = {None: default_text(field, read(field.name) if value is None else None, situation)}
     found = {**(usual if field.is_optional else {}), **offered}
-    return found if value in found else {**found, value: value_words(field, value, situation)}
+    return found if value in found else {**found, value: field_value_text(field, value, situation)}
 
 
-def default_text(field: WorkloadField, used: FieldValue, situation: Situation) -> str:
+def default_text(field: WorkloadField, used: FieldValue, situation: FieldContext) -> str:
     """Return the title of the default choice with the value that it stands for: `Default (NF4)`."""
     if used is None:
         return "Default"
-    words, _, _ = value_words(field, used, situation).partition(" (")
+    words, _, _ = field_value_text(field, used, situation).partition(" (")
     return f"Default ({in_sentence(words)})"
 
 
-def summary(fields: Iterable[WorkloadField], situation: Situation) -> str:
+def settings_summary(fields: Iterable[WorkloadField], situation: FieldContext) -> str:
     """Return the summary of a collapsed section's fields: `BF16 autocast, weights in FP32`."""
-    read = reader(situation.used)
+    read = field_reader(situation.used)
     said = (_brief(field, read(field.name), situation) for field in fields)
     return ", ".join(words for words in said if words)
 
@@ -95,7 +95,7 @@ def sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
-def _brief(field: WorkloadField, value: FieldValue, situation: Situation) -> str:
+def _brief(field: WorkloadField, value: FieldValue, situation: FieldContext) -> str:
     """Return a field's part of the summary: choices and lists always, other values only if not the default."""
     brief, title = field.option.brief, in_sentence(field.title)
     always = field.option.choices is not None or (brief and field.kind == "list")
@@ -103,7 +103,7 @@ def _brief(field: WorkloadField, value: FieldValue, situation: Situation) -> str
         return ""
     if callable(brief):
         return brief(value)
-    words = value_words(field, value, situation).partition(" (")[0]
+    words = field_value_text(field, value, situation).partition(" (")[0]
     if field.option.choices is None and isinstance(value, bool):
         return title if value else f"no {title}"
     if not brief:
@@ -118,8 +118,8 @@ def _adjusted(name: str) -> str:
 def _new(name: str, workload: Workload) -> str:
     if name == "task":
         return workload.task
-    value = reader(workload)(name)
-    return fmt.yes_no(value) if isinstance(value, bool) else value_words(field_of(name, workload.task), value)
+    value = field_reader(workload)(name)
+    return fmt.yes_no(value) if isinstance(value, bool) else field_value_text(find_field(name, workload.task), value)
 
 
 def _cards(text: str, hardware: HardwareCatalog) -> str:

@@ -5,7 +5,7 @@ from typing import Final
 from planner.present import format as fmt
 from planner.workload.choices import Method
 from planner.workload.optimizers import OPTIMIZERS
-from planner.workload.software.registry import DEFAULT, SOFTWARE, serving
+from planner.workload.software.registry import DEFAULT, SOFTWARE, serving_support
 from planner.workload.workload import Inference, Training, Workload
 
 OPTIMIZER_TITLES: Final = {name: kind.title for name, kind in OPTIMIZERS.items()}
@@ -84,4 +84,4 @@ def _software_phrase(workload: Inference) -> str:
 
 def _has_default_cache(workload: Inference) -> bool:
     """Return whether the KV cache has the 16-bit format that the software uses by default."""
-    return workload.kv_cache == serving(workload.profile).cache_names.get("bf16", "bf16")
+    return workload.kv_cache == serving_support(workload.profile).cache_names.get("bf16", "bf16")

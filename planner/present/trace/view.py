@@ -13,11 +13,11 @@ from planner.present.memory.view import MemoryView, memory_view
 from planner.present.names import PHASE_MOMENTS
 from planner.present.plan.phrase import request_phrase
 from planner.trace.analysis.memory import TERM_OF
-from planner.trace.analysis.summary import together
+from planner.trace.analysis.summary import merge_differences
 from planner.trace.facts import CATEGORIES, Category, Difference
 from planner.trace.recording import Environment
 from planner.trace.request import TraceRequest
-from planner.trace.result import Alive, ModuleShare, OutOfMemory, PeakMoment, Reservation, Timeline, TraceResult
+from planner.trace.result import LiveGroup, ModuleShare, OutOfMemory, PeakMoment, Reservation, Timeline, TraceResult
 
 CATEGORY_TITLES: Final[dict[Category, str]] = {
     "parameters": "Parameters",
@@ -40,7 +40,7 @@ def operator_name(operator: str) -> str:
     return match["name"] if match else operator
 
 
-def short_place(line: str) -> str:
+def short_source_line(line: str) -> str:
     """Return `net.py:42` for a source line with its full path, of any operating system."""
     return re.split(r"[/\\]", line)[-1]
 
@@ -55,7 +55,7 @@ def phase_moment(phase: PhaseName, step: int) -> str:
 def operation_place(operator: str, module: str, line: str) -> str:
     """Return the place of an operation, `mm in layers.3 (net.py:42)`, without the parts that are not known."""
     by = " in ".join(part for part in (operator_name(operator), module) if part)
-    return f"{by} ({short_place(line)})" if by and line else by or short_place(line)
+    return f"{by} ({short_source_line(line)})" if by and line else by
 
 
 _WHOLE: Final = "(whole model)"
@@ -141,7 +141,7 @@ def trace_view(
         alive=tuple(_alive_row(alive, peak.bytes) for alive in peak.alive),
         modules=tuple(_module_row(module, peak.bytes) for module in result.modules),
         reservation=_reservation_rows(result.reservation, peak),
-        differences=tuple(map(_difference_row, together(result.differences))),
+        differences=tuple(map(_difference_row, merge_differences(result.differences))),
         traced_with=_traced_with(result.environment, result.request, result.seconds),
     )
 
@@ -181,7 +181,7 @@ def _without_differences(view: MemoryView, differences: tuple[Difference, ...]) 
     return view._replace(notes=tuple(note for note in view.notes if not note.startswith(starts)))
 
 
-def _alive_row(alive: Alive, total: int) -> AliveRow:
+def _alive_row(alive: LiveGroup, total: int) -> AliveRow:
     share = alive.bytes / total
     return AliveRow(
         category=alive.category,
@@ -195,7 +195,7 @@ def _alive_row(alive: Alive, total: int) -> AliveRow:
         operator=operator_name(alive.operator),
         shape=_counted(alive.count, alive.shape),
         line=alive.line,
-        place=short_place(alive.line),
+        place=short_source_line(alive.line),
     )
 
 
@@ -274,7 +274,7 @@ class TimelineSeries(NamedTuple):
     bytes: tuple[int, ...]
 
 
-class Moment(NamedTuple):
+class TimelinePoint(NamedTuple):
     """One point of the timeline, described when the pointer is over it."""
 
     time: int
@@ -302,12 +302,12 @@ def timeline_series(timeline: Timeline) -> tuple[TimelineSeries, ...]:
     )
 
 
-def moment_at(timeline: Timeline, point: int) -> Moment:
+def timeline_point(timeline: Timeline, point: int) -> TimelinePoint:
     """Return the point of the timeline at index `point`."""
     time = timeline.times[point]
     total = sum(series.bytes[point] for series in timeline.series)
     span = next((span for span in timeline.spans if span.start <= time < span.end), None)
-    return Moment(
+    return TimelinePoint(
         time=time,
         bytes=total,
         text=fmt.size(total),

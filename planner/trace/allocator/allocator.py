@@ -19,7 +19,7 @@ from planner.trace.allocator.settings import (
 from planner.units import round_up
 
 
-class Block:
+class MemoryBlock:
     """A range of addresses within a segment: allocated, free, or (`mapped` is false) without physical memory."""
 
     __slots__ = ("address", "allocated", "born", "mapped", "next", "pool", "previous", "size")
@@ -32,17 +32,17 @@ class Block:
         self.allocated = False
         self.born = 0
         """How many searches the pool had seen when the block became free."""
-        self.previous: Block | None = None
-        self.next: Block | None = None
+        self.previous: MemoryBlock | None = None
+        self.next: MemoryBlock | None = None
 
     @property
     def is_split(self) -> bool:
         """Return whether it is only a part of its segment."""
         return self.previous is not None or self.next is not None
 
-    def cut_front(self, size: int) -> "Block":
+    def cut_front(self, size: int) -> "MemoryBlock":
         """Split off the first `size` bytes, and return them as a block before this one."""
-        front = Block(self.pool, self.address, size, self.mapped)
+        front = MemoryBlock(self.pool, self.address, size, self.mapped)
         front.previous, front.next = self.previous, self
         if front.previous is not None:
             front.previous.next = front
@@ -51,7 +51,7 @@ class Block:
         self.size -= size
         return front
 
-    def absorb(self, other: "Block | None") -> None:
+    def absorb(self, other: "MemoryBlock | None") -> None:
         """Merge with a neighbor if that is not allocated and in the same mapping state."""
         if other is None or other.allocated or other.mapped != self.mapped:
             return
@@ -80,18 +80,18 @@ class Pool:
     def __init__(self, page_bytes: int) -> None:
         self.page_bytes: Final = page_bytes
         """What an expandable segment of this pool grows by."""
-        self.free: list[tuple[int, int, Block]] = []
-        self.unmapped: list[tuple[int, Block]] = []
+        self.free: list[tuple[int, int, MemoryBlock]] = []
+        self.unmapped: list[tuple[int, MemoryBlock]] = []
         self.searches = 0
         self.top = 0
 
-    def place(self, size: int, mapped: bool = True) -> Block:
+    def place(self, size: int, mapped: bool = True) -> MemoryBlock:
         """Return a new segment as one block, which is not in the pool yet."""
-        block = Block(self, self.top, size, mapped)
+        block = MemoryBlock(self, self.top, size, mapped)
         self.top += size
         return block
 
-    def add(self, block: Block) -> None:
+    def add(self, block: MemoryBlock) -> None:
         """Add a block that was freed or unmapped."""
         if block.mapped:
             block.born = self.searches
@@ -99,14 +99,14 @@ class Pool:
         else:
             insort(self.unmapped, (block.address, block))
 
-    def discard(self, block: Block) -> None:
+    def discard(self, block: MemoryBlock) -> None:
         """Remove a block from the pool."""
         if block.mapped:
             del self.free[bisect_left(self.free, (block.size, block.address))]
         else:
             del self.unmapped[bisect_left(self.unmapped, (block.address,))]
 
-    def age(self, block: Block) -> int:
+    def age(self, block: MemoryBlock) -> int:
         """Return the number of searches since the block was freed."""
         return self.searches - block.born
 
@@ -125,7 +125,7 @@ class Pool:
         return at
 
 
-def _growable_size(block: Block) -> int:
+def _growable_size(block: MemoryBlock) -> int:
     following = block.next
     return block.size if following is None or following.mapped else block.size + following.size
 
@@ -157,7 +157,7 @@ class CachingAllocator:
         """Return the size of the largest block available without reserving more memory."""
         return max((pool.free[-1][0] for pool in (self.small, self.large) if pool.free), default=0)
 
-    def malloc(self, requested_bytes: int) -> Block | None:
+    def malloc(self, requested_bytes: int) -> MemoryBlock | None:
         """Allocate a block, or return `None` if memory runs out; models `malloc` and `alloc_found_block`."""
         size = round_size(requested_bytes, self._divisions)
         pool = self.small if size <= SMALL_BYTES else self.large
@@ -171,7 +171,7 @@ class CachingAllocator:
         self.allocated_bytes += block.size
         return block
 
-    def free(self, block: Block) -> None:
+    def free(self, block: MemoryBlock) -> None:
         """Free a block and merge it with its free neighbors; models `free` and `free_block`."""
         block.allocated = False
         self.allocated_bytes -= block.size
@@ -194,7 +194,7 @@ class CachingAllocator:
             return rest >= MIN_BLOCK_BYTES
         return rest > SMALL_BYTES and (self._max_split is None or size < self._max_split)
 
-    def _cached(self, pool: Pool, size: int) -> Block | None:
+    def _cached(self, pool: Pool, size: int) -> MemoryBlock | None:
         """Return a cached free block; models `get_free_block`."""
         if self._collect_above is not None:
             pool.searches += 1
@@ -208,7 +208,7 @@ class CachingAllocator:
         del pool.free[at]
         return block
 
-    def _new(self, pool: Pool, size: int) -> Block | None:
+    def _new(self, pool: Pool, size: int) -> MemoryBlock | None:
         """Reserve memory, releasing cached segments and retrying if that fails; models the second half of `malloc`."""
         if self._collect_above is not None:
             self._collect_garbage(self._collect_above)
@@ -220,7 +220,7 @@ class CachingAllocator:
             block = self._ask(pool, size)
         return block
 
-    def _ask(self, pool: Pool, size: int) -> Block | None:
+    def _ask(self, pool: Pool, size: int) -> MemoryBlock | None:
         """Reserve memory from the card; models `alloc_block`."""
         if self._expandable:
             return self._expand(pool, size)
@@ -235,7 +235,7 @@ class CachingAllocator:
         self.reserved_bytes += bytes_
         self.max_reserved_bytes = max(self.max_reserved_bytes, self.reserved_bytes)
 
-    def _release(self, block: Block) -> None:
+    def _release(self, block: MemoryBlock) -> None:
         """Release a segment; models `release_block`."""
         block.pool.discard(block)
         self.reserved_bytes -= block.size
@@ -270,7 +270,7 @@ class CachingAllocator:
                     self._release(block)
             candidates = [block for block in candidates if pool.age(block) < mean_age]
 
-    def _expand(self, pool: Pool, size: int) -> Block | None:
+    def _expand(self, pool: Pool, size: int) -> MemoryBlock | None:
         """Allocate from an expandable segment; models `try_allocate_expandable_block`."""
         block = self._find_room(pool, size)
         if not block.mapped:
@@ -289,7 +289,7 @@ class CachingAllocator:
         pool.discard(block)
         return block
 
-    def _find_room(self, pool: Pool, size: int) -> Block:
+    def _find_room(self, pool: Pool, size: int) -> MemoryBlock:
         """Return the lowest free and unmapped blocks with enough room; models `find_expandable_block`."""
         for _, block in pool.unmapped:
             previous = block.previous
@@ -301,7 +301,7 @@ class CachingAllocator:
         pool.add(segment)
         return segment
 
-    def _map(self, block: Block, size: int) -> Block | None:
+    def _map(self, block: MemoryBlock, size: int) -> MemoryBlock | None:
         """Map the first `size` bytes in whole pages and return them as a free block; models `map_block`."""
         pool = block.pool
         size = round_up(size, pool.page_bytes)
@@ -319,7 +319,7 @@ class CachingAllocator:
         pool.add(block)
         return block
 
-    def _unmap(self, block: Block) -> None:
+    def _unmap(self, block: MemoryBlock) -> None:
         """Unmap the whole pages of a free block; models `unmap_block` and `release_expandable_segment`."""
         pool = block.pool
         begin = round_up(block.address, pool.page_bytes)
@@ -341,14 +341,14 @@ class CachingAllocator:
             pool.add(block)
 
 
-def _has_room(first: Block, size: int) -> bool:
+def _has_room(first: MemoryBlock, size: int) -> bool:
     """Return whether the free and unmapped blocks from `first` on have `size` bytes together."""
-    block: Block | None = first
+    block: MemoryBlock | None = first
     while size > 0 and block is not None and not block.allocated:
         size -= block.size
         block = block.next
     return size <= 0
 
 
-def _mapped_neighbours(block: Block) -> int:
+def _mapped_neighbours(block: MemoryBlock) -> int:
     return sum(neighbour is not None and neighbour.mapped for neighbour in (block.previous, block.next))

@@ -15,7 +15,7 @@ rounding and reservations by the driver are not included.
 from dataclasses import dataclass
 from typing import Final
 
-from planner.trace.allocator.allocator import Block, CachingAllocator
+from planner.trace.allocator.allocator import CachingAllocator, MemoryBlock
 from planner.trace.allocator.settings import DEFAULTS, AllocatorSettings
 from planner.trace.recording import Allocations
 
@@ -66,7 +66,7 @@ def replay(
     Allocations of zero bytes are skipped, as in PyTorch.
     """
     allocator = CachingAllocator(settings, capacity_bytes)
-    alive: dict[int, Block] = {}
+    alive: dict[int, MemoryBlock] = {}
     peaks = _PeakRecorder()
     for time, index, is_free in _events(allocations):
         if is_free:

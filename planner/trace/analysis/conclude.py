@@ -9,11 +9,18 @@ from planner.hardware.gpu import Gpu
 from planner.hardware.usable import UsableMemory
 from planner.trace.allocator.replay import FailedAllocation, replay
 from planner.trace.allocator.settings import DEFAULTS, AllocatorSettings
-from planner.trace.analysis.course import Course, allocation_origin, course_of, module_shares, peak_moment, span_at
+from planner.trace.analysis.course import (
+    LiveMemory,
+    allocation_origin,
+    live_memory,
+    module_shares,
+    peak_moment,
+    span_at,
+)
 from planner.trace.analysis.memory import allocator_capacity, traced_memory
 from planner.trace.analysis.summary import facts_of
 from planner.trace.facts import CATEGORIES, TracedFacts
-from planner.trace.recording import NEVER_FREED, Allocations, Recording
+from planner.trace.recording import NEVER_FREED, Allocations, TraceRecording
 from planner.trace.result import (
     CategorySeries,
     ModuleShare,
@@ -27,7 +34,7 @@ from planner.units import ceil_div
 
 
 def reservation(
-    recording: Recording, settings: AllocatorSettings = DEFAULTS, capacity_bytes: int | None = None
+    recording: TraceRecording, settings: AllocatorSettings = DEFAULTS, capacity_bytes: int | None = None
 ) -> Reservation:
     """Return the run's reserved memory with at most `capacity_bytes`, up to where it runs out of memory."""
     replayed = replay(recording.allocations, settings, capacity_bytes)
@@ -43,7 +50,7 @@ def reservation(
     )
 
 
-def _explain(recording: Recording, failed: FailedAllocation) -> OutOfMemory:
+def _explain(recording: TraceRecording, failed: FailedAllocation) -> OutOfMemory:
     span, origin = span_at(recording.spans, failed.time), allocation_origin(recording, failed.index)
     return OutOfMemory(
         time=failed.time,
@@ -61,7 +68,7 @@ def _explain(recording: Recording, failed: FailedAllocation) -> OutOfMemory:
 _MOST_POINTS: Final = 800
 
 
-def downsampled_timeline(recording: Recording, course: Course) -> Timeline:
+def downsampled_timeline(recording: TraceRecording, course: LiveMemory) -> Timeline:
     """Return at most 800 points of `course`: the highest of each of as many intervals of equal length."""
     places = _highest_places(course)
     times = [course.times[place] for place in places]
@@ -76,7 +83,7 @@ def downsampled_timeline(recording: Recording, course: Course) -> Timeline:
     )
 
 
-def _highest_places(course: Course) -> list[int]:
+def _highest_places(course: LiveMemory) -> list[int]:
     count = len(course.times)
     stretch = max(ceil_div(count - 1, _MOST_POINTS), 1)
     return [
@@ -104,7 +111,7 @@ _DEFAULTS: Final = AllocatorSettings()
 
 
 def conclude(
-    recording: Recording,
+    recording: TraceRecording,
     gpu: Gpu | None = None,
     usable: UsableMemory | None = None,
     count: int = 1,
@@ -147,8 +154,8 @@ class _Analysis(NamedTuple):
 
 
 @lru_cache(maxsize=2)
-def _analysis(recording: Recording, settings: AllocatorSettings) -> _Analysis:
-    course = course_of(recording.allocations)
+def _analysis(recording: TraceRecording, settings: AllocatorSettings) -> _Analysis:
+    course = live_memory(recording.allocations)
     peak = peak_moment(recording, course)
     return _Analysis(
         facts=facts_of(recording, settings),

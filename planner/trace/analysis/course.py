@@ -10,11 +10,11 @@ from operator import itemgetter
 from typing import Final, NamedTuple
 
 from planner.trace.facts import CATEGORIES
-from planner.trace.recording import NEVER_FREED, Allocations, Recording, Span
-from planner.trace.result import Alive, CategorySeries, ModuleShare, PeakMoment
+from planner.trace.recording import NEVER_FREED, Allocations, Span, TraceRecording
+from planner.trace.result import CategorySeries, LiveGroup, ModuleShare, PeakMoment
 
 
-class Course(NamedTuple):
+class LiveMemory(NamedTuple):
     """Live bytes after each event, in order, as columns.
 
     Index 0 is before the first event, when nothing is alive yet. `origins` holds the latest allocation, as its index in
@@ -42,7 +42,7 @@ class Course(NamedTuple):
 
 # A recording of a million allocations takes seconds, and is judged anew for every card that is looked at.
 @lru_cache(maxsize=2)
-def course_of(allocations: Allocations) -> Course:
+def live_memory(allocations: Allocations) -> LiveMemory:
     """Return the live bytes over time."""
     made = zip(allocations.made, allocations.bytes, range(len(allocations.bytes)), strict=True)
     freed = zip(allocations.freed, allocations.bytes, strict=True)
@@ -54,7 +54,7 @@ def course_of(allocations: Allocations) -> Course:
     origins: list[int | None] = [None]
     for _, _, made_now in events:
         origins.append(origins[-1] if made_now is None else made_now)
-    return Course(
+    return LiveMemory(
         times=(-1, *(event[0] for event in events)),
         totals=tuple(accumulate((event[1] for event in events), initial=0)),
         origins=tuple(origins),
@@ -89,7 +89,7 @@ class AllocationOrigin(NamedTuple):
         return f"{self.operator}{within}{f' at {place}' if place else ''}"
 
 
-def allocation_origin(recording: Recording, number: int | None) -> AllocationOrigin:
+def allocation_origin(recording: TraceRecording, number: int | None) -> AllocationOrigin:
     """Return the origin of the allocation with index `number`."""
     if number is None:
         return AllocationOrigin()
@@ -108,7 +108,7 @@ _Group = tuple[int, int, int, int, int]
 """Category, module, operator, line and shape, as indices into the recording's lists."""
 
 
-def peak_moment(recording: Recording, course: Course) -> PeakMoment:
+def peak_moment(recording: TraceRecording, course: LiveMemory) -> PeakMoment:
     """Return the time of the most live bytes, the earliest of equals."""
     place = course.peak()
     time = course.times[place]
@@ -126,7 +126,7 @@ def peak_moment(recording: Recording, course: Course) -> PeakMoment:
     )
 
 
-def module_shares(recording: Recording, time: int) -> tuple[ModuleShare, ...]:
+def module_shares(recording: TraceRecording, time: int) -> tuple[ModuleShare, ...]:
     """Return the memory of each module with its submodules at `time`; the root has an empty path.
 
     Gradients and optimizer states belong to the module of their parameter, activations to the one that made them.
@@ -152,7 +152,7 @@ def module_shares(recording: Recording, time: int) -> tuple[ModuleShare, ...]:
     )
 
 
-def _groups(recording: Recording, alive: Iterable[int]) -> tuple[Alive, ...]:
+def _groups(recording: TraceRecording, alive: Iterable[int]) -> tuple[LiveGroup, ...]:
     """Return live allocations grouped by category and origin, the largest group first."""
     columns = recording.allocations
     keys = list(zip(columns.category, columns.module, columns.operator, columns.line, columns.shape, strict=True))
@@ -166,9 +166,9 @@ def _groups(recording: Recording, alive: Iterable[int]) -> tuple[Alive, ...]:
     return (*groups, *_others(sizes, counts, rest))
 
 
-def _group(recording: Recording, key: _Group, size: int, count: int) -> Alive:
+def _group(recording: TraceRecording, key: _Group, size: int, count: int) -> LiveGroup:
     category, module, operator, line, shape = key
-    return Alive(
+    return LiveGroup(
         bytes=size,
         count=count,
         category=CATEGORIES[category],
@@ -179,13 +179,13 @@ def _group(recording: Recording, key: _Group, size: int, count: int) -> Alive:
     )
 
 
-def _others(sizes: Counter[_Group], counts: Counter[_Group], rest: list[_Group]) -> tuple[Alive, ...]:
+def _others(sizes: Counter[_Group], counts: Counter[_Group], rest: list[_Group]) -> tuple[LiveGroup, ...]:
     """Return all groups of `rest` merged into one per category, so that categories still add up."""
     by_category: dict[int, list[_Group]] = defaultdict(list)
     for key in rest:
         by_category[key[0]].append(key)
     return tuple(
-        Alive(
+        LiveGroup(
             bytes=sum(sizes[key] for key in keys),
             count=sum(counts[key] for key in keys),
             category=CATEGORIES[category],
@@ -198,7 +198,7 @@ def _others(sizes: Counter[_Group], counts: Counter[_Group], rest: list[_Group])
     )
 
 
-def _held_by_path(recording: Recording, time: int) -> dict[str, Counter[int]]:
+def _held_by_path(recording: TraceRecording, time: int) -> dict[str, Counter[int]]:
     columns = recording.allocations
     own: dict[int, Counter[int]] = defaultdict(Counter)
     for number in alive_at(columns, time):

@@ -6,14 +6,14 @@ from typing import Final
 from planner.hardware.gpu import Gpu
 from planner.hardware.usable import UsableMemory
 from planner.memory.chance import Interval
-from planner.memory.fit import CardFit, Held, device_shares, judge_bytes, memory_result
-from planner.memory.overhead import Overhead, fixed_overhead, overhead_with_slack, write_overhead
+from planner.memory.fit import CardFit, DeviceMemory, device_shares, judge_bytes, memory_result
+from planner.memory.overhead import FrameworkOverhead, fixed_overhead, overhead_with_slack, write_overhead
 from planner.memory.phases import PhaseSnapshots, Snapshot
-from planner.memory.result import MemoryResult, Part, Term, TermName
+from planner.memory.result import MemoryResult, Term, TermName, TermPart
 from planner.memory.support import unsupported_backend
 from planner.memory.terms import term, traced
 from planner.trace.facts import Category, CategoryShare, Difference, TracedFacts, TracedPhase
-from planner.trace.request import Parallel
+from planner.trace.request import TraceParallel
 from planner.units import MIB
 
 
@@ -32,7 +32,7 @@ def _notes(facts: TracedFacts) -> Iterator[str]:
     yield from facts.notes
 
 
-def _distribution(parallel: Parallel) -> Iterator[str]:
+def _distribution(parallel: TraceParallel) -> Iterator[str]:
     if parallel.strategy == "none":
         return
     how = {"ddp": "holds the whole model (DDP)", "fsdp": "holds its shard of the model (FSDP)"}[parallel.strategy]
@@ -85,7 +85,7 @@ def traced_memory(
     need = _need(facts, overhead)
     fit = _judge(need, gpu, usable, other_processes_bytes)
     return memory_result(
-        Held(snapshots_of(facts), overhead, _overhead_term(facts, overhead), need),
+        DeviceMemory(snapshots_of(facts), overhead, _overhead_term(facts, overhead), need),
         fit,
         usable,
         other_processes_bytes,
@@ -131,7 +131,7 @@ def _term(name: TermName, shares: list[CategoryShare], source: str) -> Term:
         (traced("n", sum(share.count for share in shares), "allocations alive at this point"),),
         source,
         parts=tuple(
-            Part(
+            TermPart(
                 name=_PART_TITLES[share.category],
                 bytes=share.bytes,
                 formula="sum of its traced allocations",
@@ -143,11 +143,11 @@ def _term(name: TermName, shares: list[CategoryShare], source: str) -> Term:
     )
 
 
-def _shards(parallel: Parallel) -> int:
+def _shards(parallel: TraceParallel) -> int:
     return parallel.ranks if parallel.strategy == "fsdp" else 1
 
 
-def _overhead(facts: TracedFacts, gpu: Gpu | None, available: int | None) -> Overhead:
+def _overhead(facts: TracedFacts, gpu: Gpu | None, available: int | None) -> FrameworkOverhead:
     """Return the overhead in a process limited to `available` bytes, or unlimited.
 
     The backward pass runs in a separate thread, which has its own workspace.
@@ -161,7 +161,7 @@ def _overhead(facts: TracedFacts, gpu: Gpu | None, available: int | None) -> Ove
     return overhead_with_slack(card, reserved - facts.allocated_bytes, facts.largest_tensor_bytes, threads)
 
 
-def _overhead_term(facts: TracedFacts, overhead: Overhead) -> Term:
+def _overhead_term(facts: TracedFacts, overhead: FrameworkOverhead) -> Term:
     symbols = (
         traced("R", facts.allocated_bytes + overhead.slack, "bytes that the caching allocator reserves on the card"),
         traced("A", facts.allocated_bytes, "bytes alive at the peak"),
@@ -169,7 +169,7 @@ def _overhead_term(facts: TracedFacts, overhead: Overhead) -> Term:
     return write_overhead(overhead, "R − A", symbols, _SLACK_SOURCE)
 
 
-def _need(facts: TracedFacts, overhead: Overhead) -> Interval:
+def _need(facts: TracedFacts, overhead: FrameworkOverhead) -> Interval:
     allocated = facts.allocated_bytes
     return Interval(
         max(allocated - facts.below_bytes, 0) + overhead.low,

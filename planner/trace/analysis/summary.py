@@ -8,17 +8,17 @@ from typing import Final
 from planner.memory.result import PhaseName
 from planner.trace.allocator.replay import minimum_capacity, replay
 from planner.trace.allocator.settings import AllocatorSettings
-from planner.trace.analysis.course import Course, alive_at, allocation_origin, course_of
+from planner.trace.analysis.course import LiveMemory, alive_at, allocation_origin, live_memory
 from planner.trace.facts import CATEGORIES, CategoryShare, Difference, TracedFacts, TracedPhase
-from planner.trace.recording import Recording, Span
+from planner.trace.recording import Span, TraceRecording
 
 _DEFAULTS: Final = AllocatorSettings()
 
 
 @lru_cache(maxsize=2)
-def facts_of(recording: Recording, settings: AllocatorSettings = _DEFAULTS) -> TracedFacts:
+def facts_of(recording: TraceRecording, settings: AllocatorSettings = _DEFAULTS) -> TracedFacts:
     """Return the facts of `recording`, with the reserved bytes under the allocator's `settings`."""
-    phases = phases_of(recording, course_of(recording.allocations))
+    phases = phases_of(recording, live_memory(recording.allocations))
     reserved = replay(recording.allocations, settings).reserved_bytes
     allocated = max(phase.bytes for phase in phases)
     return TracedFacts(
@@ -31,7 +31,7 @@ def facts_of(recording: Recording, settings: AllocatorSettings = _DEFAULTS) -> T
         reserved_bytes=reserved,
         least_reserved_bytes=minimum_capacity(recording.allocations, settings, allocated, reserved),
         largest_tensor_bytes=max(recording.allocations.bytes, default=0),
-        differences=together(recording.differences),
+        differences=merge_differences(recording.differences),
         notes=recording.notes,
         flops=recording.flops,
         convolution_flops=recording.convolution_flops,
@@ -41,12 +41,12 @@ def facts_of(recording: Recording, settings: AllocatorSettings = _DEFAULTS) -> T
     )
 
 
-def digest_of(recording: Recording) -> str:
+def digest_of(recording: TraceRecording) -> str:
     """Return the SHA-256 of the JSON of `recording`, by which it is stored."""
     return sha256(recording.model_dump_json().encode()).hexdigest()
 
 
-def phases_of(recording: Recording, course: Course) -> tuple[TracedPhase, ...]:
+def phases_of(recording: TraceRecording, course: LiveMemory) -> tuple[TracedPhase, ...]:
     """Return each phase of `recording` at its highest memory over all steps, in the order in which they first ran."""
     highest: dict[PhaseName, tuple[int, Span]] = {}
     for span in recording.spans:
@@ -57,7 +57,7 @@ def phases_of(recording: Recording, course: Course) -> tuple[TracedPhase, ...]:
     return tuple(_phase(recording, course, place, span) for place, span in highest.values())
 
 
-def together(differences: tuple[Difference, ...]) -> tuple[Difference, ...]:
+def merge_differences(differences: tuple[Difference, ...]) -> tuple[Difference, ...]:
     """Return `differences` merged by name, with summed bytes; differing places are left out."""
     found: dict[str, Difference] = {}
     for one in differences:
@@ -71,7 +71,7 @@ def together(differences: tuple[Difference, ...]) -> tuple[Difference, ...]:
     return tuple(found.values())
 
 
-def _phase(recording: Recording, course: Course, place: int, span: Span) -> TracedPhase:
+def _phase(recording: TraceRecording, course: LiveMemory, place: int, span: Span) -> TracedPhase:
     columns = recording.allocations
     sizes, counts = Counter[int](), Counter[int]()
     for number in alive_at(columns, course.times[place]):
@@ -88,7 +88,7 @@ def _phase(recording: Recording, course: Course, place: int, span: Span) -> Trac
     )
 
 
-def _explanation(recording: Recording, number: int | None, span: Span) -> str:
+def _explanation(recording: TraceRecording, number: int | None, span: Span) -> str:
     origin = allocation_origin(recording, number)
     if span.name == "load" or not origin.operator:
         return "parameters and buffers are on the card"

@@ -13,7 +13,7 @@ from pydantic import Field, ValidationError, model_validator
 
 import planner
 from planner.base import Spec
-from planner.trace.recording import Recording
+from planner.trace.recording import TraceRecording
 
 FAULT: Final = re.compile(rb"Fatal Python error: |Windows fatal exception: |Timeout \(")
 """Start of a report by Python's faulthandler."""
@@ -136,7 +136,7 @@ class WorkerMessage(Spec):
     """One line: exactly one of these fields. `progress` is stage, step, steps and events."""
 
     progress: tuple[Annotated[str, Field(max_length=40)], _Count, _Count, _Count] | None = None
-    result: Recording | None = None
+    result: TraceRecording | None = None
     failure: TraceFailure | None = None
 
     @property
@@ -154,7 +154,7 @@ class WorkerMessage(Spec):
 class WorkerOutcome(NamedTuple):
     """End of a worker's messages: a recording, a failure or a crash report; empty if it just exited."""
 
-    recording: Recording | None = None
+    recording: TraceRecording | None = None
     failure: TraceFailure | None = None
     report: str = ""
     broken: str = ""

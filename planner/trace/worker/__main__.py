@@ -12,8 +12,8 @@ from time import monotonic
 from typing import BinaryIO, Final, NoReturn
 
 from planner.trace.child.messages import CHANNEL_LOST, WorkerMessage
-from planner.trace.consent import own_files
-from planner.trace.recording import Recording
+from planner.trace.consent import user_files
+from planner.trace.recording import TraceRecording
 from planner.trace.request import TraceRequest
 from planner.trace.worker.failures import explain_failure
 
@@ -81,7 +81,7 @@ def _end_with(requests: BinaryIO) -> None:
     os._exit(1)
 
 
-Record = Callable[[TraceRequest, Callable[[str, int, int, int], None]], Recording]
+Record = Callable[[TraceRequest, Callable[[str, int, int, int], None]], TraceRecording]
 
 
 def main(load_record: Callable[[], Record]) -> NoReturn:
@@ -103,7 +103,7 @@ def _answer(channel: ParentPipe, load_record: Callable[[], Record]) -> bytes:
     files: tuple[Path, ...] = ()
     try:
         request = TraceRequest.model_validate_json(channel.read_request())
-        files = own_files(request)
+        files = user_files(request)
         return WorkerMessage(result=load_record()(request, channel.progress)).line
     except BaseException as error:  # noqa: BLE001  # also sys.exit and KeyboardInterrupt of the person's code
         _limit_memory(None)

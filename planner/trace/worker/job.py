@@ -14,7 +14,7 @@ import planner
 from planner.errors import TraceError
 from planner.memory.result import PhaseName
 from planner.trace.facts import Category, Difference
-from planner.trace.recording import Environment, ModuleInfo, Recording
+from planner.trace.recording import Environment, ModuleInfo, TraceRecording
 from planner.trace.request import TraceRequest
 from planner.trace.worker.building.build import BuiltRun, build
 from planner.trace.worker.building.distribution import Distribute, fake_ranks
@@ -25,14 +25,14 @@ from planner.trace.worker.fake_tensors.eager_behavior import eager_behavior
 from planner.trace.worker.fake_tensors.values import KnownValues
 from planner.trace.worker.ledger import AllocationLedger, FlopCounter, HiddenBytes
 from planner.trace.worker.running import run
-from planner.trace.worker.watcher import Watcher
+from planner.trace.worker.watcher import RunObserver
 
 ReportProgress = Callable[[str, int, int, int], None]
 _TESTED: Final = ((2, 6), (2, 14))
 """Tested versions of PyTorch: from the first up to, but excluding, the second."""
 
 
-def record(request: TraceRequest, progress: ReportProgress) -> Recording:
+def record(request: TraceRequest, progress: ReportProgress) -> TraceRecording:
     """Run `request` on fake tensors and return the recording.
 
     Raises:
@@ -65,7 +65,7 @@ def record(request: TraceRequest, progress: ReportProgress) -> Recording:
         run(built, request, watcher)
         watcher.finish()
         allocations = ledger.allocations()
-    return Recording(
+    return TraceRecording(
         request=request,
         environment=_environment(),
         modules=tuple(_module_infos(built.modules)),
@@ -87,7 +87,7 @@ def record(request: TraceRequest, progress: ReportProgress) -> Recording:
     )
 
 
-def _distribute(built: BuiltRun, distribute: Distribute, watcher: Watcher) -> None:
+def _distribute(built: BuiltRun, distribute: Distribute, watcher: RunObserver) -> None:
     if built.step is not None:
         raise TraceError("build", "a custom step cannot be distributed over ranks", "Omit --ranks, or the step.")
     built.modules = {name: distribute(module) for name, module in built.modules.items()}
@@ -141,7 +141,7 @@ def _module_infos(modules: Mapping[str, nn.Module]) -> Iterator[ModuleInfo]:
             )
 
 
-class Bookkeeper(Watcher):
+class Bookkeeper(RunObserver):
     """Forwards the run's events to the ledger, and reports progress."""
 
     def __init__(

@@ -11,7 +11,7 @@ from planner.errors import TraceError
 from planner.trace.worker.building.inputs import ForwardCall, random_integers
 from planner.trace.worker.building.targets import function
 from planner.trace.worker.tensors import tensors_in
-from planner.trace.worker.watcher import Watcher
+from planner.trace.worker.watcher import RunObserver
 
 _STAGE: Final = "loss"
 _CLASS_LOSSES: Final = ("cross_entropy", "nll_loss", "multi_margin_loss")
@@ -21,7 +21,7 @@ _CLASS_LOSSES: Final = ("cross_entropy", "nll_loss", "multi_margin_loss")
 class LossFunction:
     """Computes the loss of an output; targets are made once, at the first output, and kept as by a data loader."""
 
-    def __init__(self, requested: str | None, inputs: Any, watcher: Watcher) -> None:
+    def __init__(self, requested: str | None, inputs: Any, watcher: RunObserver) -> None:
         self._inputs = inputs
         self._watcher = watcher
         self._own = function(requested) if requested is not None and ":" in requested else None

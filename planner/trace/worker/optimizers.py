@@ -13,7 +13,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 from planner.errors import TraceError
 from planner.trace.request import MOMENTUM, Argument
 from planner.trace.worker.tensors import tensors_in
-from planner.trace.worker.watcher import Watcher
+from planner.trace.worker.watcher import RunObserver
 
 _STAGE: Final = "load"
 _OTHER_NAMES: Final[dict[str, tuple[str, dict[str, Any]]]] = {"sgdmomentum": ("sgd", {"momentum": MOMENTUM})}
@@ -51,7 +51,7 @@ def make_optimizer(
 
 
 @contextmanager
-def watch_optimizers(watcher: Watcher, step: "StepNumber") -> Iterator[None]:
+def watch_optimizers(watcher: RunObserver, step: "StepNumber") -> Iterator[None]:
     """Report every optimizer's steps and state tensors to `watcher`, whoever created the optimizer."""
 
     def before(optimizer: Optimizer, _args: Any, _kwargs: Any) -> None:

@@ -16,10 +16,10 @@ from planner.trace.worker.hugging_face.generation import generate, generates_tok
 from planner.trace.worker.hugging_face.networks import hide_fake_tensors
 from planner.trace.worker.losses import LossFunction
 from planner.trace.worker.optimizers import StepNumber, make_optimizer, watch_optimizers
-from planner.trace.worker.watcher import Watcher
+from planner.trace.worker.watcher import RunObserver
 
 
-def train(built: BuiltRun, request: TraceRequest, watcher: Watcher, autocast: AbstractContextManager[Any]) -> None:
+def train(built: BuiltRun, request: TraceRequest, watcher: RunObserver, autocast: AbstractContextManager[Any]) -> None:
     """Run `request.steps` optimizer steps of `request.gradient_accumulation` passes.
 
     Lifetimes are those of a usual script: the output lives until its backward pass ends, the loss (one number) until
@@ -56,7 +56,7 @@ def _optimizer(module: nn.Module, request: TraceRequest) -> Optimizer:
     return optimizer
 
 
-def label_gradients(module: nn.Module, watcher: Watcher) -> None:
+def label_gradients(module: nn.Module, watcher: RunObserver) -> None:
     """Report each gradient to `watcher` as it is accumulated."""
 
     def label(parameter: torch.Tensor) -> None:
@@ -72,7 +72,7 @@ def _pass(
     built: BuiltRun,
     loss_of: LossFunction,
     request: TraceRequest,
-    watcher: Watcher,
+    watcher: RunObserver,
     autocast: AbstractContextManager[Any],
 ) -> Callable[[int, Callable[[], None] | None], torch.Tensor]:
     module, call = built.module, built.call
@@ -95,7 +95,7 @@ def _pass(
 
 
 def run_own_steps(
-    built: BuiltRun, request: TraceRequest, watcher: Watcher, autocast: AbstractContextManager[Any]
+    built: BuiltRun, request: TraceRequest, watcher: RunObserver, autocast: AbstractContextManager[Any]
 ) -> None:
     """Call the user's step `request.steps` times, with optimizers if it takes a third argument.
 
@@ -149,7 +149,7 @@ def _optimizers(built: BuiltRun, request: TraceRequest) -> Any:
 
 
 @contextmanager
-def _phases(modules: Mapping[str, nn.Module], watcher: Watcher, step: StepNumber) -> Iterator[None]:
+def _phases(modules: Mapping[str, nn.Module], watcher: RunObserver, step: StepNumber) -> Iterator[None]:
     hooks = []
     for module in modules.values():
         hooks.append(module.register_forward_pre_hook(lambda *_: watcher.phase("forward", step.number)))
@@ -169,7 +169,7 @@ def _phases(modules: Mapping[str, nn.Module], watcher: Watcher, step: StepNumber
             hook.remove()
 
 
-def run(built: BuiltRun, request: TraceRequest, watcher: Watcher) -> None:
+def run(built: BuiltRun, request: TraceRequest, watcher: RunObserver) -> None:
     """Run `built` as `request` specifies, and report each phase to `watcher`.
 
     Raises:
@@ -194,7 +194,7 @@ def autocast(request: TraceRequest) -> AbstractContextManager[Any]:
     return torch.autocast("cpu", dtype=dtype or torch.bfloat16, enabled=dtype is not None)
 
 
-def _forward(built: BuiltRun, watcher: Watcher, autocast: AbstractContextManager[Any]) -> None:
+def _forward(built: BuiltRun, watcher: RunObserver, autocast: AbstractContextManager[Any]) -> None:
     watcher.phase("forward", 0)
     call = built.call
     with autocast:

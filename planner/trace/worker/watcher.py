@@ -9,7 +9,7 @@ from planner.memory.result import PhaseName
 from planner.trace.facts import Category
 
 
-class Watcher:
+class RunObserver:
     """Observer of a run; this base class ignores everything."""
 
     def phase(self, name: PhaseName, step: int) -> None:

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BeforeValidator, SerializationInfo, SerializerFunctionWrapHandler, WrapSerializer
 
-from planner.base import no_such_name
+from planner.base import unknown_name_error
 from planner.workload.software.deepspeed import DEEPSPEED
 from planner.workload.software.liger import LIGER
 from planner.workload.software.litgpt import LITGPT
@@ -37,7 +37,7 @@ def training_support(name: str) -> TrainingSupport:
     return found
 
 
-def serving(name: str | None) -> ServingSupport:
+def serving_support(name: str | None) -> ServingSupport:
     """Return the inference capabilities of the program `name`, or of the default program."""
     found = SOFTWARE[name or DEFAULT].serving
     assert found is not None, f"{name} does not serve"
@@ -46,34 +46,34 @@ def serving(name: str | None) -> ServingSupport:
 
 def setting_owner(name: str) -> Software | None:
     """Return the program with a setting called `name`, or None."""
-    return next((one for one in SERVERS.values() if name in serving(one.name).settings.model_fields), None)
+    return next((one for one in SERVERS.values() if name in serving_support(one.name).settings.model_fields), None)
 
 
 def field_owner(name: str) -> Software | None:
     """Return the only program that uses the workload field `name`, or None if all programs use it."""
-    return next((one for one in SERVERS.values() if name in serving(one.name).own_fields), None)
+    return next((one for one in SERVERS.values() if name in serving_support(one.name).own_fields), None)
 
 
 def setting_names() -> tuple[str, ...]:
     """Return the names of all settings of all programs."""
-    return tuple(name for one in SERVERS for name in serving(one).settings.model_fields)
+    return tuple(name for one in SERVERS for name in serving_support(one).settings.model_fields)
 
 
 def settings_for(name: str, given: EngineSettings) -> EngineSettings:
     """Return `given` as settings of the program `name`, unchanged if they contain another program's settings."""
-    own = serving(name).settings
+    own = serving_support(name).settings
     return given if type(given) is own or given.given() else own()
 
 
 def _known_trainer(name: str) -> str:
     if name not in TRAINERS:
-        raise no_such_name(TRAINERS)
+        raise unknown_name_error(TRAINERS)
     return name
 
 
 def _known_server(name: str) -> str:
     if name not in SERVERS:
-        raise no_such_name(SERVERS)
+        raise unknown_name_error(SERVERS)
     return name
 
 
@@ -88,7 +88,7 @@ def _parse_settings(value: object) -> object:
         raise ValueError(
             f"{one} is a setting of {SOFTWARE[first].title}, and {other} is one of {SOFTWARE[second].title}"
         )
-    own = next((serving(name).settings for name in owners), EngineSettings)
+    own = next((serving_support(name).settings for name in owners), EngineSettings)
     return own.model_validate(given)
 
 

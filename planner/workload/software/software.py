@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from typing import Final, Literal, NamedTuple, get_args
 
 from planner.dtypes import KV_FORMATS
-from planner.models.architecture import Kind
+from planner.models.architecture import ModelKind
 from planner.workload.choices import Attention, Checkpointing, Compute, Loss, Offload, Task
 from planner.workload.software.settings import EngineSettings
 
 Container = Literal["safetensors", "gguf"]
-_OF_TEXT: Final[tuple[Kind, ...]] = ("decoder", "encoder", "encoder-decoder", "vision-language")
+_OF_TEXT: Final[tuple[ModelKind, ...]] = ("decoder", "encoder", "encoder-decoder", "vision-language")
 
 
 class ServingSupport(NamedTuple):
@@ -28,7 +28,7 @@ class ServingSupport(NamedTuple):
     cache_formats: tuple[str, ...] = tuple(KV_FORMATS)
     cache_names: Mapping[str, str] = {}
     containers: tuple[Container, ...] = ("safetensors",)
-    networks: tuple[Kind, ...] = _OF_TEXT
+    networks: tuple[ModelKind, ...] = _OF_TEXT
     prompt_inputs: tuple[Literal["text", "images"], ...] = ("text",)
     own_fields: tuple[str, ...] = ()
     ignored_fields: tuple[str, ...] = ()

@@ -2,7 +2,7 @@
 
 from typing import Final, get_args
 
-from planner.models.architecture import Kind
+from planner.models.architecture import ModelKind
 from planner.workload.software.software import ServingSupport, Software, TrainingSupport
 
 TRANSFORMERS: Final = Software(
@@ -15,7 +15,7 @@ TRANSFORMERS: Final = Software(
     log="pytorch",
     training=TrainingSupport(),
     serving=ServingSupport(
-        networks=get_args(Kind),
+        networks=get_args(ModelKind),
         prompt_inputs=("text", "images"),
         offloads=("none", "parameters"),
     ),

@@ -10,7 +10,7 @@ from price_server import PriceServer, send
 from planner.cost.refresh import gpu_price_feed as price_feed
 from planner.cost.refresh import gpuhunt
 from planner.cost.refresh.download import Fetcher
-from planner.cost.refresh.refresh import HOSTS, SOURCES, Refresh, Source, accept_held, discard_held
+from planner.cost.refresh.refresh import HOSTS, SOURCES, PriceSource, Refresh, accept_held, discard_held
 from planner.cost.refresh.store import PriceStore, offers_in_use
 from planner.errors import PriceError
 from planner.hardware.catalog import load_hardware
@@ -27,10 +27,10 @@ class Prices:
     def __init__(self, server: PriceServer, store: PriceStore) -> None:
         self.server, self.store = server, store
         self.fetcher = Fetcher(frozenset({server.host}), schemes=frozenset({"http"}), answer_seconds=0.5)
-        self.aws = Source(
+        self.aws = PriceSource(
             "aws", "gpuhunt: AWS", server.host, partial(gpuhunt.fetch_gpuhunt, key="aws", base=server.base)
         )
-        self.feed = Source(
+        self.feed = PriceSource(
             "feed", "the feed", server.host, partial(price_feed.fetch_price_feed, url=f"{server.base}/feed")
         )
 
@@ -38,7 +38,7 @@ class Prices:
         self.server.files["/aws/version"] = f"{day}-1".encode()
         self.server.files[f"/aws/{day}-1/catalog.zip"] = archive("aws.csv", table(*rows))
 
-    def refresh(self, *sources: Source, bundled=BUNDLED, **options):
+    def refresh(self, *sources: PriceSource, bundled=BUNDLED, **options):
         return Refresh(self.store, HARDWARE, bundled, NOW).run(self.fetcher, sources or (self.aws,), **options)
 
     def price(self, instance: str = "p5.48xlarge") -> float:
@@ -141,7 +141,7 @@ def test_of_two_sources_the_newer_prices_count(live):
     live.server.files["/feed"] = feed(feed_offer())
     newer = feed(feed_offer(price_total_hr_usd=3.5), collected_at="2026-10-23T07:00:36+00:00")
     live.server.files["/newer"] = newer
-    other = Source(
+    other = PriceSource(
         "newer", "newer", live.server.host, partial(price_feed.fetch_price_feed, url=f"{live.server.base}/newer")
     )
     for order in ((live.feed, other), (other, live.feed)):

@@ -3,12 +3,19 @@
 import pytest
 from price_samples import offer
 
-from planner.cost.refresh.store import Part, PriceSnapshot, PriceStore, Stored, offers_in_use, read_offers
+from planner.cost.refresh.store import (
+    PriceSnapshot,
+    PriceStore,
+    ProviderPrices,
+    StoredPrices,
+    offers_in_use,
+    read_offers,
+)
 from planner.errors import PriceError
 
 
-def part(provider: str = "AWS", price: float = 50.0, **changes: object) -> Part:
-    return Part(
+def part(provider: str = "AWS", price: float = 50.0, **changes: object) -> ProviderPrices:
+    return ProviderPrices(
         provider=provider,
         source="a source",
         url="https://example.org",
@@ -19,7 +26,7 @@ def part(provider: str = "AWS", price: float = 50.0, **changes: object) -> Part:
     )
 
 
-def snapshot(day: int = 1, *parts: Part) -> PriceSnapshot:
+def snapshot(day: int = 1, *parts: ProviderPrices) -> PriceSnapshot:
     return PriceSnapshot(taken_at=f"202611{day:02}T000000Z", parts=parts or (part(),))
 
 
@@ -84,7 +91,7 @@ def test_only_the_same_machine_is_replaced():
         offer(id="other-size", gpu_count=4),
         offer(id="other-provider", provider="GCP"),
     )
-    state = Stored(snapshot(1), PriceSnapshot(taken_at="00000000T000000Z"), (), use_bundled=False, problems=())
+    state = StoredPrices(snapshot(1), PriceSnapshot(taken_at="00000000T000000Z"), (), use_bundled=False, problems=())
     assert [one.id for one in offers_in_use((offer(), *others), state)] == [
         "fetched",
         "other-region",

@@ -5,7 +5,7 @@ from PySide6.QtWidgets import QApplication
 
 from planner.gui.catalog.describe import describe_system
 from planner.gui.widgets.tables.record_table import PADDING
-from planner.plan.evaluate import moved_to
+from planner.plan.evaluate import on_equal_cards
 from planner.workload.parallel import CardCount, Parallel
 from planner.workload.workload import Inference
 
@@ -80,7 +80,7 @@ def test_unequal_cards_of_the_plan_are_not_taken_for_those_of_the_system(tab, wo
     plan = workspace.plan.evolve(workload=workload, count=2)
     row = tab.systems.model.find("dgx-h100")
     described = describe_system(row, plan, workspace.catalog)
-    alone = describe_system(row, moved_to(plan, "h100-sxm5-80gb", 8), workspace.catalog)
+    alone = describe_system(row, on_equal_cards(plan, "h100-sxm5-80gb", 8), workspace.catalog)
     assert described.phrase == alone.phrase
     assert described.sentence.startswith("Fits on 8 × H100 SXM5 80 GB")
 

@@ -1,6 +1,6 @@
 """Results made by hand, with numbers that are easy to check."""
 
-from planner.memory.result import MemoryResult, Part, Phase, Symbol, Term, TermShare
+from planner.memory.result import MemoryResult, Phase, Symbol, Term, TermPart, TermShare
 from planner.present.memory.view import MemoryView, memory_view
 from planner.units import GIB
 
@@ -19,7 +19,7 @@ def term(name: str, gib: float, spread: float = 0) -> Term:
         certainty="measured" if spread else "exact",
         low_bytes=2 * count - round(spread * GIB),
         high_bytes=2 * count + round(spread * GIB),
-        parts=(Part(name="half", bytes=count, formula="P", source="a half"),) if spread else (),
+        parts=(TermPart(name="half", bytes=count, formula="P", source="a half"),) if spread else (),
     )
 
 

@@ -4,12 +4,12 @@ from math import isnan
 import pytest
 
 from planner.gui.memory.curves.data import CurveData, curve_memory_ticks, curve_values, value_ticks
-from planner.plan.explore import CurvePoint
+from planner.plan.explore import MemoryPoint
 from planner.units import GIB
 
 
 def point(value, gib):
-    return CurvePoint(
+    return MemoryPoint(
         value=value,
         total_bytes=round(gib * GIB),
         low_bytes=round((gib - 0.5) * GIB),

@@ -13,7 +13,7 @@ from planner.gui.memory.questions.questions import Questions
 from planner.gui.memory.tab import MemoryTab
 from planner.gui.workspace import Workspace
 from planner.plan.plan import ModelChoice, Plan
-from planner.present.plan.settings import adjustments_sentence, in_sentence, setting_title, value_words
+from planner.present.plan.settings import adjustments_sentence, field_value_text, in_sentence, setting_title
 from planner.workload import fields
 from planner.workload.fields import all_fields, fields_of
 from planner.workload.option import GROUPS, Presentation, command_line_only
@@ -95,7 +95,7 @@ def test_sentences_speak_of_each_field_by_its_title(field):
     assert setting_title(field.name) in {one.title for one in all_fields() if one.name == field.name}
     assert f" {in_sentence(setting_title(field.name))} to " in adjustments_sentence((field.name,), workload)
     for value, words in field.choices(None).items():
-        assert value_words(field, value) == words
+        assert field_value_text(field, value) == words
 
 
 def test_every_section_has_fields():

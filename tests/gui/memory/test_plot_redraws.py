@@ -5,7 +5,7 @@ import sys
 
 from planner.gui.memory.curves.data import CurveData
 from planner.gui.memory.curves.plot import CurvePlot
-from planner.plan.explore import CurvePoint
+from planner.plan.explore import MemoryPoint
 from planner.units import GIB
 
 REDRAWS = 2000
@@ -37,7 +37,7 @@ def redraw(plot: CurvePlot, data: CurveData, times: int) -> None:
 
 def curve() -> CurveData:
     points = tuple(
-        CurvePoint(
+        MemoryPoint(
             value=value, total_bytes=(10 + value) * GIB, low_bytes=(9 + value) * GIB, high_bytes=(11 + value) * GIB
         )
         for value in range(1, 9)

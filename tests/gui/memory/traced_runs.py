@@ -11,8 +11,8 @@ from planner.gui.theme import Theme
 from planner.gui.workspace import Workspace
 from planner.trace.child.messages import Progress
 from planner.trace.facts import CATEGORIES
-from planner.trace.recording import Allocations, Environment, ModuleInfo, Recording, Span
-from planner.trace.request import Input, Target, TensorInput, TraceRequest, batch_of
+from planner.trace.recording import Allocations, Environment, ModuleInfo, Span, TraceRecording
+from planner.trace.request import Input, Target, TensorInput, TraceRequest, request_batch
 from planner.units import MIB
 
 NET = '''
@@ -45,13 +45,13 @@ def request(place: str = "net.py", batch: int = 4) -> TraceRequest:
     )
 
 
-def recording(asked: TraceRequest) -> Recording:
+def recording(asked: TraceRequest) -> TraceRecording:
     """Parameters, then activations that grow with the batch, then a gradient, over two steps."""
     rows: list[tuple[int, int, int, str]] = [(100 * MIB, 0, -1, "parameters")]
     spans = [Span(name="load", step=0, start=0, end=1)]
     time = 1
     for step in range(2):
-        activations = (batch_of(asked) or 1) * 50 * MIB
+        activations = (request_batch(asked) or 1) * 50 * MIB
         rows.append((activations, time, time + 2, "activations"))
         rows.append((100 * MIB, time + 1, time + 3, "gradients"))
         spans.append(Span(name="forward", step=step, start=time, end=time + 1))
@@ -59,7 +59,7 @@ def recording(asked: TraceRequest) -> Recording:
         spans.append(Span(name="step", step=step, start=time + 3, end=time + 4))
         time += 4
     sizes, made, freed, categories = zip(*rows, strict=True)
-    return Recording(
+    return TraceRecording(
         request=asked,
         environment=Environment(planner="0", python="3.11.7", torch="2.13.0", transformers=None, tested=True),
         modules=(
@@ -102,7 +102,7 @@ class FakeTrace:
         self.error = error
         self.ended.set()
 
-    def result(self) -> Recording:
+    def result(self) -> TraceRecording:
         self.ended.wait(30)
         if self.cancelled:
             raise TraceError("cancelled", "the trace was cancelled")

@@ -19,8 +19,8 @@ from planner.monitor.readings.faults import Fault, FaultKind
 from planner.monitor.readings.intervals import LATE
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.recording.logs.importing import open_recording
-from planner.monitor.recording.recording import Recording
-from planner.present.monitor.events import clock
+from planner.monitor.recording.recording import MonitorRecording
+from planner.present.monitor.events import clock_time
 
 HEALTHY = (card(0, A), card(1, B))
 
@@ -182,7 +182,7 @@ class Watched:
         (text,) = self._told(case)
         fault = next(one for one in self._faults() if one.key == (case.kind, case.uuid))
         assert began - 3 < fault.since_seconds <= time(), case.name
-        assert f", since {clock(fault.since_seconds)} (" in text, case.name
+        assert f", since {clock_time(fault.since_seconds)} (" in text, case.name
         assert case.advice in text, case.name
         wait(self._qtbot, lambda: self._state(case) == case.state)
         self.seen.append((case, fault))
@@ -234,7 +234,7 @@ class Watched:
         return re.split(r", |\. ", lines[0])[1] if lines else ""
 
 
-def _stands(recording: Recording) -> dict[Fault, float]:
+def _stands(recording: MonitorRecording) -> dict[Fault, float]:
     """Return a time of `recording` at which each fault, as it is told there, stands."""
     shown = [timed for timed in recording.timed() if isinstance(timed.update, Inventory)]
     ends = [*(timed.monotonic_seconds for timed in shown[1:]), inf]

@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 from planner.cost.refresh import gpu_price_feed as price_feed
 from planner.cost.refresh import gpuhunt
 from planner.cost.refresh.download import Fetcher
-from planner.cost.refresh.refresh import Source
+from planner.cost.refresh.refresh import PriceSource
 from planner.cost.refresh.store import PriceStore
 from planner.gui.cost.prices_dialog import PricesDialog
 from planner.gui.tasks import TaskRunner
@@ -49,8 +49,8 @@ def dialog(
 ) -> PricesDialog:
     """The dialog, open, with two sources on the server."""
     sources = (
-        Source("aws", "gpuhunt: AWS", prices.host, partial(gpuhunt.fetch_gpuhunt, key="aws", base=prices.base)),
-        Source("feed", "the feed", prices.host, partial(price_feed.fetch_price_feed, url=f"{prices.base}/feed")),
+        PriceSource("aws", "gpuhunt: AWS", prices.host, partial(gpuhunt.fetch_gpuhunt, key="aws", base=prices.base)),
+        PriceSource("feed", "the feed", prices.host, partial(price_feed.fetch_price_feed, url=f"{prices.base}/feed")),
     )
 
     def fetcher(_hosts, stop):

@@ -12,7 +12,7 @@ from planner.gui.settings import TableLayout
 from planner.gui.widgets.tables.cells import Mark
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable
-from planner.present.columns import numbers, words
+from planner.present.columns import number_column, text_column
 from planner.present.record_text import to_csv, to_json
 
 
@@ -25,10 +25,10 @@ class Fruit:
 
 
 COLUMNS = (
-    words("name", "Name", lambda fruit: fruit.name, tooltip=lambda fruit: fruit.id),
-    numbers("grams", "Weight", lambda fruit: fruit.grams, unit="g", meter=True),
-    replace(words("colour", "Colour", lambda fruit: fruit.colour, width=40), help="Of the peel"),
-    words("id", "Id", lambda fruit: fruit.id, shown=False),
+    text_column("name", "Name", lambda fruit: fruit.name, tooltip=lambda fruit: fruit.id),
+    number_column("grams", "Weight", lambda fruit: fruit.grams, unit="g", meter=True),
+    replace(text_column("colour", "Colour", lambda fruit: fruit.colour, width=40), help="Of the peel"),
+    text_column("id", "Id", lambda fruit: fruit.id, shown=False),
 )
 FRUITS = (
     Fruit("b", "Banana", 120, "yellow"),
@@ -260,8 +260,8 @@ def test_widths_follow_each_other(table):
     assert table._pinned.width() == 170
 
 
-def action(menu: QMenu, words: str) -> QAction:
-    return next(found for found in menu.actions() if found.text() == words)
+def action(menu: QMenu, title: str) -> QAction:
+    return next(found for found in menu.actions() if found.text() == title)
 
 
 def test_the_column_menu_sorts_chooses_and_restores(table, model):

@@ -2,7 +2,7 @@ import pytest
 from PySide6.QtGui import QGuiApplication, QPixmap
 from PySide6.QtWidgets import QFileDialog, QWidget
 
-from planner.gui.widgets.result_menu import Result, ResultMenu
+from planner.gui.widgets.result_menu import ResultFormats, ResultMenu
 
 
 def picture():
@@ -20,7 +20,7 @@ def parent(qtbot):
 
 @pytest.fixture
 def menu(parent):
-    return ResultMenu(Result(lambda: "words", lambda: "a,b\n", lambda: "{}", picture), "memory", parent)
+    return ResultMenu(ResultFormats(lambda: "words", lambda: "a,b\n", lambda: "{}", picture), "memory", parent)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 
 from planner.memory.diffusion.blocks import decoder_elements, rotation_bytes, transformer_elements, unet_elements
 from planner.models.catalog import load_models
-from planner.models.pipeline import DiffusionTransformer, ImageDecoder, UNet, networks_of
+from planner.models.pipeline import DiffusionTransformer, ImageDecoder, UNet, find_networks
 from planner.paths import catalog_dir
 
 BF16 = 2
@@ -27,7 +27,7 @@ CLOSE = 0.001
 @cache
 def networks(model):
     """Return the denoiser and the decoder of a pipeline of the catalog."""
-    return networks_of(load_models(catalog_dir() / "models").model(model).components)
+    return find_networks(load_models(catalog_dir() / "models").model(model).components)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 from small_models import MIXTRAL, llama, other, small_llama
 
-from planner.memory.estimate import estimate_memory, timeline_of
+from planner.memory.estimate import estimate_memory, fullest_timeline
 from planner.memory.parallel.shares import sharded_counts
 from planner.memory.result import MemoryResult
 from planner.memory.software import sharder_of
@@ -29,7 +29,7 @@ def run(model, count: int = CARDS, phase: str = "step", parallel=None, **changes
 def parts(model, phase: str, parallel=None, **changes) -> dict[str, int]:
     """Return the buffers that cards exchange through when most is alive in `phase`."""
     workload = Training(**SHORT | changes, parallel=Parallel(**(parallel or {})))
-    snapshots = timeline_of(model, with_defaults(workload, model, CARDS)).snapshots
+    snapshots = fullest_timeline(model, with_defaults(workload, model, CARDS)).snapshots
     most = max((snapshot for snapshot in snapshots if snapshot.name == phase), key=lambda snapshot: snapshot.total)
     term = next(term for term in most.written() if term.name == "communication")
     return {part.name: part.bytes for part in term.parts}

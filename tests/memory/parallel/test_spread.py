@@ -4,10 +4,10 @@ import pytest
 from small_models import MIXTRAL, bundled, llama, other, small_llama
 
 from planner.memory.estimate import estimate_memory, estimate_on
-from planner.memory.parallel.placing import Cards, least_shards
-from planner.memory.parallel.shares import Beside, buffers, shared, with_more_bytes
+from planner.memory.parallel.placing import CardGroup, least_shards
+from planner.memory.parallel.shares import PersistentBuffers, buffers, sharded, with_more_bytes
 from planner.memory.phases import Deferred
-from planner.memory.result import Part
+from planner.memory.result import TermPart
 from planner.memory.software import memory_of
 from planner.memory.terms import term
 from planner.units import GIB
@@ -30,12 +30,12 @@ def exchanged(result) -> dict[str, int]:
     return {part.name: part.bytes for part in result.term("communication").parts}
 
 
-def cards(*named: tuple[str, int]) -> tuple[Cards, ...]:
+def cards(*named: tuple[str, int]) -> tuple[CardGroup, ...]:
     hardware = bundled().hardware
     found = []
     for name, number in named:
         gpu = hardware.gpu(name)
-        found.append(Cards(gpu, hardware.usable_memory(gpu), number))
+        found.append(CardGroup(gpu, hardware.usable_memory(gpu), number))
     return tuple(found)
 
 
@@ -86,11 +86,11 @@ def test_engines_have_communicators_of_their_own():
 
 def test_tokens_are_gathered_and_handed_on():
     alone = exchanged(estimate_memory(DEEP, training(tensor=2, pipeline=2), count=4))
-    shared = exchanged(estimate_memory(DEEP, training(tensor=2, pipeline=2, sequence=True), count=4))
+    sharded = exchanged(estimate_memory(DEEP, training(tensor=2, pipeline=2, sequence=True), count=4))
     stream = 256 * 64 * 2
     assert alone["input of a stage and its gradient"] == 2 * stream
-    assert shared["input of a stage and its gradient"] == stream
-    assert shared["tokens gathered for a block"] == stream
+    assert sharded["input of a stage and its gradient"] == stream
+    assert sharded["tokens gathered for a block"] == stream
     assert "tokens gathered for a block" not in alone
 
 
@@ -221,7 +221,7 @@ def test_other_processes_take_layers_away():
     hardware = bundled().hardware
     gpu = hardware.gpu("rtx-4090")
     full, small = (
-        Cards(hardware.gpu(name), hardware.usable_memory(gpu).evolve(bytes=size * GIB))
+        CardGroup(hardware.gpu(name), hardware.usable_memory(gpu).evolve(bytes=size * GIB))
         for name, size in (("rtx-4090", 24), ("rtx-3090", 12))
     )
     splits = [
@@ -252,17 +252,17 @@ def test_megatron_has_an_engine_beside_pytorch():
 
 def test_experts_of_a_group_are_a_share():
     mixtral = other("mixtral", MIXTRAL, num_hidden_layers=2)
-    whole, shared = (
+    whole, sharded = (
         estimate_memory(mixtral, Training(sequence_length=64, parallel=Parallel(expert=e)), count=8) for e in (1, 8)
     )
-    assert held(shared, "step")["weights"] < held(whole, "step")["weights"] / 3
+    assert held(sharded, "step")["weights"] < held(whole, "step")["weights"] / 3
 
 
 def test_buffers_of_libraries_are_assumed_and_those_of_cards_are_not():
     own = term("communication", 5, "5", (), "s")
-    assert buffers((("a", 5), ("none", 0)), "s", Beside()).write().certainty == "measured"
-    assert buffers((("a", 5),), "s", Beside(), assumed=True).write().certainty == "assumed"
-    written = buffers((), "s", Beside()).write()
+    assert buffers((("a", 5), ("none", 0)), "s", PersistentBuffers()).write().certainty == "measured"
+    assert buffers((("a", 5),), "s", PersistentBuffers(), assumed=True).write().certainty == "assumed"
+    written = buffers((), "s", PersistentBuffers()).write()
     assert (written.bytes, written.formula) == (0, "0")
     assert own.bytes == 5
 
@@ -275,7 +275,7 @@ def test_a_term_grows_or_shrinks_to_nothing_at_least(more, size, sign):
     assert (grown.bytes, written.bytes) == (size, size)
     assert written.formula == f"T {sign} M"
     assert not written.parts, "what is added would be a part, and the rest none"
-    parts = (Part(name="all of it", bytes=10, formula="T", source="s"),)
+    parts = (TermPart(name="all of it", bytes=10, formula="T", source="s"),)
     parted = with_more_bytes(term("activations", 10, "T", (), "s", parts=parts), more, "freed by then").write()
     assert sum(part.bytes for part in parted.parts) == (size if more > 0 else 0)
 
@@ -287,15 +287,15 @@ def test_parts_of_a_term_are_shared_to_the_byte():
         "P",
         (),
         "s",
-        parts=tuple(Part(name=str(size), bytes=size, formula=f"{size}", source="s") for size in (33, 67)),
+        parts=tuple(TermPart(name=str(size), bytes=size, formula=f"{size}", source="s") for size in (33, 67)),
     )
-    written = shared(whole, 1, 3, 3, "of three").write()
+    written = sharded(whole, 1, 3, 3, "of three").write()
     assert written.bytes == 34
     assert sum(part.bytes for part in written.parts) == 34
     more = with_more_bytes(whole.evolve(parts=()), 5, "more").write()
     assert (more.bytes, more.parts) == (whole.bytes + 5, ())
     empty = whole.evolve(bytes=0, low_bytes=0, high_bytes=0, parts=(whole.parts[0],))
-    assert shared(empty, 1, 3, 3, "of three").write().bytes == 0
+    assert sharded(empty, 1, 3, 3, "of three").write().bytes == 0
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 from small_models import DEEPSEEK, GPT2, MIXTRAL, bundled, llama, other
 
-from planner.memory.estimate import estimate_memory, timeline_of
+from planner.memory.estimate import estimate_memory, fullest_timeline
 from planner.memory.gguf import file_bytes, layer_bytes, tensor_bytes
 from planner.memory.software.llama_cpp import network_of, reserved_batch
 from planner.memory.software.llama_cpp.graph import Batch, Network, compute_buffer_bytes
@@ -24,12 +24,12 @@ def filled(model: Architecture, **changes) -> Inference:
 
 
 def alive(model: Architecture, **changes) -> dict[str, int]:
-    snapshot = timeline_of(model, filled(model, **changes)).snapshots[1]
+    snapshot = fullest_timeline(model, filled(model, **changes)).snapshots[1]
     return {term.name: term.bytes for term in snapshot.terms}
 
 
 def in_ram(model: Architecture, **changes) -> int:
-    return timeline_of(model, filled(model, **changes)).host_bytes or 0
+    return fullest_timeline(model, filled(model, **changes)).host_bytes or 0
 
 
 def set_up(model: Architecture, **changes) -> LlamaCppSetup:

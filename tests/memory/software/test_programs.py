@@ -5,7 +5,7 @@ from small_models import bundled, llama
 
 from planner.memory.estimate import estimate_memory
 from planner.memory.parallel.sharding import ShardedStep
-from planner.memory.parallel.shares import Beside
+from planner.memory.parallel.shares import PersistentBuffers
 from planner.memory.software import memory_of, serving_memory, sharder_of, training_memory
 from planner.memory.software.base import ServingMemory
 from planner.memory.software.pytorch import TrainingMemory
@@ -76,7 +76,7 @@ def test_what_spreads_a_step_has_a_name(profile: str, zero: int, called: str):
 def test_plain_replicas_hold_what_one_card_does():
     workload = with_defaults(Training(), llama(), 1)
     found = training_memory("hf").timeline(llama(), workload)
-    step = ShardedStep(llama(), workload, workload, found, (), Beside())
+    step = ShardedStep(llama(), workload, workload, found, (), PersistentBuffers())
     assert sharder_of(workload).timeline(step) is found
 
 

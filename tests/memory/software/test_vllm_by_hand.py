@@ -4,7 +4,7 @@ import pytest
 from small_models import DEEPSEEK, LLAMA, MIXTRAL, bundled, llama, other
 
 from planner.hardware.usable import UsableMemory
-from planner.memory.estimate import estimate_memory, fits_on, timeline_of
+from planner.memory.estimate import estimate_memory, fits_on, fullest_timeline
 from planner.memory.software.vllm.cache import PageKind, Pages, _unified, pages_of
 from planner.memory.software.vllm.profile import forward_term, sampler_term
 from planner.memory.software.vllm.setup import CardClass, class_of_card, setup_of
@@ -29,7 +29,7 @@ def pages(model, length=4096, kv_format="bf16", **engine) -> Pages:
 
 def alive(model, phase, of_card=CardClass.LARGE, **changes) -> dict[str, int]:
     filled = with_defaults(Inference(profile="vllm").evolve(**changes), model, 1)
-    snapshot = next(m for m in timeline_of(model, filled, of_card).snapshots if m.name == phase)
+    snapshot = next(m for m in fullest_timeline(model, filled, of_card).snapshots if m.name == phase)
     return {term.name: term.bytes for term in snapshot.terms}
 
 

@@ -6,7 +6,7 @@ import pytest
 from small_models import GPT2, MIXTRAL, llama, other, small_llama
 
 from planner.errors import SpecError
-from planner.memory.estimate import timeline_of
+from planner.memory.estimate import fullest_timeline
 from planner.memory.software import training_memory
 from planner.memory.training.saved import SavedActivations
 from planner.models.architecture import Architecture
@@ -79,7 +79,7 @@ def test_it_needs_less_than_none_and_more_than_full(network: Architecture) -> No
     kept = {
         kind: max(
             snapshot.total
-            for snapshot in timeline_of(
+            for snapshot in fullest_timeline(
                 network,
                 with_defaults(
                     Training(micro_batch=4, compute="bf16", sequence_length=512, activation_checkpointing=kind),
@@ -111,7 +111,7 @@ def test_what_is_called_so_elsewhere_is_refused() -> None:
 def test_the_source_says_which_of_both_it_is(profile: str, word: str) -> None:
     asked = Training.model_validate({"profile": profile, "activation_checkpointing": "selective"})
     workload = with_defaults(asked, llama(), 1)
-    forward = next(one for one in timeline_of(llama(), workload).snapshots if one.name == "forward")
+    forward = next(one for one in fullest_timeline(llama(), workload).snapshots if one.name == "forward")
     written = forward.written()
     assert word in next(term.source for term in written if term.name == "activations")
 

@@ -5,7 +5,7 @@ from diagnosis_kit import UUID, a_history
 
 from planner.monitor.diagnosis.diagnose import diagnose
 from planner.monitor.diagnosis.time_series import TimeSeries, WorkPhase, current_phase
-from planner.monitor.diagnosis.verdict import Kind
+from planner.monitor.diagnosis.verdict import VerdictKind
 
 
 def use(*parts):
@@ -47,16 +47,16 @@ def test_a_wait_that_is_not_over_does_not_change_the_verdict_on_the_work():
         return 0.0 if time > 130 or time % 40 < 1 else 1.0
 
     history = a_history(utilization_fraction=evaluated)
-    assert [diagnose(history, UUID, at).kind for at in (129.0, 140.0, 150.0)] == [Kind.HEALTHY] * 3
+    assert [diagnose(history, UUID, at).kind for at in (129.0, 140.0, 150.0)] == [VerdictKind.HEALTHY] * 3
     ended = a_history(seconds=170, utilization_fraction=evaluated)
-    assert diagnose(ended, UUID).kind is Kind.IDLE
+    assert diagnose(ended, UUID).kind is VerdictKind.IDLE
 
 
 def test_what_slowed_it_is_no_trouble_once_it_is_over():
     heat = {"clock_reasons": lambda time: 0x20 if 60 <= time < 100 else 0}
-    assert diagnose(a_history(**heat), UUID, 100.0).kind is Kind.THERMAL
-    assert diagnose(a_history(**heat), UUID, 126.0).kind is Kind.THERMAL
-    assert diagnose(a_history(**heat), UUID, 131.0).kind is Kind.HEALTHY
+    assert diagnose(a_history(**heat), UUID, 100.0).kind is VerdictKind.THERMAL
+    assert diagnose(a_history(**heat), UUID, 126.0).kind is VerdictKind.THERMAL
+    assert diagnose(a_history(**heat), UUID, 131.0).kind is VerdictKind.HEALTHY
 
 
 def test_troubles_are_those_of_now_also_while_it_waits():
@@ -64,7 +64,7 @@ def test_troubles_are_those_of_now_also_while_it_waits():
         utilization_fraction=lambda time: 0.0 if time > 140 else 0.95,
         memory_free_bytes=lambda time: 2e8 if time > 140 else 9e9,
     )
-    assert diagnose(history, UUID).kind is Kind.NEAR_FULL
+    assert diagnose(history, UUID).kind is VerdictKind.NEAR_FULL
 
 
 def test_what_began_while_it_waits_keeps_its_first_value_for_the_work():
@@ -72,7 +72,7 @@ def test_what_began_while_it_waits_keeps_its_first_value_for_the_work():
         utilization_fraction=lambda time: 0.0 if time > 140 else 0.95,
         power_limit_watts=lambda time: 350.0 if time > 145 else None,
     )
-    assert diagnose(history, UUID).kind is Kind.HEALTHY
+    assert diagnose(history, UUID).kind is VerdictKind.HEALTHY
 
 
 def test_what_was_read_before_the_work_only_keeps_its_last_value():
@@ -81,4 +81,4 @@ def test_what_was_read_before_the_work_only_keeps_its_last_value():
         power_watts=330.0,
         power_limit_watts=lambda time: 350.0 if time < 50 else None,
     )
-    assert diagnose(history, UUID).kind is Kind.COMPUTE_BOUND
+    assert diagnose(history, UUID).kind is VerdictKind.COMPUTE_BOUND

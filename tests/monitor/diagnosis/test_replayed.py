@@ -12,8 +12,8 @@ from random import Random
 import pytest
 from recording_kit import WALL, A, B, plain, recording
 
-from planner.monitor.diagnosis.tracker import Tracker
-from planner.monitor.diagnosis.verdict import Kind
+from planner.monitor.diagnosis.tracker import VerdictTracker
+from planner.monitor.diagnosis.verdict import VerdictKind
 from planner.monitor.history.history import History
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.reading import Reading
@@ -37,7 +37,7 @@ def replayed(tell, seconds, cards=(A,), command="python train.py"):
     devices = tuple(Device(uuid, "NVIDIA H100 80GB HBM3", place, facts=FACTS) for place, uuid in enumerate(cards))
     samples = (_sample(time, cards, tell, chance, command) for time in range(seconds))
     found = recording(Inventory("580", devices=devices), *samples)
-    player, history, tracker = Player(found), History(), Tracker()
+    player, history, tracker = Player(found), History(), VerdictTracker()
     for update in player.seek(0):
         history.note(update)
     kinds = []
@@ -97,10 +97,16 @@ def input_bound(time, chance):
     return (chance.uniform(0.6, 1.0), 0.5, 30.0, 0.97) if works else (chance.uniform(0.0, 0.04), 0.14, 30.0, 0.99)
 
 
-@pytest.mark.parametrize(("power", "kind"), [(0.56, Kind.HEALTHY), (0.87, Kind.COMPUTE_BOUND)])
+@pytest.mark.parametrize(("power", "kind"), [(0.56, VerdictKind.HEALTHY), (0.87, VerdictKind.COMPUTE_BOUND)])
 def test_a_training_that_saturates(power, kind):
     found = replayed(saturating(power), 7 * MINUTE, (A, B))
-    assert [one for one, _ in found] == [Kind.TOO_EARLY, Kind.IDLE, Kind.TOO_EARLY, kind, Kind.IDLE_HELD], found
+    assert [one for one, _ in found] == [
+        VerdictKind.TOO_EARLY,
+        VerdictKind.IDLE,
+        VerdictKind.TOO_EARLY,
+        kind,
+        VerdictKind.IDLE_HELD,
+    ], found
     begun, ended = found[3][1], found[4][1]
     assert 60 <= begun <= 66, "20 seconds of work are enough"
     assert 5 * MINUTE + 30 <= ended <= 5 * MINUTE + 36, "a rest of half a minute is one"
@@ -108,7 +114,7 @@ def test_a_training_that_saturates(power, kind):
 
 def test_an_input_bound_training():
     found = replayed(input_bound, 6 * MINUTE)
-    assert [kind for kind, _ in found] == [Kind.TOO_EARLY, Kind.INPUT_BOUND]
+    assert [kind for kind, _ in found] == [VerdictKind.TOO_EARLY, VerdictKind.INPUT_BOUND]
     assert found[1][1] <= 25
 
 
@@ -117,39 +123,45 @@ def test_a_loader_that_is_mended_and_one_that_breaks():
         return saturating(0.87)(time, chance) if 150 <= time < 270 else input_bound(time, chance)
 
     kinds = [kind for kind, _ in replayed(tell, 7 * MINUTE)]
-    assert kinds[1] is Kind.INPUT_BOUND
-    assert kinds[-1] is Kind.INPUT_BOUND
-    assert {Kind.COMPUTE_BOUND, Kind.HEALTHY} & set(kinds)
-    assert set(kinds) <= {Kind.TOO_EARLY, Kind.INPUT_BOUND, Kind.FLUCTUATING, Kind.HEALTHY, Kind.COMPUTE_BOUND}
+    assert kinds[1] is VerdictKind.INPUT_BOUND
+    assert kinds[-1] is VerdictKind.INPUT_BOUND
+    assert {VerdictKind.COMPUTE_BOUND, VerdictKind.HEALTHY} & set(kinds)
+    assert set(kinds) <= {
+        VerdictKind.TOO_EARLY,
+        VerdictKind.INPUT_BOUND,
+        VerdictKind.FLUCTUATING,
+        VerdictKind.HEALTHY,
+        VerdictKind.COMPUTE_BOUND,
+    }
 
 
 # What a false alarm would be raised on, minute after minute.
 COUNTER_EXAMPLES = {
     "the power cap's bit at idle": (
         lambda time, chance: (0.0, 0.156, 0.4, 0.04, {"clock_reasons": 0x4, "pcie_generation": 1.0}),
-        [Kind.IDLE],
+        [VerdictKind.IDLE],
     ),
     "an encoder at work": (
         lambda time, chance: (0.08, 0.2, 0.9, 0.2, {"encoder_fraction": chance.uniform(0.6, 1.0)}),
-        [Kind.MEDIA],
+        [VerdictKind.MEDIA],
     ),
-    "all used, and no memory": (lambda time, chance: (1.0, 0.41, 0.0, 0.04), [Kind.UNEXPLAINED]),
+    "all used, and no memory": (lambda time, chance: (1.0, 0.41, 0.0, 0.04), [VerdictKind.UNEXPLAINED]),
     "a healthy card whose memory bus is hardly used": (
         lambda time, chance: (1.0, 0.896, 40.0, 0.1, {"memory_controller_fraction": 0.07}),
-        [Kind.COMPUTE_BOUND],
+        [VerdictKind.COMPUTE_BOUND],
     ),
     "an engine that took all memory": (
         lambda time, chance: (chance.uniform(0.9, 1.0), 0.6, 74.0, 0.2),
-        [Kind.HEALTHY],
+        [VerdictKind.HEALTHY],
     ),
-    "a full processor beside an idle card": (lambda time, chance: (0.0, 0.1, 0.4, 0.99), [Kind.IDLE]),
+    "a full processor beside an idle card": (lambda time, chance: (0.0, 0.1, 0.4, 0.99), [VerdictKind.IDLE]),
     "a moment of heat": (
         lambda time, chance: (0.98, 0.7, 40.0, 0.2, {"clock_reasons": 0x20 if time in (100, 101) else 0}),
-        [Kind.HEALTHY],
+        [VerdictKind.HEALTHY],
     ),
     "a desktop that draws now and then": (
         lambda time, chance: (0.35 if time % 45 < 1 else 0.01, 0.05, 0.7, 0.1),
-        [Kind.IDLE],
+        [VerdictKind.IDLE],
     ),
 }
 
@@ -158,28 +170,28 @@ COUNTER_EXAMPLES = {
 def test_no_false_alarm_in_four_minutes(name):
     tell, kinds = COUNTER_EXAMPLES[name]
     told = [kind for kind, _ in replayed(tell, 4 * MINUTE)]
-    assert [kind for kind in told if kind is not Kind.TOO_EARLY] == kinds
+    assert [kind for kind in told if kind is not VerdictKind.TOO_EARLY] == kinds
 
 
 DEMO = Path(__file__).parents[3] / "resources" / "demo" / "training.gpurec"
 
 
 def test_the_demo_tells_what_its_notes_say():
-    player, history, tracker = Player(read_recording(DEMO)), History(), Tracker()
+    player, history, tracker = Player(read_recording(DEMO)), History(), VerdictTracker()
     kinds = []
     while not player.is_over:
         for update in player.advance(5.0):
             history.note(update)
         kinds += [verdict.kind for verdict in list(tracker.note(history).values())[:1]]
-    told = [kind for kind, _ in groupby(kinds) if kind not in (Kind.TOO_EARLY, Kind.UNDER_USED)]
+    told = [kind for kind, _ in groupby(kinds) if kind not in (VerdictKind.TOO_EARLY, VerdictKind.UNDER_USED)]
     assert told == [
-        Kind.IDLE,
-        Kind.INPUT_BOUND,
-        Kind.COMPUTE_BOUND,
-        Kind.THERMAL,
-        Kind.NEAR_FULL,
-        Kind.COMPUTE_BOUND,
-        Kind.UNDER_FILLED,
-        Kind.IDLE_HELD,
-        Kind.COMPUTE_BOUND,
+        VerdictKind.IDLE,
+        VerdictKind.INPUT_BOUND,
+        VerdictKind.COMPUTE_BOUND,
+        VerdictKind.THERMAL,
+        VerdictKind.NEAR_FULL,
+        VerdictKind.COMPUTE_BOUND,
+        VerdictKind.UNDER_FILLED,
+        VerdictKind.IDLE_HELD,
+        VerdictKind.COMPUTE_BOUND,
     ]

@@ -10,7 +10,7 @@ from planner.monitor.diagnosis.checklist import CHECKLIST
 from planner.monitor.diagnosis.diagnose import diagnose_window
 from planner.monitor.diagnosis.rules import RULES
 from planner.monitor.diagnosis.time_series import STATISTICS, Episode, TimeSeries
-from planner.monitor.diagnosis.verdict import Kind
+from planner.monitor.diagnosis.verdict import VerdictKind
 from planner.monitor.diagnosis.window import DERIVED, HOST_PREFIX, LONG_SUFFIX, CardWindow, link_bytes_per_s
 from planner.monitor.readings.metrics import BY_NAME, HOST_BY_NAME
 
@@ -93,7 +93,7 @@ def test_rules_ask_for_what_there_is_and_say_where_thresholds_come_from():
     for rule in RULES:
         assert rule.advice or rule.severity in ("good", "note")
         assert all(sentence.endswith((".", ")")) for sentence in (*rule.advice, rule.sentence))
-    assert CHECKPOINTING in next(rule.advice for rule in RULES if rule.kind is Kind.NEAR_FULL)
+    assert CHECKPOINTING in next(rule.advice for rule in RULES if rule.kind is VerdictKind.NEAR_FULL)
 
 
 fractions = st.floats(0, 1, width=16)
@@ -117,7 +117,7 @@ def windows(draw):
 @given(windows())
 def test_whatever_is_read_leads_to_one_verdict_that_its_evidence_bears(window):
     verdict = diagnose_window(window, 60.0)
-    assert verdict.kind in Kind
+    assert verdict.kind in VerdictKind
     assert verdict.since <= verdict.at
     assert all(one.condition is None or one.condition.holds(one.seen) for one in verdict.evidence)
     assert verdict.kind not in {other.kind for other in verdict.also}

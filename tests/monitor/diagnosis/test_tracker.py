@@ -5,68 +5,68 @@ import json
 import pytest
 from diagnosis_kit import ORDINARY, UUID, a_device, a_history, a_recording
 
-from planner.monitor.diagnosis.checklist import CHECKLIST, agreeing, check
+from planner.monitor.diagnosis.checklist import CHECKLIST, consistent_with_verdict, evaluate_checklist
 from planner.monitor.diagnosis.diagnose import diagnose
-from planner.monitor.diagnosis.tracker import Tracker, span_changes
-from planner.monitor.diagnosis.verdict import Kind, verdict_object
+from planner.monitor.diagnosis.tracker import VerdictTracker, span_changes
+from planner.monitor.diagnosis.verdict import VerdictKind, verdict_object
 from planner.monitor.readings.inventory import Inventory
 from planner.units import GIB
 
 
 def standing(history, uuid=UUID):
-    return {checked.item.name: checked.standing for checked in check(history, uuid)}
+    return {checked.item.name: checked.standing for checked in evaluate_checklist(history, uuid)}
 
 
 def test_a_verdict_keeps_the_time_at_which_its_kind_was_found_first():
-    history, tracker = a_recording("saturating"), Tracker()
+    history, tracker = a_recording("saturating"), VerdictTracker()
     first = tracker.note(history, 40.0)[UUID]
     last = tracker.note(history, 124.0)[UUID]
-    assert (first.kind, last.kind) == (Kind.HEALTHY, Kind.HEALTHY)
+    assert (first.kind, last.kind) == (VerdictKind.HEALTHY, VerdictKind.HEALTHY)
     assert first.since == last.since == 0.0
     assert last.at == 124.0
 
 
 def test_another_kind_takes_its_place_when_it_was_found_twice_on_end():
     working, idle = a_history(), a_history(utilization_fraction=0.0)
-    tracker = Tracker()
+    tracker = VerdictTracker()
     looks = (working, idle, working, idle, idle, idle)
     kinds = [tracker.note(history)[UUID].kind for history in looks]
-    assert kinds == [Kind.HEALTHY] * 4 + [Kind.IDLE] * 2
+    assert kinds == [VerdictKind.HEALTHY] * 4 + [VerdictKind.IDLE] * 2
 
 
 def test_what_says_nothing_yet_gives_way_at_once_and_a_lost_card_is_beyond_doubt():
-    tracker = Tracker()
+    tracker = VerdictTracker()
     lost = a_history(inventory=Inventory("580", devices=(a_device(state="lost"),)))
     looks = (a_history(seconds=10), a_history(), lost)
     kinds = [tracker.note(history, at)[UUID].kind for history, at in zip(looks, (10.0, 150.0, 151.0), strict=True)]
-    assert kinds == [Kind.TOO_EARLY, Kind.HEALTHY, Kind.LOST]
+    assert kinds == [VerdictKind.TOO_EARLY, VerdictKind.HEALTHY, VerdictKind.LOST]
 
 
 def test_a_kind_begins_no_earlier_than_another_was_found_last():
     hot = a_history(seconds=200, clock_reasons=lambda time: 0x20 if time >= 150 else 0.0)
-    tracker = Tracker()
+    tracker = VerdictTracker()
     kinds = {}
     for at in range(100, 200, 2):
         verdict = tracker.note(hot, float(at))[UUID]
         kinds.setdefault(verdict.kind, verdict.since)
-    assert 150.0 <= kinds[Kind.THERMAL] <= 160.0
+    assert 150.0 <= kinds[VerdictKind.THERMAL] <= 160.0
 
 
 def test_two_kinds_that_take_turns_do_not_count_for_each_other():
-    tracker = Tracker()
+    tracker = VerdictTracker()
     hot, idle = a_history(clock_reasons=0x20), a_history(utilization_fraction=0.0)
     kinds = [tracker.note(history)[UUID].kind for history in (a_history(), hot, idle, hot, hot)]
-    assert kinds == [Kind.HEALTHY] * 4 + [Kind.THERMAL]
+    assert kinds == [VerdictKind.HEALTHY] * 4 + [VerdictKind.THERMAL]
 
 
 def test_going_back_in_time_starts_anew():
-    history, tracker = a_recording("saturating"), Tracker()
+    history, tracker = a_recording("saturating"), VerdictTracker()
     tracker.note(history, 124.0)
-    assert tracker.note(history, 10.0)[UUID].kind is Kind.TOO_EARLY
+    assert tracker.note(history, 10.0)[UUID].kind is VerdictKind.TOO_EARLY
 
 
 def test_a_card_that_is_gone_is_forgotten():
-    tracker = Tracker()
+    tracker = VerdictTracker()
     tracker.note(a_history())
     assert tracker.note(a_history(inventory=Inventory("580"))) == {}
 
@@ -100,15 +100,15 @@ def test_what_is_not_measured_is_not_known_and_what_fails_is_to_do():
 
 def test_what_the_verdict_names_is_to_do_whatever_was_seen():
     history = a_history(utilization_fraction=0.5, host={"cpu_fraction": 0.97})
-    verdict, checked = diagnose(history, UUID), check(history, UUID)
-    assert (verdict.kind, standing(history)["data-loading"]) == (Kind.INPUT_BOUND, "done")
-    assert {one.item.name: one.standing for one in agreeing(checked, verdict)}["data-loading"] == "to-do"
-    assert agreeing(checked, diagnose(a_history(), UUID)) == checked
+    verdict, checked = diagnose(history, UUID), evaluate_checklist(history, UUID)
+    assert (verdict.kind, standing(history)["data-loading"]) == (VerdictKind.INPUT_BOUND, "done")
+    assert {one.item.name: one.standing for one in consistent_with_verdict(checked, verdict)}["data-loading"] == "to-do"
+    assert consistent_with_verdict(checked, diagnose(a_history(), UUID)) == checked
 
 
 def test_the_list_of_a_card_that_is_not_there():
     with pytest.raises(KeyError):
-        check(a_history(inventory=Inventory("580", devices=(a_device(),))), "GPU-none")
+        evaluate_checklist(a_history(inventory=Inventory("580", devices=(a_device(),))), "GPU-none")
 
 
 def test_every_item_says_how_and_by_which_guide():
@@ -128,7 +128,7 @@ def told(events):
 
 def test_verdicts_become_spans_that_end_where_the_next_begins():
     working, stopped = a_history(), a_history(utilization_fraction=lambda time: 0.95 if time < 100 else 0.0)
-    tracker = Tracker()
+    tracker = VerdictTracker()
     first = tracker.note(working)
     begun = span_changes({}, first, wall_of)
     assert told(begun) == [("healthy", 30.0, None)]
@@ -143,7 +143,7 @@ def test_verdicts_become_spans_that_end_where_the_next_begins():
 
 
 def test_going_back_ends_a_span_where_it_was_seen_last():
-    history, tracker = a_recording("saturating"), Tracker()
+    history, tracker = a_recording("saturating"), VerdictTracker()
     late = tracker.note(history, 124.0)
     early = tracker.note(history, 60.0)
     ended = ("healthy", late[UUID].since, 124.0)
@@ -152,7 +152,7 @@ def test_going_back_ends_a_span_where_it_was_seen_last():
 
 
 def test_what_says_nothing_is_no_span():
-    early = Tracker().note(a_history(seconds=5))
+    early = VerdictTracker().note(a_history(seconds=5))
     assert span_changes({}, early, wall_of) == span_changes(early, {}, wall_of) == ()
 
 

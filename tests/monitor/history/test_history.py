@@ -2,10 +2,10 @@
 
 import pytest
 
-from planner.monitor.history import HOST, History, Mark
+from planner.monitor.history import HOST, History, TimelineMark
 from planner.monitor.history.history import EventLog, WallClock
 from planner.monitor.readings.clock_reasons import CLOCK_REASONS
-from planner.monitor.readings.events import Event, EventKind, Moment
+from planner.monitor.readings.events import Event, EventKind, Timestamp
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.reading import Cause, Reading, missing
 from planner.monitor.readings.sample import Sample, Xid
@@ -82,7 +82,7 @@ def test_a_span_is_told_once_and_then_with_its_end(history: History) -> None:
     assert (slowed.what, slowed.ended) == ("power-cap", None)
     history.note(sample(4.0, clock_reasons=Reading(0.0)))
     (slowed,) = history.events(0, 10)
-    assert slowed.ended == Moment(4.0, 1004.5)
+    assert slowed.ended == Timestamp(4.0, 1004.5)
     assert history.events(5, 10) == ()
 
 
@@ -95,7 +95,7 @@ def test_events_are_forgotten_with_their_time(history: History) -> None:
 
 
 def test_a_diagnosis_can_be_put_on_the_time_line(history: History) -> None:
-    found = Event(EventKind.DIAGNOSIS, Moment(1.0, 1001.5), None, CARD, "input-bound")
+    found = Event(EventKind.DIAGNOSIS, Timestamp(1.0, 1001.5), None, CARD, "input-bound")
     history.add_event(found)
     assert history.events(2, 3) == (found,)
 
@@ -103,10 +103,10 @@ def test_a_diagnosis_can_be_put_on_the_time_line(history: History) -> None:
 def test_marks_are_in_the_order_of_their_times(history: History) -> None:
     history.add_mark(2.0, "end")
     history.add_mark(1.0, "start")
-    assert history.marks == (Mark(1.0, "start"), Mark(2.0, "end"))
-    history.remove_mark(Mark(1.0, "start"))
-    history.remove_mark(Mark(1.0, "start"))
-    assert history.marks == (Mark(2.0, "end"),)
+    assert history.marks == (TimelineMark(1.0, "start"), TimelineMark(2.0, "end"))
+    history.remove_mark(TimelineMark(1.0, "start"))
+    history.remove_mark(TimelineMark(1.0, "start"))
+    assert history.marks == (TimelineMark(2.0, "end"),)
 
 
 def test_a_clock_that_was_set_holds_from_then_on() -> None:
@@ -120,7 +120,7 @@ def test_a_clock_that_was_set_holds_from_then_on() -> None:
 def test_of_very_many_events_the_latest_are_kept() -> None:
     happenings = EventLog()
     for number in range(10_050):
-        moment = Moment(float(number), 0.0)
+        moment = Timestamp(float(number), 0.0)
         happenings.note(Event(EventKind.PROCESS_STARTED, moment, moment, CARD, number=number))
     assert len(happenings.between(0, 1e9)) == 10_000
     happenings.forget_before(1e9)

@@ -10,7 +10,7 @@ import pytest
 from fake_nvml_kit import A, card
 
 from planner.errors import PlannerError
-from planner.monitor.host.termination import terminate, why_not
+from planner.monitor.host.termination import terminate, termination_refusal
 from planner.monitor.readings.reading import Reading
 from planner.monitor.readings.sample import CardProcess, HostProcess
 
@@ -53,10 +53,10 @@ def test_what_may_not_be_ended_says_why(sleeper):
     foreign = CardProcess(sleeper.pid, "GPU-a", "compute", Reading(1.0))
     with pytest.raises(PlannerError, match="was not ended"):
         terminate(foreign)
-    assert "PID is not valid here" in why_not(foreign)
-    assert "implausible" in why_not(on_card(1, 0.0, is_reliable=False))
-    assert "ada" in why_not(on_card(1, 0.0, is_own=False))
-    assert why_not(on_card(1, 0.0, is_own=False), may_end_others=True) == ""
+    assert "PID is not valid here" in termination_refusal(foreign)
+    assert "implausible" in termination_refusal(on_card(1, 0.0, is_reliable=False))
+    assert "ada" in termination_refusal(on_card(1, 0.0, is_own=False))
+    assert termination_refusal(on_card(1, 0.0, is_own=False), may_end_others=True) == ""
     assert sleeper.poll() is None
 
 
@@ -104,7 +104,7 @@ def test_a_process_that_the_driver_tells_is_ended_from_what_was_read_of_it(fake_
         assert sleeper.wait(10) != 0
         # The driver still lists it, as it does for a moment: its number is nobody's now.
         process = fake_nvml.wait_for(lambda latest: latest.processes and not latest.processes[0].host).processes[0]
-    assert why_not(process)
+    assert termination_refusal(process)
 
 
 def test_what_the_system_refuses_is_told(sleeper, monkeypatch):

@@ -9,7 +9,7 @@ from planner.monitor.readings.faults import Fault, FaultKind
 from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.metrics import DEVICE_METRICS, FACTS, HOST_METRICS
 from planner.monitor.readings.reading import Cause, Reading, missing
-from planner.monitor.readings.report import report
+from planner.monitor.readings.report import state_report
 
 
 def test_the_report_names_every_quantity_and_says_why_one_is_missing():
@@ -21,7 +21,7 @@ def test_the_report_names_every_quantity_and_says_why_one_is_missing():
         clock_reasons=0x44,
         fan_fraction=missing(Cause.NOT_SUPPORTED),
     )
-    found = json.loads(to_json(report(latest)))
+    found = json.loads(to_json(state_report(latest)))
     assert list(found) == ["devices", "host", "state"]
     (device,) = found["devices"]
     assert set(device["metrics"]) == {metric.name for metric in DEVICE_METRICS}
@@ -41,7 +41,7 @@ def test_the_report_names_every_quantity_and_says_why_one_is_missing():
 
 
 def test_a_report_of_nothing_is_one_too():
-    found = report(Latest())
+    found = state_report(Latest())
     assert found["devices"] == []
     assert found["state"]["at"] is None
     assert found["state"]["driver_version"] is None

@@ -9,7 +9,7 @@ from planner.monitor.readings.faults import Fault, FaultKind
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.metrics import BY_NAME
 from planner.monitor.readings.reading import Reading
-from planner.monitor.readings.sample import CardProcess, Cost, HostProcess, Sample, Xid
+from planner.monitor.readings.sample import CardProcess, HostProcess, Sample, SamplingCost, Xid
 from planner.monitor.readings.wire import (
     BadLineError,
     PendingCall,
@@ -43,7 +43,8 @@ SAMPLES = st.builds(
     st.tuples(TIMES, TIMES),
     st.none() | st.tuples(PROCESSES),
     st.just(()) | st.tuples(st.builds(Xid, TEXTS, st.integers(0, 200))),
-    st.none() | st.builds(Cost, TIMES, st.integers(0, 9), TIMES, st.integers(0, 99), TIMES, st.integers(0, 2**40)),
+    st.none()
+    | st.builds(SamplingCost, TIMES, st.integers(0, 9), TIMES, st.integers(0, 99), TIMES, st.integers(0, 2**40)),
 )
 DEVICES = st.builds(
     Device,

@@ -14,7 +14,7 @@ from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.reading import Cause, Reading, missing
 from planner.monitor.readings.sample import Sample
 from planner.monitor.recording.export import COLUMNS, export
-from planner.monitor.recording.records import Mark
+from planner.monitor.recording.records import RecordedMark
 
 FOUND = recording(
     sample(
@@ -102,7 +102,7 @@ def test_the_columns_of_parquet_have_their_types_and_units(tmp_path):
 
 
 def test_parquet_tells_what_the_recording_is(tmp_path):
-    found = recording(sample(10.0), Mark(10.0, WALL + 10.0, "epoch 2"), sample(12.0), is_ended=False)
+    found = recording(sample(10.0), RecordedMark(10.0, WALL + 10.0, "epoch 2"), sample(12.0), is_ended=False)
     export(found, tmp_path / "run.parquet")
     about = json.loads(parquet.read_schema(tmp_path / "run.parquet").metadata[b"gpu-planner"])
     assert (about["program"], about["recording"], about["seconds"]) == ("a test", "a test", 2.0)

@@ -17,7 +17,7 @@ from planner.monitor.readings.sample import Sample
 from planner.monitor.recording import recorder as recorder_module
 from planner.monitor.recording.player import Player
 from planner.monitor.recording.recorder import PROGRAM, Recorder
-from planner.monitor.recording.recording import Loss, read_recording
+from planner.monitor.recording.recording import DataLoss, read_recording
 from planner.monitor.supervisor.supervisor import Supervisor
 
 KILLS = Path(__file__).parents[3] / "benchmarks" / "recording_kills.py"
@@ -35,12 +35,12 @@ def test_what_is_noted_is_there_again(tmp_path):
     found = read_recording(path)
     assert next(iter(found)) == CARDS
     assert (found.samples, found.marks, found.plan) == (3, (mark,), {"model": "llama"})
-    assert (found.header.program, found.loss, recorder.failure) == (PROGRAM, Loss(), None)
+    assert (found.header.program, found.loss, recorder.failure) == (PROGRAM, DataLoss(), None)
 
 
 def test_it_is_a_recording_from_its_first_moment_on(tmp_path):
     with Recorder(tmp_path / "run.gpurec") as recorder:
-        assert read_recording(recorder.path).loss == Loss(is_cut=True)
+        assert read_recording(recorder.path).loss == DataLoss(is_cut=True)
 
 
 def test_what_is_still_being_written_can_be_replayed(tmp_path):
@@ -48,7 +48,7 @@ def test_what_is_still_being_written_can_be_replayed(tmp_path):
         recorder.note(CARDS)
         recorder.note(sample(0.0, a={"power_watts": 1.0}))
         found = wait_for_samples(recorder.path, 1)
-        assert (found.seconds, found.loss) == (0.0, Loss(is_cut=True))
+        assert (found.seconds, found.loss) == (0.0, DataLoss(is_cut=True))
         recorder.note(sample(1.0, a={"power_watts": 2.0}))
         assert wait_for_samples(recorder.path, 2).seconds == 1.0
         player = Player(found)

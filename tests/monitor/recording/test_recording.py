@@ -10,14 +10,14 @@ import pytest
 from recording_kit import CARDS, recording, sample, written
 
 from planner.errors import RecordingError
-from planner.monitor.readings.events import Moment
+from planner.monitor.readings.events import Timestamp
 from planner.monitor.readings.sample import Sample
 from planner.monitor.recording.gzip_members import MAX_LINE_BYTES
-from planner.monitor.recording.recording import Loss, read_recording, recording_of_bytes
+from planner.monitor.recording.recording import DataLoss, read_recording, recording_of_bytes
 from planner.monitor.recording.records import (
-    Header,
-    Mark,
+    RecordedMark,
     RecordedPlan,
+    RecordingHeader,
     record_line,
 )
 
@@ -33,7 +33,7 @@ def values(found):
 
 
 def test_everything_is_there_again():
-    mark, plan = Mark(1.0, 2.0, "here"), RecordedPlan({"model": "llama"})
+    mark, plan = RecordedMark(1.0, 2.0, "here"), RecordedPlan({"model": "llama"})
     found = recording(plan, *SAMPLES_OF_TWO_MINUTES, mark)
     assert list(found) == [CARDS, *SAMPLES_OF_TWO_MINUTES]
     assert (found.marks, found.plan, found.samples) == ((mark,), {"model": "llama"}, 130)
@@ -42,7 +42,7 @@ def test_everything_is_there_again():
         129.0,
         SAMPLES_OF_TWO_MINUTES[0].wall_seconds,
     )
-    assert (found.header.program, found.loss, found.notes) == ("a test", Loss(), ())
+    assert (found.header.program, found.loss, found.notes) == ("a test", DataLoss(), ())
     assert list(opened(found.content())) == list(found)
 
 
@@ -86,7 +86,7 @@ def test_cut_anywhere_it_keeps_what_was_flushed_a_second_before():
 
 def test_a_file_that_was_never_closed_says_so():
     found = recording(*SAMPLES_OF_TWO_MINUTES, is_ended=False)
-    assert found.loss == Loss(is_cut=True)
+    assert found.loss == DataLoss(is_cut=True)
     assert len(values(found)) == 130
 
 
@@ -133,7 +133,7 @@ def member(*lines):
     return compressor.compress(b"".join(line + b"\n" for line in lines)) + compressor.flush()
 
 
-HEADER = record_line(Header(1, "a test", 0.0)).rstrip()
+HEADER = record_line(RecordingHeader(1, "a test", 0.0)).rstrip()
 
 
 @pytest.mark.parametrize(
@@ -157,24 +157,24 @@ def test_what_is_no_recording_is_refused(data):
 
 def test_a_later_version_is_refused():
     with pytest.raises(RecordingError, match=r"was written by a later version \(gpu-planner 9\)"):
-        opened(member(record_line(Header(2, "gpu-planner 9", 0.0)).rstrip()))
+        opened(member(record_line(RecordingHeader(2, "gpu-planner 9", 0.0)).rstrip()))
 
 
 def test_bad_lines_are_passed_over_and_counted():
     good = [record_line(one).rstrip() for one in SAMPLES_OF_TWO_MINUTES[:3]]
     found = opened(member(HEADER, b'{"sample":{}}', good[0], b"junk", good[1], good[2], b'{"sample":'))
     assert [one.monotonic_seconds for one in values(found)] == [0.0, 1.0, 2.0]
-    assert found.loss == Loss(is_cut=True, bad_lines=3)
+    assert found.loss == DataLoss(is_cut=True, bad_lines=3)
 
 
 def test_an_inventory_is_never_later_than_the_sample_after_it():
-    late = [record_line(one).rstrip() for one in (Moment(1e6, 0.0), CARDS, SAMPLES_OF_TWO_MINUTES[1])]
+    late = [record_line(one).rstrip() for one in (Timestamp(1e6, 0.0), CARDS, SAMPLES_OF_TWO_MINUTES[1])]
     found = opened(member(HEADER, *late, *late[:2]))
     assert [timed.monotonic_seconds for timed in found.timed()] == [1.0, 1.0]
 
 
 def test_too_many_marks_are_not_kept():
-    mark = record_line(Mark(0.0, 0.0, "x")).rstrip()
+    mark = record_line(RecordedMark(0.0, 0.0, "x")).rstrip()
     assert len(opened(member(HEADER, *[mark] * 10_001)).marks) == 10_000
 
 
@@ -190,7 +190,7 @@ def test_what_is_no_file_is_refused(tmp_path):
 @pytest.mark.fuzz
 def test_a_spoilt_file_is_read_or_refused_and_nothing_else():
     random_numbers = random.Random(5)
-    data = written([CARDS, *SAMPLES_OF_TWO_MINUTES[:70], Mark(1.0, 2.0, "x")])
+    data = written([CARDS, *SAMPLES_OF_TWO_MINUTES[:70], RecordedMark(1.0, 2.0, "x")])
     plain = gzip.decompress(data)
     for turn in range(3000):
         # Spoilt bytes seldom get past the checksum: half of the time what is compressed is spoilt.

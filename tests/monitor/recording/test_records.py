@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 from recording_kit import CARDS, A, sample, written
 
-from planner.monitor.readings.events import Moment
+from planner.monitor.readings.events import Timestamp
 from planner.monitor.readings.reading import Cause, Reading, missing
-from planner.monitor.readings.sample import CardProcess, Cost, HostProcess, Xid
+from planner.monitor.readings.sample import CardProcess, HostProcess, SamplingCost, Xid
 from planner.monitor.readings.wire import BadLineError, pending_call_line
 from planner.monitor.recording.recording import recording_of_bytes
 from planner.monitor.recording.records import (
-    End,
-    Header,
-    Mark,
+    RecordedMark,
     RecordedPlan,
+    RecordingEnd,
+    RecordingHeader,
     read_record,
     record_line,
     validate_message,
@@ -27,7 +27,15 @@ def opened(data):
 
 
 @pytest.mark.parametrize(
-    "record", [Header(1, "p", 2.0), Mark(1.0, 2.0, "né"), RecordedPlan({"a": [1]}), End(3.0), Moment(1.0, 2.0), CARDS]
+    "record",
+    [
+        RecordingHeader(1, "p", 2.0),
+        RecordedMark(1.0, 2.0, "né"),
+        RecordedPlan({"a": [1]}),
+        RecordingEnd(3.0),
+        Timestamp(1.0, 2.0),
+        CARDS,
+    ],
 )
 def test_records_survive(record):
     line = record_line(record)
@@ -46,7 +54,7 @@ def test_a_whole_sample_survives():
             CardProcess(8, A, "mps", *readings, is_reliable=False),
         ),
         xids=(Xid(A, 79),),
-        cost=Cost(0.01, 40, 0.005, 12, 0.001, 2**24),
+        cost=SamplingCost(0.01, 40, 0.005, 12, 0.001, 2**24),
     )
     assert read_record(record_line(one)) == one
     assert opened(written([CARDS, one])).last.monotonic_seconds == 1.5

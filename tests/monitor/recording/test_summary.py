@@ -7,7 +7,7 @@ from planner.monitor.history import History
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.reading import Cause, Reading, missing
 from planner.monitor.readings.sample import Sample
-from planner.monitor.recording.summary import JOULES_PER_KWH, Statistic, summary
+from planner.monitor.recording.summary import JOULES_PER_KWH, Statistic, summarize_recording
 
 POWER_CAP, IDLE = 0x4, 0x1
 
@@ -21,7 +21,7 @@ def history_of(*updates):
 
 @pytest.mark.parametrize("make", [recording, history_of])
 def test_power_is_integrated_and_marked_as_an_estimate(make):
-    found = summary(make(*(sample(float(at), a={"power_watts": 100.0 + 10 * at}) for at in range(11))), 0.5)
+    found = summarize_recording(make(*(sample(float(at), a={"power_watts": 100.0 + 10 * at}) for at in range(11))), 0.5)
     card = found.cards[0]
     assert card.energy_joules == pytest.approx(150.0 * 10)
     assert (card.is_estimated, found.is_estimated, card.seconds) == (True, True, 10.0)
@@ -34,20 +34,22 @@ def test_power_is_integrated_and_marked_as_an_estimate(make):
 def test_the_counter_is_preferred_and_a_reset_counts_as_nothing():
     counter = [1000.0, 1300.0, 1600.0, 50.0, 350.0]
     samples = (sample(float(at), a={"energy_joules": joules, "power_watts": 1.0}) for at, joules in enumerate(counter))
-    found = summary(recording(*samples))
+    found = summarize_recording(recording(*samples))
     assert (found.energy_joules, found.is_estimated, found.usd) == (900.0, False, None)
 
 
 def test_a_gap_is_no_time_on_the_card():
     samples = [sample(float(at), a={"power_watts": 100.0}) for at in (*range(5), *range(100, 105))]
-    card = summary(recording(*samples)).cards[0]
+    card = summarize_recording(recording(*samples)).cards[0]
     assert (card.energy_joules, card.seconds) == (pytest.approx(800.0), 8.0)
 
 
 def test_averages_are_over_time_and_not_over_samples():
     values = {0.0: 0.0, 0.2: 0.0, 0.4: 0.0, 0.6: 0.0, 1.6: 1.0}
     samples = [sample(at, a={"utilization_fraction": value}) for at, value in values.items()]
-    assert summary(recording(*samples)).cards[0].statistics["utilization_fraction"].mean == pytest.approx(0.5 / 1.6)
+    assert summarize_recording(recording(*samples)).cards[0].statistics["utilization_fraction"].mean == pytest.approx(
+        0.5 / 1.6
+    )
 
 
 def test_time_held_back_is_told_by_reason():
@@ -59,11 +61,14 @@ def test_time_held_back_is_told_by_reason():
     ]
     late = sample(100.0, a={"clock_reasons": 0})
     # The last but one is the bit of the power limit on an idle card, which says nothing.
-    assert summary(recording(*samples, late)).cards[0].slowed_seconds == {"power-cap": 2.0, "software-thermal": 1.0}
+    assert summarize_recording(recording(*samples, late)).cards[0].slowed_seconds == {
+        "power-cap": 2.0,
+        "software-thermal": 1.0,
+    }
 
 
 def test_one_reading_is_its_own_average():
-    card = summary(recording(sample(1.0, a={"temperature_celsius": 60.0}))).cards[0]
+    card = summarize_recording(recording(sample(1.0, a={"temperature_celsius": 60.0}))).cards[0]
     assert card.statistics == {"temperature_celsius": Statistic(60.0, 60.0)}
     assert (card.seconds, card.energy_joules) == (0.0, None)
 
@@ -72,17 +77,19 @@ def test_what_is_not_known_or_cannot_be_true_does_not_count():
     odd = Sample(2.0, 2.0, {A: {"power_watts": Reading(1e6, is_implausible=True)}})
     none = Sample(3.0, 3.0, {A: {"power_watts": missing(Cause.LOST)}})
     again = sample(1.0, a={"power_watts": 500.0})
-    found = summary(recording(again, again, odd, none, sample(4.0, a={"power_watts": 100.0})))
+    found = summarize_recording(recording(again, again, odd, none, sample(4.0, a={"power_watts": 100.0})))
     assert found.cards[0].statistics["power_watts"].peak == 500.0
 
 
 def test_cards_that_went_away_are_told_too():
     gone = Inventory(devices=(Device(B, "NVIDIA Test 1", 1),))
-    found = summary(recording(sample(0.0, a={"power_watts": 1.0}), gone, sample(1.0, b={"power_watts": 1.0})))
+    found = summarize_recording(
+        recording(sample(0.0, a={"power_watts": 1.0}), gone, sample(1.0, b={"power_watts": 1.0}))
+    )
     assert [card.device.uuid for card in found.cards] == [A, B]
-    assert summary(recording()).energy_joules is None
+    assert summarize_recording(recording()).energy_joules is None
 
 
 def test_a_kilowatt_hour():
     hour = [Sample(at, at, {A: plain({"power_watts": 1000.0})}) for at in map(float, range(0, 3601, 60))]
-    assert summary(recording(*hour)).energy_joules == pytest.approx(JOULES_PER_KWH)
+    assert summarize_recording(recording(*hour)).energy_joules == pytest.approx(JOULES_PER_KWH)

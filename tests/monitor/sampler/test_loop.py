@@ -6,16 +6,16 @@ from time import monotonic
 import pytest
 from fake_nvml_kit import A, card
 
-from planner.monitor.host.surroundings import Surroundings
+from planner.monitor.host.surroundings import HostEnvironment
 from planner.monitor.readings.faults import RESTART_EXIT_CODE
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.sample import Sample
 from planner.monitor.readings.wire import PendingCall, read_line
 from planner.monitor.sampler.loop import Sampler
 from planner.monitor.sampler.watch import CardWatch, SleepPolicy
-from planner.monitor.settings import BackOff, Settings
+from planner.monitor.settings import BackOff, SamplerSettings
 
-PLAIN = Surroundings("Linux", is_container=False, is_wsl=False, has_own_pids=False)
+PLAIN = HostEnvironment("Linux", is_container=False, is_wsl=False, has_own_pids=False)
 
 
 class Heard:
@@ -56,7 +56,7 @@ def sampler(near_nvml, tmp_path):
 def test_fast_slow_and_processes_have_cadences_of_their_own(near_nvml, sampler):
     near_nvml.say(card(0, A))
     channel = Heard((30, {"stop": True}))
-    made = sampler(Settings(fast_seconds=0.02, slow_seconds=0.2, process_seconds=0.3))
+    made = sampler(SamplerSettings(fast_seconds=0.02, slow_seconds=0.2, process_seconds=0.3))
     assert made.run(channel) == 0
     assert isinstance(channel.messages[0], Inventory)
     times = [sample.monotonic_seconds for sample in channel.samples]
@@ -75,7 +75,7 @@ def test_fast_slow_and_processes_have_cadences_of_their_own(near_nvml, sampler):
 def test_an_inventory_is_told_only_when_it_changes(near_nvml, sampler):
     near_nvml.say(card(0, A))
     channel = Heard((5, {"stop": True}))
-    sampler(Settings(fast_seconds=0.01)).run(channel)
+    sampler(SamplerSettings(fast_seconds=0.01)).run(channel)
     assert sum(isinstance(message, Inventory) for message in channel.messages) == 2
 
 
@@ -89,7 +89,7 @@ def test_commands_are_obeyed_between_looks(near_nvml, sampler):
         (10, {"stop": True}),
     )
     channel = Heard(*commands)
-    sampler(Settings(fast_seconds=0.01)).run(channel)
+    sampler(SamplerSettings(fast_seconds=0.01)).run(channel)
     assert [bool(sample.devices) for sample in channel.samples[:5]] == [True, False, False, True, True]
     times = [sample.monotonic_seconds for sample in channel.samples]
     # Three intervals, of which the first may begin late on a busy machine.
@@ -99,7 +99,7 @@ def test_commands_are_obeyed_between_looks(near_nvml, sampler):
 def test_what_was_missed_is_not_made_up_for(near_nvml, sampler):
     near_nvml.say(card(0, A) | {"0.slow.nvmlDeviceGetPowerUsage": "600 0"})
     channel = Heard((3, {"stop": True}))
-    sampler(Settings(fast_seconds=0.2)).run(channel)
+    sampler(SamplerSettings(fast_seconds=0.2)).run(channel)
     times = [sample.monotonic_seconds for sample in channel.samples]
     assert times[1] - times[0] >= 0.6
     assert times[2] - times[1] >= 0.1
@@ -110,12 +110,12 @@ def test_a_new_process_is_asked_for_where_the_library_is_an_old_one(near_nvml, s
         card(0, A, error=None) | {"0.error.nvmlDeviceGetMemoryInfo_v2": "0 1"}, error__nvmlInitWithFlags="0 18"
     )
     channel = Heard((100, {}))
-    assert sampler(Settings(fast_seconds=0.01)).run(channel) == RESTART_EXIT_CODE
+    assert sampler(SamplerSettings(fast_seconds=0.01)).run(channel) == RESTART_EXIT_CODE
 
 
 def test_where_it_is_can_be_asked_at_any_time(near_nvml, sampler):
     near_nvml.say(card(0, A))
-    made = sampler(Settings(fast_seconds=0.01))
+    made = sampler(SamplerSettings(fast_seconds=0.01))
     assert read_line(made.where()) is None
     made.run(Heard((1, {"stop": True})))
     assert read_line(made.where()) is None

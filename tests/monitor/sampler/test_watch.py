@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from fake_nvml_kit import A, B, card
 
-from planner.monitor.host.surroundings import Surroundings
+from planner.monitor.host.surroundings import HostEnvironment
 from planner.monitor.readings.faults import FaultKind
 from planner.monitor.sampler.watch import CardWatch, SleepPolicy
 from planner.monitor.settings import BackOff
 
-PLAIN = Surroundings("Linux", is_container=False, is_wsl=False, has_own_pids=False)
+PLAIN = HostEnvironment("Linux", is_container=False, is_wsl=False, has_own_pids=False)
 
 
 def pci_card(folder: Path, status: str, control: str = "auto") -> None:
@@ -137,7 +137,7 @@ def test_lost_cards_are_looked_for_ever_later_until_all_goes_well_for_long(watch
 
 def test_places_that_change_what_is_seen_are_told(watch, near_nvml):
     near_nvml.say(card(0, A))
-    cards = watch(Surroundings("Linux", is_container=True, is_wsl=True, has_own_pids=True))
+    cards = watch(HostEnvironment("Linux", is_container=True, is_wsl=True, has_own_pids=True))
     sweep(cards, 0.0)
     assert kinds(cards) == {FaultKind.FOREIGN_PIDS, FaultKind.WSL}
 

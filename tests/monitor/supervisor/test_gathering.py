@@ -2,16 +2,16 @@
 
 from fake_nvml_kit import HURRIED, A, B, card
 
-from planner.monitor.doctor import what_blocked
+from planner.monitor.doctor import readings_blocking_fault
 from planner.monitor.readings.faults import FaultKind
 from planner.monitor.readings.reading import Cause
-from planner.monitor.supervisor.gathering import look_once
+from planner.monitor.supervisor.gathering import take_snapshot
 
 
 def test_what_needs_two_readings_has_them(near_nvml):
     counters = {"0.field.139": "0 1000 2000", "0.gpm": 1, "0.gpm.2": 50, "0.field.83": "0 100000 200000 300000 400000"}
     near_nvml.say(card(0, A) | counters, card(1, B))
-    latest = look_once()
+    latest = take_snapshot()
     assert latest.reading(A, "nvlink_receive_bytes_per_s").value > 0
     assert latest.reading(A, "sm_active_fraction").value == 0.5
     assert latest.reading(A, "energy_joules").value >= 200
@@ -22,20 +22,20 @@ def test_what_needs_two_readings_has_them(near_nvml):
 
 def test_a_driver_that_hangs_while_it_is_opened_is_given_up(near_nvml):
     near_nvml.say(card(0, A), hang__nvmlInitWithFlags=1)
-    latest = look_once(HURRIED._replace(start=0.5, first_retry=60.0))
-    fault = what_blocked(latest)
+    latest = take_snapshot(HURRIED._replace(start=0.5, first_retry=60.0))
+    fault = readings_blocking_fault(latest)
     assert (fault.kind, fault.detail) == (FaultKind.NOT_ANSWERING, "nvmlInit")
     assert latest.host["memory_used_bytes"].value > 0
 
 
 def test_a_driver_that_is_opened_slowly_is_waited_for(near_nvml):
     near_nvml.say(card(0, A), slow__nvmlInitWithFlags=400)
-    latest = look_once(HURRIED._replace(quiet=0.0, kill=0.3, start=20.0))
+    latest = take_snapshot(HURRIED._replace(quiet=0.0, kill=0.3, start=20.0))
     assert latest.readings(A)
 
 
 def test_a_driver_that_crashes_is_told(near_nvml):
     near_nvml.say(card(0, A), crash__nvmlInitWithFlags=1)
-    latest = look_once(HURRIED._replace(first_retry=60.0, last_retry=60.0))
-    fault = what_blocked(latest)
+    latest = take_snapshot(HURRIED._replace(first_retry=60.0, last_retry=60.0))
+    fault = readings_blocking_fault(latest)
     assert (fault.kind, fault.detail) == (FaultKind.SAMPLER_CRASHED, "SIGSEGV in nvmlInitWithFlags")

@@ -3,7 +3,7 @@
 import pytest
 from small_models import bundled
 
-from planner.models.pipeline import networks_of
+from planner.models.pipeline import find_networks
 from planner.performance.estimate import estimate_time
 from planner.performance.inference.denoising import decoder_counts, denoiser_counts
 from planner.performance.inference.images import pipeline_counts
@@ -28,7 +28,7 @@ def gpu(name):
     ],
 )
 def test_operations_of_denoisers_and_decoders(model, side, text, denoiser_tflop, decoder_tflop):
-    denoiser, decoder = networks_of(bundled().models.model(model).components)
+    denoiser, decoder = find_networks(bundled().models.model(model).components)
     assert denoiser_counts(denoiser, side, side, text).flops == pytest.approx(denoiser_tflop * 1e12, rel=0.02)
     assert decoder_counts(decoder, side, side).flops == pytest.approx(decoder_tflop * 1e12, rel=0.02)
 
@@ -42,7 +42,7 @@ def image(card="a100-pcie-80gb", **changes):
 def test_an_image_is_its_steps_twice_with_guidance():
     architecture, guided, _ = image()
     plain = image(diffusion={"guidance": False})[1]
-    denoiser, decoder = networks_of(architecture.components)
+    denoiser, decoder = find_networks(architecture.components)
     one, last = denoiser_counts(denoiser, 64, 64, 77).flops, decoder_counts(decoder, 64, 64).flops
     encoders = 2 * 77 * sum(part.parameters for part in architecture.components if part.part == "text")
     assert pipeline_counts(architecture, guided).flops == pytest.approx(60 * one + last + encoders)

@@ -3,7 +3,7 @@
 import pytest
 from small_models import bundled
 
-from planner.performance.inference.service import MOST_AT_ONCE, serving
+from planner.performance.inference.service import MOST_AT_ONCE, service_rate
 from planner.performance.setting import TimeSetting
 from planner.workload.defaults import with_defaults
 from planner.workload.workload import Inference
@@ -13,7 +13,7 @@ def serve(prompt=500.0, answer=300.0, gpu="h100-sxm5-80gb", cards=1, model="meta
     architecture = bundled().models.model(model)
     workload = with_defaults(Inference(**{"profile": "vllm", **changes}), architecture, cards)
     card = bundled().hardware.gpu(gpu) if isinstance(gpu, str) else gpu
-    return serving(architecture, workload, card, TimeSetting(), prompt, answer)
+    return service_rate(architecture, workload, card, TimeSetting(), prompt, answer)
 
 
 def test_an_engine_takes_as_many_at_once_as_fit():

@@ -1,7 +1,7 @@
 from planner.plan.advice.advise import advise
 from planner.plan.answers.degrees import possible_counts, possible_degrees
 from planner.plan.evaluate import evaluate
-from planner.plan.explore import axes_of
+from planner.plan.explore import plan_axes
 from planner.plan.plan import ModelChoice, Plan
 from planner.workload.parallel import Parallel
 from planner.workload.workload import Inference, Training
@@ -31,7 +31,7 @@ def test_counts_are_multiples_of_what_shares(catalog):
 
 def test_stages_of_ones_own_do_not_hinder_what_explores_a_plan(catalog):
     staged = plan_of(pipeline=2, pipeline_layers=(12, 20))
-    assert axes_of(evaluate(staged, catalog))
+    assert plan_axes(evaluate(staged, catalog))
     served = staged.evolve(workload=Inference(parallel=staged.workload.parallel.evolve(data=None)))
-    assert axes_of(evaluate(served, catalog))
+    assert plan_axes(evaluate(served, catalog))
     advise(served.evolve(gpu="tesla-t4"), catalog)

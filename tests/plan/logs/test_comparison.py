@@ -7,7 +7,7 @@ from log_texts import RUN, TRAIN, llama_cpp, smi, summary
 
 from planner.errors import SpecError
 from planner.memory.logs.read import read_log
-from planner.memory.logs.reading import LogReading, Measured
+from planner.memory.logs.reading import LoggedAmount, LogReading
 from planner.plan.catalog import load_catalog
 from planner.plan.evaluate import evaluate
 from planner.plan.logs.comparison import GROUPS, compare_plan, compare_with_log
@@ -170,7 +170,7 @@ def test_every_term_of_an_estimate_belongs_to_at_most_one_row():
 @given(
     st.lists(
         st.builds(
-            Measured,
+            LoggedAmount,
             name=st.sampled_from(["model weights", "CUDA graphs", "x"]),
             bytes=st.integers(0, 10**12),
             low_bytes=st.just(0),

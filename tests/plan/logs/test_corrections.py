@@ -6,7 +6,7 @@ from log_texts import RUN, TRAIN, llama_cpp, smi, summary
 from planner.memory.logs.read import read_log
 from planner.plan.evaluate import evaluate
 from planner.plan.logs.comparison import compare_plan
-from planner.plan.logs.corrected import correction_key, counting, with_correction
+from planner.plan.logs.corrected import applied_corrections, correction_key, with_correction
 from planner.plan.logs.corrections import suggest_correction
 from planner.units import GIB, MIB
 from planner.workload.workload import Inference
@@ -25,7 +25,7 @@ def test_a_corrected_estimate_is_what_the_log_shows(catalog, allocated, reserved
     assert evaluation.memory.allocated_bytes == allocated * MIB
     assert evaluation.memory.reserved_bytes == reserved * MIB
     assert evaluation.memory.total_bytes == 25900 * MIB
-    assert counting(evaluation) == (made,)
+    assert applied_corrections(evaluation) == (made,)
     assert correction_key(evaluation) == made.key
     assert made.log == "nvidia-smi, torch-summary"
 

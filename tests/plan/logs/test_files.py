@@ -9,10 +9,10 @@ from planner.memory.corrections import Correction, TermCorrection
 from planner.plan.logs.corrected import with_correction
 from planner.plan.logs.files import (
     corrections_file,
-    keep_correction,
     load_corrections,
-    log_of_text,
     open_log,
+    pasted_log,
+    save_correction,
 )
 
 MADE = Correction(
@@ -33,7 +33,7 @@ def test_a_log_has_its_day_and_its_digest(tmp_path):
     log = open_log(file)
     assert (log.text, log.name) == ("Größe", "run.log")
     assert log.date == date.fromtimestamp(file.stat().st_mtime).isoformat()
-    pasted = log_of_text("Größe", date(2026, 10, 3))
+    pasted = pasted_log("Größe", date(2026, 10, 3))
     assert (pasted.date, pasted.digest) == ("2026-10-03", log.digest)
 
 
@@ -51,11 +51,11 @@ def test_what_is_no_log_is_refused(tmp_path):
 def test_corrections_are_kept_one_for_each_kind_of_run(own_state_dir):
     path = corrections_file()
     assert load_corrections(path) == ()
-    keep_correction(path, MADE)
+    save_correction(path, MADE)
     other = MADE.evolve(gpu="h100-sxm")
-    keep_correction(path, other)
+    save_correction(path, other)
     newer = MADE.evolve(date="2026-11-04")
-    keep_correction(path, newer)
+    save_correction(path, newer)
     assert load_corrections(path) == (newer, other)
     assert with_correction((MADE, other), newer) == (other, newer)
 
@@ -65,7 +65,7 @@ def test_a_damaged_file_says_what_to_do(own_state_dir, content):
     path = corrections_file()
     path.write_text(content, encoding="utf-8")
     with pytest.raises(PlanFileError) as error:
-        keep_correction(path, MADE)
+        save_correction(path, MADE)
     assert "Delete it" in error.value.hint
     assert path.read_text(encoding="utf-8") == content
 
@@ -79,7 +79,7 @@ def test_a_folder_in_its_place_is_told(own_state_dir):
 
 def test_a_file_that_cannot_be_written_is_told(tmp_path):
     with pytest.raises(PlanFileError, match="cannot be written"):
-        keep_correction(tmp_path / "none" / "corrections.json", MADE)
+        save_correction(tmp_path / "none" / "corrections.json", MADE)
 
 
 def test_a_log_that_goes_away_is_told(tmp_path, monkeypatch):

@@ -12,8 +12,8 @@ from planner.performance.setting import MeasuredSpeed, TimeSetting
 from planner.plan.catalog import Catalog, load_catalog
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
-from planner.plan.recommend.option import Option, Recommendation, Wish
-from planner.plan.recommend.recommend import plan_of, recommend, sharded_plans
+from planner.plan.recommend.option import HardwareOption, Recommendation, Wish
+from planner.plan.recommend.recommend import apply_option, recommend, sharded_plans
 from planner.trace.analysis.summary import facts_of
 from planner.units import GIB
 from planner.workload.parallel import CardCount, Parallel
@@ -51,7 +51,7 @@ def found(plan: Plan, catalog: Catalog, **wish: object) -> Recommendation:
 def test_every_option_fits_and_is_paid_for_what_it_takes(tuned, catalog):
     assert len(tuned.options) > 100
     for option in tuned.options[:: len(tuned.options) // 20]:
-        evaluation = evaluate(plan_of(option, TUNING, catalog), catalog)
+        evaluation = evaluate(apply_option(option, TUNING, catalog), catalog)
         assert evaluation.memory.verdict == "fits"
         assert evaluation.time.tokens_per_second == pytest.approx(option.tokens_per_second)
         assert option.hours == pytest.approx(50e6 / option.tokens_per_second / 3600, rel=0.05)
@@ -133,7 +133,7 @@ def test_cards_share_what_one_does_not_hold(catalog):
     shared = found(LARGE, catalog, counts=[4], having=["own"])
     on_4090 = next(option for option in shared.options if option.gpu == "rtx-4090")
     assert on_4090.sharing == "with the layers split across them"
-    plan = plan_of(on_4090, LARGE, catalog)
+    plan = apply_option(on_4090, LARGE, catalog)
     assert (plan.gpu, plan.count, plan.workload.parallel.pipeline) == ("rtx-4090", 4, 4)
     assert evaluate(plan, catalog).memory.verdict == "fits"
 
@@ -142,7 +142,7 @@ def test_a_plan_that_is_spread_in_its_own_way_stays_so(catalog):
     plan = LARGE.evolve(workload=Inference(profile="vllm", parallel=Parallel(tensor=2)), count=2, gpu="h100-sxm5-80gb")
     own = found(plan, catalog, counts=[1, 2, 4], having=["rent"])
     assert {option.count for option in own.options} <= {2, 4}
-    assert all(plan_of(option, plan, catalog).workload.parallel.tensor == 2 for option in own.options[:5])
+    assert all(apply_option(option, plan, catalog).workload.parallel.tensor == 2 for option in own.options[:5])
 
 
 def test_what_has_no_end_is_fast_by_its_pace(catalog):
@@ -162,16 +162,16 @@ def test_a_service_is_looked_at_too(catalog):
 
 def test_using_an_option_sets_the_offer(tuned, catalog):
     rented = next(option for option in tuned.options if option.having == "rent")
-    plan = plan_of(rented, TUNING, catalog)
+    plan = apply_option(rented, TUNING, catalog)
     assert (plan.cost.rent.offer, plan.cost.rent.mode) == (rented.offer, rented.mode)
     owned = next(option for option in tuned.options if option.having == "own")
-    assert plan_of(owned, TUNING, catalog).cost == TUNING.cost
+    assert apply_option(owned, TUNING, catalog).cost == TUNING.cost
 
 
 def test_an_option_of_another_plan_is_refused(tuned, catalog):
     option = tuned.options[0].evolve(count=3, sharing="somehow")
     with pytest.raises(SpecError, match="cannot run on 3 cards"):
-        plan_of(option, TUNING, catalog)
+        apply_option(option, TUNING, catalog)
 
 
 def test_unequal_cards_are_forgotten(catalog):
@@ -233,7 +233,7 @@ def test_a_job_that_cannot_be_told_in_hours_is_refused(catalog):
 
 
 def test_slowness_is_time_or_the_inverse_of_pace(tuned):
-    option: Option = tuned.options[0]
+    option: HardwareOption = tuned.options[0]
     assert option.slowness == option.hours
     month = option.evolve(period="month")
     assert month.slowness == pytest.approx(1 / option.tokens_per_second)

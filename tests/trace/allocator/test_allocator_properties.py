@@ -8,7 +8,7 @@ from recordings import Recorder
 from planner.trace.allocator.allocator import CachingAllocator
 from planner.trace.allocator.replay import replay
 from planner.trace.allocator.settings import AllocatorSettings, round_size
-from planner.trace.analysis.course import course_of
+from planner.trace.analysis.course import live_memory
 
 MIB = 1 << 20
 
@@ -107,7 +107,7 @@ def test_a_card_with_as_much_as_was_reserved_serves_the_run_alike(steps, setting
 def test_a_card_with_less_than_what_lives_at_once_runs_out(steps, settings, capacity):
     allocations = recorded(steps)
     rounded = [round_size(size, settings.roundup_power2_divisions or 1) for size in allocations.bytes]
-    needed = max(course_of(allocations.evolve(bytes=tuple(rounded))).totals)
+    needed = max(live_memory(allocations.evolve(bytes=tuple(rounded))).totals)
     allocated = replay(allocations, settings).peak_allocated_bytes
     # Expandable segments split every block to what is needed; else up to 1 MiB more is handed out with it.
     assert allocated == needed if settings.expandable_segments else allocated >= needed

@@ -5,12 +5,12 @@ from hypothesis import given, settings
 from recordings import Recorder, any_recordings, two_steps
 
 from planner.trace.analysis.conclude import downsampled_timeline
-from planner.trace.analysis.course import AllocationOrigin, alive_at, allocation_origin, course_of, span_at
+from planner.trace.analysis.course import AllocationOrigin, alive_at, allocation_origin, live_memory, span_at
 from planner.trace.facts import CATEGORIES
-from planner.trace.recording import Recording
+from planner.trace.recording import TraceRecording
 
 
-def level(recording: Recording, time: int) -> dict[int, int]:
+def level(recording: TraceRecording, time: int) -> dict[int, int]:
     """Count the live bytes of each category at `time`, the slow and plain way."""
     found: dict[int, int] = {}
     columns = recording.allocations
@@ -28,7 +28,7 @@ def test_the_course_goes_up_and_down():
     recorder.free(first)
     recorder.make(7)
     recorder.free(second)
-    course = course_of(recorder.recording().allocations)
+    course = live_memory(recorder.recording().allocations)
     assert course.times == (-1, 0, 1, 2, 3, 4)
     assert course.totals == (0, 100, 150, 50, 57, 7)
     assert course.origins == (None, 0, 1, 1, 2, 2)
@@ -39,7 +39,7 @@ def test_the_highest_moment_of_a_stretch_is_the_earliest_of_equals():
     recorder = Recorder()
     for _ in range(2):
         recorder.free(recorder.make(10))
-    course = course_of(recorder.recording().allocations)
+    course = live_memory(recorder.recording().allocations)
     assert course.peak() == 1
     assert course.highest(2, 4) == 3
 
@@ -47,13 +47,13 @@ def test_the_highest_moment_of_a_stretch_is_the_earliest_of_equals():
 def test_a_stretch_in_which_nothing_happens_has_what_was_there_before():
     recorder = Recorder()
     recorder.make(10)
-    course = course_of(recorder.recording().allocations)
+    course = live_memory(recorder.recording().allocations)
     assert course.totals[course.highest(5, 9)] == 10
     assert course.totals[course.highest(0, 0)] == 0
 
 
 def test_an_empty_course_is_level():
-    course = course_of(Recorder().recording().allocations)
+    course = live_memory(Recorder().recording().allocations)
     assert (course.times, course.totals, course.peak()) == ((-1,), (0,), 0)
 
 
@@ -81,7 +81,7 @@ def test_nothing_is_made_by_nobody():
 @settings(max_examples=50)
 @given(any_recordings())
 def test_the_course_is_what_is_alive(recording):
-    course = course_of(recording.allocations)
+    course = live_memory(recording.allocations)
     for time, total in zip(course.times, course.totals, strict=True):
         assert total == sum(level(recording, time).values())
         assert total == sum(recording.allocations.bytes[number] for number in alive_at(recording.allocations, time))
@@ -90,7 +90,7 @@ def test_the_course_is_what_is_alive(recording):
 @settings(max_examples=50)
 @given(any_recordings())
 def test_the_drawn_points_sum_to_what_is_alive(recording):
-    timeline = downsampled_timeline(recording, course_of(recording.allocations))
+    timeline = downsampled_timeline(recording, live_memory(recording.allocations))
     for point, time in enumerate(timeline.times):
         drawn = {series.category: series.bytes[point] for series in timeline.series if series.bytes[point]}
         assert drawn == {CATEGORIES[place]: size for place, size in level(recording, time).items() if size}
@@ -102,7 +102,7 @@ def test_a_long_course_has_at_most_800_points_with_the_highest_of_each_stretch()
     for size in sizes:
         recorder.free(recorder.make(size))
     recording = recorder.recording()
-    course = course_of(recording.allocations)
+    course = live_memory(recording.allocations)
     timeline = downsampled_timeline(recording, course)
     assert len(timeline.times) == 800
     stretch = 10
@@ -113,7 +113,7 @@ def test_a_long_course_has_at_most_800_points_with_the_highest_of_each_stretch()
 
 
 def test_each_point_says_what_was_allocated_last():
-    timeline = downsampled_timeline(two_steps(), course_of(two_steps().allocations))
+    timeline = downsampled_timeline(two_steps(), live_memory(two_steps().allocations))
     first = timeline.operators[0], timeline.modules[0], timeline.lines[0]
     assert first == ("aten.empty", "layers.0", "net.py:10")
     assert timeline.spans == two_steps().spans

@@ -12,7 +12,7 @@ from planner.memory.result import MemoryResult
 from planner.trace.analysis.memory import allocator_capacity, traced_fits_on, traced_memory
 from planner.trace.analysis.summary import facts_of
 from planner.trace.facts import Difference, TracedFacts
-from planner.trace.request import Parallel
+from planner.trace.request import TraceParallel
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -146,13 +146,13 @@ def test_what_is_unusual_is_noted():
     ],
 )
 def test_one_rank_says_of_how_many(strategy, note):
-    facts = facts_of(two_steps(MIB, training(parallel=Parallel(ranks=8, strategy=strategy))))
+    facts = facts_of(two_steps(MIB, training(parallel=TraceParallel(ranks=8, strategy=strategy))))
     assert traced_memory(facts).notes == (note,)
 
 
 def test_what_is_sharded_already_needs_more_cards_to_be_split_further():
     whole = facts_of(two_steps(GIB))
-    shard = whole.evolve(request=training(parallel=Parallel(ranks=8, strategy="fsdp")))
+    shard = whole.evolve(request=training(parallel=TraceParallel(ranks=8, strategy="fsdp")))
     size = needed(whole, 9 * GIB)
     assert (on(whole, size).at_least_cards, on(shard, size).at_least_cards) == (2, 12)
     assert on(shard, 100 * GIB).at_least_cards == 8

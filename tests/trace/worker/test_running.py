@@ -6,7 +6,7 @@ from torch import nn
 from watched import Heard, file_target, heard_run
 
 from planner.errors import TraceError
-from planner.trace.request import Argument, Lora, TraceRequest
+from planner.trace.request import Argument, TraceLora, TraceRequest
 from planner.trace.worker.building.build import build
 from planner.trace.worker.building.checkpointing import repeating_blocks
 from planner.trace.worker.building.lora import LoraLinear
@@ -231,12 +231,12 @@ def test_a_loss_that_the_output_brings_is_taken():
 
 
 def test_adapters_are_what_is_trained(tmp_path):
-    heard = heard_run(request(tmp_path, "net", lora=Lora(rank=2, dropout=0.1, targets=("inner",))))
+    heard = heard_run(request(tmp_path, "net", lora=TraceLora(rank=2, dropout=0.1, targets=("inner",))))
     trained = [name for name, value in heard.named[""].named_parameters() if value.requires_grad]
     assert trained == [f"blocks.{n}.inner.lora_{side}.weight" for n in (0, 1) for side in "AB"]
     assert heard.bytes["adapters"] == 2 * (4 * 2 + 2 * 4) * 4
     with pytest.raises(TraceError, match="no linear layer matches q_proj") as error:
-        heard_run(request(tmp_path, "net", lora=Lora(targets=("q_proj",))))
+        heard_run(request(tmp_path, "net", lora=TraceLora(targets=("q_proj",))))
     assert "head, inner" in error.value.hint
 
 
@@ -249,7 +249,7 @@ def test_an_adapter_begins_without_effect_and_keeps_the_bases_format():
 
 
 def test_every_linear_layer_has_an_adapter_by_default(tmp_path):
-    net = build(request(tmp_path, "net", lora=Lora()), Heard()).module
+    net = build(request(tmp_path, "net", lora=TraceLora()), Heard()).module
     assert sum(isinstance(module, LoraLinear) for module in net.modules()) == 3
 
 

@@ -9,7 +9,7 @@ from planner.workload.software.registry import (
     SOFTWARE,
     TRAINERS,
     field_owner,
-    serving,
+    serving_support,
     setting_names,
     setting_owner,
     settings_for,
@@ -23,7 +23,7 @@ from planner.workload.workload import Inference
 def test_programs_are_registered_by_name_and_role():
     assert set(TRAINERS) | set(SERVERS) == set(SOFTWARE)
     assert training_support("megatron").zero_limit == 1
-    assert serving(None) is serving("hf")
+    assert serving_support(None) is serving_support("hf")
 
 
 def test_settings_and_fields_have_one_owner():

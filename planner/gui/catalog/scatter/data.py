@@ -14,7 +14,7 @@ from planner.gui.catalog.settings import PlotChoice
 from planner.gui.plot.ticks import Ticks, log_ticks, round_ticks
 from planner.present import format as fmt
 from planner.present.catalog.gpu_columns import lower_is_better
-from planner.present.columns import Column, unbeaten
+from planner.present.columns import Column, pareto_front
 
 SIZES: Final = (6.0, 8.0, 10.0, 13.0, 16.0)
 MOST_CLASSES: Final = 8
@@ -98,7 +98,7 @@ def scatter_data(
         classes=classes,
         class_names=class_names,
         ordered=column is not None and column.is_number,
-        front=unbeaten(points, (lower_is_better(choice.x), lower_is_better(choice.y))),
+        front=pareto_front(points, (lower_is_better(choice.x), lower_is_better(choice.y))),
         left_out=len(names) - len(ids),
     )
 

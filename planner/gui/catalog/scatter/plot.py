@@ -19,7 +19,7 @@ from planner.gui.catalog.scatter.data import (
 )
 from planner.gui.catalog.scatter.point_layer import PointLayer
 from planner.gui.catalog.settings import PlotChoice
-from planner.gui.plot.chart import Chart, Look
+from planner.gui.plot.chart import Chart, ItemStyle
 from planner.gui.plot.labels import NameLayer, PointName
 from planner.gui.plot.pens import translucent
 from planner.gui.plot.ticks import Ticks
@@ -56,9 +56,9 @@ class ScatterPlot(Chart):
         self._current, self._selected = "", frozenset[str]()
         self._planned, self._here = "", frozenset[str]()
         self._name_of: Callable[[str], str] = str
-        self._front = self._add_curve(Look("accent", 1, Qt.PenStyle.DashLine))
+        self._front = self._add_curve(ItemStyle("accent", 1, Qt.PenStyle.DashLine))
         self._points = self._add(PointLayer())
-        self._rings = self._add(pg.ScatterPlotItem(size=_RING, symbol="o"), Look("text", 1.5))
+        self._rings = self._add(pg.ScatterPlotItem(size=_RING, symbol="o"), ItemStyle("text", 1.5))
         for name in ("bottom", "left"):
             self._item.getAxis(name).enableAutoSIPrefix(False)
         self.names = NameLayer(self._item.getViewBox(), theme)

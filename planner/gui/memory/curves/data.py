@@ -7,7 +7,7 @@ from math import ceil, floor, inf, log2, nan
 from typing import Final, Literal
 
 from planner.gui.plot.ticks import Ticks, round_ticks
-from planner.plan.explore import Axis, CurvePoint
+from planner.plan.explore import Axis, MemoryPoint
 from planner.present import format as fmt
 from planner.units import GIB
 
@@ -30,8 +30,8 @@ class CurveData:
 
     axis: Axis
     title: str
-    points: tuple[CurvePoint, ...]
-    current: CurvePoint
+    points: tuple[MemoryPoint, ...]
+    current: MemoryPoint
     capacity_bytes: int | None
     card: str | None
 
@@ -81,7 +81,7 @@ class CurveData:
             cut.append(after)
         return _parts(cut, [y <= limit for _, y in cut]), _parts(cut, [y >= limit for _, y in cut])
 
-    def nearest(self, x: float) -> CurvePoint:
+    def nearest(self, x: float) -> MemoryPoint:
         """Return the point nearest to `x` on the axis."""
         return min(self.points, key=lambda point: abs(self.x(point.value) - x))
 

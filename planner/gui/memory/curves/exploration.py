@@ -13,13 +13,13 @@ from planner.gui.memory.curves.panel import CurvePanel
 from planner.gui.memory.curves.solutions import Solution, compute_curve, find_all, title_of
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
-from planner.gui.threads import make_classes
+from planner.gui.threads import create_qt_classes
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, in_column, in_row
 from planner.gui.workspace import Workspace
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
-from planner.plan.explore import Axis, at_value, axes_of
+from planner.plan.explore import Axis, plan_at_value, plan_axes
 from planner.plan.plan import Plan
 from planner.present.plan.settings import in_sentence
 
@@ -91,7 +91,7 @@ class Exploration(QWidget):
     def set_evaluation(self, evaluation: Evaluation) -> None:
         """Recompute for the plan after a delay, if this is visible."""
         self._evaluation = evaluation
-        axes = axes_of(evaluation)
+        axes = plan_axes(evaluation)
         self._tasks.cancel(_KEY)
         for row in self.rows:
             row.use.setEnabled(False)
@@ -116,8 +116,8 @@ class Exploration(QWidget):
     @Slot()
     def update_now(self) -> None:
         """Compute the curve and the solutions in the background."""
-        if self._evaluation is not None and self._axis in axes_of(self._evaluation):
-            make_classes()
+        if self._evaluation is not None and self._axis in plan_axes(self._evaluation):
+            create_qt_classes()
             work = partial(explore, self._evaluation, self._workspace.catalog, self._axis)
             self._tasks.run(_KEY, work, self._take_result, self._on_error)
 
@@ -145,7 +145,7 @@ class Exploration(QWidget):
         if self._evaluation is not None and self.curve.data is not None:
             axis = self.curve.data.axis
             with self._workspace.reporting():
-                self._apply(axis, at_value(self._evaluation.plan, self._workspace.catalog, axis, value))
+                self._apply(axis, plan_at_value(self._evaluation.plan, self._workspace.catalog, axis, value))
 
     @Slot(object)
     def _use(self, found: Solution) -> None:

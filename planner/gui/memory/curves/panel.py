@@ -10,9 +10,9 @@ from planner.gui.memory.curves.data import CurveData
 from planner.gui.plot.panel import DataPanel
 from planner.gui.theme import Theme
 from planner.gui.widgets.inputs.choice_field import ChoiceField
-from planner.plan.explore import Axis, CurvePoint
+from planner.plan.explore import Axis, MemoryPoint
 from planner.present import format as fmt
-from planner.present.columns import Column, numbers
+from planner.present.columns import Column, number_column
 
 if TYPE_CHECKING:
     from planner.gui.memory.curves.plot import CurvePlot
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 _WIDEST: Final = "Number of cards"
 
 
-def _gib(key: str, title: str, get: Callable[[CurvePoint], int | None]) -> Column[CurvePoint]:
-    return numbers(key, title, get, unit="GiB", show=lambda value: fmt.gib(round(value)), width=15)
+def _gib(key: str, title: str, get: Callable[[MemoryPoint], int | None]) -> Column[MemoryPoint]:
+    return number_column(key, title, get, unit="GiB", show=lambda value: fmt.gib(round(value)), width=15)
 
 
-_COLUMNS: Final[tuple[Column[CurvePoint], ...]] = (
-    numbers("value", "Value", lambda point: point.value, show=lambda value: fmt.integer(round(value)), width=12),
+_COLUMNS: Final[tuple[Column[MemoryPoint], ...]] = (
+    number_column("value", "Value", lambda point: point.value, show=lambda value: fmt.integer(round(value)), width=12),
     _gib("memory", "Memory", lambda point: point.total_bytes),
     _gib("low", "At least", lambda point: point.low_bytes),
     _gib("high", "At most", lambda point: point.high_bytes),
@@ -71,14 +71,14 @@ class CurvePanel(DataPanel[CurveData]):
         table.show_column("host", any(point.host_bytes for point in data.points))
         table.mark(self._row_id(data.current))
 
-    def _row_id(self, point: CurvePoint) -> str:
+    def _row_id(self, point: MemoryPoint) -> str:
         return str(point.value)
 
     @Slot(object)
-    def _on_activated(self, point: CurvePoint) -> None:
+    def _on_activated(self, point: MemoryPoint) -> None:
         self.value_chosen.emit(point.value)
 
-    def _read_out_text(self, data: CurveData, point: CurvePoint | None) -> str:
+    def _read_out_text(self, data: CurveData, point: MemoryPoint | None) -> str:
         described = point or data.current
         size = fmt.size_with_range(described.total_bytes, described.low_bytes, described.high_bytes)
         host = f", {fmt.size(described.host_bytes)} in host memory" if described.host_bytes else ""

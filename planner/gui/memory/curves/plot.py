@@ -6,10 +6,10 @@ import pyqtgraph as pg
 from PySide6.QtCore import QPointF, Qt
 
 from planner.gui.memory.curves.data import Corner, CurveData, curve_memory_ticks, value_ticks
-from planner.gui.plot.chart import LIMIT, POINTER, Chart, Look
+from planner.gui.plot.chart import LIMIT, POINTER, Chart, ItemStyle
 from planner.gui.plot.ticks import Ticks
 from planner.gui.theme import Theme
-from planner.plan.explore import CurvePoint
+from planner.plan.explore import MemoryPoint
 from planner.present import format as fmt
 from planner.units import GIB
 
@@ -28,14 +28,14 @@ class CurvePlot(Chart):
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme, "Memory curve; the same figures are in its table")
         self._data: CurveData | None = None
-        self._low, self._high = self._add_band(Look(fill="accent", alpha=56))
-        self._fitting = self._add_curve(Look("accent", 2))
-        self._exceeding = self._add_curve(Look("bad", 2, Qt.PenStyle.DashLine))
+        self._low, self._high = self._add_band(ItemStyle(fill="accent", alpha=56))
+        self._fitting = self._add_curve(ItemStyle("accent", 2))
+        self._exceeding = self._add_curve(ItemStyle("bad", 2, Qt.PenStyle.DashLine))
         self._card = self._add(pg.InfiniteLine(angle=0), LIMIT)
-        self._card_label = self._add(pg.TextItem(), Look("text"))
+        self._card_label = self._add(pg.TextItem(), ItemStyle("text"))
         self._pointer = self._add(pg.InfiniteLine(angle=90), POINTER)
-        self._now = self._add(pg.ScatterPlotItem(size=10), Look("text", 1.5, fill="accent"), z=10)
-        self._under = self._add(pg.ScatterPlotItem(size=8), Look("text", 1.5, fill="surface"))
+        self._now = self._add(pg.ScatterPlotItem(size=10), ItemStyle("text", 1.5, fill="accent"), z=10)
+        self._under = self._add(pg.ScatterPlotItem(size=8), ItemStyle("text", 1.5, fill="surface"))
         self._set_titles(left="GiB")
 
     def set_data(self, data: CurveData) -> None:
@@ -68,10 +68,10 @@ class CurvePlot(Chart):
     def _ticks(self, across: int, up: int) -> tuple[Ticks, Ticks] | None:
         return None if self._data is None else (value_ticks(self._data, across), curve_memory_ticks(self._data, up))
 
-    def _point_at(self, place: QPointF) -> CurvePoint | None:
+    def _point_at(self, place: QPointF) -> MemoryPoint | None:
         return None if self._data is None else self._data.nearest(place.x())
 
-    def _mark_hovered(self, point: CurvePoint | None) -> None:
+    def _mark_hovered(self, point: MemoryPoint | None) -> None:
         self._pointer.setVisible(point is not None)
         self._under.setVisible(point is not None)
         if point is not None and self._data is not None:

@@ -7,11 +7,11 @@ from typing import Final
 from planner.gui.memory.curves.data import CurveData, curve_values
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation, architecture_of
-from planner.plan.explore import Axis, axes_of, current_value, memory_curve, spreading_of
+from planner.plan.explore import Axis, count_scaling, current_value, memory_curve, plan_axes
 from planner.plan.plan import Plan
 from planner.plan.solve import (
     LENGTHS,
-    Field,
+    SolvableField,
     Solved,
     all_layers,
     fewest_cards,
@@ -19,15 +19,15 @@ from planner.plan.solve import (
     largest_that_fits,
     smallest_card,
 )
-from planner.present.memory.solved import solved_words
+from planner.present.memory.solved import solved_text
 from planner.present.plan.settings import in_sentence, setting_title
-from planner.workload.fields import field_of
+from planner.workload.fields import find_field
 
 _SHORTEST: Final = 128
 _CARDS_IN_A_ROW: Final = 8
 
 
-_SOLVED: Final[tuple[Field, ...]] = ("micro_batch", "sequence_length", "batch", "context_length", "gpu_layers")
+_SOLVED: Final[tuple[SolvableField, ...]] = ("micro_batch", "sequence_length", "batch", "context_length", "gpu_layers")
 _NAMES: Final[dict[str, str]] = {"lora_rank": "lora.rank"}
 """Workload fields of the axes whose names differ."""
 
@@ -51,7 +51,7 @@ def title_of(axis: str) -> str:
 
 def _axis_title(axis: Axis) -> str:
     """Return the title of the x axis with its unit: `Sequence length, tokens`."""
-    found = field_of(_NAMES.get(axis, axis))
+    found = find_field(_NAMES.get(axis, axis))
     unit = found.option.unit if found is not None and axis in LENGTHS else ""
     return ", ".join(part for part in (title_of(axis), unit) if part)
 
@@ -77,7 +77,7 @@ def compute_curve(evaluation: Evaluation, catalog: Catalog, axis: Axis, largest:
     """Compute the memory over `axis`, around the plan's value and the `largest` that fits."""
     current = current_value(evaluation, axis)
     architecture = architecture_of(evaluation.plan, catalog)
-    spreading = spreading_of(evaluation.plan, architecture) if axis == "count" else None
+    spreading = count_scaling(evaluation.plan, architecture) if axis == "count" else None
     if spreading is not None:
         values = tuple(sorted({*_few(spreading.counts, max(current, largest or 0)), current}))
     elif axis == "gpu_layers":
@@ -95,8 +95,8 @@ def compute_curve(evaluation: Evaluation, catalog: Catalog, axis: Axis, largest:
     )
 
 
-def _solvable(evaluation: Evaluation) -> tuple[Field, ...]:
-    axes = axes_of(evaluation)
+def _solvable(evaluation: Evaluation) -> tuple[SolvableField, ...]:
+    axes = plan_axes(evaluation)
     return tuple(field for field in _SOLVED if field in axes)
 
 
@@ -115,19 +115,19 @@ def _few(counts: Sequence[int], reached: int) -> list[int]:
     return [count for count in near if count <= _CARDS_IN_A_ROW or count & (count - 1) == 0]
 
 
-def _largest(evaluation: Evaluation, catalog: Catalog, field: Field) -> Solution:
+def _largest(evaluation: Evaluation, catalog: Catalog, field: SolvableField) -> Solution:
     plan = evaluation.plan
     comfortable = largest_that_fits(plan, catalog, field)
     tight = largest_that_fits(plan, catalog, field, "tight")
     best = comfortable if comfortable.value is not None else tight
     is_taken = best.value == current_value(evaluation, field)
-    return Solution(field, _largest_title(field), solved_words(comfortable, tight), best.value, best.plan, is_taken)
+    return Solution(field, _largest_title(field), solved_text(comfortable, tight), best.value, best.plan, is_taken)
 
 
 def _fewest(plan: Plan, catalog: Catalog) -> Solution:
     comfortable, tight = fewest_cards(plan, catalog), fewest_cards(plan, catalog, "tight")
     best = comfortable if comfortable.value is not None else tight
-    words = ", ".join(part for part in (solved_words(comfortable, tight), best.how) if part)
+    words = ", ".join(part for part in (solved_text(comfortable, tight), best.how) if part)
     return Solution("count", "Fewest cards of this kind", words, best.value, best.plan, best.plan == plan)
 
 

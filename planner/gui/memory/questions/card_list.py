@@ -6,11 +6,11 @@ from functools import partial
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from planner.gui.choices import card_choices, card_name
+from planner.gui.choices import card_choices, selected_card_name
 from planner.gui.theme import Theme
 from planner.gui.widgets.buttons import IconButton
 from planner.gui.widgets.inputs.choice_field import PickerField
-from planner.gui.widgets.inputs.field import message_line, tell
+from planner.gui.widgets.inputs.field import message_line, show_message
 from planner.gui.widgets.inputs.number_field import NumberField
 from planner.gui.workspace import Workspace
 from planner.workload.parallel import CardCount
@@ -56,7 +56,7 @@ class CardList(QWidget):
 
     def show_problem(self, message: str) -> None:
         """Show below the list why the cards are not allowed."""
-        tell(self._message, message)
+        show_message(self._message, message)
 
     def add(self, gpu_id: str) -> None:
         """Add one card of the kind `gpu_id`."""
@@ -93,7 +93,7 @@ class CardCountRow(QWidget):
     def __init__(self, workspace: Workspace, theme: Theme, place: int) -> None:
         super().__init__()
         self.card = PickerField(
-            theme, lambda: card_choices(workspace), lambda value: card_name(workspace, value), "Search cards"
+            theme, lambda: card_choices(workspace), lambda value: selected_card_name(workspace, value), "Search cards"
         )
         self.number = NumberField(1, 100_000)
         self.number.setFixedWidth(_NUMBER_WIDTH)

@@ -6,7 +6,7 @@ from PySide6.QtCore import Slot
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from planner.errors import PlannerError
-from planner.gui.choices import card_choices, card_name
+from planner.gui.choices import card_choices, selected_card_name
 from planner.gui.memory.questions.card_list import CardList
 from planner.gui.memory.questions.inputs import label_of, make_input, tooltip_of
 from planner.gui.memory.questions.questions import (
@@ -42,7 +42,7 @@ class CardsQuestions(QWidget):
         super().__init__()
         self._workspace, self._theme = workspace, theme
         self.card = PickerField(
-            theme, lambda: card_choices(workspace), lambda value: card_name(workspace, value), "Search cards"
+            theme, lambda: card_choices(workspace), lambda value: selected_card_name(workspace, value), "Search cards"
         )
         self.count = NumberField(1, 100_000)
         self.unequal = CardList(workspace, theme)
@@ -85,10 +85,10 @@ class CardsQuestions(QWidget):
         for field in (self.card, self.count):
             self._form.set_row_visible(field, not unequal)
         self.add.setVisible(evaluation.traced is None and (unequal or plan.gpu is not None))
-        name = None if plan.gpu is None else card_name(self._workspace, plan.gpu)
+        name = None if plan.gpu is None else selected_card_name(self._workspace, plan.gpu)
         self._section.set_marked(self._form.differs)
         words = cards_phrase(plan.workload, plan.count, name, self._workspace.catalog.hardware)
-        self._section.set_summary(words or card_name(self._workspace, None))
+        self._section.set_summary(words or selected_card_name(self._workspace, None))
 
     def _explain(self, error: PlannerError) -> str:
         from planner.plan.answers.degrees import possible_counts  # rarely needed

@@ -15,9 +15,9 @@ from planner.gui.workspace import Workspace
 from planner.memory.software import sharder_of
 from planner.plan.evaluate import Evaluation
 from planner.present import format as fmt
-from planner.present.plan.settings import choices_in, in_sentence, sentence, value_words
+from planner.present.plan.settings import field_value_text, in_sentence, offered_choices, sentence
 from planner.workload.fields import WorkloadField
-from planner.workload.option import Situation
+from planner.workload.option import FieldContext
 from planner.workload.workload import Training
 
 _LARGEST: Final = 100_000_000
@@ -52,13 +52,13 @@ def tooltip_of(field: WorkloadField) -> str:
     return "\n".join(part for part in (sentence(field.help), field.option.explanation) if part)
 
 
-def situation_of(evaluation: Evaluation, *, from_scratch: bool = False) -> Situation | None:
+def situation_of(evaluation: Evaluation, *, from_scratch: bool = False) -> FieldContext | None:
     """Return the situation on which questions and choices depend; None for a traced module."""
     used, architecture = evaluation.workload, evaluation.architecture
     if architecture is None:
         return None
     sharder = sharder_of(used).name if isinstance(used, Training) else ""
-    return Situation(used, architecture, evaluation.plan.count, sharder, from_scratch)
+    return FieldContext(used, architecture, evaluation.plan.count, sharder, from_scratch)
 
 
 def _picker(field: WorkloadField, theme: Theme, workspace: Workspace) -> PickerField:
@@ -67,7 +67,7 @@ def _picker(field: WorkloadField, theme: Theme, workspace: Workspace) -> PickerF
 
     def choices() -> Sequence[Choice]:
         situation = situation_of(workspace.evaluation)
-        offered = choices_in(field, situation, None) if situation else {}
+        offered = offered_choices(field, situation, None) if situation else {}
         return [
             Choice(key, title, details(key) if details and key is not None else "", words=str(key or ""))
             for key, title in offered.items()
@@ -75,7 +75,7 @@ def _picker(field: WorkloadField, theme: Theme, workspace: Workspace) -> PickerF
 
     def words_of(value: object) -> str:
         situation = situation_of(workspace.evaluation)
-        return choices_in(field, situation, value)[value] if situation else value_words(field, value)
+        return offered_choices(field, situation, value)[value] if situation else field_value_text(field, value)
 
     return PickerField(theme, choices, words_of, f"Search {in_sentence(field.title)}")
 

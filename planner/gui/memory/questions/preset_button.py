@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Slot
 from PySide6.QtWidgets import QPushButton
 
-from planner.gui.theme import Theme, mark
+from planner.gui.theme import Theme, set_style_role
 from planner.gui.widgets.popover import SearchPopover
 from planner.gui.widgets.search_list import Choice
 from planner.gui.workspace import Workspace
@@ -24,7 +24,7 @@ class PresetButton(QPushButton):
         super().__init__()
         self.setText("Start from a rec&ipe…")
         self.setToolTip("Published training and inference setups, with their sources.")
-        mark(self, "link")
+        set_style_role(self, "link")
         self._workspace, self._theme = workspace, theme
         self.clicked.connect(self.open)
         workspace.navigator.preset_requested.connect(self.open)

@@ -23,11 +23,11 @@ from planner.plan.answers.draft import WORKLOAD
 from planner.plan.evaluate import Evaluation
 from planner.present import format as fmt
 from planner.present.plan.parallel import sharing_summary
-from planner.present.plan.settings import choices_in, in_sentence, summary
+from planner.present.plan.settings import in_sentence, offered_choices, settings_summary
 from planner.workload.choices import Task
 from planner.workload.fields import TASKS, WorkloadField, fields_of
-from planner.workload.option import GROUPS, Group, Situation
-from planner.workload.rules import reader
+from planner.workload.option import GROUPS, FieldContext, Group
+from planner.workload.rules import field_reader
 from planner.workload.training import Lora
 from planner.workload.workload import Inference, Training, Workload
 
@@ -100,7 +100,7 @@ class Questions(QWidget):
         self._layout.addWidget(section or form)
         return _Part(group, form, fields, {one.name: form.reserve() for one in fields}, section)
 
-    def _refresh(self, part: _Part, situation: Situation, evaluation: Evaluation) -> None:
+    def _refresh(self, part: _Part, situation: FieldContext, evaluation: Evaluation) -> None:
         asked = [one for one in part.fields if one.is_asked(situation)]
         for one in asked:
             if one.name not in self._inputs:
@@ -115,10 +115,10 @@ class Questions(QWidget):
             part.section.set_marked(part.form.differs)
             part.section.set_summary(_summary(part.group, asked, situation))
 
-    def _show(self, one: WorkloadField, situation: Situation, evaluation: Evaluation) -> None:
+    def _show(self, one: WorkloadField, situation: FieldContext, evaluation: Evaluation) -> None:
         made, value = self._inputs[one.name], field_value(evaluation.plan.workload, one.name)
         if isinstance(made, ChoiceField):
-            offered = tuple(choices_in(one, situation, value).items())
+            offered = tuple(offered_choices(one, situation, value).items())
             if offered != self._offered.get(one.name):
                 self._offered[one.name] = offered
                 made.set_options(offered)
@@ -151,9 +151,11 @@ class Questions(QWidget):
         return f"{explained(error)} {valid_values(found)}"
 
 
-def _summary(group: Group, fields: Sequence[WorkloadField], situation: Situation) -> str:
+def _summary(group: Group, fields: Sequence[WorkloadField], situation: FieldContext) -> str:
     """Return the summary of a collapsed section."""
-    return sharing_summary(situation.used, situation.count) if group == "sharing" else summary(fields, situation)
+    return (
+        sharing_summary(situation.used, situation.count) if group == "sharing" else settings_summary(fields, situation)
+    )
 
 
 def _in_use(evaluation: Evaluation) -> Workload:
@@ -171,7 +173,7 @@ def field_value(workload: Workload, name: str) -> object:
     part, _, inner = name.partition(".")
     if part == "lora" and isinstance(workload, Training) and workload.lora is None:
         return getattr(Lora(), inner)
-    return reader(workload)(name)
+    return field_reader(workload)(name)
 
 
 def explained(error: PlannerError) -> str:

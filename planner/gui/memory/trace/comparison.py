@@ -16,15 +16,15 @@ from planner.gui.widgets.tables.record_table import RecordTable, show_rows
 from planner.gui.workspace import Workspace
 from planner.memory.result import MemoryResult
 from planner.present import format as fmt
-from planner.present.columns import Column, numbers, words
-from planner.present.memory.comparison import ComparisonRow, compare, comparison_sentence
+from planner.present.columns import Column, number_column, text_column
+from planner.present.memory.comparison import ComparisonRow, compare_parts, comparison_sentence
 from planner.trace.analysis.memory import traced_memory
 
 
 def _amount(
     key: str, title: str, get: Callable[[ComparisonRow], int], show: Callable[[int], str]
 ) -> Column[ComparisonRow]:
-    return numbers(
+    return number_column(
         key,
         title,
         get,
@@ -40,7 +40,7 @@ def _fraction(row: ComparisonRow) -> str:
 
 
 _COLUMNS: Final[tuple[Column[ComparisonRow], ...]] = (
-    words("part", "At the peak", lambda row: row.title, width=30),
+    text_column("part", "At the peak", lambda row: row.title, width=30),
     _amount("estimated", "Estimated", lambda row: row.estimated_bytes, fmt.size),
     _amount("traced", "Traced", lambda row: row.traced_bytes, fmt.size),
     _amount("difference", "Difference", lambda row: row.difference_bytes, fmt.size_difference),
@@ -77,7 +77,7 @@ class TraceComparison(QWidget):
             return
         estimate, traced = self._workspace.evaluation.memory, self._traced(check)
         self.sentence.setText(comparison_sentence(estimate, traced))
-        self._model.set_records(compare(estimate, traced))
+        self._model.set_records(compare_parts(estimate, traced))
         show_rows(self.table, len(self.rows))
 
     def _traced(self, check: EstimateCheck) -> MemoryResult:

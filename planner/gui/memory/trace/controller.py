@@ -15,7 +15,7 @@ from planner.gui.widgets.layout import STRETCH, in_column, in_row
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
 from planner.present import format as fmt
-from planner.trace.consent import own_files
+from planner.trace.consent import user_files
 from planner.trace.request import TraceRequest
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class TraceController(QObject):
 
 
 def _question(request: TraceRequest) -> str:
-    files = own_files(request)
+    files = user_files(request)
     names = "\n".join(map(str, files)) or request.target.title
     return f"To trace it, this code has to run on this computer:\n\n{names}"
 

@@ -20,9 +20,9 @@ from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, in_column, scrolled
 from planner.gui.workspace import Workspace
 from planner.plan.trace_request import operators_of
-from planner.trace.candidates import Candidate
+from planner.trace.candidates import TraceCandidate
 from planner.trace.notation import arguments_text, parse_arguments
-from planner.trace.request import Lora, Target, TraceRequest
+from planner.trace.request import Target, TraceLora, TraceRequest
 
 _SIZE: Final = QSize(620, 660)
 _SOURCES: Final = (("given", "from shapes"), ("own", "from the target's function"))
@@ -71,7 +71,7 @@ class MoreForm(QWidget):
             SpecError: If a value cannot be parsed or is not allowed.
         """
         rank = self.rank.value
-        lora = None if rank is None else (request.lora or Lora()).evolve(rank=rank)
+        lora = None if rank is None else (request.lora or TraceLora()).evolve(rank=rank)
         try:
             return request.evolve(
                 loss=self.loss.text or None,
@@ -266,5 +266,5 @@ class TraceDialog(QDialog):
         return foot
 
 
-def _provides_inputs(candidate: Candidate) -> bool:
+def _provides_inputs(candidate: TraceCandidate) -> bool:
     return candidate.kind == "function" and candidate.brings_inputs

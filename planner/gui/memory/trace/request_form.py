@@ -23,11 +23,11 @@ from planner.plan.trace_request import operators_of
 from planner.present.plan.settings import setting_title
 from planner.trace.request import (
     Argument,
-    Parallel,
+    TraceParallel,
     TraceRequest,
-    batch_of,
     has_sequence,
-    sequence_of,
+    request_batch,
+    request_sequence_length,
     with_batch,
     with_sequence,
 )
@@ -162,7 +162,7 @@ def with_strategy(request: TraceRequest, strategy: object) -> TraceRequest:
     )
 
 
-def parallel_words(parallel: Parallel) -> str:
+def parallel_words(parallel: TraceParallel) -> str:
     """Return a summary of the ranks: `one rank` or `FSDP on 8 ranks`."""
     return "one rank" if parallel.ranks == 1 else f"{parallel.strategy.upper()} on {parallel.ranks:,} ranks"
 
@@ -284,10 +284,12 @@ class RequestForm(QWidget):
         self._add_field(form, "task", "I want &to", RadioField(theme, TASKS))
         batch = NumberField(1, 1_000_000, placeholder=_AS_GIVEN, stops=_BATCHES)
         hint = "Samples per forward pass."
-        self._add_field(form, "batch", "B&atch", batch, hint, get=batch_of, put=_put_batch)
+        self._add_field(form, "batch", "B&atch", batch, hint, get=request_batch, put=_put_batch)
         length = NumberField(1, 100_000_000, placeholder="the model's default", stops=_LENGTHS)
         hint = "Tokens per sequence; for inference, those of the prompt."
-        self._add_field(form, "sequence", "Sequence &length", length, hint, has_sequence, sequence_of, _put_sequence)
+        self._add_field(
+            form, "sequence", "Sequence &length", length, hint, has_sequence, request_sequence_length, _put_sequence
+        )
         hint = "Tokens generated one by one with the KV cache."
         self._add_field(form, "decode_tokens", "Generate&d tokens", NumberField(0, 100_000), hint, _generates)
         hint = "The class in torch.optim."

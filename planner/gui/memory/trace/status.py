@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QFrame, QPlainTextEdit, QProgressBar, QPushButton,
 
 from planner.errors import PlannerError, TraceError
 from planner.gui.memory.trace.tracer import TraceFailure, Tracer, TraceRun
-from planner.gui.theme import Theme, mark
+from planner.gui.theme import Theme, set_style_role
 from planner.gui.widgets.buttons import push_button
 from planner.gui.widgets.labels import ElidedLabel, make_label
 from planner.gui.widgets.layout import STRETCH, in_column, in_row
@@ -57,7 +57,7 @@ class _ProgressStrip(QFrame):
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
-        mark(self, "strip")
+        set_style_role(self, "strip")
         self._text = ElidedLabel()
         self._old = make_label(role="muted", font=theme.font("small"))
         self._bar = QProgressBar()
@@ -91,7 +91,7 @@ class _FailurePanel(QFrame):
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
-        mark(self, "banner")
+        set_style_role(self, "banner")
         self._message = make_label(font=theme.font(bold=True), wrap=True, selectable=True)
         self._hint = make_label(wrap=True, selectable=True)
         self.details = QPlainTextEdit(readOnly=True)

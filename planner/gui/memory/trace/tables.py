@@ -26,7 +26,7 @@ from planner.gui.widgets.layout import ScrollColumn, in_column, in_row
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable
 from planner.present import format as fmt
-from planner.present.columns import Column, numbers, words
+from planner.present.columns import Column, number_column, text_column
 from planner.present.record_text import to_csv, to_tsv
 from planner.present.trace.view import CATEGORY_TITLES, AliveRow, ModuleRow, TraceView
 from planner.trace.facts import CATEGORIES, Category
@@ -45,7 +45,7 @@ def _held(row: ModuleRow, category: Category) -> int | None:
 
 
 def _of_category(category: Category) -> Column[ModuleRow]:
-    return numbers(
+    return number_column(
         category,
         CATEGORY_TITLES[category],
         partial(_held, category=category),
@@ -58,16 +58,16 @@ def _of_category(category: Category) -> Column[ModuleRow]:
 
 
 MODULE_COLUMNS: Final[tuple[Column[ModuleRow], ...]] = (
-    words("module", "Module", lambda row: row.title, width=24, tooltip=lambda row: row.title),
-    words("class", "Class", lambda row: row.class_name, width=16),
-    numbers(
+    text_column("module", "Module", lambda row: row.title, width=24, tooltip=lambda row: row.title),
+    text_column("class", "Class", lambda row: row.class_name, width=16),
+    number_column(
         "own",
         "Own parameters",
         lambda row: row.parameters,
         show=lambda value: fmt.parameters(round(value)),
         width=12,
     ),
-    numbers(
+    number_column(
         "bytes",
         "At the peak",
         lambda row: row.bytes,
@@ -80,8 +80,8 @@ MODULE_COLUMNS: Final[tuple[Column[ModuleRow], ...]] = (
 )
 
 ALIVE_COLUMNS: Final[tuple[Column[AliveRow], ...]] = (
-    words("operator", "Operator", lambda row: row.operator, width=28),
-    numbers(
+    text_column("operator", "Operator", lambda row: row.operator, width=28),
+    number_column(
         "bytes",
         "Bytes",
         lambda row: row.bytes,
@@ -90,10 +90,10 @@ ALIVE_COLUMNS: Final[tuple[Column[AliveRow], ...]] = (
         meter=True,
         tooltip=lambda row: f"{row.exact}, {row.share_text} of the peak",
     ),
-    words("category", "Category", lambda row: row.title, width=16),
-    words("shape", "Shape", lambda row: row.shape, unknown=_NOTHING, width=24),
-    words("module", "Module", lambda row: row.module, unknown=_NOTHING, width=24),
-    words("line", "Line", lambda row: row.place, unknown=_NOTHING, width=20, tooltip=lambda row: row.line),
+    text_column("category", "Category", lambda row: row.title, width=16),
+    text_column("shape", "Shape", lambda row: row.shape, unknown=_NOTHING, width=24),
+    text_column("module", "Module", lambda row: row.module, unknown=_NOTHING, width=24),
+    text_column("line", "Line", lambda row: row.place, unknown=_NOTHING, width=20, tooltip=lambda row: row.line),
 )
 
 
@@ -112,7 +112,7 @@ class Paragraph:
     pairs: tuple[tuple[str, str, str], ...] = ()
 
     @property
-    def words(self) -> str:
+    def plain_text(self) -> str:
         """Return the paragraph as plain text."""
         figures = (f"{title}: {text}{f' ({exact})' if exact else ''}" for title, text, exact in self.pairs)
         return "\n".join(part for part in (self.heading, *figures, self.text, self.source) if part)
@@ -130,7 +130,7 @@ class ParagraphPage(ScrollColumn):
     @property
     def text(self) -> str:
         """Return the shown text."""
-        return "\n\n".join(block.words for block in self._blocks)
+        return "\n\n".join(block.plain_text for block in self._blocks)
 
     def set_blocks(self, blocks: tuple[Paragraph, ...]) -> None:
         """Replace the paragraphs."""
@@ -287,4 +287,4 @@ def trace_text(view: TraceView) -> str:
     alive = to_tsv(ALIVE_COLUMNS, view.alive)
     modules = to_tsv(MODULE_COLUMNS[:_ALWAYS_COLUMNS], view.modules)
     blocks = (*reserved_paragraphs(view), *difference_paragraphs(view))
-    return "\n\n".join((view.subject, alive.rstrip(), modules.rstrip(), *(block.words for block in blocks)))
+    return "\n\n".join((view.subject, alive.rstrip(), modules.rstrip(), *(block.plain_text for block in blocks)))

@@ -17,7 +17,7 @@ from planner.gui.widgets.inputs.field import TextField
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, in_column, in_row
 from planner.gui.workspace import Workspace
-from planner.trace.candidates import Candidate, find_candidates
+from planner.trace.candidates import TraceCandidate, find_candidates
 from planner.trace.notation import arguments_text, input_text, parse_arguments, parse_input
 from planner.trace.request import Argument, Input, Target
 
@@ -165,7 +165,7 @@ class TargetForm(QWidget):
         super().__init__()
         self._workspace = workspace
         self._config: Target | None = None
-        self._candidates: dict[str, Candidate] = {}
+        self._candidates: dict[str, TraceCandidate] = {}
         self.kind = RadioField(theme, _KINDS)
         self.file = TextField(placeholder="net.py")
         self.name = ChoiceField(theme, ())
@@ -191,7 +191,7 @@ class TargetForm(QWidget):
         self.file.set_value("")
 
     @property
-    def candidate(self) -> Candidate | None:
+    def candidate(self) -> TraceCandidate | None:
         """Return the selected class or function of the file, None for other targets."""
         return self._candidates.get(str(self.name.value)) if self.kind.value == "file" else None
 
@@ -339,11 +339,11 @@ def _split(text: str) -> tuple[str, str]:
     return place, name
 
 
-def _candidate_title(candidate: Candidate) -> str:
+def _candidate_title(candidate: TraceCandidate) -> str:
     return f"{candidate.name}{'' if candidate.kind == 'class' else '()'}"
 
 
-def _likely(candidates: tuple[Candidate, ...]) -> str:
+def _likely(candidates: tuple[TraceCandidate, ...]) -> str:
     """Return a function that provides inputs, else the last class, which usually contains the earlier ones."""
     bringing = [candidate.name for candidate in candidates if candidate.brings_inputs]
     classes = [candidate.name for candidate in candidates if candidate.kind == "class"]

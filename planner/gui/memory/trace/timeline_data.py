@@ -10,7 +10,7 @@ from planner.gui.plot.ticks import Ticks, round_ticks
 from planner.memory.result import PhaseName
 from planner.present import format as fmt
 from planner.present.names import PHASE_TITLES
-from planner.present.trace.view import Moment, TimelineSeries, moment_at, timeline_series
+from planner.present.trace.view import TimelinePoint, TimelineSeries, timeline_point, timeline_series
 from planner.trace.files import timeline_rows
 from planner.trace.result import TraceResult
 from planner.units import GIB, KIB, MIB
@@ -36,7 +36,7 @@ class TimelineRow(NamedTuple):
     """One point of the timeline with the live bytes of each series."""
 
     point: int
-    moment: Moment
+    moment: TimelinePoint
     bytes: tuple[int, ...]
 
 
@@ -122,7 +122,7 @@ class TimelineData:
 
     def row(self, point: int) -> TimelineRow:
         """Return the moment and the live bytes at a point."""
-        moment = moment_at(self.result.timeline, point)
+        moment = timeline_point(self.result.timeline, point)
         return TimelineRow(point, moment, tuple(series.bytes[point] for series in self.series))
 
     def hover_lines(self, point: int) -> list[str]:

@@ -7,15 +7,15 @@ from planner.gui.plot.legend import Legend, LegendEntry
 from planner.gui.plot.panel import DataPanel
 from planner.gui.theme import Theme
 from planner.present import format as fmt
-from planner.present.columns import Column, numbers, words
-from planner.present.trace.view import short_place
+from planner.present.columns import Column, number_column, text_column
+from planner.present.trace.view import short_source_line
 
 if TYPE_CHECKING:
     from planner.gui.memory.trace.timeline_plot import TimelinePlot
 
 _COLUMNS: Final[tuple[Column[TimelineRow], ...]] = (
-    numbers("time", "Moment", lambda row: row.moment.time, show=lambda value: fmt.integer(round(value)), width=9),
-    numbers(
+    number_column("time", "Moment", lambda row: row.moment.time, show=lambda value: fmt.integer(round(value)), width=9),
+    number_column(
         "bytes",
         "Alive",
         lambda row: row.moment.bytes,
@@ -23,13 +23,13 @@ _COLUMNS: Final[tuple[Column[TimelineRow], ...]] = (
         tooltip=lambda row: fmt.exact_bytes(row.moment.bytes),
         meter=True,
     ),
-    words("phase", "Phase", lambda row: row.moment.phase, width=24),
-    words("operator", "Last operator", lambda row: row.moment.operator, unknown="", width=24),
-    words("module", "Module", lambda row: row.moment.module, unknown="", width=24),
-    words(
+    text_column("phase", "Phase", lambda row: row.moment.phase, width=24),
+    text_column("operator", "Last operator", lambda row: row.moment.operator, unknown="", width=24),
+    text_column("module", "Module", lambda row: row.moment.module, unknown="", width=24),
+    text_column(
         "line",
         "Line",
-        lambda row: short_place(row.moment.line),
+        lambda row: short_source_line(row.moment.line),
         unknown="",
         width=20,
         tooltip=lambda row: row.moment.line,

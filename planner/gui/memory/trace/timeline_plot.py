@@ -13,14 +13,14 @@ from planner.gui.memory.trace.timeline_data import (
     moment_ticks,
     role_of,
 )
-from planner.gui.plot.chart import LIMIT, POINTER, Chart, Item, Look
+from planner.gui.plot.chart import LIMIT, POINTER, Chart, Item, ItemStyle
 from planner.gui.plot.ticks import Ticks
 from planner.gui.theme import Theme
 from planner.present import format as fmt
 
 _NAME: Final = "Live memory over the run"
 _ABOVE: Final = 10
-_PHASE: Final = Look("muted", alpha=90)
+_PHASE: Final = ItemStyle("muted", alpha=90)
 _STEPS: Final = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1, Qt.Key.Key_PageUp: -20, Qt.Key.Key_PageDown: 20}
 
 
@@ -40,10 +40,10 @@ class TimelinePlot(Chart):
         self._areas: list[Item] = []
         self._phases: list[tuple[Item, Item, PhaseSpan]] = []
         self._card = self._add(pg.InfiniteLine(angle=0), LIMIT, _ABOVE)
-        self._card_label = self._add(pg.TextItem(anchor=(0, 1)), Look("text"), _ABOVE)
+        self._card_label = self._add(pg.TextItem(anchor=(0, 1)), ItemStyle("text"), _ABOVE)
         self._pointer = self._add(pg.InfiniteLine(angle=90), POINTER._replace(line="text"), _ABOVE)
-        self._peak = self._add(pg.ScatterPlotItem(size=9), Look("text", 1.5, fill="surface"), _ABOVE)
-        self._peak_label = self._add(pg.TextItem(anchor=(0.5, 1)), Look("text"), _ABOVE)
+        self._peak = self._add(pg.ScatterPlotItem(size=9), ItemStyle("text", 1.5, fill="surface"), _ABOVE)
+        self._peak_label = self._add(pg.TextItem(anchor=(0.5, 1)), ItemStyle("text"), _ABOVE)
         self._set_titles(bottom="Allocations and frees, in order")
         self.card.setFont(theme.font("small"))
         self._take_keyboard()
@@ -91,14 +91,14 @@ class TimelinePlot(Chart):
         for position, (series, edge) in enumerate(data.stack(self._hidden)):
             area = pg.PlotCurveItem([*times], [*edge, *edge[-1:]], stepMode="right", fillLevel=0)
             # Each area is filled from its upper edge down to 0; lower ones are painted above it.
-            self._areas.append(self._add(area, Look(fill=role_of(series)), -position - 1))
+            self._areas.append(self._add(area, ItemStyle(fill=role_of(series)), -position - 1))
 
     def _place_phases(self, data: TimelineData) -> None:
         self._remove(item for *items, _ in self._phases for item in items)
         self._phases = []
         for phase in data.phases:
             line = self._add(pg.InfiniteLine(pos=phase.start, angle=90), _PHASE, 5)
-            words = self._add(pg.TextItem(phase.title, anchor=(0, 0)), Look("muted"), 5)
+            words = self._add(pg.TextItem(phase.title, anchor=(0, 0)), ItemStyle("muted"), 5)
             words.setPos(phase.start, data.top_bytes / data.unit[1])
             self._phases.append((line, words, phase))
 

@@ -19,7 +19,7 @@ from planner.trace.request import TraceRequest
 # Imported here or on use, to keep the start of the window fast.
 if TYPE_CHECKING:
     from planner.trace.child.messages import Progress
-    from planner.trace.recording import Recording
+    from planner.trace.recording import TraceRecording
 
 IDLE_MS: Final = 400
 _TASK: Final = "trace"
@@ -31,7 +31,7 @@ class RunningTrace(Protocol):
     def cancel(self) -> None:
         """Cancel the trace."""
 
-    def result(self) -> "Recording":
+    def result(self) -> "TraceRecording":
         """Wait for the recording and return it."""
 
 

@@ -7,9 +7,9 @@ from itertools import groupby, pairwise
 from typing import Final, Literal, NamedTuple, get_args
 
 from planner.gui.plot.ticks import clock_text
-from planner.monitor.history import History, Mark
+from planner.monitor.history import History, TimelineMark
 from planner.monitor.readings.events import Event, EventKind
-from planner.present.monitor.events import event_title, lasting
+from planner.present.monitor.events import duration_text, event_title
 
 Lane = Literal["Slowed", "Events", "Diagnosis", "Marks"]
 LANES: Final[tuple[Lane, ...]] = get_args(Lane)
@@ -67,7 +67,7 @@ class BandItem:
     text: str = ""
     row: int = 0
     is_hatched: bool = False
-    mark: Mark | None = None
+    mark: TimelineMark | None = None
 
 
 def band_items(history: History, scale: TimeScale, labels: Mapping[str, str], sign_width: float) -> list[BandItem]:
@@ -111,13 +111,13 @@ def _event_line(event: Event, history: History, labels: Mapping[str, str]) -> st
     began = event.began.monotonic_seconds
     ended = (history.end or began) if event.ended is None else event.ended.monotonic_seconds
     card = f"card {labels.get(event.uuid, event.uuid)}: " if event.uuid else ""
-    lasted = f", {lasting(ended - began)}" if ended > began else ""
+    lasted = f", {duration_text(ended - began)}" if ended > began else ""
 
     ongoing = " so far" if event.ended is None else ""
     return f"{clock_text(history.wall_of(began))}  {card}{event_title(event)}{lasted}{ongoing}"
 
 
-def _mark_line(mark: Mark, history: History) -> str:
+def _mark_line(mark: TimelineMark, history: History) -> str:
     return f"{clock_text(history.wall_of(mark.time))}  {mark.text}"
 
 

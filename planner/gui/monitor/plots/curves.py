@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.gui.monitor.plots.specs import AxisRange, PlotSpec
-from planner.monitor.history import HOST, Columns, Gap, History
+from planner.monitor.history import HOST, Gap, History, PlotColumns
 from planner.monitor.readings.inventory import Device
 
 Key = tuple[str, str]
@@ -32,7 +32,7 @@ class Curve:
     key: Key
     label: str
     stroke: int
-    columns: Columns
+    columns: PlotColumns
     x: Floats
     y: Floats
     breaks: tuple[int, ...]
@@ -100,7 +100,7 @@ def value_range(curves: list[Curve]) -> AxisRange | None:
     return AxisRange(min(float(each.low.min()) for each in drawn), max(float(each.high.max()) for each in drawn))
 
 
-def _points(columns: Columns, points: int) -> tuple[Floats, Floats]:
+def _points(columns: PlotColumns, points: int) -> tuple[Floats, Floats]:
     if points == 1:
         return columns.times, columns.low
     # Up in one column and down in the next, so that no line runs from the top of one to the bottom of the next.
@@ -110,7 +110,7 @@ def _points(columns: Columns, points: int) -> tuple[Floats, Floats]:
     return np.repeat(columns.times, 2), heights
 
 
-def _breaks(columns: Columns, gaps: tuple[Gap, ...]) -> list[int]:
+def _breaks(columns: PlotColumns, gaps: tuple[Gap, ...]) -> list[int]:
     """Return the indexes of columns that begin after a gap; a gap within a column is too narrow to be visible."""
     if not gaps or not len(columns.times):
         return []

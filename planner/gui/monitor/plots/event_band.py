@@ -29,7 +29,7 @@ from planner.gui.monitor.plots.curves import Owner
 from planner.gui.monitor.plots.time_view import Gestures, TimeSpanView, axis_width, handle_key, time_ticks
 from planner.gui.plot.pens import cosmetic_pen
 from planner.gui.theme import Theme
-from planner.monitor.history import History, Mark
+from planner.monitor.history import History, TimelineMark
 
 _MOST_LINES: Final = 12
 _FEWEST_LETTERS: Final = 4
@@ -164,7 +164,7 @@ class EventBand(QWidget):
         number = int(y // self._line)
         return self._lanes[number] if 0 <= number < len(self._lanes) else None
 
-    def _offer_removal(self, menu: QMenu, mark: Mark) -> None:
+    def _offer_removal(self, menu: QMenu, mark: TimelineMark) -> None:
         def remove() -> None:
             self.history.remove_mark(mark)
             self._draw()

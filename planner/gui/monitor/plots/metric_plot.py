@@ -12,16 +12,16 @@ from planner.gui.monitor.plots.curves import Curve, Floats, LimitLine
 from planner.gui.monitor.plots.specs import AxisRange, metric_ticks
 from planner.gui.monitor.plots.time_view import Gestures, TimeSpanView, axis_width, time_ticks
 from planner.gui.plot.axis import PlainAxis
-from planner.gui.plot.chart import Chart, Item, Look
+from planner.gui.plot.chart import Chart, Item, ItemStyle
 from planner.gui.plot.pens import blended, cosmetic_pen, series_pen
 from planner.gui.theme import Theme
-from planner.monitor.history import Mark
+from planner.monitor.history import TimelineMark
 from planner.monitor.readings.metrics import Unit
 
 _PIXELS_A_VALUE: Final = 26
 _POINTS_A_PIXEL: Final = 0.5
 _GRID_SHARE: Final = 0.4
-_MARK: Final = Look("accent", style=Qt.PenStyle.DashLine)
+_MARK: Final = ItemStyle("accent", style=Qt.PenStyle.DashLine)
 
 
 class MetricPlot(Chart):
@@ -40,7 +40,7 @@ class MetricPlot(Chart):
         self._marks: list[Item] = []
         self._ends = AxisRange(0.0, 0.0)
         self._wall_of: Callable[[float], float] = float
-        self._cursor = self._add(pg.InfiniteLine(angle=90), Look("muted"), z=20)
+        self._cursor = self._add(pg.InfiniteLine(angle=90), ItemStyle("muted"), z=20)
         self._cursor.hide()
         self.gestures = Gestures(self._plot.viewport(), view, self.time_at)
         view.cursor_moved.connect(self._show_cursor)
@@ -81,7 +81,7 @@ class MetricPlot(Chart):
         ]
         self._dress_lines()
 
-    def set_marks(self, marks: tuple[Mark, ...]) -> None:
+    def set_marks(self, marks: tuple[TimelineMark, ...]) -> None:
         """Show a vertical line at each mark."""
         while len(self._marks) < len(marks):
             self._marks.append(self._add(pg.InfiniteLine(angle=90), _MARK))

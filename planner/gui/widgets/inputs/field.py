@@ -6,7 +6,7 @@ from PySide6.QtCore import Signal, Slot
 from PySide6.QtWidgets import QLabel, QLayout, QLineEdit, QWidget
 
 from planner.errors import SpecError
-from planner.gui.theme import mark
+from planner.gui.theme import set_style_role
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import in_column, in_row
 
@@ -48,7 +48,7 @@ class Field(QWidget):
 
     def show_problem(self, message: str) -> None:
         """Show below the input why its value is not allowed; an empty message hides the line."""
-        tell(self._message, message)
+        show_message(self._message, message)
         for widget in self._inputs:
             widget.setAccessibleDescription(message)
 
@@ -74,7 +74,7 @@ def message_line() -> QLabel:
     return line
 
 
-def tell(message: QLabel, text: str) -> None:
+def show_message(message: QLabel, text: str) -> None:
     """Show a message in its label; an empty one hides the label."""
     message.setText(text)
     message.setVisible(bool(text))
@@ -99,7 +99,7 @@ class TypedField(Field):
     def show_problem(self, message: str) -> None:
         """Show the message, and frame the input as wrong."""
         super().show_problem(message)
-        mark(self._edit, "true" if message else "", "wrong")
+        set_style_role(self._edit, "true" if message else "", "wrong")
 
 
 def accept_any(_text: str) -> None:

@@ -8,7 +8,7 @@ from PySide6.QtCore import QRect, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter, QPixmap, QStaticText, QTransform
 
 from planner.gui.theme import Theme
-from planner.gui.widgets.marks import Mark
+from planner.gui.widgets.marks import StatusIcon
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.present.format import NO_FIGURES
 
@@ -51,7 +51,7 @@ class TextCache:
         return static, self._metrics.horizontalAdvance(shown)
 
 
-Marker = Callable[[Any], Mark]
+Marker = Callable[[Any], StatusIcon]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class CellPainter:
         self._cache, self._small = TextCache(), TextCache()
         self._small.use(theme.font("small"))
         self._colors: dict[str, QColor] = {}
-        self._pixmaps: dict[Mark, QPixmap] = {}
+        self._pixmaps: dict[StatusIcon, QPixmap] = {}
         theme.changed.connect(self._forget_colors)
 
     def paint(self, painter: QPainter, rows: Sequence[CellRow], columns: Sequence[CellColumn]) -> None:
@@ -147,7 +147,7 @@ class CellPainter:
             top = row.top + (row.height - cache.height) // 2
             painter.drawStaticText(left + room - width if on_right and not cut else left, top, static)
 
-    def _paint_marked(self, painter: QPainter, row: CellRow, column: CellColumn, text: str, mark: Mark) -> None:
+    def _paint_marked(self, painter: QPainter, row: CellRow, column: CellColumn, text: str, mark: StatusIcon) -> None:
         side, padding = self._theme.icon_side, self._theme.spacing.small
         left = column.left + padding
         painter.drawPixmap(left, row.top + (row.height - side) // 2, self._pixmap(painter, mark))
@@ -176,7 +176,7 @@ class CellPainter:
             self._colors[role] = self._theme.color(role)
         return self._colors[role]
 
-    def _pixmap(self, painter: QPainter, mark: Mark) -> QPixmap:
+    def _pixmap(self, painter: QPainter, mark: StatusIcon) -> QPixmap:
         if mark not in self._pixmaps:
             ratio = painter.device().devicePixelRatio()
             self._pixmaps[mark] = self._theme.pixmap(mark.icon, mark.role, ratio)

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from planner.dtypes import ELEMENT_BYTES, SCHEMES
 from planner.memory.logits import output_width
 from planner.memory.phases import Deferred
-from planner.memory.result import Part, Symbol, Term
+from planner.memory.result import Symbol, Term, TermPart
 from planner.memory.software.litgpt.ledger import (
     BlockSettings,
     graph_matrix_elements,
@@ -16,7 +16,7 @@ from planner.memory.software.litgpt.ledger import (
     saved_by_block,
 )
 from planner.memory.software.litgpt.parts import AdaptedParts, check_supported, litgpt_adapters, parts_of
-from planner.memory.terms import checked, highest, library, lowest, model, number_format, term, workload
+from planner.memory.terms import highest, library, lowest, measured_term, model, number_format, term, workload
 from planner.memory.terms import workload as chosen
 from planner.memory.training.losses import Losses
 from planner.memory.training.optimizer_states import Trained, parameters_in
@@ -60,8 +60,8 @@ def litgpt_weights(architecture: Architecture, scheme_name: str, kept_bytes: int
         ),
         _QUANTISED_SOURCE,
         parts=(
-            Part(name="linear layers", bytes=stored, formula="Q × q / 8", source=SCHEMES[scheme_name].source),
-            Part(name="embedding and norms", bytes=kept, formula="(P − Q) × w", source=_QUANTISED_SOURCE),
+            TermPart(name="linear layers", bytes=stored, formula="Q × q / 8", source=SCHEMES[scheme_name].source),
+            TermPart(name="embedding and norms", bytes=kept, formula="(P − Q) × w", source=_QUANTISED_SOURCE),
         ),
     )
 
@@ -144,7 +144,7 @@ def litgpt_losses(outputs: Outputs) -> Losses:
 
 def _term(count_bytes: int, formula: str, symbols: tuple[Symbol, ...]) -> Deferred:
     def write() -> Term:
-        return checked("logits", count_bytes, formula, symbols, _SOURCE)
+        return measured_term("logits", count_bytes, formula, symbols, _SOURCE)
 
     return Deferred("logits", count_bytes, lowest(count_bytes), highest(count_bytes), write)
 
@@ -321,7 +321,7 @@ def _dequantised(step: _Step, elements: int) -> tuple[Term, ...]:
     if not step.settings.quantised:
         return ()
     size = step.settings.computed
-    scratch = checked(
+    scratch = measured_term(
         "temporaries",
         elements * (_HALF + size),
         "n × (2 + w)",
@@ -356,4 +356,6 @@ def _inputs(step: _Step) -> tuple[tuple[Term, ...], tuple[Term, ...]]:
 
 def _held(step: _Step, symbol: str, each: int, meaning: str) -> Term:
     tokens = chosen("T", step.tokens, "tokens")
-    return checked("buffers", step.tokens * each, f"T × {symbol}", (tokens, library(symbol, each, meaning)), _HELD)
+    return measured_term(
+        "buffers", step.tokens * each, f"T × {symbol}", (tokens, library(symbol, each, meaning)), _HELD
+    )

@@ -9,7 +9,7 @@ from planner.hardware.gpu import Gpu
 from planner.memory.logits import output_width
 from planner.memory.parallel.pipeline import without_empty_stages
 from planner.memory.phases import PhaseSnapshots, Snapshot
-from planner.memory.result import Part, Term
+from planner.memory.result import Term, TermPart
 from planner.memory.software.base import ServingMemory
 from planner.memory.software.llama_cpp.cache import cache_terms
 from planner.memory.software.llama_cpp.graph import Batch, Network, compute_buffer_bytes, graph_mask_bytes
@@ -161,7 +161,7 @@ def _buffer_term(architecture: Architecture, workload: Inference, setup: LlamaCp
     known = _is_checked(architecture)
     share = _CHECKED_SHARE if known else _UNCHECKED_SHARE
     beside = (
-        (Part(name="largest matrix in RAM, copied", bytes=copied, formula="M", source=_OFFLOAD_SOURCE),)
+        (TermPart(name="largest matrix in RAM, copied", bytes=copied, formula="M", source=_OFFLOAD_SOURCE),)
         if copied
         else ()
     )
@@ -180,10 +180,10 @@ def _buffer_term(architecture: Architecture, workload: Inference, setup: LlamaCp
         low_bytes=int(graph * (1 - share)),
         high_bytes=int((graph + copied) * (1 + share)),
         parts=(
-            Part(
+            TermPart(
                 name="masks", bytes=graph_mask_bytes(network, batch), formula="cells × u × 2 or 4", source=_GRAPH_SOURCE
             ),
-            Part(
+            TermPart(
                 name="layers", bytes=graph - graph_mask_bytes(network, batch), formula="G − masks", source=_GRAPH_SOURCE
             ),
             *beside,

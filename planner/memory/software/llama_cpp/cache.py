@@ -8,7 +8,7 @@ from math import ceil
 from typing import Final, NamedTuple
 
 from planner.dtypes import KV_FORMATS
-from planner.memory.result import Part, Symbol, Term
+from planner.memory.result import Symbol, Term, TermPart
 from planner.memory.software.llama_cpp.setup import LlamaCppSetup
 from planner.memory.terms import model, number_format, term
 from planner.memory.terms import workload as chosen
@@ -108,10 +108,10 @@ def _symbols(kind: CacheKind, mark: str) -> tuple[Symbol, ...]:
     )
 
 
-def _part(kind: CacheKind, bits: Fraction) -> Part:
+def _part(kind: CacheKind, bits: Fraction) -> TermPart:
     formula = f"{kind.on_card} × {kind.cells:,} × {kind.elements:,} × {float(bits):g} / 8"
     name = f"{kind.on_card} {_name(kind)}"
-    return Part(name=name, bytes=kind.bytes(kind.on_card, bits), formula=formula, source=_CACHE_SOURCE)
+    return TermPart(name=name, bytes=kind.bytes(kind.on_card, bits), formula=formula, source=_CACHE_SOURCE)
 
 
 def _name(kind: CacheKind) -> str:

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from planner.dtypes import AS_STORED, GGUF_FILE_TYPES, gguf_type
 from planner.memory.gguf import layer_bytes, tensor_bytes
-from planner.memory.result import Part, Term
+from planner.memory.result import Term, TermPart
 from planner.memory.terms import model, term
 from planner.models.architecture import Architecture, Attention, LayerGroup
 from planner.units import ceil_div
@@ -145,8 +145,10 @@ def _term(layers: int, output: int, setup: LlamaCppSetup, *, tied: bool) -> Term
         ),
         _SOURCE,
         parts=(
-            Part(name=f"{setup.layers_on_card} of {setup.layers} layers", bytes=layers, formula="L", source=_SOURCE),
-            Part(name="output", bytes=output, formula="O", source=_SOURCE),
+            TermPart(
+                name=f"{setup.layers_on_card} of {setup.layers} layers", bytes=layers, formula="L", source=_SOURCE
+            ),
+            TermPart(name="output", bytes=output, formula="O", source=_SOURCE),
         ),
     )
 

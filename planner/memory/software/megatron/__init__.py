@@ -7,11 +7,11 @@ from planner.memory.logits import output_width, predicts_every_token
 from planner.memory.parallel.sharding import Sharder
 from planner.memory.phases import Deferred
 from planner.memory.precision import training_precision
-from planner.memory.result import Part, Term
+from planner.memory.result import Term, TermPart
 from planner.memory.software.megatron.layers import saved_by_megatron
 from planner.memory.software.megatron.optimizer import OPTIMIZER
 from planner.memory.software.pytorch import TrainingMemory
-from planner.memory.terms import checked, highest, library, lowest, model
+from planner.memory.terms import highest, library, lowest, measured_term, model
 from planner.memory.terms import workload as chosen
 from planner.memory.training.checkpointing import CORE_ATTENTION, Checkpoints
 from planner.memory.training.full import whole_setup
@@ -78,10 +78,10 @@ class Megatron(TrainingMemory):
         """Return the multiple to which each card's rows of the vocabulary are rounded up."""
         return _VOCABULARY
 
-    def buffers(self) -> tuple[Part, ...]:
+    def buffers(self) -> tuple[TermPart, ...]:
         """Return the workspace of Transformer Engine."""
         name = "workspace of Transformer Engine"
-        return (Part(name=name, bytes=_WORKSPACE, formula=f"{_WORKSPACE:,}", source=_ENGINE),)
+        return (TermPart(name=name, bytes=_WORKSPACE, formula=f"{_WORKSPACE:,}", source=_ENGINE),)
 
 
 TRAINING: Final = Megatron()
@@ -101,7 +101,7 @@ def _losses(architecture: Architecture, workload: Training, size: int) -> Losses
 
 
 def _term(outputs: int, width: int, per_logit: int) -> Term:
-    return checked(
+    return measured_term(
         "logits",
         outputs * width * per_logit,
         "T × V × k",

@@ -3,7 +3,14 @@
 from typing import Final, NamedTuple
 
 from planner.memory.parallel.sharding import ShardedStep, Sharder
-from planner.memory.parallel.shares import Beside, Counts, Held, buffers, renamed, shared
+from planner.memory.parallel.shares import (
+    AnyTerm,
+    PersistentBuffers,
+    ShardedCounts,
+    buffers,
+    relabeled_term,
+    sharded_term,
+)
 from planner.memory.phases import PhaseSnapshots, Snapshot
 from planner.memory.result import TermName
 from planner.workload.parallel import Parallel
@@ -15,19 +22,19 @@ _REPLACED: Final[frozenset[TermName]] = frozenset(("gradients", "optimizer_state
 class MainCopies(NamedTuple):
     """Megatron's fp32 copies of a network; `shards` cards share the state if the optimizer is distributed."""
 
-    counts: Counts
+    counts: ShardedCounts
     shards: int
-    gradients: Held | None
-    states: Held | None
-    master: Held | None
-    beside: Beside
+    gradients: AnyTerm | None
+    states: AnyTerm | None
+    master: AnyTerm | None
+    beside: PersistentBuffers
 
-    def state(self) -> list[Held]:
+    def state(self) -> list[AnyTerm]:
         """Return the optimizer state on a card."""
         whole = [item for item in (self.master, self.states) if item is not None]
         if self.shards == 1:
             return whole
-        return [shared(item, self.counts.share, self.counts.total, self.shards, SOURCE) for item in whole]
+        return [sharded_term(item, self.counts.share, self.counts.total, self.shards, SOURCE) for item in whole]
 
 
 def megatron_snapshots(snapshots: tuple[Snapshot, ...], main: MainCopies) -> tuple[Snapshot, ...]:
@@ -38,7 +45,7 @@ def megatron_snapshots(snapshots: tuple[Snapshot, ...], main: MainCopies) -> tup
 
     **Source**: Megatron-LM dist_optimizer.md.
     """
-    gradients = [] if main.gradients is None else [renamed(main.gradients, SOURCE)]
+    gradients = [] if main.gradients is None else [relabeled_term(main.gradients, SOURCE)]
     kept = [*gradients, *main.state(), buffers((), SOURCE, main.beside)]
     return tuple(
         snapshot

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from planner.memory.logits import output_width
-from planner.memory.result import Part, Term
+from planner.memory.result import Term, TermPart
 from planner.memory.software.vllm.setup import VllmSetup
 from planner.memory.terms import library, model, term
 from planner.models.architecture import Architecture, Attention, LatentAttention, Layer, Mlp, Moe, StateMixer
@@ -145,8 +145,8 @@ def buffers_term(architecture: Architecture, setup: VllmSetup) -> Term | None:
         low_bytes=tables + least,
         high_bytes=tables + most,
         parts=(
-            Part(name="tables of penalties", bytes=tables, formula="n × 4 × (V + V / 32)", source=_TABLES_SOURCE),
-            Part(name="CUDA graphs", bytes=expected, formula="G", source=_GRAPHS_SOURCE),
+            TermPart(name="tables of penalties", bytes=tables, formula="n × 4 × (V + V / 32)", source=_TABLES_SOURCE),
+            TermPart(name="CUDA graphs", bytes=expected, formula="G", source=_GRAPHS_SOURCE),
         ),
     )
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from planner.models.layers import Tensor
-from planner.models.pipeline import Component, ImageDecoder, Step, UNet
+from planner.models.pipeline import Component, ImageDecoder, UNet, UNetModule
 from planner.models.readers.config_fields import MAX_LAYERS, ConfigFields
 from planner.models.readers.tensors import LAYER, Tensors, conv, linear, norm_tensors, projection_tensors
 
@@ -84,7 +84,7 @@ def _unet_tensors(unet: UNet, fields: ConfigFields) -> Iterator[Tensor]:
     yield from conv("conv_out", fields.integer("out_channels", default=_LATENT), first, 3, 3)
 
 
-def _of_step(unet: UNet, step: Step, name: str, time: int) -> Iterator[Tensor]:
+def _of_step(unet: UNet, step: UNetModule, name: str, time: int) -> Iterator[Tensor]:
     if step.kind == "resnet":
         yield from _resnet(name, step.into, step.out, time)
     elif step.kind == "transformer":

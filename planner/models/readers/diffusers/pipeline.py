@@ -6,7 +6,7 @@ from typing import Final
 from planner.errors import TRACE_INSTRUCTIONS
 from planner.models.architecture import Architecture
 from planner.models.layers import Tensor
-from planner.models.pipeline import Component, ImageDecoder, networks_of
+from planner.models.pipeline import Component, ImageDecoder, find_networks
 from planner.models.readers.config_defaults import config_defaults
 from planner.models.readers.config_fields import ConfigFields
 from planner.models.readers.diffusers.convolutional import read_autoencoder, read_unet
@@ -54,7 +54,7 @@ def read_pipeline(fields: ConfigFields) -> Architecture:
         fields.fail("components", f"must be at most {MOST_COMPONENTS}, got {len(inner.names):,}")
     components = tuple(_component(inner.required(name), name, kind) for name in inner.names)
     try:
-        denoiser, _ = networks_of(components)
+        denoiser, _ = find_networks(components)
     except ValueError:
         fields.fail("components", f"of {kind[:60]!r} have no denoiser and decoder with a formula", _TRACE)
     return Architecture(

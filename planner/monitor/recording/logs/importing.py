@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from planner.errors import RecordingError
-from planner.monitor.readings.events import Moment
+from planner.monitor.readings.events import Timestamp
 from planner.monitor.recording.logs.cells import parse_readings, parse_time, parse_unit
 from planner.monitor.recording.logs.header import LogHeader, guess_header, parse_header
 from planner.monitor.recording.logs.log_updates import LogLine, TooManyCardsError, updates_from_lines
 from planner.monitor.recording.logs.names import BUS_IDS, CARD_NAMES, CARDS, NVTOP, UUIDS
-from planner.monitor.recording.recording import Recording, open_regular, read_recording, recording_of_bytes
-from planner.monitor.recording.records import VERSION, End, Header
+from planner.monitor.recording.recording import MonitorRecording, open_regular, read_recording, recording_of_bytes
+from planner.monitor.recording.records import VERSION, RecordingEnd, RecordingHeader
 from planner.monitor.recording.writer import RecordingWriter
-from planner.storage import UnreadableFileError, decoded, read_regular
+from planner.storage import UnreadableFileError, decode_text, read_regular
 from planner.units import KIB, MIB
 
 _MOST_BYTES: Final = 64 * MIB
@@ -35,7 +35,7 @@ _ASK_FOR_CARDS: Final = (
 )
 
 
-def open_recording(path: Path) -> Recording:
+def open_recording(path: Path) -> MonitorRecording:
     """Open a recording of this program, or import another program's log.
 
     Raises:
@@ -54,14 +54,14 @@ def is_recording(path: Path) -> bool:
         return stream.read(len(_GZIP)) == _GZIP
 
 
-def import_log(path: Path) -> Recording:
+def import_log(path: Path) -> MonitorRecording:
     """Import a log: UTF-8 or UTF-16, with blank, list and `[N/A]` cells, and any number of cards.
 
     Raises:
         RecordingError: If its format is unknown, it is too large, or it cannot be read.
     """
     try:
-        text = decoded(read_regular(path, "log", _MOST_BYTES))
+        text = decode_text(read_regular(path, "log", _MOST_BYTES))
     except UnreadableFileError as error:
         raise RecordingError(path, error.reason, error.hint) from error
     if not text.strip("\ufeff\0 \t\r\n"):
@@ -69,7 +69,7 @@ def import_log(path: Path) -> Recording:
     return recording_of_text(text, path)
 
 
-def recording_of_text(text: str, path: Path) -> Recording:
+def recording_of_text(text: str, path: Path) -> MonitorRecording:
     """Import the text of a log; `path` is its origin, and its modification time dates a log without dates.
 
     Raises:
@@ -90,14 +90,14 @@ def recording_of_text(text: str, path: Path) -> Recording:
 
 def _written(lines: list[LogLine], day: date, path: Path) -> bytes:
     stream = BytesIO()
-    writer, moment = RecordingWriter(stream), Moment(0.0, 0.0)
-    writer.put(Header(VERSION, _PROGRAM, 0.0), moment)
+    writer, moment = RecordingWriter(stream), Timestamp(0.0, 0.0)
+    writer.put(RecordingHeader(VERSION, _PROGRAM, 0.0), moment)
     try:
         for moment, update in updates_from_lines(lines, day):
             writer.put(update, moment)
     except TooManyCardsError as error:
         raise RecordingError(path, str(error), _KNOWN) from error
-    writer.put(End(moment.wall_seconds), moment)
+    writer.put(RecordingEnd(moment.wall_seconds), moment)
     writer.end()
     return stream.getvalue()
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import date, datetime
 from typing import Final, NamedTuple
 
-from planner.monitor.readings.events import Moment
+from planner.monitor.readings.events import Timestamp
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.metrics import FACTS
 from planner.monitor.readings.reading import Reading
@@ -34,7 +34,7 @@ class TooManyCardsError(ValueError):
     """A log names more cards than a machine can have."""
 
 
-def updates_from_lines(lines: Iterable[LogLine], day: date) -> Iterator[tuple[Moment, Inventory | Sample]]:
+def updates_from_lines(lines: Iterable[LogLine], day: date) -> Iterator[tuple[Timestamp, Inventory | Sample]]:
     """Yield the inventories and samples of a log; `day` dates a log without times.
 
     Raises:
@@ -113,11 +113,11 @@ class _Clock:
         self._last: float | None = None
         self._step = DEFAULT_SECONDS
 
-    def moment(self, at: datetime | None) -> Moment:
+    def moment(self, at: datetime | None) -> Timestamp:
         if at is None:
             seconds = 0.0 if self._last is None else self._last + DEFAULT_SECONDS
             self._last = seconds
-            return Moment(seconds, self._midnight.timestamp() + seconds)
+            return Timestamp(seconds, self._midnight.timestamp() + seconds)
         self._first = self._first or at
         seconds = (at - self._first).total_seconds() + self._shift
         if self._last is not None:
@@ -126,4 +126,4 @@ class _Clock:
                 seconds = self._last + self._step
             self._step = seconds - self._last
         self._last = seconds
-        return Moment(seconds, at.timestamp())
+        return Timestamp(seconds, at.timestamp())

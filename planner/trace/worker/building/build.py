@@ -18,7 +18,7 @@ from planner.trace.worker.building.targets import Step, TargetOutput
 from planner.trace.worker.hugging_face import networks as hugging_face
 from planner.trace.worker.hugging_face.inputs import make_inputs
 from planner.trace.worker.tensors import tensors_in
-from planner.trace.worker.watcher import Watcher
+from planner.trace.worker.watcher import RunObserver
 
 DTYPES: Final[Mapping[Precision, torch.dtype]] = {
     "fp32": torch.float32,
@@ -62,7 +62,7 @@ class BuiltRun:
         return inputs.ForwardCall.of(self.inputs)
 
 
-def build(request: TraceRequest, watcher: Watcher) -> BuiltRun:
+def build(request: TraceRequest, watcher: RunObserver) -> BuiltRun:
     """Build the modules and inputs of `request`, and report their storages to `watcher`.
 
     Raises:
@@ -80,7 +80,7 @@ def build(request: TraceRequest, watcher: Watcher) -> BuiltRun:
     return built
 
 
-def _made(request: TraceRequest, watcher: Watcher) -> TargetOutput:
+def _made(request: TraceRequest, watcher: RunObserver) -> TargetOutput:
     if request.target.kind != "config":
         made = targets.load_target(request.target, request.arguments)
         if request.dtype is not None:
@@ -105,7 +105,7 @@ def _step(request: TraceRequest, made: TargetOutput) -> Step | None:
     return made.step if request.task == "training" else None
 
 
-def _prepare(built: BuiltRun, request: TraceRequest, watcher: Watcher) -> None:
+def _prepare(built: BuiltRun, request: TraceRequest, watcher: RunObserver) -> None:
     for module in built.modules.values():
         watcher.label(module.parameters(), "parameters")
         watcher.label(module.buffers(), "buffers")
@@ -134,7 +134,7 @@ def _freeze(modules: Mapping[str, nn.Module], patterns: tuple[str, ...]) -> None
             parameter.requires_grad_(False)
 
 
-def _inputs(built: BuiltRun, made: TargetOutput, request: TraceRequest, watcher: Watcher) -> Any:
+def _inputs(built: BuiltRun, made: TargetOutput, request: TraceRequest, watcher: RunObserver) -> Any:
     if request.inputs:
         found = inputs.inputs_from_shapes(request.inputs, built.modules)
     elif made.inputs is not None:

@@ -18,7 +18,7 @@ from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
 from planner.errors import TraceError
-from planner.trace.request import Parallel
+from planner.trace.request import TraceParallel
 from planner.trace.worker.building.checkpointing import repeating_blocks
 from planner.trace.worker.ledger import AllocationLedger
 
@@ -28,7 +28,7 @@ Distribute = Callable[[nn.Module], nn.Module]
 
 
 @contextmanager
-def fake_ranks(parallel: Parallel, ledger: AllocationLedger) -> Iterator[Distribute]:
+def fake_ranks(parallel: TraceParallel, ledger: AllocationLedger) -> Iterator[Distribute]:
     """Act as rank 0 of a fake process group, and yield the function that distributes a module over it."""
     dist.init_process_group("fake", rank=0, world_size=parallel.ranks, store=FakeStore())
     mesh = init_device_mesh("cpu", (parallel.ranks,))
@@ -96,7 +96,7 @@ def _as_if_reduced(_state: object, bucket: GradBucket) -> torch.futures.Future[t
     return future
 
 
-def _sharded(module: nn.Module, parallel: Parallel, mesh: DeviceMesh) -> nn.Module:
+def _sharded(module: nn.Module, parallel: TraceParallel, mesh: DeviceMesh) -> nn.Module:
     """Return `module` with its parameters sharded, unit by unit.
 
     Raises:

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from planner.errors import TraceError
-from planner.trace.request import Lora
+from planner.trace.request import TraceLora
 
 _STAGE: Final = "load"
 
@@ -43,7 +43,7 @@ class LoraLinear(nn.Module):
         return result.to(dtype)
 
 
-def add_adapters(module: nn.Module, lora: Lora, dtype: torch.dtype) -> list[torch.Tensor]:
+def add_adapters(module: nn.Module, lora: TraceLora, dtype: torch.dtype) -> list[torch.Tensor]:
     """Freeze `module`, add adapters to the targeted linear layers, and return the adapters' parameters.
 
     `all-linear` is every linear layer except the output head, as in PEFT.

@@ -10,7 +10,7 @@ from planner.trace.request import TraceRequest
 from planner.trace.worker.building.build import BuiltRun
 from planner.trace.worker.hugging_face.networks import is_hugging_face, parameters_of_forward
 from planner.trace.worker.tensors import tensors_in
-from planner.trace.worker.watcher import Watcher
+from planner.trace.worker.watcher import RunObserver
 
 _CACHES: Final = ("past_key_values", "cache_params")
 """Names of networks' cache arguments and outputs."""
@@ -28,7 +28,9 @@ def generates_tokens(built: BuiltRun, request: TraceRequest) -> bool:
     return able and (request.target.kind == "config" or request.decode_tokens > 0)
 
 
-def generate(built: BuiltRun, request: TraceRequest, watcher: Watcher, autocast: AbstractContextManager[Any]) -> None:
+def generate(
+    built: BuiltRun, request: TraceRequest, watcher: RunObserver, autocast: AbstractContextManager[Any]
+) -> None:
     """Run the prompt through the network, then `request.decode_tokens` single tokens, with the cache.
 
     **Source**: `transformers.generation.utils.GenerationMixin._sample`: only the last logits are computed if the
@@ -59,7 +61,7 @@ def _encode(model: Any, inputs: dict[str, Any], decoder_tokens: str) -> Any:
     return model.get_encoder()(**{name: value for name, value in inputs.items() if name != decoder_tokens})
 
 
-def _one_pass(model: Any, inputs: dict[str, Any], watcher: Watcher) -> tuple[dict[str, Any], torch.Tensor]:
+def _one_pass(model: Any, inputs: dict[str, Any], watcher: RunObserver) -> tuple[dict[str, Any], torch.Tensor]:
     """Return the cache after one pass, under its argument name, and the chosen token."""
     output = model(**inputs)
     cache = {name: value for name in _CACHES if (value := getattr(output, name, None)) is not None}

@@ -11,7 +11,7 @@ from planner.gui.monitor.plots.grid import PlotGrid
 from planner.gui.settings import SettingsStore
 from planner.gui.theme import Theme
 from planner.monitor.history import History
-from planner.monitor.readings.events import Event, EventKind, Moment
+from planner.monitor.readings.events import Event, EventKind, Timestamp
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.reading import Reading
 from planner.monitor.readings.sample import Sample
@@ -29,8 +29,8 @@ def two_cards() -> History:
     for second in range(SECONDS):
         if second not in SILENCE:
             history.note(sample_at(second))
-    began = Moment(100.0, NOON + 100)
-    history.add_event(Event(EventKind.DIAGNOSIS, began, Moment(160.0, NOON + 160), A, "input-bound"))
+    began = Timestamp(100.0, NOON + 100)
+    history.add_event(Event(EventKind.DIAGNOSIS, began, Timestamp(160.0, NOON + 160), A, "input-bound"))
     history.add_mark(400.0, "larger batch")
     return history
 

@@ -7,7 +7,7 @@ from PySide6.QtGui import QGuiApplication, QHelpEvent
 from PySide6.QtWidgets import QApplication, QToolTip
 
 from planner.gui.monitor.plots.band_layout import TimeScale, band_items, event_lines, gap_spans, item_lines
-from planner.monitor.readings.events import Event, EventKind, Moment
+from planner.monitor.readings.events import Event, EventKind, Timestamp
 
 LABELS = {A: "0", B: "1"}
 PLACE = TimeScale(0.0, 600.0, 10.0, 1.0)
@@ -44,11 +44,11 @@ def test_words_say_which_card_and_how_long(two_cards):
 
 def test_what_touches_becomes_one_sign_that_tells_all(two_cards):
     for offset, kind in enumerate((EventKind.PROCESS_STARTED, EventKind.PROCESS_ENDED, EventKind.PROCESS_STARTED)):
-        moment = Moment(500.0 + offset, 0.0)
+        moment = Timestamp(500.0 + offset, 0.0)
         two_cards.add_event(Event(kind, moment, moment, A, "python", 7 + offset))
     several = lanes(two_cards)["Events", "…", 0]
     assert len(several.events) == 3
-    moment = Moment(503.0, 0.0)
+    moment = Timestamp(503.0, 0.0)
     two_cards.add_event(Event(EventKind.XID, moment, moment, B, number=79))
     worst = max(lanes(two_cards).values(), key=lambda shape: len(shape.events))
     assert (worst.text, worst.role) == ("X", "bad")
@@ -56,7 +56,7 @@ def test_what_touches_becomes_one_sign_that_tells_all(two_cards):
 
 def verdicts_on(history, *spans):
     for uuid, what, began, ended in spans:
-        moments = (Moment(float(began), 0.0), Moment(float(ended), 0.0))
+        moments = (Timestamp(float(began), 0.0), Timestamp(float(ended), 0.0))
         history.add_event(Event(EventKind.DIAGNOSIS, *moments, uuid, what))
     shapes = band_items(history, PLACE, LABELS, 8)
     return [shape for shape in shapes if shape.lane == "Diagnosis" and shape.left >= 310]
@@ -75,7 +75,7 @@ def test_verdicts_of_one_kind_on_end_are_one_piece(two_cards):
 
 def test_spans_side_by_side_become_one(two_cards):
     for second in range(400, 420, 2):
-        began, ended = Moment(float(second), 0.0), Moment(second + 1.0, 0.0)
+        began, ended = Timestamp(float(second), 0.0), Timestamp(second + 1.0, 0.0)
         two_cards.add_event(Event(EventKind.SLOWED, began, ended, A, "power-cap"))
     spans = [shape for shape in band_items(two_cards, PLACE, LABELS, 8) if shape.lane == "Slowed" and shape.row == 0]
     assert [(span.left, span.right) for span in spans] == [(310, 340), (410, 429)]

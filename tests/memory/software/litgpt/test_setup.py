@@ -4,7 +4,7 @@ import pytest
 from small_models import DEEPSEEK, GPT2, other, small_llama
 
 from planner.errors import SpecError
-from planner.memory.estimate import estimate_memory, timeline_of
+from planner.memory.estimate import estimate_memory, fullest_timeline
 from planner.memory.software.litgpt.setup import Outputs, litgpt_losses, litgpt_weights
 from planner.memory.weights import parameter_counts
 from planner.workload.defaults import with_defaults
@@ -15,7 +15,7 @@ def step(architecture, **how):
     asked = Training.model_validate(
         {"profile": "litgpt", "compute": "bf16", "micro_batch": 2, "sequence_length": 256} | how
     )
-    return timeline_of(architecture, with_defaults(asked, architecture, 1))
+    return fullest_timeline(architecture, with_defaults(asked, architecture, 1))
 
 
 def of(snapshots, name, term):

@@ -8,7 +8,7 @@ from made_pipelines import CLIP, INDEX, PIPELINE, UNET, VAE, pipeline_files, wei
 from planner.errors import ModelFileError
 from planner.models.catalog import load_models
 from planner.models.load import load_model
-from planner.models.pipeline import Component, UNet, networks_of
+from planner.models.pipeline import Component, UNet, find_networks
 from planner.models.readers.config_json import read_config
 from planner.models.readers.diffusers.files import read_pipeline_folder
 from planner.paths import catalog_dir
@@ -48,8 +48,8 @@ def test_a_safety_checker_is_the_vision_tower_alone():
 
 
 def test_only_pipelines_that_upcast_their_decoder_are_said_to():
-    assert networks_of(CATALOG.model("stabilityai/stable-diffusion-xl-base-1.0").components)[1].upcast
-    assert not networks_of(READ.components)[1].upcast
+    assert find_networks(CATALOG.model("stabilityai/stable-diffusion-xl-base-1.0").components)[1].upcast
+    assert not find_networks(READ.components)[1].upcast
 
 
 def test_a_pipeline_is_not_one_stack_of_layers():
@@ -58,11 +58,11 @@ def test_a_pipeline_is_not_one_stack_of_layers():
     with pytest.raises(ValueError, match="has components"):
         READ.evolve(components=())
     with pytest.raises(ValueError, match="a denoiser and a decoder"):
-        networks_of(READ.components[:1])
+        find_networks(READ.components[:1])
 
 
 def test_the_way_up_joins_what_the_way_down_keeps():
-    unet = networks_of(READ.components)[0]
+    unet = find_networks(READ.components)[0]
     assert isinstance(unet, UNet)
     steps = list(unet.steps())
     assert [step.kind for step in steps][:4] == ["resnet", "transformer", "down", "resnet"]

@@ -9,8 +9,8 @@ import pytest
 from planner.errors import TraceError
 from planner.trace.analysis.summary import facts_of
 from planner.trace.facts import CATEGORIES
-from planner.trace.recording import Recording
-from planner.trace.request import Input, Parallel, Target, TensorInput, TraceRequest
+from planner.trace.recording import TraceRecording
+from planner.trace.request import Input, Target, TensorInput, TraceParallel, TraceRequest
 from planner.trace.worker.job import record
 
 FILE = """
@@ -52,11 +52,11 @@ def request_of(tmp_path: Path):
     return make
 
 
-def traced(request: TraceRequest) -> Recording:
+def traced(request: TraceRequest) -> TraceRecording:
     return record(request, lambda *_: None)
 
 
-def most(recording: Recording, category: str) -> int:
+def most(recording: TraceRecording, category: str) -> int:
     """Return the most bytes of a category that are alive at once."""
     columns = recording.allocations
     events = [
@@ -75,7 +75,7 @@ def most(recording: Recording, category: str) -> int:
 
 def test_a_replica_holds_a_bucket_of_gradients_more(request_of) -> None:
     alone = traced(request_of())
-    replica = traced(request_of(parallel=Parallel(ranks=2, strategy="ddp")))
+    replica = traced(request_of(parallel=TraceParallel(ranks=2, strategy="ddp")))
     bytes_of_gradients = 4 * alone.parameters
     assert most(replica, "communication") == pytest.approx(bytes_of_gradients, rel=0.01)
     assert facts_of(replica).allocated_bytes == pytest.approx(
@@ -86,7 +86,7 @@ def test_a_replica_holds_a_bucket_of_gradients_more(request_of) -> None:
 @pytest.mark.parametrize("ranks", [2, 8])
 def test_a_shard_is_its_share_of_parameters_gradients_and_states(request_of, ranks: int) -> None:
     alone = traced(request_of())
-    shard = traced(request_of(parallel=Parallel(ranks=ranks, strategy="fsdp")))
+    shard = traced(request_of(parallel=TraceParallel(ranks=ranks, strategy="fsdp")))
     for category in ("parameters", "gradients", "optimizer_states"):
         # Rows of odd numbers are padded to whole shards.
         assert most(shard, category) == pytest.approx(most(alone, category) / ranks, rel=0.03), category
@@ -95,26 +95,26 @@ def test_a_shard_is_its_share_of_parameters_gradients_and_states(request_of, ran
 
 
 def test_whole_parameters_are_there_for_one_unit_at_a_time(request_of) -> None:
-    sharded = traced(request_of(parallel=Parallel(ranks=8, strategy="fsdp")))
-    kept = traced(request_of(parallel=Parallel(ranks=8, strategy="fsdp", reshard_after_forward=False)))
+    sharded = traced(request_of(parallel=TraceParallel(ranks=8, strategy="fsdp")))
+    kept = traced(request_of(parallel=TraceParallel(ranks=8, strategy="fsdp", reshard_after_forward=False)))
     whole = 4 * sharded.parameters
     assert most(sharded, "communication") < whole
     assert most(kept, "communication") > whole
 
 
 def test_units_can_be_named(request_of) -> None:
-    named = traced(request_of(parallel=Parallel(ranks=8, strategy="fsdp", units=("Linear",))))
-    default = traced(request_of(parallel=Parallel(ranks=8, strategy="fsdp")))
+    named = traced(request_of(parallel=TraceParallel(ranks=8, strategy="fsdp", units=("Linear",))))
+    default = traced(request_of(parallel=TraceParallel(ranks=8, strategy="fsdp")))
     assert most(named, "communication") < most(default, "communication")
     with pytest.raises(TraceError, match="no module is a Nothing"):
-        traced(request_of(parallel=Parallel(ranks=8, strategy="fsdp", units=("Nothing",))))
+        traced(request_of(parallel=TraceParallel(ranks=8, strategy="fsdp", units=("Nothing",))))
 
 
 def test_no_group_is_left_behind(request_of) -> None:
     import torch.distributed as dist
 
     resize = __import__("torch").UntypedStorage.resize_
-    traced(request_of(parallel=Parallel(ranks=2, strategy="ddp")))
+    traced(request_of(parallel=TraceParallel(ranks=2, strategy="ddp")))
     assert not dist.is_initialized()
     assert __import__("torch").UntypedStorage.resize_ is resize
 
@@ -134,7 +134,7 @@ def _real_peak(request: TraceRequest) -> int:
 
 @pytest.mark.oracle
 def test_a_replica_peaks_where_real_replicas_do(request_of) -> None:
-    request = request_of(parallel=Parallel(ranks=2, strategy="ddp"))
+    request = request_of(parallel=TraceParallel(ranks=2, strategy="ddp"))
     expected = pytest.approx(facts_of(traced(request)).allocated_bytes, rel=0.001)
     # Gloo's threads let a bucket go when they come to it: in some runs it is still held at the peak, which no plan can
     # say. The run that holds the least is the one to compare.

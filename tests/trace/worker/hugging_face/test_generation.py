@@ -9,7 +9,7 @@ import torch
 from watched import Heard, config_target, file_target, heard_run
 
 from planner.errors import TraceError
-from planner.trace.request import Input, Lora, Target, TensorInput, TraceRequest
+from planner.trace.request import Input, Target, TensorInput, TraceLora, TraceRequest
 from planner.trace.worker.building.build import build
 from planner.trace.worker.hugging_face.networks import hide_fake_tensors
 
@@ -185,14 +185,14 @@ def test_attention_is_as_asked_or_as_the_network_has_it():
 
 
 def test_adapters_leave_the_output_head_alone():
-    net = build(request("llama", task="training", sequence_length=5, lora=Lora(rank=2)), Heard()).module
+    net = build(request("llama", task="training", sequence_length=5, lora=TraceLora(rank=2)), Heard()).module
     assert not hasattr(net.lm_head, "lora_A")
     assert net.model.layers[0].self_attn.q_proj.lora_A.weight.shape == (2, 16)
 
 
 def test_adapters_go_on_the_linear_layers_of_gpt2_too():
     sizes = {"n_layer": 1, "n_embd": 16, "n_head": 2, "vocab_size": 50}
-    asked = TraceRequest(target=config_target("gpt2", **sizes), task="training", lora=Lora(rank=2), device="cpu")
+    asked = TraceRequest(target=config_target("gpt2", **sizes), task="training", lora=TraceLora(rank=2), device="cpu")
     net = build(asked.evolve(sequence_length=4), Heard()).module
     assert net.transformer.h[0].attn.c_attn.lora_B.weight.shape == (48, 2)
 
