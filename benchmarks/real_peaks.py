@@ -78,8 +78,8 @@ def run_for_real(request: TraceRequest) -> None:
     import torch
 
     from planner.trace.worker.building.build import build
+    from planner.trace.worker.observer import RunObserver
     from planner.trace.worker.running import run
-    from planner.trace.worker.watcher import RunObserver
 
     torch.manual_seed(0)
     watcher = RunObserver()

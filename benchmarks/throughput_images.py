@@ -6,7 +6,7 @@ from typing import Final
 from throughput_rows import Excluded, Row, Speeds, gpu_of
 
 from planner.hardware.gpu import Gpu
-from planner.models.pipeline import find_networks
+from planner.models.diffusion import find_networks
 from planner.performance.inference.denoising import decoder_counts, denoiser_counts
 from planner.performance.inference.images import of_batch
 from planner.performance.links import links_of

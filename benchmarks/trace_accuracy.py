@@ -20,7 +20,7 @@ from nets.catalogue import CASES, Case
 from real_peaks import MIB, real_peak
 
 from planner.errors import PlannerError
-from planner.trace.analysis.course import live_memory, peak_moment
+from planner.trace.analysis.live_memory import live_memory, peak_moment
 from planner.trace.recording import TraceRecording
 from planner.trace.run import trace
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from nets.catalogue import CASES, Case
 from real_peaks import MIB, run_for_real
 
-from planner.trace.analysis.course import live_memory, peak_moment
+from planner.trace.analysis.live_memory import live_memory, peak_moment
 from planner.trace.request import TraceRequest
 from planner.trace.run import trace
 

@@ -25,7 +25,7 @@ from planner.trace.analysis.summary import facts_of
 from planner.trace.worker.building.build import build
 from planner.trace.worker.job import record
 from planner.trace.worker.running import run
-from planner.trace.worker.watcher import Watcher
+from planner.trace.worker.observer import Watcher
 
 asked = json.loads(sys.argv[1])
 request = TraceRequest.model_validate(asked["request"])

@@ -8,7 +8,7 @@ from planner.hardware.gpu import Gpu
 from planner.hardware.names import resolve_gpu
 from planner.memory.inference.kv_cache import kv_cache_term
 from planner.memory.overhead import cublas_workspace_bytes
-from planner.memory.parallel.spread import timelines_by_stage
+from planner.memory.parallel.ranks import timelines_by_stage
 from planner.memory.parallel.tensor import tensor_share
 from planner.memory.phases import PhaseSnapshots
 from planner.memory.weights import weight_bytes

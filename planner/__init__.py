@@ -143,7 +143,7 @@ if TYPE_CHECKING:
     from planner.hardware.names import resolve_gpu
     from planner.hardware.power import Build, BuildCards, power_and_cooling
     from planner.hardware.query import GpuQuery, select
-    from planner.hardware.software import software_of
+    from planner.hardware.software_support import software_of
     from planner.hardware.speeds import speeds_of
     from planner.hardware.system_fields import SystemQuery
     from planner.memory.estimate import estimate_memory
@@ -153,6 +153,7 @@ if TYPE_CHECKING:
     from planner.performance.estimate import estimate_time
     from planner.plan.advice.advise import advise
     from planner.plan.catalog import load_catalog
+    from planner.plan.comparison import versus
     from planner.plan.evaluate import evaluate, find_fits
     from planner.plan.files import load_plan, save_plan
     from planner.plan.logs.comparison import compare_plan
@@ -165,10 +166,9 @@ if TYPE_CHECKING:
     from planner.plan.recommend.option import Wish
     from planner.plan.recommend.recommend import recommend
     from planner.plan.solve import fewest_cards, largest_that_fits, smallest_card
-    from planner.plan.versus import versus
     from planner.plan.warnings import warnings_about
-    from planner.trace.analysis.conclude import conclude
     from planner.trace.analysis.summary import facts_of
+    from planner.trace.analysis.trace_result import conclude
     from planner.trace.files import load_recording, save_recording
     from planner.trace.request import Target, TraceRequest
     from planner.trace.run import start_trace
@@ -254,7 +254,7 @@ _HOMES = {
     "Wish": "planner.plan.recommend.option",
     "advise": "planner.plan.advice.advise",
     "compare_plan": "planner.plan.logs.comparison",
-    "conclude": "planner.trace.analysis.conclude",
+    "conclude": "planner.trace.analysis.trace_result",
     "derived_figures": "planner.hardware.derived",
     "estimate_memory": "planner.memory.estimate",
     "estimate_time": "planner.performance.estimate",
@@ -284,11 +284,11 @@ _HOMES = {
     "save_recording": "planner.trace.files",
     "select": "planner.hardware.query",
     "smallest_card": "planner.plan.solve",
-    "software_of": "planner.hardware.software",
+    "software_of": "planner.hardware.software_support",
     "speeds_of": "planner.hardware.speeds",
     "start_trace": "planner.trace.run",
     "try_on": "planner.plan.placement",
-    "versus": "planner.plan.versus",
+    "versus": "planner.plan.comparison",
     "warnings_about": "planner.plan.warnings",
     "with_preset": "planner.plan.recipes.preset",
 }

@@ -15,15 +15,15 @@ from planner.memory.corrections import Correction
 from planner.memory.logs.read import read_log
 from planner.memory.logs.text import MAX_BYTES, decode_log
 from planner.plan.catalog import Catalog
+from planner.plan.comparison import PlanComparison
 from planner.plan.evaluate import Evaluation, evaluate
 from planner.plan.files import is_plan_file, load_plan
-from planner.plan.logs.actuals import LogComparison
+from planner.plan.logs.applied_corrections import correction_key, with_correction
 from planner.plan.logs.comparison import compare_plan
-from planner.plan.logs.corrected import correction_key, with_correction
 from planner.plan.logs.corrections import suggest_correction
 from planner.plan.logs.files import Log, corrections_file, load_corrections, open_log, pasted_log, save_correction
+from planner.plan.logs.log_amounts import LogComparison
 from planner.plan.plan import Plan
-from planner.plan.versus import PlanComparison
 from planner.present.memory.comparison import versus_view
 from planner.present.memory.log_comparison import LogView, log_view
 

@@ -19,9 +19,9 @@ from planner.present.memory.verdict import needs_change
 from planner.present.plan.phrase import evaluation_view, plan_phrase
 
 if TYPE_CHECKING:
-    from planner.plan.logs.actuals import LogComparison
+    from planner.plan.comparison import PlanComparison
+    from planner.plan.logs.log_amounts import LogComparison
     from planner.plan.recipes.preset import Preset
-    from planner.plan.versus import PlanComparison
 
 DOES_NOT_FIT: Final = 1
 
@@ -151,7 +151,7 @@ def _beside(evaluation: Evaluation, catalog: Catalog, word: str | None) -> "Plan
     if word is None:
         return None
     from planner.cli.comparisons import other_plan  # rarely needed
-    from planner.plan.versus import compare_evaluations
+    from planner.plan.comparison import compare_evaluations
 
     return compare_evaluations(evaluation, evaluate(other_plan(word, evaluation.plan, catalog), catalog))
 

@@ -36,7 +36,7 @@ _DETECT_AFTER_MS: Final = 1500
 """Delay of the detection of cards, so that the window is drawn and responsive first."""
 _IMPORTED_NEXT: Final = (
     "planner.gui.memory.curves.plot",
-    "planner.plan.answers.conflicts",
+    "planner.plan.editing.conflicts",
     "planner.memory.software.pytorch",
     "planner.performance.training.estimate",
     "planner.gui.catalog.tab",
@@ -49,7 +49,7 @@ _IMPORTED_NEXT: Final = (
 def detect_cards() -> "tuple[Device, ...]":
     """Return the cards of this machine, read by a short-lived process; none without a driver."""
     from planner.monitor.settings import Timeouts
-    from planner.monitor.supervisor.gathering import take_snapshot  # the first frame of the window does not need them
+    from planner.monitor.supervisor.snapshot import take_snapshot  # the first frame of the window does not need them
 
     return take_snapshot(Timeouts(start=_LONGEST_START_SECONDS)).inventory.devices
 

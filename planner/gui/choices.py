@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from planner.gui.widgets.marks import verdict_icon
 from planner.gui.widgets.search_list import Choice, search_choices
+from planner.gui.widgets.status_icons import verdict_icon
 from planner.gui.workspace import Workspace
 from planner.models.load import HUB_PREFIX
 from planner.plan.evaluate import fits_by_gpu

@@ -12,8 +12,8 @@ from PySide6.QtGui import QUndoCommand, QUndoStack
 from planner.errors import PlannerError, SpecError
 from planner.gui.navigator import Navigator
 from planner.gui.settings import SettingsStore
-from planner.plan.answers.draft import WORKLOAD
 from planner.plan.catalog import Catalog
+from planner.plan.editing.draft import WORKLOAD
 from planner.plan.evaluate import Evaluation, evaluate
 from planner.plan.files import save_plan
 from planner.plan.plan import ModelChoice, Plan
@@ -205,7 +205,7 @@ class Workspace(QObject):
             PlannerError: If the changed plan cannot be evaluated; the plan stays as it was.
         """
         # The start of the window does not wait for modules that only a change needs.
-        from planner.plan.answers.conflicts import resolve_conflicts
+        from planner.plan.editing.conflicts import resolve_conflicts
         from planner.present.plan.settings import adjustments_sentence
 
         fields = dict(answer)

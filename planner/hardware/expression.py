@@ -20,7 +20,7 @@ from math import inf
 from typing import Any, Final, Generic
 
 from planner.errors import SpecError
-from planner.hardware.vocabulary import AnyRecord, QueryContext, QueryField, QuerySchema, Value, parse_version
+from planner.hardware.query_schema import AnyRecord, QueryContext, QueryField, QuerySchema, Value, parse_version
 
 Test = Callable[[AnyRecord, QueryContext], bool | None]
 

@@ -10,9 +10,9 @@ from pydantic import Field, field_validator
 from planner.base import Spec
 from planner.errors import SpecError
 from planner.hardware.expression import parse_expression
-from planner.hardware.fields import GPU_QUERY_FIELDS, GPU_QUERY_SCHEMA
 from planner.hardware.gpu import Gpu, Segment, Vendor
-from planner.hardware.vocabulary import AnyRecord, PlanOutcomes, Prices, QueryContext, QueryField, QuerySchema, Value
+from planner.hardware.gpu_fields import GPU_QUERY_FIELDS, GPU_QUERY_SCHEMA
+from planner.hardware.query_schema import AnyRecord, PlanOutcomes, Prices, QueryContext, QueryField, QuerySchema, Value
 
 __all__ = ["GPU_QUERY_FIELDS", "GpuQuery", "Query", "QueryField", "facet_counts", "select", "used_fields"]
 

@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 from operator import attrgetter
 from typing import Final
 
-from planner.hardware.fields import TERA
+from planner.hardware.gpu_fields import TERA
 from planner.hardware.query import Query
+from planner.hardware.query_schema import Facet, FieldFactory, QueryField, QuerySchema
 from planner.hardware.system import EquippedSystem, PriceKind, SystemKind, Topology
-from planner.hardware.vocabulary import Facet, FieldFactory, QueryField, QuerySchema
 from planner.units import GB, GIB
 
 RENT_FIELD: Final = "rent"

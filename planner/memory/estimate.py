@@ -276,7 +276,7 @@ def fullest_timeline(
     """
     if not is_spread(workload):
         return memory_of(architecture, workload).timeline(architecture, workload, card_class)
-    from planner.memory.parallel.spread import timelines_by_stage  # most commands are about one card
+    from planner.memory.parallel.ranks import timelines_by_stage  # most commands are about one card
 
     timelines = [timeline for _, timeline in timelines_by_stage(architecture, workload, card_class)]
     return max(timelines, key=lambda timeline: timeline.peak().total)

@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 
 from planner.base import Spec
 from planner.dtypes import AS_STORED
+from planner.models.diffusion import Component
 from planner.models.layers import (
     Activation,
     Attention,
@@ -30,20 +31,19 @@ from planner.models.layers import (
     StoredTensors,
     Tensor,
 )
-from planner.models.pipeline import Component
 
 __all__ = [
     "Activation",
     "Architecture",
     "Attention",
     "Grouping",
-    "Kind",
     "LatentAttention",
     "Layer",
     "LayerGroup",
     "LossInput",
     "Mixer",
     "Mlp",
+    "ModelKind",
     "Moe",
     "Norm",
     "Role",

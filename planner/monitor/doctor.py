@@ -6,8 +6,8 @@ from importlib import metadata
 from typing import Final, Literal, NamedTuple
 
 from planner.errors import MonitorUnavailableError
+from planner.monitor.host.environment import HostEnvironment
 from planner.monitor.host.pci import PowerState, same_card
-from planner.monitor.host.surroundings import HostEnvironment
 from planner.monitor.readings.faults import Fault, Severity
 from planner.monitor.readings.inventory import Device
 from planner.monitor.readings.latest import Latest

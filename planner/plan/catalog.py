@@ -14,7 +14,7 @@ from planner.records import read_records
 if TYPE_CHECKING:
     from planner.cost.catalog import CostCatalog
     from planner.cost.renting.offer import Offer
-    from planner.hardware.software import SoftwareFact
+    from planner.hardware.software_support import SoftwareFact
     from planner.hardware.speeds import PublishedSpeed
 
 
@@ -43,7 +43,7 @@ class Catalog:
     @cached_property
     def software(self) -> "tuple[SoftwareFact, ...]":
         """Return which software runs on which cards."""
-        from planner.hardware.software import SoftwareFact  # only details need it
+        from planner.hardware.software_support import SoftwareFact  # only details need it
 
         return read_records(self.folder / "software", SoftwareFact)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from datetime import date
 from typing import Final
 
-from planner.cost.market import (
+from planner.cost.card_prices import (
     LIST_PRICE_SELLER,
     BoughtKind,
     CardPrices,

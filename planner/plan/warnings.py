@@ -5,7 +5,7 @@ from typing import Final, Literal
 
 from planner.base import Spec
 from planner.hardware.gpu import computes_bf16
-from planner.hardware.software import SoftwareFact, software_of
+from planner.hardware.software_support import SoftwareFact, software_of
 from planner.memory.estimate import estimate_memory
 from planner.memory.result import MemoryResult
 from planner.memory.software import memory_of

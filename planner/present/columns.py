@@ -9,7 +9,7 @@ from planner.present.names import CERTAINTY_TITLES
 
 if TYPE_CHECKING:  # tables of models and of readings do without these
     from planner.hardware.gpu import Gpu, Provenance
-    from planner.hardware.software import SoftwareFact
+    from planner.hardware.software_support import SoftwareFact
     from planner.hardware.system import System
 
 Row = TypeVar("Row")

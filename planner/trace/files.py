@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from planner.errors import PlannerError, SpecError
 from planner.storage import UnreadableFileError, read_regular, write_atomically
-from planner.trace.analysis.course import span_at
+from planner.trace.analysis.live_memory import span_at
 from planner.trace.analysis.summary import digest_of
 from planner.trace.facts import CATEGORIES
 from planner.trace.recording import NEVER_FREED, RECORDING_VERSION, TraceRecording

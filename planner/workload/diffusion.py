@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, Field, field_validator
 from planner.base import Spec, unknown_name_error
 from planner.dtypes import AS_STORED, SCHEMES
 from planner.models.images import embeds_images
-from planner.workload.option import FieldContext, Presentation, command_line_only
+from planner.workload.presentation import FieldContext, Presentation, command_line_only
 
 Offload = Literal["none", "model", "sequential"]
 Side = Annotated[int, Field(ge=1, le=65_536)]

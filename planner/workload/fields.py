@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 
 from planner.base import Spec
 from planner.workload.choices import Task
-from planner.workload.option import YES_OR_NO, ChoiceTitles, FieldContext, Group, Presentation
+from planner.workload.presentation import YES_OR_NO, ChoiceTitles, FieldContext, Group, Presentation
 from planner.workload.rules import FieldValue
 from planner.workload.software.registry import SERVERS, serving_support
 from planner.workload.software.settings import EngineSettings

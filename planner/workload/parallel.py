@@ -7,7 +7,7 @@ from pydantic import Field, field_validator, model_validator
 from planner.base import Spec
 from planner.models.architecture import Moe
 from planner.workload.choices import OFFLOAD_TITLES, Offload
-from planner.workload.option import FieldContext, Presentation, has_several_gpus, is_not_diffusion
+from planner.workload.presentation import FieldContext, Presentation, has_several_gpus, is_not_diffusion
 from planner.workload.rules import STAGE_RULES
 from planner.workload.software.registry import serving_support, training_support
 

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 from planner.dtypes import AS_STORED, GGUF_FILE_TYPES
 from planner.errors import SpecError
 from planner.models.architecture import Architecture
-from planner.models.pipeline import DiffusionTransformer, find_networks
+from planner.models.diffusion import DiffusionTransformer, find_networks
 from planner.workload.parallel import Parallel
 from planner.workload.software.registry import DEFAULT, serving_support
 from planner.workload.training import Training

@@ -1,6 +1,6 @@
 """Rules that the fields of a workload must satisfy together, with messages and remedies.
 
-Validation rejects workloads by these rules, editing adjusts other fields until they hold (`planner.plan.answers`), and
+Validation rejects workloads by these rules, editing adjusts other fields until they hold (`planner.plan.editing`), and
 forms offer only values that satisfy them.
 """
 

@@ -28,8 +28,8 @@ from planner.workload.optimizers import (
     optimizer_step_titles,
     optimizer_titles,
 )
-from planner.workload.option import Presentation, doubling
 from planner.workload.parallel import OtherProcesses, Parallel, UnequalCards
+from planner.workload.presentation import Presentation, doubling
 from planner.workload.rules import TRAINING_RULES
 from planner.workload.software.registry import DEFAULT, SOFTWARE, TRAINERS, TrainerName
 

@@ -9,8 +9,15 @@ from planner.dtypes import AS_STORED, KV_FORMATS, SCHEMES, SchemeFamily
 from planner.models.images import embeds_images
 from planner.workload.choices import ATTENTION_TITLES, Attention
 from planner.workload.diffusion import Diffusion, ImageSizeField
-from planner.workload.option import FieldContext, Presentation, doubling, generates_text, is_diffusion, is_not_diffusion
 from planner.workload.parallel import OtherProcesses, Parallel, UnequalCards
+from planner.workload.presentation import (
+    FieldContext,
+    Presentation,
+    doubling,
+    generates_text,
+    is_diffusion,
+    is_not_diffusion,
+)
 from planner.workload.rules import INFERENCE_RULES
 from planner.workload.software.registry import (
     SERVERS,

@@ -19,7 +19,7 @@ from planner.hardware.system import System
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.reading import Reading
-from planner.monitor.supervisor import gathering
+from planner.monitor.supervisor import snapshot as gathering
 from planner.plan.files import save_plan
 from planner.plan.plan import ModelChoice, Plan
 from planner.present.catalog.gpu_columns import GPU_COLUMNS

@@ -16,7 +16,7 @@ from planner.cli.main import main
 from planner.cli.trace.report import ProgressLine, trace_report
 from planner.present.format import THIN
 from planner.present.trace.view import trace_view
-from planner.trace.analysis.conclude import conclude
+from planner.trace.analysis.trace_result import conclude
 from planner.trace.facts import Difference
 from planner.trace.files import load_recording, save_recording
 from planner.trace.run import Progress

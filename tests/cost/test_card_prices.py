@@ -4,8 +4,7 @@ from datetime import date
 
 import pytest
 
-from planner.cost.catalog import CostCatalog
-from planner.cost.market import (
+from planner.cost.card_prices import (
     CardPrices,
     PricePoint,
     PriceSpread,
@@ -13,6 +12,7 @@ from planner.cost.market import (
     card_prices,
     rents_of_machine,
 )
+from planner.cost.catalog import CostCatalog
 from planner.cost.owning.purchase import Purchase
 from planner.cost.renting.offer import Offer
 from planner.paths import catalog_dir

@@ -19,7 +19,7 @@ from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.sample import Sample
 from planner.monitor.settings import SamplerSettings, Timeouts
-from planner.monitor.supervisor.gathering import apply_update
+from planner.monitor.supervisor.snapshot import apply_update
 from planner.monitor.supervisor.supervisor import Supervisor, Update
 
 SOURCE = Path(__file__).parent / "fake_nvml.c"

@@ -13,8 +13,8 @@ from planner.gui.widgets.inputs.field import Field
 from planner.gui.widgets.inputs.labelled_form import LabelledForm
 from planner.gui.widgets.inputs.number_field import NumberField
 from planner.gui.widgets.layout import tab_stops
-from planner.gui.widgets.marks import VerdictBadge
 from planner.gui.widgets.section import Section
+from planner.gui.widgets.status_icons import VerdictBadge
 
 OPTIONS = (("adamw", "AdamW"), ("sgd", "SGD"), (None, "As stored"))
 

@@ -4,8 +4,8 @@ import pytest
 
 from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.derived import DERIVED_FIGURES, half_rate
-from planner.hardware.fields import GPU_QUERY_FIELDS, Known
 from planner.hardware.gpu import Gpu
+from planner.hardware.gpu_fields import GPU_QUERY_FIELDS, Known
 from planner.hardware.query import GpuQuery, select
 from planner.units import GIB
 

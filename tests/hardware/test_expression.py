@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from planner.errors import SpecError
 from planner.hardware.catalog import load_hardware
 from planner.hardware.expression import parse_expression
-from planner.hardware.fields import GPU_QUERY_FIELDS, GPU_QUERY_SCHEMA
-from planner.hardware.vocabulary import PlanOutcome, QueryContext
+from planner.hardware.gpu_fields import GPU_QUERY_FIELDS, GPU_QUERY_SCHEMA
+from planner.hardware.query_schema import PlanOutcome, QueryContext
 from planner.paths import catalog_dir
 
 HARDWARE = load_hardware(catalog_dir())

@@ -5,12 +5,12 @@ from pydantic import ValidationError
 
 from planner.errors import SpecError
 from planner.hardware.catalog import load_hardware
-from planner.hardware.fields import GPU_QUERY_FIELDS
 from planner.hardware.gpu import parse_link_bytes_per_s
+from planner.hardware.gpu_fields import GPU_QUERY_FIELDS
 from planner.hardware.query import facet_counts, select, used_fields
+from planner.hardware.query_schema import PlanOutcome, QueryContext
 from planner.hardware.system import EquippedSystem, total_of_equal
 from planner.hardware.system_fields import RENT_FIELD, SYSTEM_FIELDS, SYSTEM_QUERY_SCHEMA, SystemQuery
-from planner.hardware.vocabulary import PlanOutcome, QueryContext
 from planner.paths import catalog_dir
 from planner.units import GB
 

@@ -15,7 +15,7 @@ from planner.memory.estimate import estimate_memory
 from planner.memory.fit import judge_bytes
 from planner.memory.inference.kv_cache import kv_cache_term
 from planner.memory.overhead import cublas_workspace_bytes, fixed_overhead, framework_overhead
-from planner.memory.parallel.spread import timelines_by_stage
+from planner.memory.parallel.ranks import timelines_by_stage
 from planner.memory.software.vllm.cache import pages_of
 from planner.memory.software.vllm.profile import buffers_term, sampler_term
 from planner.memory.software.vllm.setup import CardClass, setup_of

@@ -1,6 +1,6 @@
 """Devices and states that several test files share."""
 
-from planner.monitor.host.surroundings import HostEnvironment
+from planner.monitor.host.environment import HostEnvironment
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.reading import Cause, Reading, missing

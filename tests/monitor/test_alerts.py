@@ -8,7 +8,7 @@ from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.reading import Cause, Reading, missing
 from planner.monitor.readings.sample import CardProcess, Sample
-from planner.monitor.supervisor.gathering import apply_update
+from planner.monitor.supervisor.snapshot import apply_update
 
 GIB = 2**30
 CARD = Device("GPU-a", "NVIDIA Test", 0, facts={"memory_total_bytes": Reading(10.0 * GIB)})

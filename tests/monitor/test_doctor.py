@@ -3,7 +3,7 @@
 from state_kit import DEVICE, PLAIN, A, latest_of
 
 from planner.monitor.doctor import binding_version, check_setup, current_blocking_fault, readings_blocking_fault
-from planner.monitor.host.surroundings import HostEnvironment
+from planner.monitor.host.environment import HostEnvironment
 from planner.monitor.readings.faults import Fault, FaultKind
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.latest import Latest

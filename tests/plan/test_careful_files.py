@@ -11,8 +11,8 @@ import pytest
 
 from planner.errors import PlanFileError, SpecError
 from planner.plan.catalog import Catalog
-from planner.plan.explore import memory_curve
 from planner.plan.files import load_plan, save_plan
+from planner.plan.memory_curve import memory_curve
 from planner.plan.plan import ModelChoice, Plan
 from planner.units import parse_bytes
 

@@ -4,9 +4,9 @@ import pytest
 from recordings import training, two_steps
 
 from planner.errors import SpecError
+from planner.plan.comparison import versus
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
-from planner.plan.versus import versus
 from planner.trace.analysis.summary import facts_of
 from planner.units import GIB
 from planner.workload.parallel import CardCount

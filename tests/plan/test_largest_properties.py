@@ -9,7 +9,7 @@ from small_models import architectures, bundled, small_llama, workloads
 
 from planner.memory.result import MemoryResult
 from planner.plan.evaluate import evaluate
-from planner.plan.explore import memory_curve
+from planner.plan.memory_curve import memory_curve
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.solve import fewest_cards, largest_allowed, largest_that_fits, on_cards
 from planner.workload.workload import Inference, Training

@@ -6,7 +6,7 @@ import pytest
 
 from planner.errors import SpecError
 from planner.plan.evaluate import evaluate
-from planner.plan.explore import count_scaling, current_value, memory_curve, plan_at_value, plan_axes
+from planner.plan.memory_curve import count_scaling, current_value, memory_curve, plan_at_value, plan_axes
 from planner.plan.plan import ModelChoice, Plan
 from planner.workload.parallel import CardCount
 from planner.workload.training import Lora

@@ -9,8 +9,8 @@ from recordings import training, two_steps
 from planner.errors import PlanFileError, SpecError
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import evaluate, find_fits, fits_by_gpu
-from planner.plan.explore import memory_curve
 from planner.plan.files import load_plan, save_plan
+from planner.plan.memory_curve import memory_curve
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.solve import largest_that_fits
 from planner.present.plan.phrase import evaluation_view, plan_phrase

@@ -4,7 +4,7 @@ from datetime import date
 
 import pytest
 
-from planner.cost.market import CardPrices, PricePoint, PriceSpread
+from planner.cost.card_prices import CardPrices, PricePoint, PriceSpread
 from planner.hardware.system import System
 from planner.plan.catalog import load_catalog
 from planner.plan.placement import try_on

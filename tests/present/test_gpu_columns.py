@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.hardware.software import SoftwareFact
+from planner.hardware.software_support import SoftwareFact
 from planner.plan.catalog import load_catalog
 from planner.plan.evaluate import evaluate, fits_by_gpu
 from planner.plan.plan import ModelChoice, Plan

@@ -4,9 +4,9 @@ from datetime import date
 
 import pytest
 
-from planner.cost.market import CardPrices, PricePoint, PriceSpread
+from planner.cost.card_prices import CardPrices, PricePoint, PriceSpread
 from planner.hardware.gpu import FigureNote, Provenance
-from planner.hardware.software import FeatureSupport, software_of
+from planner.hardware.software_support import FeatureSupport, software_of
 from planner.hardware.speeds import PublishedSpeed
 from planner.plan.catalog import Catalog
 from planner.plan.prices import prices_of

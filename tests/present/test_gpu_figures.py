@@ -1,6 +1,6 @@
 """Columns that follow from others, or from the market."""
 
-from planner.cost.market import CardPrices, PricePoint, PriceSpread
+from planner.cost.card_prices import CardPrices, PricePoint, PriceSpread
 from planner.hardware.gpu import Gpu, Provenance
 from planner.plan.catalog import load_catalog
 from planner.plan.evaluate import fits_by_gpu

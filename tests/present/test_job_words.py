@@ -10,7 +10,7 @@ from planner.plan.job_costs import job_by_gpu
 from planner.plan.plan import ModelChoice, Plan
 from planner.present.catalog.gpu_columns import GPU_COLUMNS
 from planner.present.catalog.gpu_row import gpu_rows
-from planner.present.catalog.job_words import job_summaries
+from planner.present.catalog.job_summary import job_summaries
 from planner.present.format import THIN
 
 TODAY = date(2026, 11, 22)

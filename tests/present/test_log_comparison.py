@@ -4,8 +4,8 @@ import pytest
 
 from planner.memory.logs.read import read_log
 from planner.memory.logs.reading import LogReading
-from planner.plan.logs.actuals import LogComparison, LogComparisonRow
 from planner.plan.logs.comparison import compare_plan
+from planner.plan.logs.log_amounts import LogComparison, LogComparisonRow
 from planner.plan.plan import ModelChoice, Plan
 from planner.present.format import THIN
 from planner.present.memory.log_comparison import ROW_TITLES, log_view

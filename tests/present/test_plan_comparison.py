@@ -2,9 +2,9 @@
 
 import pytest
 
+from planner.plan.comparison import compare_evaluations
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
-from planner.plan.versus import compare_evaluations
 from planner.present.memory.comparison import versus_view
 from planner.present.plan.settings import setting_text, setting_title
 from planner.units import GIB

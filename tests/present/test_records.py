@@ -5,7 +5,7 @@ from datetime import date
 
 import pytest
 
-from planner.hardware.software import software_of
+from planner.hardware.software_support import software_of
 from planner.hardware.speeds import speeds_of
 from planner.plan.prices import prices_of, rents_of
 from planner.present.catalog.comparison import ComparisonEntry

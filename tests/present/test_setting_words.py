@@ -3,8 +3,8 @@ import pytest
 from planner.present.plan.settings import adjustments_sentence, in_sentence, offered_choices, sentence, settings_summary
 from planner.workload.defaults import with_defaults
 from planner.workload.fields import fields_of
-from planner.workload.option import FieldContext
 from planner.workload.parallel import Parallel
+from planner.workload.presentation import FieldContext
 from planner.workload.training import Lora
 from planner.workload.workload import Inference, Training
 

@@ -5,7 +5,7 @@ from recordings import Recorder, training, two_steps
 
 from planner.present.format import THIN
 from planner.present.trace.view import timeline_point, timeline_series
-from planner.trace.analysis.conclude import conclude
+from planner.trace.analysis.trace_result import conclude
 from planner.units import MIB
 
 

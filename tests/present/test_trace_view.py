@@ -6,7 +6,7 @@ from recordings import Recorder, training, two_steps
 from planner.present.format import THIN
 from planner.present.plan.phrase import request_phrase
 from planner.present.trace.view import notable_modules, subject, trace_view
-from planner.trace.analysis.conclude import conclude
+from planner.trace.analysis.trace_result import conclude
 from planner.trace.facts import Difference
 from planner.trace.request import TraceLora, TraceParallel, TraceRequest
 from planner.trace.result import OutOfMemory

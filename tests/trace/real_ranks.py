@@ -9,8 +9,8 @@ from torch import multiprocessing
 
 from planner.trace.request import TraceRequest
 from planner.trace.worker.building.build import build
+from planner.trace.worker.observer import RunObserver
 from planner.trace.worker.running import run
-from planner.trace.worker.watcher import RunObserver
 
 PORT = 29_517
 

@@ -7,7 +7,7 @@ from recordings import Recorder, any_recordings, training, two_steps
 
 from planner.trace.allocator.replay import minimum_capacity, replay
 from planner.trace.allocator.settings import AllocatorSettings
-from planner.trace.analysis.course import live_memory
+from planner.trace.analysis.live_memory import live_memory
 from planner.trace.analysis.summary import digest_of, facts_of, merge_differences
 from planner.trace.facts import CategoryShare, Difference, TracedFacts
 

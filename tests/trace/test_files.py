@@ -12,8 +12,8 @@ from recordings import Recorder, any_recordings, two_steps
 
 from planner.errors import PlannerError
 from planner.trace import files
-from planner.trace.analysis.conclude import conclude
 from planner.trace.analysis.summary import digest_of
+from planner.trace.analysis.trace_result import conclude
 from planner.trace.files import (
     export_allocations_csv,
     export_timeline_csv,

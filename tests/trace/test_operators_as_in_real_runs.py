@@ -14,8 +14,8 @@ from planner.trace.worker.call_sites import CallSites
 from planner.trace.worker.fake_tensors.assumptions import Assumptions
 from planner.trace.worker.fake_tensors.values import KnownValues
 from planner.trace.worker.ledger import AllocationLedger, FlopCounter
+from planner.trace.worker.observer import RunObserver
 from planner.trace.worker.running import run
-from planner.trace.worker.watcher import RunObserver
 
 DECODER = {
     "num_hidden_layers": 2,

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from recordings import Recorder, any_recordings, two_steps
 
-from planner.trace.analysis.course import live_memory, module_shares, peak_moment
+from planner.trace.analysis.live_memory import live_memory, module_shares, peak_moment
 from planner.trace.recording import ModuleInfo, TraceRecording
 from planner.trace.result import LiveGroup, PeakMoment
 

@@ -8,8 +8,8 @@ import torch
 
 from planner.trace.request import Target, TraceRequest
 from planner.trace.worker.building.build import build
+from planner.trace.worker.observer import RunObserver
 from planner.trace.worker.running import run
-from planner.trace.worker.watcher import RunObserver
 
 
 class Heard(RunObserver):

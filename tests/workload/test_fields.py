@@ -9,7 +9,7 @@ from pydantic import Field
 from planner.base import Spec
 from planner.workload import fields
 from planner.workload.fields import all_fields, fields_of, find_field
-from planner.workload.option import GROUPS, FieldContext, Presentation, command_line_only
+from planner.workload.presentation import GROUPS, FieldContext, Presentation, command_line_only
 from planner.workload.training import Lora, Training
 from planner.workload.workload import Inference
 

@@ -16,13 +16,13 @@ from planner.memory.software.transformers import Transformers
 from planner.models.architecture import Architecture
 from planner.performance.software.engine import Engine
 from planner.plan.advice.advise import advise
-from planner.plan.answers.conflicts import resolve_conflicts
 from planner.plan.catalog import Catalog
+from planner.plan.editing.conflicts import resolve_conflicts
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
 from planner.present.plan.settings import adjustments_sentence
 from planner.workload.fields import all_fields, fields_of
-from planner.workload.option import Presentation
+from planner.workload.presentation import Presentation
 from planner.workload.software import registry
 from planner.workload.software.settings import EngineSettings
 from planner.workload.software.software import ServingSupport, Software

@@ -1,6 +1,6 @@
 """Presentation of fields."""
 
-from planner.workload.option import doubling
+from planner.workload.presentation import doubling
 
 
 def test_stops_double():

@@ -4,14 +4,14 @@ import pytest
 from pydantic import ValidationError
 
 from planner.errors import SpecError
-from planner.plan.answers.conflicts import resolve_conflicts
-from planner.plan.answers.draft import WorkloadDraft
+from planner.plan.editing.conflicts import resolve_conflicts
+from planner.plan.editing.draft import WorkloadDraft
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
 from planner.present.plan.settings import offered_choices
 from planner.workload.defaults import with_defaults
 from planner.workload.fields import fields_of
-from planner.workload.option import FieldContext
+from planner.workload.presentation import FieldContext
 from planner.workload.rules import ALL_RULES, EDITING_RULES, RuleSet, WorkloadRule, field_reader, is_offered
 from planner.workload.workload import Inference, Training
 

@@ -12,9 +12,9 @@ from planner.cli.parser import Parser, join_descending_sort
 from planner.cli.user_catalog import user_catalog
 from planner.errors import SpecError
 from planner.hardware.catalog import load_hardware
-from planner.hardware.fields import GPU_QUERY_SCHEMA
+from planner.hardware.gpu_fields import GPU_QUERY_SCHEMA
+from planner.hardware.query_schema import QuerySchema
 from planner.hardware.system_fields import SYSTEM_QUERY_SCHEMA
-from planner.hardware.vocabulary import QuerySchema
 from planner.paths import catalog_dir, own_hardware_file
 from planner.plan.catalog import Catalog
 from planner.plan.prices import prices_by_card

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 from pydantic_core import to_json
 
 from planner.cli.table import column_table
-from planner.cost.market import CardPrices
+from planner.cost.card_prices import CardPrices
 from planner.errors import SpecError
-from planner.hardware.fields import GPU_QUERY_FIELDS, PRICE_FIELDS
 from planner.hardware.gpu import Gpu
+from planner.hardware.gpu_fields import GPU_QUERY_FIELDS, PRICE_FIELDS
 from planner.hardware.query import GpuQuery, Query, select, used_fields
+from planner.hardware.query_schema import AnyRecord, PlanOutcome, PlanOutcomes, Prices
 from planner.hardware.system_fields import RENT_FIELD, SYSTEM_QUERY_SCHEMA, SystemQuery
-from planner.hardware.vocabulary import AnyRecord, PlanOutcome, PlanOutcomes, Prices
 from planner.memory.fit import CardFit
 from planner.plan.catalog import Catalog
 from planner.plan.prices import price_words, prices_by_card, rents_by_system, system_price_fields
@@ -150,7 +150,7 @@ def _judged(word: str, catalog: Catalog, today: date) -> _Judgement:
 def _rows(catalog: Catalog, judged: _Judgement | None, prices: Mapping[str, CardPrices] | None) -> tuple[GpuRow, ...]:
     if judged is None:
         return gpu_rows(catalog.hardware, prices=prices, software=catalog.software)
-    from planner.present.catalog.job_words import job_summaries
+    from planner.present.catalog.job_summary import job_summaries
 
     return gpu_rows(catalog.hardware, judged.fits, job_summaries(judged.jobs), prices, catalog.software)
 

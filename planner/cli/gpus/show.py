@@ -12,12 +12,12 @@ from pydantic_core import to_json
 from planner.cli.named_plan import plan_about
 from planner.cli.table import TableColumn, details, table, terminal_width
 from planner.cli.user_catalog import named_cards, named_machines
-from planner.cost.market import CardPrices
+from planner.cost.card_prices import CardPrices
 from planner.errors import SpecError
 from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.gpu import Gpu
 from planner.hardware.names import resolve_hardware
-from planner.hardware.software import software_of
+from planner.hardware.software_support import software_of
 from planner.hardware.speeds import speeds_of
 from planner.hardware.system import System
 from planner.monitor.readings.inventory import Device
@@ -212,7 +212,7 @@ def print_here(hardware: HardwareCatalog, *, as_json: bool) -> int:
 
 def _devices() -> tuple[Device, ...]:
     from planner.monitor.doctor import readings_blocking_fault, unavailable_error  # only this option needs the monitor
-    from planner.monitor.supervisor.gathering import take_snapshot
+    from planner.monitor.supervisor.snapshot import take_snapshot
 
     latest = take_snapshot()
     fault = readings_blocking_fault(latest)

@@ -29,15 +29,15 @@ from planner.monitor.doctor import (
     unavailable_error,
 )
 from planner.monitor.history import History
+from planner.monitor.host.environment import detect_environment
 from planner.monitor.host.pci import find_cards
-from planner.monitor.host.surroundings import detect_environment
 from planner.monitor.readings.faults import Fault
 from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.report import state_report
 from planner.monitor.readings.sample import Sample
 from planner.monitor.recording.recorder import Recorder
 from planner.monitor.settings import FASTEST_SECONDS, SLOWEST_SECONDS, SamplerSettings
-from planner.monitor.supervisor.gathering import take_snapshot
+from planner.monitor.supervisor.snapshot import take_snapshot
 from planner.monitor.supervisor.supervisor import Supervisor, Update
 from planner.present.monitor.diagnosis import verdict_lines
 from planner.present.monitor.processes import PROCESS_COLUMNS, process_rows

@@ -23,9 +23,9 @@ from planner.models.load import load_config
 from planner.plan.catalog import Catalog
 from planner.present.trace.view import trace_view
 from planner.trace.allocator.settings import AllocatorSettings
-from planner.trace.analysis.conclude import conclude
 from planner.trace.analysis.memory import traced_fits_on
 from planner.trace.analysis.summary import facts_of
+from planner.trace.analysis.trace_result import conclude
 from planner.trace.candidates import find_candidates
 from planner.trace.files import (
     export_allocations_csv,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from planner.errors import PlannerError
 from planner.hardware.gpu import Gpu
 from planner.hardware.power import DEFAULT_CIRCUIT, Circuit
-from planner.hardware.software import OTHER_HARDWARE, software_of
+from planner.hardware.software_support import OTHER_HARDWARE, software_of
 from planner.hardware.speeds import speeds_of
 from planner.memory.result import Verdict
 from planner.plan.catalog import Catalog

@@ -20,7 +20,7 @@ from planner.gui.theme import Theme, set_style_role
 from planner.gui.widgets.buttons import push_button
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, ScrollColumn, in_column, in_row
-from planner.gui.widgets.marks import VerdictBadge
+from planner.gui.widgets.status_icons import VerdictBadge
 from planner.present.columns import MARK_MEANINGS, Detail, DetailGroup
 from planner.present.format import NO_FIGURES
 

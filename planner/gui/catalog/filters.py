@@ -11,9 +11,9 @@ from typing import Any, ClassVar, Final, Self
 from pydantic import Field, field_validator
 
 from planner.base import Spec
-from planner.hardware.fields import GPU_QUERY_SCHEMA
+from planner.hardware.gpu_fields import GPU_QUERY_SCHEMA
 from planner.hardware.query import GpuQuery, Query, facet_counts, select
-from planner.hardware.vocabulary import Facet, QuerySchema, SearchableRecord
+from planner.hardware.query_schema import Facet, QuerySchema, SearchableRecord
 from planner.present import format as fmt
 from planner.present.catalog.gpu_columns import GPU_COLUMNS, SEGMENT_TITLES
 from planner.present.catalog.search_query import ParsedSearch, SearchBound, parse_search

@@ -20,7 +20,7 @@ from planner.gui.widgets.labels import make_label
 from planner.gui.workspace import Workspace
 from planner.hardware.gpu import Gpu
 from planner.hardware.power import CIRCUITS, DEFAULT_CIRCUIT
-from planner.hardware.software import describe_other_hardware
+from planner.hardware.software_support import describe_other_hardware
 from planner.plan.evaluate import Evaluation, find_fits, fits_by_gpu
 from planner.present.catalog.column_sets import COLUMN_SETS
 from planner.present.catalog.detected_cards import NO_CARDS, detect_cards

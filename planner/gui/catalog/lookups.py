@@ -16,7 +16,7 @@ from planner.plan.plan import Plan
 from planner.present.catalog.gpu_row import JobSummary
 
 if TYPE_CHECKING:
-    from planner.cost.market import CardPrices, PriceSpread
+    from planner.cost.card_prices import CardPrices, PriceSpread
     from planner.cost.terms import RentMode
 
     Rents = Mapping[str, Mapping[RentMode, PriceSpread]]
@@ -94,7 +94,7 @@ def _without_card(plan: Plan) -> Plan:
 def find_jobs(plan: Plan, catalog: Catalog, today: date, stop: Callable[[], bool]) -> Mapping[str, JobSummary] | None:
     """Return the job's time and cost on each card, or None if it was cancelled."""
     from planner.plan.job_costs import job_by_gpu  # loaded by the background thread, since drawing does not need it
-    from planner.present.catalog.job_words import job_summaries
+    from planner.present.catalog.job_summary import job_summaries
 
     found = job_by_gpu(plan, catalog, today, stop)
     return None if found is None else job_summaries(found)

@@ -20,7 +20,7 @@ from planner.gui.catalog.settings import View
 from planner.gui.settings import TableLayout
 from planner.gui.theme import Theme
 from planner.gui.widgets.layout import in_column, in_row, set_tab_order, tab_stops
-from planner.gui.widgets.marks import verdict_icon
+from planner.gui.widgets.status_icons import verdict_icon
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable
 from planner.gui.workspace import Workspace

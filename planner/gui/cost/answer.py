@@ -10,8 +10,8 @@ from planner.cost.result import CostResult
 from planner.gui.theme import Theme, set_style_role
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import in_column
-from planner.gui.widgets.marks import AGE_ROLES
 from planner.gui.widgets.section import Section
+from planner.gui.widgets.status_icons import AGE_ROLES
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
 from planner.plan.money import PlanCost, plan_throughput

@@ -12,8 +12,8 @@ from planner.cost.renting.table import OfferRow
 from planner.gui.theme import Theme
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, in_column, in_row
-from planner.gui.widgets.marks import age_icon
 from planner.gui.widgets.section import Section
+from planner.gui.widgets.status_icons import age_icon
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable
 from planner.present import format as fmt

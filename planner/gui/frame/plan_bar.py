@@ -19,8 +19,8 @@ from planner.gui.widgets.inputs.field import Field
 from planner.gui.widgets.inputs.labelled_form import LabelledForm
 from planner.gui.widgets.inputs.number_field import NumberField
 from planner.gui.widgets.layout import hairline, in_column, in_row
-from planner.gui.widgets.marks import verdict_icon
 from planner.gui.widgets.popover import Popover, SearchPopover
+from planner.gui.widgets.status_icons import verdict_icon
 from planner.gui.workspace import Workspace
 from planner.present.cost.time import pace_phrase
 from planner.present.format import integer

@@ -9,13 +9,13 @@ from planner.gui.theme import Theme, set_style_role
 from planner.gui.widgets.buttons import link_button
 from planner.gui.widgets.labels import IconLabel, make_label
 from planner.gui.widgets.layout import in_column, in_row
-from planner.gui.widgets.marks import verdict_icon
 from planner.gui.widgets.section import Section
+from planner.gui.widgets.status_icons import verdict_icon
 from planner.gui.workspace import Workspace
 from planner.memory.corrections import correction_note
 from planner.memory.result import Verdict
 from planner.plan.evaluate import Evaluation
-from planner.plan.logs.corrected import applied_corrections
+from planner.plan.logs.applied_corrections import applied_corrections
 from planner.present import format as fmt
 from planner.present.memory.view import MemoryView
 

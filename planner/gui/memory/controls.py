@@ -16,7 +16,7 @@ from planner.gui.widgets.layout import set_tab_order, tab_stops
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
 from planner.workload.choices import Task
-from planner.workload.option import GROUPS, Group
+from planner.workload.presentation import GROUPS, Group
 from planner.workload.workload import Inference, Training
 
 _AFTER_THE_CARDS: Final[tuple[Group, ...]] = ("sharing", "offload")

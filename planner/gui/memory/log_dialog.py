@@ -30,8 +30,8 @@ from planner.memory.corrections import Correction
 from planner.memory.logs.read import read_log
 from planner.memory.logs.reading import LogReading
 from planner.plan.evaluate import evaluate
+from planner.plan.logs.applied_corrections import correction_key, with_correction
 from planner.plan.logs.comparison import compare_plan
-from planner.plan.logs.corrected import correction_key, with_correction
 from planner.plan.logs.corrections import suggest_correction
 from planner.plan.logs.files import Log, corrections_file, load_corrections, open_log, pasted_log, save_correction
 from planner.present import format as fmt

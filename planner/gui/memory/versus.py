@@ -20,8 +20,8 @@ from planner.gui.widgets.result_menu import ResultFormats, ResultMenu, picture_o
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable, show_rows
 from planner.gui.workspace import Workspace
+from planner.plan.comparison import PlanComparison, compare_evaluations
 from planner.plan.evaluate import Evaluation
-from planner.plan.versus import PlanComparison, compare_evaluations
 from planner.present.columns import Column, text_column
 from planner.present.memory.comparison import VersusRow, VersusView, versus_view
 from planner.present.record_text import rows_to_csv

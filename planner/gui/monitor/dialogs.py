@@ -20,8 +20,8 @@ from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable
 from planner.gui.workspace import Workspace
 from planner.monitor.doctor import SetupCheck, binding_version, check_setup
+from planner.monitor.host.environment import detect_environment
 from planner.monitor.host.pci import find_cards
-from planner.monitor.host.surroundings import detect_environment
 from planner.monitor.readings.latest import Latest
 from planner.monitor.recording.recording import MonitorRecording
 from planner.monitor.recording.summary import RecordingSummary

@@ -15,7 +15,7 @@ from planner.monitor.readings.sample import Sample
 from planner.monitor.recording.logs.importing import open_recording
 from planner.monitor.recording.player import Player
 from planner.monitor.recording.recording import MonitorRecording
-from planner.monitor.supervisor.gathering import apply_update
+from planner.monitor.supervisor.snapshot import apply_update
 
 SPEEDS: Final = (0.5, 1.0, 2.0, 5.0, 10.0, 60.0)
 

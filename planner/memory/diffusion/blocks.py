@@ -3,7 +3,7 @@
 from functools import lru_cache
 from typing import Final
 
-from planner.models.pipeline import DiffusionTransformer, ImageDecoder, UNet, UNetModule
+from planner.models.diffusion import DiffusionTransformer, ImageDecoder, UNet, UNetModule
 from planner.units import ceil_div
 
 _IN_A_BLOCK: Final = 20

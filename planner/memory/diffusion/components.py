@@ -7,7 +7,7 @@ from planner.dtypes import AS_STORED, ELEMENT_BYTES, SCHEMES
 from planner.memory.result import Term, TermPart
 from planner.memory.terms import model, number_format, term
 from planner.models.architecture import Architecture
-from planner.models.pipeline import Component
+from planner.models.diffusion import Component
 from planner.workload.diffusion import Offload
 from planner.workload.workload import Inference
 

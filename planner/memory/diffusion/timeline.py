@@ -14,7 +14,7 @@ from planner.memory.result import Symbol, Term
 from planner.memory.terms import library, model, term
 from planner.memory.terms import workload as chosen
 from planner.models.architecture import Architecture
-from planner.models.pipeline import (
+from planner.models.diffusion import (
     Component,
     Denoiser,
     DiffusionTransformer,

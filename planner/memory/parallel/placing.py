@@ -58,7 +58,7 @@ def place(
             timeline = program.timeline(architecture, workload, card_class_of(program, own.gpu))
             yield LoadedCards(own, timeline, 0, architecture.depth)
         return
-    from planner.memory.parallel.spread import rank_timelines  # most commands are about one card
+    from planner.memory.parallel.ranks import rank_timelines  # most commands are about one card
 
     size = sum([own.number for own in cards]) // workload.parallel.pipeline
     in_order = [own._replace(number=1) for own in cards for _ in range(own.number)] if len(cards) > 1 else []
@@ -101,7 +101,7 @@ def stage_counts(
     known = all(own.usable is not None for own in cards)
     if workload.parallel.pipeline == 1 or not in_order or not known:
         return ()
-    from planner.memory.parallel.spread import layers_of_stages  # most commands are about one card
+    from planner.memory.parallel.ranks import layers_of_stages  # most commands are about one card
 
     free = [max(own.usable.bytes - workload.other_processes_bytes, 1) if own.usable else 1 for own in in_order]
     least = tuple(min(free[start : start + size]) for start in range(0, len(free), size))

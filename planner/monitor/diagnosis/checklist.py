@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import Final, Literal, NamedTuple
 
 from planner.monitor.diagnosis import advice, sources
+from planner.monitor.diagnosis.card_window import read_window
 from planner.monitor.diagnosis.time_series import ACTIVE, current_phase
 from planner.monitor.diagnosis.verdict import Criterion, Evidence, ThresholdSource, Verdict, VerdictKind
-from planner.monitor.diagnosis.window import read_window
 from planner.monitor.readings.protocols import DiagnosisSource
 
 ItemStatus = Literal["done", "to-do", "unknown"]

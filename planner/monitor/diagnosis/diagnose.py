@@ -4,12 +4,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
+from planner.monitor.diagnosis.card_window import WINDOW_SECONDS, CardWindow, read_window
 from planner.monitor.diagnosis.health_rules import HEALTH_RULES
 from planner.monitor.diagnosis.rule import DiagnosisRule, shown_evidence
 from planner.monitor.diagnosis.rules import WORKLOAD_RULES
 from planner.monitor.diagnosis.time_series import TimeSeries, current_phase
 from planner.monitor.diagnosis.verdict import Evidence, OtherFinding, Verdict, VerdictKind
-from planner.monitor.diagnosis.window import WINDOW_SECONDS, CardWindow, read_window
 from planner.monitor.readings.faults import FAULTS, FaultKind
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.protocols import DiagnosisSource

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from planner.monitor.diagnosis import sources
+from planner.monitor.diagnosis.card_window import CardWindow
 from planner.monitor.diagnosis.verdict import Criterion, Evidence, VerdictKind, VerdictSeverity
-from planner.monitor.diagnosis.window import CardWindow
 
 
 @dataclass(frozen=True, slots=True)

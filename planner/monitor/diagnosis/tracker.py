@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
+from planner.monitor.diagnosis.card_window import WINDOW_SECONDS
 from planner.monitor.diagnosis.diagnose import diagnose_all
 from planner.monitor.diagnosis.verdict import Verdict, VerdictKind
-from planner.monitor.diagnosis.window import WINDOW_SECONDS
 from planner.monitor.readings.events import Event, EventKind, Timestamp
 from planner.monitor.readings.protocols import DiagnosisSource
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from planner.models.pipeline import Denoiser, DiffusionTransformer, ImageDecoder, UNet, UNetModule
+from planner.models.diffusion import Denoiser, DiffusionTransformer, ImageDecoder, UNet, UNetModule
 from planner.performance.vision import OperationCounts
 
 _KERNEL: Final = 9

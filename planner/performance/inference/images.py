@@ -4,7 +4,7 @@ from typing import Final
 
 from planner.hardware.gpu import Gpu
 from planner.models.architecture import Architecture
-from planner.models.pipeline import Component, find_networks
+from planner.models.diffusion import Component, find_networks
 from planner.performance.inference.denoising import decoder_counts, denoiser_counts
 from planner.performance.links import links_of
 from planner.performance.result import TimeResult

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from planner.dtypes import ELEMENT_BYTES, SCHEMES
 from planner.hardware.gpu import Gpu
-from planner.memory.parallel.spread import Rank, ranks
+from planner.memory.parallel.ranks import Rank, ranks
 from planner.memory.weights import weight_bytes
 from planner.models.architecture import Architecture, Moe
 from planner.performance.efficiency import MEASURED, Classes

@@ -9,7 +9,8 @@ from planner.memory.logs.reading import LogReading
 from planner.memory.result import TermName
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation, evaluate
-from planner.plan.logs.actuals import (
+from planner.plan.logs.corrections import can_correct, counter_correction, term_corrections
+from planner.plan.logs.log_amounts import (
     LogAmounts,
     LogComparison,
     LogComparisonRow,
@@ -17,7 +18,6 @@ from planner.plan.logs.actuals import (
     RowName,
     amounts_in_log,
 )
-from planner.plan.logs.corrections import can_correct, counter_correction, term_corrections
 from planner.plan.logs.reasons import explain_row, log_notes
 from planner.plan.plan import Plan
 

@@ -10,8 +10,8 @@ from planner.memory.corrections import Correction, TermCorrection
 from planner.memory.logs.reading import LogReading
 from planner.memory.result import TermName
 from planner.plan.evaluate import Evaluation
-from planner.plan.logs.actuals import LogAmounts, LogComparison, MeasuredAmount, RowName
-from planner.plan.logs.corrected import correction_key
+from planner.plan.logs.applied_corrections import correction_key
+from planner.plan.logs.log_amounts import LogAmounts, LogComparison, MeasuredAmount, RowName
 from planner.units import MIB
 from planner.workload.software.registry import DEFAULT, SOFTWARE
 from planner.workload.workload import Inference

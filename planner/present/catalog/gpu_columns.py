@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from planner.hardware.derived import DERIVED_FIGURES, DerivedFigure
-from planner.hardware.fields import PRICE_FIELDS
+from planner.hardware.gpu_fields import PRICE_FIELDS
 from planner.memory.result import Verdict
 from planner.present import format as fmt
 from planner.present.catalog.gpu_row import GpuRow, JobSummary, product_kind
@@ -18,7 +18,7 @@ from planner.present.names import CERTAINTY_TITLES
 from planner.units import GIB
 
 if TYPE_CHECKING:
-    from planner.cost.market import BoughtKind, PricePoint, PriceSpread
+    from planner.cost.card_prices import BoughtKind, PricePoint, PriceSpread
 
 SEGMENT_TITLES: Final[dict[str, str]] = {
     "consumer": "consumer",

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
-from planner.cost.market import BoughtKind, CardPrices, PricePoint, PriceSpread
+from planner.cost.card_prices import BoughtKind, CardPrices, PricePoint, PriceSpread
 from planner.cost.terms import RentMode
 from planner.hardware.derived import DERIVED_FIGURES, LAUNCH_PRICE, DerivedFigure
 from planner.hardware.gpu import Gpu, Rate
-from planner.hardware.software import FeatureSupport, SoftwareFact
+from planner.hardware.software_support import FeatureSupport, SoftwareFact
 from planner.hardware.speeds import TASK_TITLES, PublishedSpeed
 from planner.hardware.usable import UsableMemory
 from planner.present import format as fmt

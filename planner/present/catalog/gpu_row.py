@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.gpu import Gpu
-from planner.hardware.software import SoftwareFact, software_target, unsupported_formats
+from planner.hardware.software_support import SoftwareFact, software_target, unsupported_formats
 from planner.hardware.usable import UsableMemory
 from planner.memory.fit import CardFit
 from planner.memory.result import Verdict
 from planner.present import format as fmt
 
 if TYPE_CHECKING:
-    from planner.cost.market import CardPrices
+    from planner.cost.card_prices import CardPrices
     from planner.hardware.own import CardChange, OwnHardware
 
 

@@ -5,12 +5,12 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
 from planner.base import Spec
-from planner.cost.market import CardPrices, PriceSpread
+from planner.cost.card_prices import CardPrices, PriceSpread
 from planner.cost.terms import RentMode
 from planner.hardware.derived import DERIVED_FIGURES, derived_figures
 from planner.hardware.gpu import Gpu, Provenance
 from planner.hardware.power import machine_figures, smallest_circuit
-from planner.hardware.software import FeatureSupport
+from planner.hardware.software_support import FeatureSupport
 from planner.hardware.speeds import PublishedSpeed
 from planner.hardware.system import EquippedSystem, System, total_of_equal
 from planner.present.catalog.gpu_columns import DTYPE_TITLES

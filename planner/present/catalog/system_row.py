@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.gpu import Gpu, Provenance
-from planner.hardware.software import SoftwareFact, software_target, unsupported_formats
+from planner.hardware.software_support import SoftwareFact, software_target, unsupported_formats
 from planner.hardware.system import EquippedSystem, System, total_of_equal
 from planner.memory.result import Verdict
 from planner.present import format as fmt
@@ -14,7 +14,7 @@ from planner.present.memory.verdict import fitting_sentence
 from planner.units import GIB
 
 if TYPE_CHECKING:
-    from planner.cost.market import PriceSpread
+    from planner.cost.card_prices import PriceSpread
     from planner.cost.terms import RentMode
     from planner.plan.placement import SystemFit
 

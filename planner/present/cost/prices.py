@@ -9,7 +9,7 @@ from planner.cost.terms import HISTORY_DAYS, RentMode
 from planner.present import format as fmt
 
 if TYPE_CHECKING:
-    from planner.cost.market import PricePoint, PriceSpread
+    from planner.cost.card_prices import PricePoint, PriceSpread
     from planner.cost.renting.offer import Offer
 
 Age = Literal["fresh", "recent", "ageing", "old", "history", "undated"]

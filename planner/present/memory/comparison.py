@@ -5,8 +5,8 @@ from typing import Final, Literal, NamedTuple
 from planner.hardware.catalog import HardwareCatalog
 from planner.memory.result import MemoryResult, TermName
 from planner.plan.catalog import Catalog
+from planner.plan.comparison import PlanComparison
 from planner.plan.evaluate import Evaluation
-from planner.plan.versus import PlanComparison
 from planner.present import format as fmt
 from planner.present.memory.view import MemoryView
 from planner.present.names import PHASE_MOMENTS, PHASE_TITLES, TERM_TITLES

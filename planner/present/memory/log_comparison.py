@@ -3,7 +3,7 @@
 from typing import Final, NamedTuple
 
 from planner.memory.logs.read import FORMATS
-from planner.plan.logs.actuals import LogComparison, LogComparisonRow, RowName
+from planner.plan.logs.log_amounts import LogComparison, LogComparisonRow, RowName
 from planner.present import format as fmt
 
 ROW_TITLES: Final[dict[RowName, str]] = {

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from planner.monitor.diagnosis.card_window import HOST_PREFIX
 from planner.monitor.diagnosis.checklist import ChecklistResult, ItemStatus
 from planner.monitor.diagnosis.verdict import Evidence, Verdict, VerdictKind, VerdictSeverity
-from planner.monitor.diagnosis.window import HOST_PREFIX
 from planner.monitor.readings.inventory import Device
 from planner.monitor.readings.metrics import BY_NAME, HOST_BY_NAME
 from planner.present import format as fmt

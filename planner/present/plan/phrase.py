@@ -4,7 +4,7 @@ from itertools import islice
 
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
-from planner.plan.logs.corrected import applied_corrections
+from planner.plan.logs.applied_corrections import applied_corrections
 from planner.plan.warnings import warnings_about
 from planner.present import format as fmt
 from planner.present.memory.view import MemoryView, memory_view

@@ -6,7 +6,7 @@ from typing import Any, Final
 from planner.hardware.catalog import HardwareCatalog
 from planner.present import format as fmt
 from planner.workload.fields import TASKS, WorkloadField, fields_of, find_field
-from planner.workload.option import FieldContext
+from planner.workload.presentation import FieldContext
 from planner.workload.rules import FieldValue, field_reader, is_offered
 from planner.workload.workload import Workload
 

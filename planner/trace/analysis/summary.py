@@ -8,7 +8,7 @@ from typing import Final
 from planner.memory.result import PhaseName
 from planner.trace.allocator.replay import minimum_capacity, replay
 from planner.trace.allocator.settings import AllocatorSettings
-from planner.trace.analysis.course import LiveMemory, alive_at, allocation_origin, live_memory
+from planner.trace.analysis.live_memory import LiveMemory, alive_at, allocation_origin, live_memory
 from planner.trace.facts import CATEGORIES, CategoryShare, Difference, TracedFacts, TracedPhase
 from planner.trace.recording import Span, TraceRecording
 

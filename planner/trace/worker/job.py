@@ -24,8 +24,8 @@ from planner.trace.worker.fake_tensors.assumptions import Assumptions
 from planner.trace.worker.fake_tensors.eager_behavior import eager_behavior
 from planner.trace.worker.fake_tensors.values import KnownValues
 from planner.trace.worker.ledger import AllocationLedger, FlopCounter, HiddenBytes
+from planner.trace.worker.observer import RunObserver
 from planner.trace.worker.running import run
-from planner.trace.worker.watcher import RunObserver
 
 ReportProgress = Callable[[str, int, int, int], None]
 _TESTED: Final = ((2, 6), (2, 14))

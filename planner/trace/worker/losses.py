@@ -10,8 +10,8 @@ from torch.nn import functional
 from planner.errors import TraceError
 from planner.trace.worker.building.inputs import ForwardCall, random_integers
 from planner.trace.worker.building.targets import function
+from planner.trace.worker.observer import RunObserver
 from planner.trace.worker.tensors import tensors_in
-from planner.trace.worker.watcher import RunObserver
 
 _STAGE: Final = "loss"
 _CLASS_LOSSES: Final = ("cross_entropy", "nll_loss", "multi_margin_loss")

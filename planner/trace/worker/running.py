@@ -15,8 +15,8 @@ from planner.trace.worker.building.build import BuiltRun
 from planner.trace.worker.hugging_face.generation import generate, generates_tokens
 from planner.trace.worker.hugging_face.networks import hide_fake_tensors
 from planner.trace.worker.losses import LossFunction
+from planner.trace.worker.observer import RunObserver
 from planner.trace.worker.optimizers import StepNumber, make_optimizer, watch_optimizers
-from planner.trace.worker.watcher import RunObserver
 
 
 def train(built: BuiltRun, request: TraceRequest, watcher: RunObserver, autocast: AbstractContextManager[Any]) -> None:

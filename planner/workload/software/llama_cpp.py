@@ -4,7 +4,7 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from planner.workload.option import Presentation
+from planner.workload.presentation import Presentation
 from planner.workload.software.settings import EngineSettings
 from planner.workload.software.software import ServingSupport, Software
 

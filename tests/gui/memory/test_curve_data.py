@@ -4,7 +4,7 @@ from math import isnan
 import pytest
 
 from planner.gui.memory.curves.data import CurveData, curve_memory_ticks, curve_values, value_ticks
-from planner.plan.explore import MemoryPoint
+from planner.plan.memory_curve import MemoryPoint
 from planner.units import GIB
 
 

@@ -16,8 +16,8 @@ from planner.plan.plan import ModelChoice, Plan
 from planner.present.plan.settings import adjustments_sentence, field_value_text, in_sentence, setting_title
 from planner.workload import fields
 from planner.workload.fields import all_fields, fields_of
-from planner.workload.option import GROUPS, Presentation, command_line_only
 from planner.workload.parallel import Parallel
+from planner.workload.presentation import GROUPS, Presentation, command_line_only
 from planner.workload.workload import Inference, Training
 
 LLAMA, MIXTRAL = "meta-llama/Llama-3.1-8B", "mistralai/Mixtral-8x7B-v0.1"

@@ -5,7 +5,7 @@ import sys
 
 from planner.gui.memory.curves.data import CurveData
 from planner.gui.memory.curves.plot import CurvePlot
-from planner.plan.explore import MemoryPoint
+from planner.plan.memory_curve import MemoryPoint
 from planner.units import GIB
 
 REDRAWS = 2000

@@ -10,7 +10,7 @@ from traced_runs import recording, request
 from planner.gui.memory.trace.timeline_data import TimelineData, live_memory_ticks, moment_ticks, role_of
 from planner.gui.memory.trace.timeline_panel import TimelinePanel
 from planner.gui.memory.trace.timeline_plot import TimelinePlot
-from planner.trace.analysis.conclude import conclude
+from planner.trace.analysis.trace_result import conclude
 from planner.units import MIB
 
 

@@ -7,10 +7,10 @@ from PySide6.QtWidgets import QFileDialog
 
 from planner.gui.memory.tab import MemoryTab
 from planner.gui.workspace import SAMPLE_PLAN
+from planner.plan.comparison import versus
 from planner.plan.files import save_plan
 from planner.plan.plan import ModelChoice
 from planner.plan.recipes.preset import load_presets
-from planner.plan.versus import versus
 from planner.workload.workload import Inference, Training
 
 OTHER = SAMPLE_PLAN.evolve(workload=Inference(batch=8))

@@ -12,7 +12,7 @@ import pytest
 
 from planner.memory.diffusion.blocks import decoder_elements, rotation_bytes, transformer_elements, unet_elements
 from planner.models.catalog import load_models
-from planner.models.pipeline import DiffusionTransformer, ImageDecoder, UNet, find_networks
+from planner.models.diffusion import DiffusionTransformer, ImageDecoder, UNet, find_networks
 from planner.paths import catalog_dir
 
 BF16 = 2

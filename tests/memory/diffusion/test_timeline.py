@@ -11,7 +11,7 @@ from planner.memory.diffusion.components import stored_components
 from planner.memory.diffusion.timeline import diffusion_timeline
 from planner.memory.estimate import estimate_memory
 from planner.models.catalog import load_models
-from planner.models.pipeline import DiffusionTransformer
+from planner.models.diffusion import DiffusionTransformer
 from planner.models.readers.config_json import read_config
 from planner.paths import catalog_dir
 from planner.present.memory.verdict import more_cards

@@ -7,7 +7,7 @@ from small_models import bundled, llama, small_llama
 
 from planner.memory.estimate import estimate_memory
 from planner.memory.parallel.pipeline import stage_layers
-from planner.memory.parallel.spread import layers_of_stages
+from planner.memory.parallel.ranks import layers_of_stages
 from planner.memory.software import memory_of
 from planner.memory.software.llama_cpp import layers_by_memory
 from planner.memory.software.transformers import layers_by_device_map

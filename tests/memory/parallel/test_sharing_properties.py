@@ -10,8 +10,8 @@ from small_models import DEEPSEEK, architectures, bundled, llama, other, small_l
 from planner.errors import SpecError
 from planner.memory.estimate import estimate_memory
 from planner.memory.inference.kv_cache import kv_cache_term
+from planner.memory.parallel.ranks import layers_of_stages
 from planner.memory.parallel.shares import sharded_counts
-from planner.memory.parallel.spread import layers_of_stages
 from planner.memory.parallel.tensor import tensor_share
 from planner.memory.software import memory_of
 from planner.models.architecture import Attention, Moe

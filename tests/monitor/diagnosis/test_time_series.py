@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.monitor.diagnosis.advice import CHECKPOINTING
+from planner.monitor.diagnosis.card_window import DERIVED, HOST_PREFIX, LONG_SUFFIX, CardWindow, link_bytes_per_s
 from planner.monitor.diagnosis.checklist import CHECKLIST
 from planner.monitor.diagnosis.diagnose import diagnose_window
 from planner.monitor.diagnosis.rules import RULES
 from planner.monitor.diagnosis.time_series import STATISTICS, Episode, TimeSeries
 from planner.monitor.diagnosis.verdict import VerdictKind
-from planner.monitor.diagnosis.window import DERIVED, HOST_PREFIX, LONG_SUFFIX, CardWindow, link_bytes_per_s
 from planner.monitor.readings.metrics import BY_NAME, HOST_BY_NAME
 
 

@@ -6,7 +6,7 @@ from time import monotonic
 import pytest
 from fake_nvml_kit import A, card
 
-from planner.monitor.host.surroundings import HostEnvironment
+from planner.monitor.host.environment import HostEnvironment
 from planner.monitor.readings.faults import RESTART_EXIT_CODE
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.sample import Sample

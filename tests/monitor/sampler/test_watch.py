@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from fake_nvml_kit import A, B, card
 
-from planner.monitor.host.surroundings import HostEnvironment
+from planner.monitor.host.environment import HostEnvironment
 from planner.monitor.readings.faults import FaultKind
 from planner.monitor.sampler.watch import CardWatch, SleepPolicy
 from planner.monitor.settings import BackOff

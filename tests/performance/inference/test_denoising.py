@@ -3,7 +3,7 @@
 import pytest
 from small_models import bundled
 
-from planner.models.pipeline import find_networks
+from planner.models.diffusion import find_networks
 from planner.performance.estimate import estimate_time
 from planner.performance.inference.denoising import decoder_counts, denoiser_counts
 from planner.performance.inference.images import pipeline_counts

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.errors import SpecError
-from planner.plan.answers.conflicts import resolve_conflicts
+from planner.plan.editing.conflicts import resolve_conflicts
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
 from planner.present.plan.settings import adjustments_sentence

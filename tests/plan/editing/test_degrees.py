@@ -1,7 +1,7 @@
 from planner.plan.advice.advise import advise
-from planner.plan.answers.degrees import possible_counts, possible_degrees
+from planner.plan.editing.degrees import possible_counts, possible_degrees
 from planner.plan.evaluate import evaluate
-from planner.plan.explore import plan_axes
+from planner.plan.memory_curve import plan_axes
 from planner.plan.plan import ModelChoice, Plan
 from planner.workload.parallel import Parallel
 from planner.workload.workload import Inference, Training

@@ -3,7 +3,7 @@
 import pytest
 
 from planner.errors import SpecError
-from planner.plan.answers.draft import WorkloadDraft
+from planner.plan.editing.draft import WorkloadDraft
 from planner.workload.training import Training
 from planner.workload.workload import Inference
 

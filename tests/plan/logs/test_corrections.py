@@ -5,8 +5,8 @@ from log_texts import RUN, TRAIN, llama_cpp, smi, summary
 
 from planner.memory.logs.read import read_log
 from planner.plan.evaluate import evaluate
+from planner.plan.logs.applied_corrections import applied_corrections, correction_key, with_correction
 from planner.plan.logs.comparison import compare_plan
-from planner.plan.logs.corrected import applied_corrections, correction_key, with_correction
 from planner.plan.logs.corrections import suggest_correction
 from planner.units import GIB, MIB
 from planner.workload.workload import Inference

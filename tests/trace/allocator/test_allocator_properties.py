@@ -8,7 +8,7 @@ from recordings import Recorder
 from planner.trace.allocator.allocator import CachingAllocator
 from planner.trace.allocator.replay import replay
 from planner.trace.allocator.settings import AllocatorSettings, round_size
-from planner.trace.analysis.course import live_memory
+from planner.trace.analysis.live_memory import live_memory
 
 MIB = 1 << 20
 

@@ -3,7 +3,7 @@ from recordings import Recorder, two_steps
 
 from planner.trace.allocator.replay import AllocatorReplay, FailedAllocation, replay
 from planner.trace.allocator.settings import AllocatorSettings
-from planner.trace.analysis.conclude import reservation
+from planner.trace.analysis.trace_result import reservation
 from planner.trace.recording import Allocations
 
 MIB = 1 << 20

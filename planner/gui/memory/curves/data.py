@@ -7,7 +7,7 @@ from math import ceil, floor, inf, log2, nan
 from typing import Final, Literal
 
 from planner.gui.plot.ticks import Ticks, round_ticks
-from planner.plan.explore import Axis, MemoryPoint
+from planner.plan.memory_curve import Axis, MemoryPoint
 from planner.present import format as fmt
 from planner.units import GIB
 

@@ -19,7 +19,7 @@ from planner.gui.widgets.layout import STRETCH, in_column, in_row
 from planner.gui.workspace import Workspace
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
-from planner.plan.explore import Axis, plan_at_value, plan_axes
+from planner.plan.memory_curve import Axis, plan_at_value, plan_axes
 from planner.plan.plan import Plan
 from planner.present.plan.settings import in_sentence
 

@@ -10,7 +10,7 @@ from planner.gui.memory.curves.data import CurveData
 from planner.gui.plot.panel import DataPanel
 from planner.gui.theme import Theme
 from planner.gui.widgets.inputs.choice_field import ChoiceField
-from planner.plan.explore import Axis, MemoryPoint
+from planner.plan.memory_curve import Axis, MemoryPoint
 from planner.present import format as fmt
 from planner.present.columns import Column, number_column
 

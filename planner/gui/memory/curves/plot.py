@@ -9,7 +9,7 @@ from planner.gui.memory.curves.data import Corner, CurveData, curve_memory_ticks
 from planner.gui.plot.chart import LIMIT, POINTER, Chart, ItemStyle
 from planner.gui.plot.ticks import Ticks
 from planner.gui.theme import Theme
-from planner.plan.explore import MemoryPoint
+from planner.plan.memory_curve import MemoryPoint
 from planner.present import format as fmt
 from planner.units import GIB
 

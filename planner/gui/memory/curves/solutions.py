@@ -7,7 +7,7 @@ from typing import Final
 from planner.gui.memory.curves.data import CurveData, curve_values
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation, architecture_of
-from planner.plan.explore import Axis, count_scaling, current_value, memory_curve, plan_axes
+from planner.plan.memory_curve import Axis, count_scaling, current_value, memory_curve, plan_axes
 from planner.plan.plan import Plan
 from planner.plan.solve import (
     LENGTHS,

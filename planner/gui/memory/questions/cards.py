@@ -23,13 +23,13 @@ from planner.gui.widgets.inputs.choice_field import PickerField
 from planner.gui.widgets.inputs.number_field import NumberField
 from planner.gui.widgets.popover import SearchPopover
 from planner.gui.workspace import Workspace
-from planner.plan.answers.draft import WORKLOAD
+from planner.plan.editing.draft import WORKLOAD
 from planner.plan.evaluate import Evaluation
 from planner.present.plan.parallel import cards_phrase
 from planner.present.plan.settings import in_sentence, setting_title
 from planner.workload.fields import fields_of
-from planner.workload.option import GROUPS
 from planner.workload.parallel import CardCount
+from planner.workload.presentation import GROUPS
 
 _LIST_WIDTH = 560
 _COUNT = in_sentence(setting_title("count"))
@@ -91,7 +91,7 @@ class CardsQuestions(QWidget):
         self._section.set_summary(words or selected_card_name(self._workspace, None))
 
     def _explain(self, error: PlannerError) -> str:
-        from planner.plan.answers.degrees import possible_counts  # rarely needed
+        from planner.plan.editing.degrees import possible_counts  # rarely needed
 
         before = self._workspace.before(_COUNT)
         possible = possible_counts(before, self.count.value or 1, self._workspace.catalog)

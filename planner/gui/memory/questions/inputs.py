@@ -17,7 +17,7 @@ from planner.plan.evaluate import Evaluation
 from planner.present import format as fmt
 from planner.present.plan.settings import field_value_text, in_sentence, offered_choices, sentence
 from planner.workload.fields import WorkloadField
-from planner.workload.option import FieldContext
+from planner.workload.presentation import FieldContext
 from planner.workload.workload import Training
 
 _LARGEST: Final = 100_000_000

@@ -19,14 +19,14 @@ from planner.gui.widgets.layout import FlowLayout
 from planner.gui.widgets.section import Section
 from planner.gui.workspace import Workspace
 from planner.memory.software import serving_memory
-from planner.plan.answers.draft import WORKLOAD
+from planner.plan.editing.draft import WORKLOAD
 from planner.plan.evaluate import Evaluation
 from planner.present import format as fmt
 from planner.present.plan.parallel import sharing_summary
 from planner.present.plan.settings import in_sentence, offered_choices, settings_summary
 from planner.workload.choices import Task
 from planner.workload.fields import TASKS, WorkloadField, fields_of
-from planner.workload.option import GROUPS, FieldContext, Group
+from planner.workload.presentation import GROUPS, FieldContext, Group
 from planner.workload.rules import field_reader
 from planner.workload.training import Lora
 from planner.workload.workload import Inference, Training, Workload
@@ -145,7 +145,7 @@ class Questions(QWidget):
         part, _, degree = name.partition(".")
         if part != "parallel" or degree not in _DEGREES:
             return explained(error)
-        from planner.plan.answers.degrees import possible_degrees  # rarely needed
+        from planner.plan.editing.degrees import possible_degrees  # rarely needed
 
         found = possible_degrees(self.workspace.before(step), name, self.workspace.catalog)
         return f"{explained(error)} {valid_values(found)}"

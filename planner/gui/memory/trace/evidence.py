@@ -21,7 +21,7 @@ from planner.hardware.usable import UsableMemory
 from planner.paths import traces_dir
 from planner.plan.evaluate import Evaluation
 from planner.present.trace.view import TraceView, trace_view
-from planner.trace.analysis.conclude import conclude
+from planner.trace.analysis.trace_result import conclude
 from planner.trace.files import find_recording
 from planner.trace.result import TraceResult
 

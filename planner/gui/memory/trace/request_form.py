@@ -31,7 +31,7 @@ from planner.trace.request import (
     with_batch,
     with_sequence,
 )
-from planner.workload.option import doubling
+from planner.workload.presentation import doubling
 
 Optimizer = tuple[str, tuple[Argument, ...]]
 Precision = tuple[str | None, str | None]

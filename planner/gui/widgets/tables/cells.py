@@ -8,7 +8,7 @@ from PySide6.QtCore import QRect, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter, QPixmap, QStaticText, QTransform
 
 from planner.gui.theme import Theme
-from planner.gui.widgets.marks import StatusIcon
+from planner.gui.widgets.status_icons import StatusIcon
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.present.format import NO_FIGURES
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
+from planner.models.diffusion import Component, ImageDecoder, UNet, UNetModule
 from planner.models.layers import Tensor
-from planner.models.pipeline import Component, ImageDecoder, UNet, UNetModule
 from planner.models.readers.config_fields import MAX_LAYERS, ConfigFields
 from planner.models.readers.tensors import LAYER, Tensors, conv, linear, norm_tensors, projection_tensors
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from planner.errors import ModelFileError
 from planner.models.architecture import Architecture
-from planner.models.pipeline import Component
+from planner.models.diffusion import Component
 from planner.models.readers.checkpoint.safetensors import FileTensor, read_checkpoint
 from planner.models.readers.checkpoint.stored import sum_stored
 from planner.models.readers.config_fields import ConfigFields

@@ -5,8 +5,8 @@ from typing import Final
 
 from planner.errors import TRACE_INSTRUCTIONS
 from planner.models.architecture import Architecture
+from planner.models.diffusion import Component, ImageDecoder, find_networks
 from planner.models.layers import Tensor
-from planner.models.pipeline import Component, ImageDecoder, find_networks
 from planner.models.readers.config_defaults import config_defaults
 from planner.models.readers.config_fields import ConfigFields
 from planner.models.readers.diffusers.convolutional import read_autoencoder, read_unet

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from planner.models.diffusion import Component, DiffusionTransformer
 from planner.models.layers import Tensor
-from planner.models.pipeline import Component, DiffusionTransformer
 from planner.models.readers.config_fields import MAX_LAYERS, ConfigFields
 from planner.models.readers.tensors import Tensors, conv, linear, projection_tensors, tensor
 

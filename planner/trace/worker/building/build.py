@@ -17,8 +17,8 @@ from planner.trace.worker.building.lora import add_adapters
 from planner.trace.worker.building.targets import Step, TargetOutput
 from planner.trace.worker.hugging_face import networks as hugging_face
 from planner.trace.worker.hugging_face.inputs import make_inputs
+from planner.trace.worker.observer import RunObserver
 from planner.trace.worker.tensors import tensors_in
-from planner.trace.worker.watcher import RunObserver
 
 DTYPES: Final[Mapping[Precision, torch.dtype]] = {
     "fp32": torch.float32,

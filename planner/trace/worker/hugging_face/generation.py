@@ -9,8 +9,8 @@ from planner.errors import TraceError
 from planner.trace.request import TraceRequest
 from planner.trace.worker.building.build import BuiltRun
 from planner.trace.worker.hugging_face.networks import is_hugging_face, parameters_of_forward
+from planner.trace.worker.observer import RunObserver
 from planner.trace.worker.tensors import tensors_in
-from planner.trace.worker.watcher import RunObserver
 
 _CACHES: Final = ("past_key_values", "cache_params")
 """Names of networks' cache arguments and outputs."""

@@ -7,8 +7,8 @@ from made_pipelines import CLIP, INDEX, PIPELINE, UNET, VAE, pipeline_files, wei
 
 from planner.errors import ModelFileError
 from planner.models.catalog import load_models
+from planner.models.diffusion import Component, UNet, find_networks
 from planner.models.load import load_model
-from planner.models.pipeline import Component, UNet, find_networks
 from planner.models.readers.config_json import read_config
 from planner.models.readers.diffusers.files import read_pipeline_folder
 from planner.paths import catalog_dir

@@ -5,7 +5,7 @@ from fake_nvml_kit import HURRIED, A, B, card
 from planner.monitor.doctor import readings_blocking_fault
 from planner.monitor.readings.faults import FaultKind
 from planner.monitor.readings.reading import Cause
-from planner.monitor.supervisor.gathering import take_snapshot
+from planner.monitor.supervisor.snapshot import take_snapshot
 
 
 def test_what_needs_two_readings_has_them(near_nvml):

@@ -1,10 +1,10 @@
 """Query fields of accelerators: documentation, units and values of every record."""
 
 from planner.hardware.catalog import HardwareCatalog, load_hardware
-from planner.hardware.fields import PRICE_FIELDS
 from planner.hardware.gpu import Gpu
+from planner.hardware.gpu_fields import PRICE_FIELDS
 from planner.hardware.query import QUERY_FIELDS
-from planner.hardware.vocabulary import PlanOutcome, QueryContext
+from planner.hardware.query_schema import PlanOutcome, QueryContext
 from planner.paths import catalog_dir
 
 GPUS = load_hardware(catalog_dir()).gpus

@@ -9,7 +9,7 @@ from planner.hardware.gpu import Gpu
 from planner.hardware.usable import UsableMemory
 from planner.trace.allocator.replay import FailedAllocation, replay
 from planner.trace.allocator.settings import DEFAULTS, AllocatorSettings
-from planner.trace.analysis.course import (
+from planner.trace.analysis.live_memory import (
     LiveMemory,
     allocation_origin,
     live_memory,

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from planner.hardware.fields import GPU_QUERY_SCHEMA
-from planner.hardware.vocabulary import FieldFactory, PlanOutcome, QueryContext, parse_version
+from planner.hardware.gpu_fields import GPU_QUERY_SCHEMA
+from planner.hardware.query_schema import FieldFactory, PlanOutcome, QueryContext, parse_version
 
 
 @dataclass(frozen=True)

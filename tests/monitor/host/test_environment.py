@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from planner.monitor.host.surroundings import HostEnvironment, detect_environment
+from planner.monitor.host.environment import HostEnvironment, detect_environment
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="links as Linux has them")

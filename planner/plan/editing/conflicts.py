@@ -11,8 +11,8 @@ from pydantic import ValidationError
 
 from planner.errors import PlannerError, SpecError
 from planner.models.architecture import Architecture
-from planner.plan.answers.draft import WORKLOAD, WorkloadDraft
 from planner.plan.catalog import Catalog
+from planner.plan.editing.draft import WORKLOAD, WorkloadDraft
 from planner.plan.evaluate import architecture_of, evaluate
 from planner.plan.plan import Plan
 from planner.workload.rules import ALL_RULES

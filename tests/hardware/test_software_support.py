@@ -10,7 +10,7 @@ import pytest
 
 from planner.errors import CatalogError
 from planner.hardware.catalog import HardwareCatalog
-from planner.hardware.software import (
+from planner.hardware.software_support import (
     FEATURES,
     OTHER_HARDWARE,
     FeatureSupport,

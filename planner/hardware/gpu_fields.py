@@ -7,7 +7,15 @@ from typing import Final
 
 from planner.hardware.derived import DERIVED_FIGURES, DerivedFigure
 from planner.hardware.gpu import Gpu
-from planner.hardware.vocabulary import Facet, FieldFactory, QueryContext, QueryField, QuerySchema, Value, parse_version
+from planner.hardware.query_schema import (
+    Facet,
+    FieldFactory,
+    QueryContext,
+    QueryField,
+    QuerySchema,
+    Value,
+    parse_version,
+)
 from planner.units import GB, GIB
 
 TERA: Final = 1e12

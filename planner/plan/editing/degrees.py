@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from planner.errors import PlannerError
-from planner.plan.answers.conflicts import resolve_conflicts
-from planner.plan.answers.draft import WORKLOAD
 from planner.plan.catalog import Catalog
+from planner.plan.editing.conflicts import resolve_conflicts
+from planner.plan.editing.draft import WORKLOAD
 from planner.plan.plan import Plan
 
 _MAX_RESULTS: Final = 8

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from recordings import Recorder, any_recordings, two_steps
 
-from planner.trace.analysis.conclude import downsampled_timeline
-from planner.trace.analysis.course import AllocationOrigin, alive_at, allocation_origin, live_memory, span_at
+from planner.trace.analysis.live_memory import AllocationOrigin, alive_at, allocation_origin, live_memory, span_at
+from planner.trace.analysis.trace_result import downsampled_timeline
 from planner.trace.facts import CATEGORIES
 from planner.trace.recording import TraceRecording
 
