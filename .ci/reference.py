@@ -5,12 +5,14 @@ glossary. With `--check` it writes nothing, and ends with 1 where a page differs
 """
 
 import argparse
+import collections.abc
 import inspect
 import io
 import os
 import re
 import sys
 import tomllib
+import types
 import typing
 from collections.abc import Iterable, Iterator
 from contextlib import redirect_stdout
@@ -201,12 +203,17 @@ def _default(value: object) -> str:
 
 
 def _type(annotation: object) -> str:
-    """Return an annotation without the modules that its names are defined in."""
-    if isinstance(annotation, str):
-        return annotation
-    if typing.get_origin(annotation) is typing.Annotated:
-        return _type(typing.get_args(annotation)[0])
-    text = annotation.__name__ if isinstance(annotation, type) and not typing.get_args(annotation) else repr(annotation)
+    """Return an annotation without the modules that its names are defined in, and without what stands in Annotated."""
+    origin, inner = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is typing.Annotated:
+        return _type(inner[0])
+    if origin in (typing.Union, types.UnionType):
+        return " | ".join(map(_type, inner))
+    if isinstance(origin, type) and origin is not collections.abc.Callable:
+        return f"{origin.__name__}[{', '.join('...' if part is ... else _type(part) for part in inner)}]"
+    text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", None) or repr(annotation)
+    if origin is not None:
+        text = repr(annotation)
     return re.sub(r"\b(?:[a-z_]+\.)+(?=[A-Za-z])", "", text).replace("NoneType", "None")
 
 
