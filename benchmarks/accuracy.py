@@ -19,10 +19,11 @@ from statistics import median
 from typing import NamedTuple
 
 from aims import Missed, limit_of, unmet
-from calibration import Stated, print_reliability
+from calibration import LEVELS, Stated, print_reliability
 from counters import counter_of
 from explained_misses import reason_for
 from leave_one_out import print_leave_one_out
+from tables import add_table_option, write_table
 from truth_rows import KINDS as OTHER_KINDS
 from truth_rows import Excluded, Predicted, Row, predict
 from truth_tuned import TUNED, predict_tuned
@@ -33,6 +34,16 @@ from planner.plan.catalog import load_catalog
 TRUTH = Path(__file__).resolve().parent.parent / "tests" / "truth" / "memory.csv"
 GIB = 2**30
 KINDS = (*OTHER_KINDS, *TUNED)
+TITLES = {
+    "weights_only": "weights alone",
+    "kv_only": "KV caches alone",
+    "activation_only": "activations alone",
+    "inference": "inference, peak",
+    "train_full": "full training, peak",
+    "pretrain": "pretraining on several GPUs, Megatron-LM",
+    "lora": "LoRA, LitGPT",
+    "qlora": "QLoRA, LitGPT",
+}
 
 
 class Compared(NamedTuple):
@@ -71,6 +82,7 @@ def main() -> int:
         "--leave-one-out", action="store_true", help="only the constants estimated from several sources"
     )
     parser.add_argument("--check", action="store_true", help="end with 1 where an aim is not met")
+    add_table_option(parser)
     arguments = parser.parse_args()
     if arguments.leave_one_out:
         print_leave_one_out()
@@ -85,9 +97,72 @@ def main() -> int:
     print_misses(compared)
     print_reliability(list(stated_of(compared)))
     print_excluded(excluded)
+    if arguments.table:
+        write_tables(compared, excluded)
     failed = list(unmet(strict_rows(compared)))
     print("\n".join(f"aim not met: {line}" for line in failed) or "every aim is met")
     return 1 if arguments.check and failed else 0
+
+
+def write_tables(compared: list[Compared], excluded: list[tuple[Row, str]]) -> None:
+    """Write the tables of the manual: errors and coverage by kind, and how often stated intervals hold."""
+    for name, header, rows in manual_tables(compared, excluded):
+        write_table("accuracy", name, header, rows)
+
+
+def manual_tables(
+    compared: list[Compared], excluded: list[tuple[Row, str]]
+) -> Iterator[tuple[str, list[str], list[list[str]]]]:
+    """Yield the name, the header and the rows of each table of the manual."""
+    of_kind = {kind: [item for item in compared if item.row.kind == kind] for kind in KINDS}
+    strict = {kind: [item for item in items if item.strict] for kind, items in of_kind.items()}
+    yield (
+        "memory",
+        ["measured (complete, quality A)", "rows", "median error", "within 5%", "worst", "bias"],
+        [_errors(TITLES[kind], items) for kind, items in strict.items() if items],
+    )
+    left_out = Counter(row.kind for row, _ in excluded)
+    missed = {
+        kind: [reason_for(item.row.id) for item in items if abs(item.error) > limit_of(kind)]
+        for kind, items in of_kind.items()
+    }
+    yield (
+        "memory-coverage",
+        ["measured (all rows)", "covered", "not covered", "outside the aim, explained", "outside the aim, unexplained"],
+        [
+            [TITLES[kind], *map(str, (len(items), left_out[kind])), *map(str, _explained(missed[kind]))]
+            for kind, items in of_kind.items()
+            if items
+        ],
+    )
+    groups: dict[str, list[Stated]] = {}
+    for stated in stated_of(compared):
+        groups.setdefault(stated.group, []).append(stated)
+    yield (
+        "memory-confidence",
+        ["measured", "rows", "in the interval", *(f"a stated {level:.0%} came true" for level in LEVELS)],
+        [_confidence(name, rows) for name, rows in groups.items() if "allocated" in name],
+    )
+
+
+def _errors(title: str, items: list[Compared]) -> list[str]:
+    worst = max((item.error for item in items), key=abs)
+    near = sum(abs(item.error) <= 0.05 for item in items) / len(items)
+    middle, bias = median(abs(item.error) for item in items), median(item.error for item in items)
+    return [title, str(len(items)), f"{middle:.2%}", f"{near:.0%}", f"{worst:+.1%}", f"{bias:+.1%}"]
+
+
+def _explained(reasons: list[str | None]) -> tuple[int, int]:
+    known = sum(reason is not None for reason in reasons)
+    return known, len(reasons) - known
+
+
+def _confidence(name: str, rows: list[Stated]) -> list[str]:
+    count = len(rows)
+    inside = sum(row.stated.low <= row.measured <= row.stated.high for row in rows) / count
+    came_true = (f"{sum(row.chance <= level for row in rows) / count:.0%}" for level in LEVELS)
+    kind, _, rest = name.partition(", ")
+    return [f"{TITLES[kind]}, {rest}", str(count), f"{inside:.0%}", *came_true]
 
 
 def strict_rows(compared: list[Compared]) -> Iterator[Missed]:

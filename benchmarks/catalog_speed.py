@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
-from speed import ROWS, Input, beside_loop, print_beside, repeated
+from speed import ROWS, Input, beside_loop, print_beside, repeated, write_printed
+from tables import add_table_option
 
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QApplication
@@ -32,7 +33,9 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=40, help="repaints of each kind (default 40)")
-    runs = parser.parse_args().runs
+    add_table_option(parser)
+    arguments = parser.parse_args()
+    runs = arguments.runs
     print(f"{'what':52} {'median':>10} {'reference':>10} {'ratio':>7} {'aim':>8}")
     with tempfile.TemporaryDirectory() as home:
         os.environ["GPU_PLANNER_HOME"] = home
@@ -40,6 +43,8 @@ def main() -> None:
         print_table(app, tab, runs)
         print_plot(app, tab, runs)
         tab.tasks.shutdown()
+    if arguments.table:
+        write_printed("catalog-speed")
 
 
 def crowded() -> "Catalog":

@@ -7,7 +7,8 @@ compared between machines.
 import argparse
 from datetime import date
 
-from speed import beside_loop, print_beside
+from speed import beside_loop, print_beside, write_printed
+from tables import add_table_option
 
 from planner.cost.demand import Throughput, demand_of
 from planner.cost.estimate import estimate_cost
@@ -26,12 +27,16 @@ def main() -> None:
     """Print a line for each kind of answer."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=15, help="answers of each kind; default 15")
-    runs = parser.parse_args().runs
+    add_table_option(parser)
+    arguments = parser.parse_args()
+    runs = arguments.runs
     catalog = load_catalog()
     print(f"{'what':52} {'median':>10} {'reference':>10} {'ratio':>7} {'aim':>8}")
     print_read(runs)
     print_offers(catalog, runs)
     print_plan(catalog, runs)
+    if arguments.table:
+        write_printed("cost-speed")
 
 
 def print_read(runs: int) -> None:

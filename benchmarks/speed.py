@@ -24,6 +24,8 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, TypeVar
 
+from tables import add_table_option, machine_note, write_table
+
 if TYPE_CHECKING:
     from planner.plan.catalog import Catalog
     from planner.plan.plan import ModelChoice
@@ -50,6 +52,8 @@ window.grab()
 IMPORT_PYDANTIC = "from pydantic import BaseModel"
 FIT = "from planner.cli.main import main; main(['fit', 'meta-llama/Llama-3.1-8B', '--gpu', 'RTX 4090'])"
 ROWS = 3_000
+PRINTED: list[list[str]] = []
+"""The figures printed so far, as rows of the manual's table."""
 _ROOT = Path(__file__).resolve().parent.parent
 _COMPILING = ("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX", "PYTHONPATH")
 
@@ -58,7 +62,9 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=7, help="cold starts of each kind (default 7)")
-    runs = parser.parse_args().runs
+    add_table_option(parser)
+    arguments = parser.parse_args()
+    runs = arguments.runs
     print(f"{'what':52} {'median':>10} {'reference':>10} {'ratio':>7} {'aim':>8}")
     with tempfile.TemporaryDirectory() as home:
         os.environ["GPU_PLANNER_HOME"] = home
@@ -76,6 +82,8 @@ def main() -> None:
         print_solved()
         print_advised()
         print_keystroke()
+    if arguments.table:
+        write_printed("speed")
 
 
 def keep_byte_code(folder: str) -> None:
@@ -362,13 +370,20 @@ def repeated(catalog: "Catalog") -> "Catalog":
 
 
 def print_ratio(what: str, taken: float, reference: float, aim: str) -> None:
-    """Print a figure with its reference."""
+    """Print a figure with its reference, and keep it for the manual."""
+    PRINTED.append([what, f"{taken:.3g}", f"{taken / reference:.2f}", aim])
     print(f"{what:52} {taken:10.3f} {reference:10.3f} {taken / reference:7.2f} {aim:>8}")
 
 
 def print_beside(what: str, taken: float, loop: float, aim: str) -> None:
-    """Print a figure with the reference loop of the same run."""
+    """Print a figure beside the reference loop of the same run, and keep it for the manual."""
+    PRINTED.append([what, f"{taken:.3g}", f"{taken / loop:.2f}", aim])
     print(f"{what:52} {taken:10.1f} {loop:10.3g} {taken / loop:7.2f} {aim:>8}")
+
+
+def write_printed(name: str) -> None:
+    """Write what was printed into the table `name` of the manual."""
+    write_table("speed", name, ["what / reference, unit", "measured", "ratio", "aim"], PRINTED, note=machine_note())
 
 
 if __name__ == "__main__":

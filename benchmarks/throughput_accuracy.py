@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 
 import throughput_inference
 import throughput_training
+from tables import add_table_option, write_table
 from throughput_rows import Excluded, Row, Speeds, family, truth
 
 from planner.plan.catalog import Catalog, load_catalog
@@ -28,6 +29,16 @@ _PREDICTORS: Final[dict[str, Callable[[Row, Catalog], Speeds | Excluded]]] = {
 }
 _AIM_MEDIAN: Final = 0.15
 _AIM_90TH: Final = 0.40
+_OFF_THE_CHART: Final = 10.0
+TITLES: Final = {
+    "train": "training",
+    "finetune": "fine-tuning, also LoRA and QLoRA",
+    "infer_decode": "decode",
+    "infer_prefill": "prefill",
+    "infer_offline": "requests in batches",
+    "image_infer": "images, inference",
+    "image_train": "images, training",
+}
 
 
 class Compared(NamedTuple):
@@ -50,6 +61,7 @@ def main() -> int:
     parser.add_argument("--task", choices=sorted(_PREDICTORS), action="append", help="only this task")
     parser.add_argument("--rows", action="store_true", help="list every compared row")
     parser.add_argument("--check", action="store_true", help="end with 1 where an aim is not met")
+    add_table_option(parser)
     arguments = parser.parse_args()
     compared, excluded = compare(truth(arguments.truth), arguments.task or sorted(_PREDICTORS))
     if arguments.rows:
@@ -57,6 +69,8 @@ def main() -> int:
     print_summary(compared)
     print_coverage(compared)
     print_excluded(excluded)
+    if arguments.table:
+        write_table("accuracy", "time", *manual_table(compared))
     failed = list(unmet(compared))
     print("\n".join(f"aim not met: {line}" for line in failed) or "every aim is met")
     return 1 if arguments.check and failed else 0
@@ -115,6 +129,38 @@ def print_line(task: str, label: str, chosen: list[Compared]) -> None:
     shown = " ".join(f"{middle:8.1%} / {high:7.1%}" for middle, high in errors)
     bias = median(item.error(item.speeds.ours) for item in chosen)
     print(f"{task:14} {label[:38]:38} {len(chosen):5} {shown} {bias:+7.1%}")
+
+
+def manual_table(compared: list[Compared]) -> tuple[list[str], list[list[str]]]:
+    """Return the header and the rows of the manual's table: rows of quality A by task, beside two rules of thumb."""
+    header = [
+        "rows of quality A",
+        "rows",
+        "median error",
+        "90 % within",
+        "in the range",
+        "6ND at 40 % MFU",
+        "bandwidth",
+    ]
+    rows = []
+    for task, title in TITLES.items():
+        best = [item for item in compared if item.row.task == task and item.row.quality == "A"]
+        if not best:
+            continue
+        middle, high = spread_of([item.error(item.speeds.ours) for item in best])
+        ranged = [
+            item.speeds.low <= (item.row.value or 0.0) <= item.speeds.high
+            for item in best
+            if item.speeds.low is not None and item.speeds.high is not None
+        ]
+        rules = (
+            spread_of([item.error(speed(item.speeds)) for item in best])[0]
+            for speed in (lambda found: found.flat_mfu, lambda found: found.bandwidth)
+        )
+        shown = (f"{error:.0%}" if error <= _OFF_THE_CHART else "> 1,000%" for error in rules)
+        inside = f"{sum(ranged) / len(ranged):.0%}"
+        rows.append([title, str(len(best)), f"{middle:.1%}", f"{high:.0%}", inside, *shown])
+    return header, rows
 
 
 def spread_of(errors: Iterable[float]) -> tuple[float, float]:

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from nets.catalogue import CASES, Case
 from real_peaks import MIB, real_peak
+from tables import add_table_option, write_table
 
 from planner.errors import PlannerError
 from planner.trace.analysis.live_memory import live_memory, peak_moment
@@ -90,6 +91,7 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", metavar="NAME", help="only these runs")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures too")
     parser.add_argument("--check", type=float, metavar="PERCENT", help="end with 1 if an error is larger")
+    add_table_option(parser)
     parser.add_argument("--threads", type=int, default=1, help="of the real run and of the traced kernels")
     arguments = parser.parse_args()
     # Some kernels hold a buffer for each thread; the child that traces counts the threads that it would have.
@@ -97,12 +99,21 @@ def main() -> int:
     cases = [case for case in CASES if case.name in arguments.only] if arguments.only else list(CASES)
     compared, failed = _compare_all((case for case in cases if case.quick or not arguments.quick), arguments.threads)
     _print_summary(compared, failed)
+    if arguments.table:
+        write_table("accuracy", "trace", *manual_table(compared))
     if arguments.json:
         figures = [one._asdict() | {"error_percent": one.error_percent} for one in compared]
         arguments.json.write_text(json.dumps(figures, indent=1))
     if arguments.check is None:
         return 0
     return int(bool(failed) or any(abs(one.error_percent) > arguments.check and not one.is_bounded for one in compared))
+
+
+def manual_table(compared: list[Compared]) -> tuple[list[str], list[list[str]]]:
+    """Return the header and the rows of the manual's table: how many networks are how close."""
+    sizes = sorted(abs(one.error_percent) for one in compared)
+    rows = [[f"within {limit:g} %", str(sum(size <= limit for size in sizes))] for limit in (0.001, 0.01, 0.1, 0.25)]
+    return ["error of the traced peak", "networks"], [*rows, ["all", str(len(sizes))], ["worst", f"{sizes[-1]:.3f} %"]]
 
 
 def _compare_all(cases: Iterable[Case], threads: int) -> tuple[list[Compared], list[str]]:

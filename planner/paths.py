@@ -20,6 +20,12 @@ def resources_dir() -> Path:
     return _bundled("resources")
 
 
+@cache
+def docs_dir() -> Path:
+    """Return the folder of the manual's Markdown pages."""
+    return _bundled("docs")
+
+
 def state_dir() -> Path:
     """Return the user's folder for the autosaved plan, window state and logs; create it if missing.
 

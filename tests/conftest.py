@@ -2,7 +2,8 @@
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 
 import hypothesis
@@ -39,10 +40,17 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     return 0 if few else None
 
 
+@pytest.fixture(scope="session")
+def state_dirs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Yield names of folders that do not exist yet: `tmp_path` lists all folders of earlier tests to make another."""
+    home = tmp_path_factory.mktemp("homes")
+    return (home / str(number) for number in count())
+
+
 @pytest.fixture(autouse=True)
-def own_state_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def own_state_dir(state_dirs: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     """Give every test its own empty state folder, and no width that the shell around it asks for."""
-    folder = tmp_path / "gpu-planner-home"
+    folder = next(state_dirs)
     monkeypatch.delenv("COLUMNS", raising=False)
     monkeypatch.setenv("GPU_PLANNER_HOME", str(folder))
     return folder

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QDialog, QGridLayout, QMessageBox
 from planner import __version__
 from planner.gui.actions import Action, UnboundAction
 from planner.gui.catalog.commands import CATALOG_COMMANDS
+from planner.gui.manual import Manual
 from planner.gui.monitor.commands import MONITOR_COMMANDS
 from planner.gui.settings import Scheme
 from planner.gui.widgets.dialogs import closing_buttons, open_once
@@ -96,6 +97,11 @@ def _swap_pinned(window: "MainWindow") -> None:
 
 def _open_logs(_window: "MainWindow") -> None:
     QDesktopServices.openUrl(QUrl.fromLocalFile(str(state_dir() / "logs")))
+
+
+def _show_manual(window: "MainWindow") -> None:
+    """Open the manual at the page about the current tab."""
+    open_once(Manual(window.theme, _MANUAL_PAGES.get(window.tab.key, "index.md"), window))
 
 
 def _show_shortcuts(window: "MainWindow") -> None:
@@ -253,10 +259,18 @@ _TAB: Final[tuple[UnboundAction["MainWindow"], ...]] = (
     ),
 )
 _HELP: Final[tuple[UnboundAction["MainWindow"], ...]] = (
-    UnboundAction("help.shortcuts", "&Keyboard shortcuts", "Help/1", _show_shortcuts, "F1", "keyboard"),
+    UnboundAction("help.manual", "&Manual", "Help/1", _show_manual, "F1", "info"),
+    UnboundAction("help.shortcuts", "&Keyboard shortcuts", "Help/1", _show_shortcuts, "Ctrl+/", "keyboard"),
     UnboundAction("help.logs", "Open &log folder", "Help/1", _open_logs),
     UnboundAction("help.about", "&About GPU Planner", "Help/2", _show_about, icon="info"),
 )
+_MANUAL_PAGES: Final = {
+    "catalog": "hardware.md",
+    "memory": "memory.md",
+    "cost": "cost.md",
+    "monitor": "monitor.md",
+}
+"""The page of the manual about each tab."""
 _SCHEMES: Final[tuple[tuple[Scheme, str], ...]] = (("system", "&System"), ("light", "&Light"), ("dark", "&Dark"))
 
 

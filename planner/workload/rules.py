@@ -381,7 +381,8 @@ INFERENCE_RULES: Final = RuleSet(
         ("kv_cache", "profile"),
         lambda cache, profile: profile is None or cache in serving_support(profile).cache_formats,
         lambda cache, profile: (
-            f"{SOFTWARE[profile].title} has no {cache} KV cache; choose {' or '.join(serving_support(profile).cache_formats)}"
+            f"{SOFTWARE[profile].title} has no {cache} KV cache; "
+            f"choose {' or '.join(serving_support(profile).cache_formats)}"
         ),
         narrows=("kv_cache",),
         remedies=({"kv_cache": RESET},),

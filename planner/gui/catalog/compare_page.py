@@ -51,8 +51,8 @@ class NothingCompared(QWidget):
         self.add = push_button("&Add a card or system…", role="primary")
         self.show_table = QPushButton("Select in the &table")
         words = (
-            f"Compare up to {MAX_COMPARED} cards and systems: whether your plan fits on each, how long it takes and what "
-            "it costs. In the table, select rows and press Compare."
+            f"Compare up to {MAX_COMPARED} cards and systems: whether your plan fits on each, how long it takes, and "
+            "what it costs. In the table, select rows and press Compare."
         )
         column = in_column(
             make_label("Nothing to compare yet", font=theme.font("title", bold=True)),

@@ -1,0 +1,249 @@
+"""The reference pages of the manual, written from the code: `python .ci/reference.py [--check]`.
+
+Writes `docs/reference`: the help of every command, every field of a workload, the public Python names, and the
+glossary. With `--check` it writes nothing, and ends with 1 where a page differs from what the code says.
+"""
+
+import argparse
+import collections.abc
+import inspect
+import io
+import os
+import re
+import sys
+import tomllib
+import types
+import typing
+from collections.abc import Iterable, Iterator
+from contextlib import redirect_stdout
+from pathlib import Path
+
+from planner.workload.presentation import GROUPS
+from pydantic import BaseModel
+from pydantic_core import PydanticUndefined
+
+import planner
+from planner.cli.main import COMMANDS, main
+from planner.workload.fields import WorkloadField, all_fields
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "docs" / "reference"
+COLUMNS = "100"
+LONGEST_DEFAULT = 60
+PACKAGES = {
+    "plan": "Plans",
+    "workload": "Workloads",
+    "hardware": "Hardware",
+    "models": "Models",
+    "memory": "Memory",
+    "performance": "Time",
+    "cost": "Cost",
+    "trace": "Traces",
+    "paths": "Folders of the user",
+    "errors": "Errors",
+}
+
+
+def pages() -> dict[str, str]:
+    """Return the Markdown of each page by its file name."""
+    return {
+        "command-line.md": command_line(),
+        "workload.md": workload(),
+        "python.md": python_api(),
+        "glossary.md": glossary(),
+    }
+
+
+def command_line() -> str:
+    """Return the help of every command."""
+    parts = ["# Command line", _code(_help([])), *(f"## {name}\n\n{_code(_help([name]))}" for name in COMMANDS)]
+    return "\n\n".join(parts) + "\n"
+
+
+def workload() -> str:
+    """Return a table of the fields of each task, by the section of the form that asks for them."""
+    parts = [
+        "# Workload fields",
+        "A workload describes how a model is trained or run. A plan's file holds these fields under `workload` by "
+        "their names, with dots for nested ones; `fit`, `cost` and `recommend` take them as flags, and all of them by "
+        "`--set NAME=VALUE`. The window asks for them under their titles.",
+    ]
+    for task in ("training", "inference"):
+        fields = [field for field in all_fields() if task in field.tasks]
+        parts.append(f"## {task.capitalize()}")
+        for group, title in GROUPS.items():
+            rows = [_field_row(field) for field in fields if field.group == group]
+            if rows:
+                heading = f"### {task.capitalize()}: {title or 'main fields'}"
+                parts.append(f"{heading}\n\n{_table(('Title', 'Name and flag', 'Default', 'Meaning'), rows)}")
+        rows = [_field_row(field) for field in fields if field.group not in GROUPS]
+        if rows:
+            heading = f"### {task.capitalize()}: only by name"
+            parts.append(f"{heading}\n\n{_table(('Title', 'Name and flag', 'Default', 'Meaning'), rows)}")
+    return "\n\n".join(parts) + "\n"
+
+
+def python_api() -> str:
+    """Return every public name with its signature and docstring, by the package that defines it."""
+    parts = [
+        "# Python API",
+        "`import planner` costs next to nothing; each name is loaded on first use. Results are frozen objects, and "
+        "every one of them turns into JSON by `model_dump_json()`.",
+    ]
+    names = [name for name in planner.__all__ if name != "__version__"]
+    homes = {name: getattr(planner, name).__module__.split(".")[1] for name in names}
+    if unknown := set(homes.values()) - set(PACKAGES):
+        raise SystemExit(f"no title for the packages {sorted(unknown)}")
+    for package, title in PACKAGES.items():
+        here = sorted((name for name in names if homes[name] == package), key=str.lower)
+        if here:
+            parts.append(f"## {title}")
+            parts.extend(_public(name, getattr(planner, name)) for name in here)
+    return "\n\n".join(parts) + "\n"
+
+
+def glossary() -> str:
+    """Return the terms of the field with their definitions and sources."""
+    terms = tomllib.loads((ROOT / "resources" / "glossary.toml").read_text(encoding="utf-8"))["terms"]
+    parts = ["# Glossary"]
+    for term in terms:
+        source = f" [Source]({term['source']})" if term.get("source") else ""
+        shown = f"\n\nIn GPU Planner: {term['shows_as']}" if term.get("shows_as") else ""
+        parts.append(f"## {term['term']}\n\n{term['definition'].strip()}{source}{shown}")
+    return "\n\n".join(parts) + "\n"
+
+
+def _help(words: list[str]) -> str:
+    os.environ["COLUMNS"] = COLUMNS
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        main([*words, "--help"])
+    return printed.getvalue().rstrip()
+
+
+def _code(text: str, language: str = "text") -> str:
+    return f"```{language}\n{text}\n```"
+
+
+def _table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    lines = [list(header), *map(list, rows)]
+    lines.insert(1, ["---"] * len(lines[0]))
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def _field_row(field: WorkloadField) -> tuple[str, str, str, str]:
+    flag = f"<br>`{field.option.flag}`" if field.option.flag else ""
+    default = field.option.default or ("from the model" if field.default is None else f"`{_plain(field.default)}`")
+    unit = f" ({field.option.unit})" if field.option.unit else ""
+    meaning = " ".join(f"{field.help}{unit}. {field.option.explanation}".split())
+    choices = ", ".join(f"`{_plain(value)}`" for value in field.choices(None) if value is not None)
+    if meaning.split(",")[0].split()[0] not in map(_plain, field.choices(None)):
+        meaning = meaning[:1].upper() + meaning[1:]
+    chosen = f" One of {choices}." if choices and field.choices(None).keys() != {False, True} else ""
+    return field.title, f"`{field.name}`{flag}", _cell(default), _cell(meaning + chosen)
+
+
+def _plain(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def _public(name: str, value: object) -> str:
+    parts = [f"### {name}", _code(_signature(name, value), "python"), _markdown(inspect.cleandoc(value.__doc__ or ""))]
+    if isinstance(value, type) and issubclass(value, BaseModel):
+        rows = list(_model_rows(value))
+        parts.append(_table(("Field", "Type", "Default", "Meaning"), rows))
+    return "\n\n".join(part for part in parts if part)
+
+
+def _markdown(docstring: str) -> str:
+    """Return a docstring with its sections (`Raises:` and the like) as lists."""
+    lines: list[str] = []
+    in_section = False
+    for line in docstring.splitlines():
+        if heading := re.fullmatch(r"(Args|Returns|Yields|Raises|Attributes):", line):
+            lines += [f"**{heading[1]}**", ""]
+            in_section = True
+        elif in_section and (item := re.fullmatch(r" {4}([\w.]+): (.*)", line)):
+            lines.append(f"- `{item[1]}`: {item[2]}")
+        else:
+            in_section = in_section and (not line or line.startswith(" "))
+            lines.append(f"  {line.strip()}" if in_section and line else line)
+    return "\n".join(lines)
+
+
+def _signature(name: str, value: object) -> str:
+    if isinstance(value, type) and issubclass(value, BaseModel):
+        return f"class planner.{name}"
+    if isinstance(value, type) and issubclass(value, Exception):
+        return f"class planner.{name}(Exception)"
+    signature = inspect.signature(typing.cast("typing.Callable[..., object]", value))
+    kind = "class " if isinstance(value, type) else ""
+    shown = [_parameter(parameter) for parameter in signature.parameters.values()]
+    result = f" -> {_type(signature.return_annotation)}" if not kind else ""
+    flat = f"{kind}planner.{name}({', '.join(shown)}){result}"
+    if len(flat) <= int(COLUMNS):
+        return flat
+    return f"{kind}planner.{name}(\n" + "".join(f"    {part},\n" for part in shown) + f"){result}"
+
+
+def _parameter(parameter: inspect.Parameter) -> str:
+    stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
+    default = "" if parameter.default is parameter.empty else f" = {_default(parameter.default)}"
+    return f"{stars}{parameter.name}: {_type(parameter.annotation)}{default}"
+
+
+def _default(value: object) -> str:
+    """Return a default as it is written, and … for one that is long or has no text of its own."""
+    text = repr(value)
+    return "…" if " at 0x" in text or len(text) > LONGEST_DEFAULT else text
+
+
+def _type(annotation: object) -> str:
+    """Return an annotation without the modules that its names are defined in, and without what stands in Annotated."""
+    origin, inner = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is typing.Annotated:
+        return _type(inner[0])
+    if origin in (typing.Union, types.UnionType):
+        return " | ".join(map(_type, inner))
+    if isinstance(origin, type) and origin is not collections.abc.Callable:
+        return f"{origin.__name__}[{', '.join('...' if part is ... else _type(part) for part in inner)}]"
+    text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", None) or repr(annotation)
+    if origin is not None:
+        text = repr(annotation)
+    return re.sub(r"\b(?:[a-z_]+\.)+(?=[A-Za-z])", "", text).replace("NoneType", "None")
+
+
+def _model_rows(model: type[BaseModel]) -> Iterator[tuple[str, str, str, str]]:
+    for name, info in model.model_fields.items():
+        default = "required" if info.is_required() else "made anew" if info.default is PydanticUndefined else None
+        written = default or f"`{_default(info.default)}`"
+        yield (
+            f"`{name}`",
+            f"`{_cell(_type(info.annotation))}`",
+            _cell(written),
+            _cell(info.description or info.title or ""),
+        )
+
+
+def run() -> int:
+    """Write the pages, or check them; return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="write nothing; end with 1 where a page is out of date")
+    is_checked = parser.parse_args().check
+    stale = []
+    for name, text in pages().items():
+        path = FOLDER / name
+        if not path.is_file() or path.read_text(encoding="utf-8") != text:
+            stale.append(name)
+            if not is_checked:
+                path.write_text(text, encoding="utf-8", newline="\n")
+    print(f"{'out of date' if is_checked else 'written'}: {', '.join(stale)}" if stale else "every page is current")
+    return int(is_checked and bool(stale))
+
+
+if __name__ == "__main__":
+    sys.exit(run())

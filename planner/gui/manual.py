@@ -1,0 +1,194 @@
+"""The manual in a window of its own: the Markdown pages that are installed with GPU Planner, without a network."""
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from PySide6.QtCore import QSignalBlocker, QSize, Qt, QUrl, Slot
+from PySide6.QtGui import QImage, QResizeEvent, QTextBlock, QTextBlockFormat, QTextCursor, QTextDocument
+from PySide6.QtWidgets import (
+    QDialog,
+    QDialogButtonBox,
+    QLineEdit,
+    QListWidget,
+    QListWidgetItem,
+    QSplitter,
+    QTextBrowser,
+    QWidget,
+)
+
+from planner.gui.theme import Theme
+from planner.gui.widgets.buttons import push_button
+from planner.gui.widgets.dialogs import closing_buttons
+from planner.gui.widgets.layout import STRETCH, in_column, in_row
+from planner.paths import docs_dir
+
+CONTENTS: Final = "index.md"
+_SIZE: Final = QSize(1060, 720)
+_WIDEST_PICTURE: Final = 760
+_MARGIN: Final = 18
+_LINK: Final = re.compile(r"\[([^\]]+)\]\(((?!https?:)[^)#]+\.md)\)")
+_PAGE_ROLE: Final = Qt.ItemDataRole.UserRole
+
+
+@cache
+def manual_pages(folder: Path) -> dict[str, str]:
+    """Return the title of each page by its path below `folder`, in the order in which the contents page links them."""
+    contents = (folder / CONTENTS).read_text(encoding="utf-8")
+    return {CONTENTS: "Contents"} | {path: title for title, path in _LINK.findall(contents)}
+
+
+def heading_slug(heading: str) -> str:
+    """Return the anchor that links name a heading by: `Time and cost` → `time-and-cost`."""
+    return re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", heading.strip().lower()))
+
+
+class Manual(QDialog):
+    """The manual, opened at `page`: its pages, which a search narrows to those with the words, and the page itself."""
+
+    def __init__(self, theme: Theme, page: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWindowTitle("GPU Planner manual")
+        self.resize(_SIZE)
+        self.setModal(False)
+        self._folder = docs_dir()
+        self.search = QLineEdit()
+        self.search.setPlaceholderText("Search the manual")
+        self.search.setClearButtonEnabled(True)
+        self.search.textChanged.connect(self._narrow)
+        self.search.returnPressed.connect(self._find_next)
+        self.pages = QListWidget()
+        self.pages.setAccessibleName("Pages of the manual")
+        for path, title in manual_pages(self._folder).items():
+            item = QListWidgetItem(title, self.pages)
+            item.setData(_PAGE_ROLE, path)
+        self.text = _Page(self._folder)
+        self.text.sourceChanged.connect(self._mark_page)
+        back = push_button("&Back")
+        back.setEnabled(False)
+        back.clicked.connect(self.text.backward)
+        self.text.backwardAvailable.connect(back.setEnabled)
+        forward = push_button("&Forward")
+        forward.setEnabled(False)
+        forward.clicked.connect(self.text.forward)
+        self.text.forwardAvailable.connect(forward.setEnabled)
+        closing = closing_buttons(self)
+        for button in (back, forward, closing.button(QDialogButtonBox.StandardButton.Close)):
+            button.setAutoDefault(False)  # Return finds the next place
+        side, body = QWidget(), QSplitter()
+        in_column(self.search, (self.pages, 1), owner=side, spacing=theme.spacing.small)
+        body.addWidget(side)
+        body.addWidget(self.text)
+        body.setStretchFactor(1, 1)
+        body.setSizes([240, _SIZE.width() - 240])
+        in_column((body, 1), in_row(back, forward, STRETCH, closing), owner=self, margins=None)
+        self.open_page(page)
+        self.pages.currentItemChanged.connect(self._open_item)
+        self.search.setFocus()
+
+    def open_page(self, path: str) -> None:
+        """Show the page at `path` below the manual's folder."""
+        self.text.setSource(QUrl(path))
+
+    @Slot(QListWidgetItem)
+    def _open_item(self, item: QListWidgetItem | None) -> None:
+        if item is not None and item.data(_PAGE_ROLE) != self.text.source().path():
+            self.open_page(item.data(_PAGE_ROLE))
+
+    @Slot(QUrl)
+    def _mark_page(self, source: QUrl) -> None:
+        """Select the page in the list, after a link or Back has changed it."""
+        blocker = QSignalBlocker(self.pages)  # or selecting it would open it again, without its heading
+        for row in range(self.pages.count()):
+            item = self.pages.item(row)
+            if item.data(_PAGE_ROLE) == source.path():
+                self.pages.setCurrentItem(item)
+        blocker.unblock()
+
+    @Slot(str)
+    def _narrow(self, text: str) -> None:
+        """List the pages that contain every word, and go to the first place in the page shown."""
+        words = text.lower().split()
+        for row in range(self.pages.count()):
+            item = self.pages.item(row)
+            content = f"{item.text()} {self.text.markdown(item.data(_PAGE_ROLE))}".lower()
+            item.setHidden(not all(word in content for word in words))
+        self.text.moveCursor(QTextCursor.MoveOperation.Start)
+        self._find_next()
+
+    @Slot()
+    def _find_next(self) -> None:
+        """Go to the next place of the searched text; after the last one, to the first of the next page listed."""
+        wanted = self.search.text()
+        if not wanted or self.text.find(wanted):
+            return
+        rows = [row for row in range(self.pages.count()) if not self.pages.item(row).isHidden()]
+        later = [row for row in rows if row > self.pages.currentRow()] + rows
+        for row in later:
+            if wanted.lower() in self.text.markdown(self.pages.item(row).data(_PAGE_ROLE)).lower():
+                self.pages.setCurrentRow(row)
+                self.text.moveCursor(QTextCursor.MoveOperation.Start)
+                self.text.find(wanted)
+                return
+
+
+class _Page(QTextBrowser):
+    """A page of the manual; pictures fit its width, and links to headings work."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self._folder = folder
+        self.setOpenExternalLinks(True)
+        self.document().setDocumentMargin(_MARGIN)
+        self.sourceChanged.connect(self._arrange)
+
+    def markdown(self, path: str) -> str:
+        """Return the Markdown of the page at `path`, without the marks that only scripts read."""
+        text = (self._folder / path).read_text(encoding="utf-8")
+        return re.sub(r"<!--.*?-->\n?", "", text).replace("<br>", " ")
+
+    def loadResource(self, kind: int, name: QUrl | str) -> object:
+        """Return a page as text, and a picture no wider than the page."""
+        path = self._folder / QUrl(name).path()
+        if kind == QTextDocument.ResourceType.ImageResource.value:
+            picture = QImage(str(self._folder / "pictures" / path.name))
+            ratio = self.devicePixelRatioF()
+            width = round(min(self._room(), _WIDEST_PICTURE) * ratio)
+            shown = picture.scaledToWidth(max(width, 1), Qt.TransformationMode.SmoothTransformation)
+            shown.setDevicePixelRatio(ratio)
+            return shown
+        if path.suffix == ".md" and path.is_file():
+            return self.markdown(QUrl(name).path())
+        return super().loadResource(kind, name)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Scale the pictures to the new width."""
+        before = self._room()
+        super().resizeEvent(event)
+        if self._room() != before and self.source().isValid():
+            place = self.verticalScrollBar().value()
+            self.reload()
+            self.verticalScrollBar().setValue(place)
+
+    def _room(self) -> int:
+        return self.viewport().width() - round(2 * self.document().documentMargin())
+
+    @Slot(QUrl)
+    def _arrange(self, source: QUrl) -> None:
+        """Set off the headings, and scroll to the one that the link names: Markdown has no anchors of its own."""
+        cursor = QTextCursor(self.document())
+        headings: dict[str, QTextBlock] = {}
+        block = self.document().begin()
+        while block.isValid():
+            if level := block.blockFormat().headingLevel():
+                spaced = QTextBlockFormat()
+                spaced.setTopMargin(_MARGIN if level > 1 else 0)
+                spaced.setBottomMargin(_MARGIN / 3)
+                cursor.setPosition(block.position())
+                cursor.mergeBlockFormat(spaced)
+                headings.setdefault(heading_slug(block.text()), block)
+            block = block.next()
+        if found := headings.get(source.fragment()):
+            self.setTextCursor(QTextCursor(found))
+            self.verticalScrollBar().setValue(round(self.document().documentLayout().blockBoundingRect(found).y()))

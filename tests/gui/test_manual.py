@@ -1,0 +1,89 @@
+"""The manual in the window: pages, links, search, without a network."""
+
+import pytest
+from PySide6.QtCore import Qt, QUrl
+
+from planner.gui.manual import Manual, heading_slug, manual_pages
+from planner.gui.theme import Theme
+from planner.paths import docs_dir
+
+
+@pytest.fixture
+def manual(qtbot, qapp):
+    dialog = Manual(Theme(qapp, "light"), "memory.md")
+    qtbot.addWidget(dialog)
+    dialog.show()
+    return dialog
+
+
+def listed(manual):
+    return [
+        manual.pages.item(row).text() for row in range(manual.pages.count()) if not manual.pages.item(row).isHidden()
+    ]
+
+
+def test_it_opens_at_the_page_asked_for_and_lists_all(manual):
+    assert manual.text.toPlainText().startswith("Check whether a model fits")
+    assert manual.pages.currentItem().text() == "Check whether a model fits"
+    assert listed(manual) == list(manual_pages(docs_dir()).values())
+
+
+@pytest.mark.parametrize("page", manual_pages(docs_dir()))
+def test_every_page_shows_its_title_and_none_of_the_marks_for_scripts(manual, page):
+    manual.open_page(page)
+    shown = manual.text.toPlainText()
+    assert shown.splitlines()[0] == (docs_dir() / page).read_text(encoding="utf-8").splitlines()[0].removeprefix("# ")
+    assert "<!--" not in shown
+
+
+def test_a_chosen_page_is_shown_and_back_returns(manual):
+    manual.pages.setCurrentRow(0)
+    assert manual.text.toPlainText().startswith("GPU Planner")
+    manual.text.backward()
+    assert manual.pages.currentItem().text() == "Check whether a model fits"
+
+
+def test_a_link_to_a_heading_scrolls_to_it(manual):
+    manual.open_page("accuracy.md#time")
+    assert manual.pages.currentItem().text() == "Accuracy"
+    assert manual.text.textCursor().block().text() == "Time"
+    assert manual.text.verticalScrollBar().value() > 0
+
+
+def test_a_link_between_folders_leads_to_its_page(manual):
+    manual.text.setSource(QUrl("index.md"))
+    manual.text.anchorClicked.emit(QUrl("reference/workload.md"))
+    manual.open_page("reference/workload.md")
+    assert manual.pages.currentItem().text() == "Workload fields"
+
+
+def test_search_narrows_the_pages_and_selects_what_is_found(manual, qtbot):
+    qtbot.keyClicks(manual.search, "cudnn")
+    assert "Trace your own network" in listed(manual)
+    assert "Choose hardware" not in listed(manual)
+    qtbot.keyClick(manual.search, Qt.Key.Key_Return)
+    assert manual.text.textCursor().selectedText().lower() == "cudnn"
+    assert manual.isVisible()
+
+
+def test_a_search_without_a_result_leaves_the_page(manual, qtbot):
+    qtbot.keyClicks(manual.search, "xyzzy")
+    assert listed(manual) == []
+    assert manual.text.toPlainText().startswith("Check whether a model fits")
+
+
+def test_pictures_fit_the_page(manual):
+    name = QUrl("pictures/memory-dark.png")
+    picture = manual.text.loadResource(2, name)
+    assert 0 < picture.deviceIndependentSize().width() <= manual.text.viewport().width()
+
+
+def test_a_wider_window_keeps_the_place(manual, qtbot):
+    manual.text.verticalScrollBar().setValue(40)
+    manual.resize(manual.width() + 120, manual.height())
+    assert manual.text.verticalScrollBar().value() == 40
+
+
+@pytest.mark.parametrize(("heading", "slug"), [("Time and cost", "time-and-cost"), ("Rent, or buy?", "rent-or-buy")])
+def test_headings_are_named_as_links_name_them(heading, slug):
+    assert heading_slug(heading) == slug
