@@ -1,7 +1,7 @@
 """Registry of all measured quantities: name, unit, title, cadence and plausible range.
 
-The NVML call for each is declared in `monitor/sampler/nvml_queries.py`. The names are contracts of JSON, recordings,
-history and diagnosis: add, never rename.
+The NVML call for each metric is declared in `monitor/sampler/nvml_queries.py`. The names are used in JSON,
+recordings, history and diagnosis: add names, never rename them.
 """
 
 from typing import Final, Literal, NamedTuple
@@ -52,8 +52,8 @@ DEVICE_METRICS: Final = (
     Metric("encoder_fraction", "Encoder", "fraction", most=1.0),
     Metric("decoder_fraction", "Decoder", "fraction", most=1.0),
     Metric("power_capped_fraction", "Time limited by power", "fraction", most=1.5),
-    Metric("software_thermal_fraction", "Time slowed by the driver for heat", "fraction", most=1.5),
-    Metric("hardware_thermal_fraction", "Time slowed by the card for heat", "fraction", most=1.5),
+    Metric("software_thermal_fraction", "Time slowed by the driver because of heat", "fraction", most=1.5),
+    Metric("hardware_thermal_fraction", "Time slowed by the card because of heat", "fraction", most=1.5),
     Metric("jpeg_fraction", "JPEG decoder", "fraction", cadence="slow", most=1.0),
     Metric("ofa_fraction", "Optical flow", "fraction", cadence="slow", most=1.0),
     Metric("power_limit_watts", "Power limit", "W", cadence="slow", most=_MOST_WATTS),
@@ -112,17 +112,17 @@ FACTS: Final = (
     Metric("windows_display_driver", "WDDM", "state", most=1.0),
     Metric("multiprocessors", "SMs of this instance", "count"),
 )
-"""Properties that are fixed while a card is installed."""
+"""Fixed properties of a card."""
 
 BY_NAME: Final = {metric.name: metric for metric in (*FACTS, *DEVICE_METRICS)}
 """Quantities and properties of cards, by name."""
 
 HOST_BY_NAME: Final = {metric.name: metric for metric in HOST_METRICS}
-"""Quantities of the host, by name; some names are used for cards too."""
+"""Quantities of the host, by name; some cards' quantities have the same names."""
 
 
 def checked_reading(metric: Metric, value: float, most: float | None = None) -> Reading:
-    """Return a reading of `metric`, flagged if implausible; `most` overrides the upper bound."""
+    """Return a reading of `metric`, flagged if its value is implausible; `most` overrides the upper bound."""
     bound = metric.most if most is None else most
     if (metric.least is not None and value < metric.least) or (bound is not None and value > bound):
         return Reading(value, None, True)

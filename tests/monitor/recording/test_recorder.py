@@ -147,7 +147,7 @@ def test_a_disk_that_hangs_holds_nobody_up(tmp_path, monkeypatch):
     while recorder.failure is None:
         recorder.note(CARDS)
     recorder.close()
-    assert recorder.failure == "the disk does not accept data"
+    assert recorder.failure == "cannot write to the disk"
     disk.goes_on.set()
     recorder._queue.put(None)
     recorder._thread.join(LONGEST_SECONDS)
