@@ -84,8 +84,11 @@ class AlertWatch:
         yield from self._alert_above(
             AlertKind.TEMPERATURE, device, now, temperature, rules.temperature_celsius, _TEMPERATURE_HYSTERESIS
         )
-        used, total = latest.reading(device.uuid, "memory_used_bytes").value, device.fact("memory_total_bytes")
-        share = None if used is None or not total else used / total
+        used_bytes, total_bytes = (
+            latest.reading(device.uuid, "memory_used_bytes").value,
+            device.fact("memory_total_bytes"),
+        )
+        share = None if used_bytes is None or not total_bytes else used_bytes / total_bytes
         yield from self._alert_above(AlertKind.MEMORY, device, now, share, rules.memory_fraction, _MEMORY_HYSTERESIS)
         utilization = _highest_utilization(device, latest)
         if utilization is not None and rules.idle_minutes is not None:

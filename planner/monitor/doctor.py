@@ -7,7 +7,7 @@ from typing import Final, Literal, NamedTuple
 
 from planner.errors import MonitorUnavailableError
 from planner.monitor.host.environment import HostEnvironment
-from planner.monitor.host.pci import PowerState, same_card
+from planner.monitor.host.pci import PowerState, is_same_pci_address
 from planner.monitor.readings.faults import Fault, Severity
 from planner.monitor.readings.inventory import Device
 from planner.monitor.readings.latest import Latest
@@ -71,7 +71,7 @@ def _pci_check(latest: Latest, pci_cards: Mapping[str, PowerState]) -> SetupChec
     if not pci_cards:
         return SetupCheck("PCI", "note", "the system lists no NVIDIA card")
     listed = [device.pci_bus_id for device in latest.inventory.devices]
-    unknown = [address for address in pci_cards if not any(same_card(bus_id, address) for bus_id in listed)]
+    unknown = [address for address in pci_cards if not any(is_same_pci_address(bus_id, address) for bus_id in listed)]
     addresses = ", ".join(f"{address} ({state})" for address, state in pci_cards.items())
     if not unknown:
         return SetupCheck("PCI", "works", addresses)
@@ -94,9 +94,9 @@ def _readings_check(subject: str, readings: Mapping[str, Reading]) -> SetupCheck
         if reading.value is None:
             by_cause[reading.cause or Cause.NOT_YET].append(title)
     missing_count = sum(map(len, by_cause.values()))
-    found = f"{len(readings) - missing_count} of {len(readings)} quantities"
+    summary = f"{len(readings) - missing_count} of {len(readings)} quantities"
     reasons = (f"{EXPLANATIONS[cause]}: {', '.join(titles)}" for cause, titles in by_cause.items())
-    return SetupCheck(subject, "works" if missing_count < len(readings) else "fails", "; ".join([found, *reasons]))
+    return SetupCheck(subject, "works" if missing_count < len(readings) else "fails", "; ".join([summary, *reasons]))
 
 
 def _fault_check(latest: Latest, fault: Fault) -> SetupCheck:
@@ -127,11 +127,11 @@ def _sampling_cost_checks(latest: Latest) -> tuple[SetupCheck, ...]:
     cost = latest.cost
     if cost is None:
         return ()
-    found = (
+    summary = (
         f"a reading takes {cost.sweep_seconds * 1e3:.1f} ms, of which {cost.driver_seconds * 1e3:.1f} ms "
         f"in {cost.calls} driver calls; {cost.memory_bytes / 2**20:.0f} MiB"
     )
-    return (SetupCheck("This monitor", "note", found),)
+    return (SetupCheck("This monitor", "note", summary),)
 
 
 def current_blocking_fault(latest: Latest) -> Fault | None:

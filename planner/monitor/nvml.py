@@ -41,10 +41,10 @@ UNKNOWN: Final = 999
 BAD_TEXT: Final = -1
 """Code for a string that cannot be decoded; not one of NVML's codes."""
 
-GONE: Final = frozenset({GPU_IS_LOST, GPU_NOT_FOUND})
-"""Codes after which the card must not be queried again."""
-SESSION_OVER: Final = frozenset({UNINITIALIZED, DRIVER_NOT_LOADED, LIB_RM_VERSION_MISMATCH})
-"""Codes after which the library must be initialized again."""
+CARD_GONE_CODES: Final = frozenset({GPU_IS_LOST, GPU_NOT_FOUND})
+"""NVML codes after which the card must not be queried again."""
+SESSION_OVER_CODES: Final = frozenset({UNINITIALIZED, DRIVER_NOT_LOADED, LIB_RM_VERSION_MISMATCH})
+"""NVML codes after which NVML must be initialized again."""
 
 _CAUSES: Final = {
     INVALID_ARGUMENT: Cause.NOT_SUPPORTED,
@@ -139,7 +139,7 @@ class Nvml:
             raise NvmlFailure(name, FUNCTION_NOT_FOUND) from None
         return self._timed_call(name, subject, function, arguments)
 
-    def text(self, name: str, subject: str, *arguments: Any) -> str:
+    def call_for_text(self, name: str, subject: str, *arguments: Any) -> str:
         """Call the named NVML function and return its result as text.
 
         Raises:
@@ -151,7 +151,7 @@ class Nvml:
         except UnicodeDecodeError as error:
             raise NvmlFailure(name, BAD_TEXT, bytes(error.object)) from None
 
-    def memory(self, subject: str, handle: Handle) -> tuple[float, float, float | None, float]:
+    def memory_bytes(self, subject: str, handle: Handle) -> tuple[float, float, float | None, float]:
         """Return total, used, reserved and free memory in bytes; old drivers count reserved memory as used (None).
 
         Raises:
@@ -161,12 +161,12 @@ class Nvml:
             info = self.call("nvmlDeviceGetMemoryInfo", subject, handle, self._binding.nvmlMemory_v2)
             return info.total, info.used, info.reserved, info.free
         except NvmlFailure as failure:
-            if failure.code in GONE | SESSION_OVER:
+            if failure.code in CARD_GONE_CODES | SESSION_OVER_CODES:
                 raise
         info = self.call("nvmlDeviceGetMemoryInfo", subject, handle)
         return info.total, info.used, None, info.free
 
-    def fields(self, subject: str, handle: Handle, ids: Sequence[int | tuple[int, int]]) -> list[float | Cause]:
+    def field_values(self, subject: str, handle: Handle, ids: Sequence[int | tuple[int, int]]) -> list[float | Cause]:
         """Return the values of NVML fields, each a number or the cause of its absence; an id may include a scope.
 
         Raises:
@@ -176,7 +176,7 @@ class Nvml:
         self.field_microseconds += sum(value.latencyUsec for value in values)
         return [_field_value(value) for value in values]
 
-    def processes(self, subject: str, handle: Handle, kind: ProcessKind) -> list[ListedProcess]:
+    def listed_processes(self, subject: str, handle: Handle, kind: ProcessKind) -> list[ListedProcess]:
         """Return the processes of one kind on a card, using the newest NVML structure that driver and binding share.
 
         Raises:
@@ -193,7 +193,7 @@ class Nvml:
                 return [ListedProcess(process.pid, process.usedGpuMemory) for process in processes]
         return self._processes_v1(name, subject, handle)
 
-    def process_use(self, subject: str, handle: Handle, since: int) -> list[tuple[int, int, int, int]]:
+    def process_utilization(self, subject: str, handle: Handle, since: int) -> list[tuple[int, int, int, int]]:
         """Return (PID, time in µs, SM %, memory %) of each utilization sample after `since` (µs).
 
         Raises:
@@ -211,7 +211,7 @@ class Nvml:
             request.metrics[index].metricId = number
         return request
 
-    def gpm(self, subject: str, request: Any, first: Any, second: Any) -> list[float | Cause]:
+    def gpm_values(self, subject: str, request: Any, first: Any, second: Any) -> list[float | Cause]:
         """Return the values of the requested GPM metrics between two samples, in the order of the request.
 
         Raises:
@@ -220,7 +220,9 @@ class Nvml:
         request.sample1, request.sample2 = first, second
         self.call("nvmlGpmMetricsGet", subject, request)
         metrics = (request.metrics[index] for index in range(request.numMetrics))
-        return [cause_of(metric.nvmlReturn) if metric.nvmlReturn else float(metric.value) for metric in metrics]
+        return [
+            missing_reading_cause(metric.nvmlReturn) if metric.nvmlReturn else float(metric.value) for metric in metrics
+        ]
 
     def next_event(self, events: Any) -> tuple[Handle, int, int] | None:
         """Return card handle, type and data of the next pending event without blocking; None if there is no event."""
@@ -254,7 +256,7 @@ class Nvml:
 
 def _field_value(value: Any) -> float | Cause:
     if value.nvmlReturn:
-        return cause_of(value.nvmlReturn)
+        return missing_reading_cause(value.nvmlReturn)
     member = _VALUE_MEMBERS.get(value.valueType)
     # A driver newer than the binding may use a value type that the binding does not know.
     return Cause.UNREADABLE if member is None else float(getattr(value.value, member))
@@ -264,7 +266,7 @@ def _listed_process_v1(process: _ProcessV1) -> ListedProcess:
     return ListedProcess(process.pid, None if process.usedGpuMemory == _NOT_AVAILABLE else process.usedGpuMemory)
 
 
-def cause_of(code: int) -> Cause:
+def missing_reading_cause(code: int) -> Cause:
     """Return the cause of a missing reading whose NVML call returned `code`."""
     return _CAUSES.get(code, Cause.FAILED)
 
@@ -274,7 +276,7 @@ def opening_fault(code: int) -> FaultKind:
     return _OPENING_FAULTS.get(code, FaultKind.DRIVER_ERROR)
 
 
-def same_handle(first: Handle, second: Handle) -> bool:
+def is_same_handle(first: Handle, second: Handle) -> bool:
     """Return whether two handles refer to the same card."""
     return ctypes.cast(first, ctypes.c_void_p).value == ctypes.cast(second, ctypes.c_void_p).value
 

@@ -7,9 +7,9 @@ SLOWEST_SECONDS: Final = 10.0
 
 
 class SamplerSettings(NamedTuple):
-    """Sampling intervals in seconds: for fast quantities, for slow ones, and for processes.
+    """Sampling intervals in seconds: for fast quantities, slow quantities and processes.
 
-    The driver is not opened before `driver_after_seconds`. A failed attempt to open it is repeated after
+    The driver is not opened before `driver_after_seconds`. A failed attempt to open the driver is repeated after
     `retry_seconds`, and lost cards are searched for after `look_again_seconds`; these pauses grow with each attempt.
     """
 
@@ -21,7 +21,7 @@ class SamplerSettings(NamedTuple):
     look_again_seconds: float = 10.0
 
 
-def bounded(seconds: float) -> float:
+def clamp_interval(seconds: float) -> float:
     """Limit a sampling interval to the supported range, in seconds."""
     return min(max(seconds, FASTEST_SECONDS), SLOWEST_SECONDS)
 

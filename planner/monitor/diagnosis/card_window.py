@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from operator import add
 from typing import Final
 
-from planner.monitor.diagnosis.time_series import ACTIVE, STATISTICS, TimeSeries
+from planner.monitor.diagnosis.time_series import ACTIVE_UTILIZATION, STATISTICS, TimeSeries
 from planner.monitor.readings.faults import FaultKind
 from planner.monitor.readings.inventory import Device
 from planner.monitor.readings.metrics import BY_NAME
@@ -74,7 +74,7 @@ class CardWindow:
     def quantity(self, name: str) -> TimeSeries | None:
         """Return the time series of a quantity in the window, read or derived; None if the quantity is unknown."""
         if name not in self._quantities:
-            derive = DERIVED.get(name)
+            derive = DERIVED_QUANTITIES.get(name)
             self._quantities[name] = self._read(name) if derive is None else derive(self)
         return self._quantities[name]
 
@@ -190,7 +190,7 @@ def _busiest_process_cores(window: CardWindow) -> TimeSeries | None:
 
 def _in_use_indicator(window: CardWindow) -> TimeSeries | None:
     use, memory = window.quantity("use_fraction"), window.quantity("held_memory_bytes")
-    works = use is not None and max(use.values) >= ACTIVE
+    works = use is not None and max(use.values) >= ACTIVE_UTILIZATION
     return TimeSeries.single_value(float(works or (memory is not None and memory.values[0] > 0)))
 
 
@@ -222,7 +222,7 @@ def _histogram(series: TimeSeries) -> list[float]:
 
 
 _PCIE: Final = ("pcie_transmit_bytes_per_s", "pcie_receive_bytes_per_s")
-DERIVED: Final[Mapping[str, Callable[[CardWindow], TimeSeries | None]]] = {
+DERIVED_QUANTITIES: Final[Mapping[str, Callable[[CardWindow], TimeSeries | None]]] = {
     "use_fraction": _utilization_series,
     "memory_full_fraction": _memory_used_fraction,
     "memory_left_bytes": _unused_memory_bytes,
@@ -236,10 +236,10 @@ DERIVED: Final[Mapping[str, Callable[[CardWindow], TimeSeries | None]]] = {
     "pcie_of_link_fraction": _combined_quantity(_link_fraction, *_PCIE, "pcie_generation", "pcie_width"),
     "media_fraction": _combined_quantity(max, "encoder_fraction", "decoder_fraction"),
     "starved_by_cpu": _combined_quantity(
-        lambda use, cpu: float(use < ACTIVE and cpu > HIGH_CPU), "use_fraction", "host.cpu_fraction"
+        lambda use, cpu: float(use < ACTIVE_UTILIZATION and cpu > HIGH_CPU), "use_fraction", "host.cpu_fraction"
     ),
     "starved_by_disk": _combined_quantity(
-        lambda use, wait: float(use < ACTIVE and wait > HIGH_WAIT), "use_fraction", "host.io_wait_fraction"
+        lambda use, wait: float(use < ACTIVE_UTILIZATION and wait > HIGH_WAIT), "use_fraction", "host.io_wait_fraction"
     ),
     "waiting_cores": _waiting_cores,
     "slowed_by_heat": _clock_reason_indicator(0x20 | 0x40),
@@ -247,7 +247,7 @@ DERIVED: Final[Mapping[str, Callable[[CardWindow], TimeSeries | None]]] = {
     "slowed_by_card": _clock_reason_indicator(0x8, excluded_bits=0x40 | 0x80),
     # Only while the card works: on an idle one the bit is meaningless.
     "held_by_power_limit": _combined_quantity(
-        lambda use, bits: float(use >= ACTIVE and bool(int(bits) & 0x4)), "use_fraction", "clock_reasons"
+        lambda use, bits: float(use >= ACTIVE_UTILIZATION and bool(int(bits) & 0x4)), "use_fraction", "clock_reasons"
     ),
     "held_memory_bytes": _compute_process_memory_bytes,
     "busiest_process_cores": _busiest_process_cores,

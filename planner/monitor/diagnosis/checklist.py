@@ -5,7 +5,7 @@ from typing import Final, Literal, NamedTuple
 
 from planner.monitor.diagnosis import advice, sources
 from planner.monitor.diagnosis.card_window import read_window
-from planner.monitor.diagnosis.time_series import ACTIVE, current_phase
+from planner.monitor.diagnosis.time_series import ACTIVE_UTILIZATION, current_phase
 from planner.monitor.diagnosis.verdict import Criterion, Evidence, ThresholdSource, Verdict, VerdictKind
 from planner.monitor.readings.protocols import DiagnosisSource
 
@@ -127,7 +127,7 @@ def evaluate_checklist(source: DiagnosisSource, uuid: str, at: float | None = No
     end = source.end if at is None else at
     window = read_window(source, device, end or 0.0)
     use = window.quantity("use_fraction")
-    if use is None or max(use.values) < ACTIVE:
+    if use is None or max(use.values) < ACTIVE_UTILIZATION:
         return tuple(ChecklistResult(item, "unknown") for item in CHECKLIST)
     working = window.since(current_phase(use).start)
     return tuple(_checklist_result(item, working.statistic) for item in CHECKLIST)

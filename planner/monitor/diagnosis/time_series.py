@@ -77,10 +77,10 @@ class TimeSeries:
     def quantile(self, share: float) -> float:
         """Return a quantile, interpolated linearly between the two nearest values."""
         ordered = sorted(self.values)
-        index = share * (len(ordered) - 1)
-        below = int(index)
+        position = share * (len(ordered) - 1)
+        below = int(position)
         above = min(below + 1, len(ordered) - 1)
-        return ordered[below] + (index - below) * (ordered[above] - ordered[below])
+        return ordered[below] + (position - below) * (ordered[above] - ordered[below])
 
     def since(self, start: float) -> "TimeSeries | None":
         """Return the values from time `start` on, None if there are none."""
@@ -160,7 +160,7 @@ STATISTICS: Final[Mapping[str, Callable[[TimeSeries], float]]] = {
 slow-down that has ended is no problem any more.
 """
 
-ACTIVE: Final = 0.1
+ACTIVE_UTILIZATION: Final = 0.1
 """Utilization from which a card counts as active. **Source** gpu-usage-audit: 10 % or more is active."""
 
 # A card that was idle for this long has stopped, unless it waits repeatedly.
@@ -182,8 +182,8 @@ def current_phase(utilization: TimeSeries) -> WorkPhase:
     A phase begins with the first work, with a rest, or with the work after a rest. A rest is a wait of at least 30
     seconds that is longer than all other waits together. Brief activity on an idle card does not count as work.
     """
-    episodes = list(utilization.episodes(ACTIVE))
-    if utilization.quantile(_BRIEF_ACTIVITY_QUANTILE) >= ACTIVE:
+    episodes = list(utilization.episodes(ACTIVE_UTILIZATION))
+    if utilization.quantile(_BRIEF_ACTIVITY_QUANTILE) >= ACTIVE_UTILIZATION:
         return _last_phase(episodes)
     # Current activity of an idle card may be the beginning of work.
     return WorkPhase(episodes[-1].start if episodes[-1].is_above else utilization.times[0])

@@ -9,9 +9,9 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 
-BLOCK: Final = 8
+BLOCK_SIZE: Final = 8
 _STEPS: Final = 2
-# Inner borders move to the next block border, by at most one of this many parts of the narrowest column.
+# Inner borders move to the next block border, by at most a quarter of the narrowest column.
 _MIN_BLOCKS_PER_COLUMN: Final = 4
 
 
@@ -43,7 +43,7 @@ class MinMaxPyramid:
         ends = np.append(cuts, stop)
         narrowest = int((ends[1:] - ends[:-1]).min())
         for step in reversed(range(_STEPS)):
-            size = BLOCK ** (step + 1)
+            size = BLOCK_SIZE ** (step + 1)
             if narrowest >= _MIN_BLOCKS_PER_COLUMN * size:
                 self._build(values, step)
                 return self._extremes_from_blocks(values, cuts, stop, step)
@@ -53,13 +53,13 @@ class MinMaxPyramid:
         """Add the blocks that have become complete."""
         if step:
             self._build(values, step - 1)
-        size = BLOCK ** (step + 1)
+        size = BLOCK_SIZE ** (step + 1)
         built, whole = self._built[step], len(values) // size
         if whole == built:
             return
         below = [self._low[step - 1], self._high[step - 1]] if step else [values, values]
         for blocks, source, reduce in zip((self._low, self._high), below, (np.min, np.max), strict=True):
-            fresh = source[built * BLOCK : whole * BLOCK].reshape(-1, BLOCK)
+            fresh = source[built * BLOCK_SIZE : whole * BLOCK_SIZE].reshape(-1, BLOCK_SIZE)
             blocks[step] = _with_capacity(blocks[step], built, whole)
             reduce(fresh, axis=1, out=blocks[step][built:whole])
         self._built[step] = whole
@@ -67,7 +67,7 @@ class MinMaxPyramid:
     def _extremes_from_blocks(
         self, values: Floats, cuts: Indices, stop: int, step: int
     ) -> tuple[Indices, Floats, Floats]:
-        size = BLOCK ** (step + 1)
+        size = BLOCK_SIZE ** (step + 1)
         borders = -(-cuts // size)
         end = stop // size
         low = np.minimum.reduceat(self._low[step][:end], borders)
@@ -81,10 +81,10 @@ class MinMaxPyramid:
 
 def _with_capacity(blocks: Floats, built: int, capacity: int) -> Floats:
     """Return an array with the same first `built` blocks and capacity for `capacity` blocks."""
-    return blocks if len(blocks) >= capacity else enlarged(blocks, built, max(capacity, 2 * len(blocks)))
+    return blocks if len(blocks) >= capacity else enlarged_array(blocks, built, max(capacity, 2 * len(blocks)))
 
 
-def enlarged(array: npt.NDArray[Any], count: int, length: int) -> npt.NDArray[Any]:
+def enlarged_array(array: npt.NDArray[Any], count: int, length: int) -> npt.NDArray[Any]:
     """Return an array of `length` elements that begins with the first `count` elements of `array`."""
     larger = np.empty(length, dtype=array.dtype)
     larger[:count] = array[:count]

@@ -66,7 +66,7 @@ class WallClock:
         self._offsets: list[float] = []
 
     def note(self, monotonic_seconds: float, wall_seconds: float) -> None:
-        """Record simultaneous readings of both clocks."""
+        """Record simultaneous readings of the monotonic clock and the wall clock."""
         offset = wall_seconds - monotonic_seconds
         if not self._offsets or abs(offset - self._offsets[-1]) > _MIN_CLOCK_CHANGE_SECONDS:
             self._since = [*self._since[-_MAX_OFFSETS:], monotonic_seconds]
@@ -92,7 +92,7 @@ _STAGGERED: Final = 512
 class History:
     """Time series of every quantity per card and host, with gaps, events and marks, over the last `seconds`.
 
-    Unknown and implausible readings leave a gap. Times are monotonic seconds. Memory is bounded whatever the sampling
+    Unknown and implausible readings leave a gap. Times are monotonic seconds. Memory is bounded at any sampling
     rate, see `Series`. Not thread-safe: it belongs to one thread.
     """
 
@@ -153,7 +153,7 @@ class History:
         return self._series.get((owner, metric), self._empty_series)
 
     def knows(self, metric: str, *, of_host: bool) -> bool:
-        """Return whether a quantity of any card, or of the host, was ever read."""
+        """Return whether a quantity has been read from any card or, with `of_host`, from the host."""
         return (of_host, metric) in self._known
 
     def wall_of(self, time: float) -> float:

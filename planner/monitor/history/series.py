@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from planner.monitor.history.downsampling import ColumnCache, Floats, Indices, PlotColumns, column_width, enlarged
+from planner.monitor.history.downsampling import ColumnCache, Floats, Indices, PlotColumns, column_width, enlarged_array
 from planner.monitor.readings.intervals import TypicalInterval
 
 BUCKET_SECONDS: Final = 2.0
@@ -146,8 +146,8 @@ class Series:
     def _make_capacity(self) -> None:
         if self._count < self._capacity:
             length = min(2 * self._count, self._capacity)
-            self._times = enlarged(self._times, self._count, length)
-            self._values = enlarged(self._values, self._count, length)
+            self._times = enlarged_array(self._times, self._count, length)
+            self._values = enlarged_array(self._values, self._count, length)
             return
         expired = int(np.searchsorted(self.times, self._last - self._seconds))
         self._thinned = max(0, self._thinned - expired)

@@ -31,7 +31,7 @@ def can_runtime_suspend(device_folder: Path) -> bool:
     return _read_text(device_folder / "power" / "control") == "auto"
 
 
-def same_card(pci_bus_id: str, sysfs_name: str) -> bool:
+def is_same_pci_address(pci_bus_id: str, sysfs_name: str) -> bool:
     """Return whether the driver's `00000000:01:00.0` and Linux's `0000:01:00.0` are the same address."""
     return pci_bus_id.lower().endswith(sysfs_name.lower())
 

@@ -1,4 +1,4 @@
-"""Processes as the operating system reports them."""
+"""Details of processes as the operating system reports them."""
 
 import getpass
 from contextlib import suppress

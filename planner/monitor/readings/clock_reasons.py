@@ -26,10 +26,10 @@ CLOCK_REASONS: Final = (
 """Every clock reason, by ascending bit. **Source** nvml.h, nvmlClocksEventReasons."""
 
 
-def slowing(bits: int, utilization: float | None) -> tuple[ClockReason, ...]:
+def slowing_reasons(bits: int, utilization: float | None) -> tuple[ClockReason, ...]:
     """Return the clock reasons in `bits` that slow a card down.
 
-    The power-cap bit is meaningless while a card is idle: it is set at 39 W of 250 W on an idle card (nvidia-smi of an
+    The power-cap bit is meaningless on an idle card: it is set at 39 W of 250 W (nvidia-smi of an
     RTX 2080 Super, nvidia_gpu_exporter, internal/captures, MIT).
     """
     return tuple(

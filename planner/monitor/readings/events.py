@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from planner.monitor.readings.clock_reasons import slowing
+from planner.monitor.readings.clock_reasons import slowing_reasons
 from planner.monitor.readings.intervals import LATE
 from planner.monitor.readings.inventory import DeviceState, Inventory
 from planner.monitor.readings.sample import CardProcess, Readings, Sample, Xid
@@ -30,7 +30,7 @@ class EventKind(StrEnum):
 
 
 class Timestamp(NamedTuple):
-    """A time by both the monotonic and the wall clock."""
+    """A time on the monotonic clock and on the wall clock, in seconds."""
 
     monotonic_seconds: float
     wall_seconds: float
@@ -111,11 +111,11 @@ class EventDetector:
         return tuple(events)
 
     def _gap_events(self, uuid: str) -> Iterator[Event]:
-        seen, self._last_seen[uuid] = self._last_seen.get(uuid), (self._now, self.interval_seconds)
-        if seen is None:
+        last_seen, self._last_seen[uuid] = self._last_seen.get(uuid), (self._now, self.interval_seconds)
+        if last_seen is None:
             return
         # Measured by the interval at the last reading: while a driver hangs, the current interval means nothing.
-        last, interval = seen
+        last, interval = last_seen
         if self._now.monotonic_seconds - last.monotonic_seconds > LATE * interval:
             yield Event(EventKind.GAP, last, self._now, uuid)
 
@@ -124,7 +124,7 @@ class EventDetector:
         if bits is None or bits.value is None:
             return []
         use = readings.get("utilization_fraction")
-        reasons = slowing(int(bits.value), None if use is None else use.value)
+        reasons = slowing_reasons(int(bits.value), None if use is None else use.value)
         return self._span_changes(EventKind.SLOWED, {(reason.name, uuid) for reason in reasons}, uuid)
 
     def _span_changes(

@@ -85,7 +85,7 @@ def export_csv(recording: MonitorRecording, path: Path) -> int:
     ):
         writer = csv.writer(stream)
         writer.writerow(COLUMNS)
-        for row in rows(recording):
+        for row in table_rows(recording):
             writer.writerow([row.time.isoformat(timespec="milliseconds"), *map(_csv_cell, row.cells[1:])])
             count += 1
     return count
@@ -102,7 +102,7 @@ def export_parquet(recording: MonitorRecording, path: Path) -> int:
     except ImportError as error:
         raise RecordingError(path, "Parquet needs the package pyarrow", _NO_PYARROW) from error
     schema, count = _schema(arrow, recording), 0
-    pending_rows = rows(recording)
+    pending_rows = table_rows(recording)
     with _temporary_file(path) as part, parquet.ParquetWriter(str(part), schema) as writer:
         while group := list(islice(pending_rows, _ROWS_A_GROUP)):
             columns = dict(zip(COLUMNS, map(list, zip(*(row.cells for row in group), strict=True)), strict=True))
@@ -111,7 +111,7 @@ def export_parquet(recording: MonitorRecording, path: Path) -> int:
     return count
 
 
-def rows(recording: MonitorRecording) -> Iterator[Row]:
+def table_rows(recording: MonitorRecording) -> Iterator[Row]:
     """Yield the rows of the exported table."""
     devices: dict[str, Device] = {}
     for update in recording:

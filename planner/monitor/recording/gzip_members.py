@@ -18,7 +18,7 @@ _GZIP: Final = 16 + zlib.MAX_WBITS
 _MAGIC: Final = b"\x1f\x8b\x08" + bytes(5)
 _READ_BYTES: Final = 64 * KIB
 _MAX_STEP_BYTES: Final = 1 * MIB
-# At most this much compressed data is lost before a damaged position.
+# At most this much compressed data is lost before damage.
 _PIECE_BYTES: Final = 64
 # In a file with more damaged places, the search for the next member would take too long.
 _MAX_DAMAGES: Final = 100
@@ -108,7 +108,7 @@ def _read_member(stream: BinaryIO, offset: int) -> Generator[MemberStart | bytes
 
 
 def _data_before_damage(decompressor: "zlib._Decompress", data: bytes) -> Iterator[bytes]:
-    """Yield the decompressed data up to the damage, which lies within the next `_MAX_STEP_BYTES`."""
+    """Yield the decompressed data up to the damage, which is within the next `_MAX_STEP_BYTES`."""
     pieces = (data[position : position + _PIECE_BYTES] for position in range(0, len(data), _PIECE_BYTES))
     with suppress(zlib.error):
         yield from map(decompressor.decompress, pieces)

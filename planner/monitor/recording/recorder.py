@@ -13,10 +13,17 @@ from planner import __version__
 from planner.monitor.readings.events import Timestamp
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.sample import Sample
-from planner.monitor.recording.records import VERSION, Record, RecordedMark, RecordedPlan, RecordingEnd, RecordingHeader
+from planner.monitor.recording.records import (
+    FORMAT_VERSION,
+    Record,
+    RecordedMark,
+    RecordedPlan,
+    RecordingEnd,
+    RecordingHeader,
+)
 from planner.monitor.recording.writer import RecordingWriter, open_new, unwritable_error
 
-PROGRAM: Final = f"gpu-planner {__version__}"
+PROGRAM_NAME: Final = f"gpu-planner {__version__}"
 """Name of this program in its recordings."""
 _FLUSH_SECONDS: Final = 0.25
 # Recording stops if a disk blocks for this many updates: a quarter of an hour at the fastest rate.
@@ -130,7 +137,7 @@ def _begin_recording(stream: BinaryIO, path: Path) -> RecordingWriter:
     """Return a writer that has already written the header, so that the file is a valid recording from the start."""
     writer, now = RecordingWriter(stream), _current_timestamp()
     try:
-        writer.put(RecordingHeader(VERSION, PROGRAM, now.wall_seconds), now)
+        writer.put(RecordingHeader(FORMAT_VERSION, PROGRAM_NAME, now.wall_seconds), now)
         writer.flush()
     except OSError as error:
         with suppress(OSError):

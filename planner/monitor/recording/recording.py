@@ -14,8 +14,8 @@ from planner.monitor.readings.sample import Sample
 from planner.monitor.readings.wire import BadLineError
 from planner.monitor.recording.gzip_members import DamagedSpan, MemberStart, read_lines
 from planner.monitor.recording.records import (
+    FORMAT_VERSION,
     SAMPLE_START,
-    VERSION,
     Record,
     RecordedMark,
     RecordedPlan,
@@ -107,10 +107,10 @@ class MonitorRecording:
 
     def _member_offset_before(self, since: float | None) -> int:
         offset = 0
-        for offset_of_member, first in self._members:
+        for start_offset, first in self._members:
             if since is None or first > since:
                 break
-            offset = offset_of_member
+            offset = start_offset
         return offset
 
 
@@ -175,7 +175,7 @@ class _RecordingIndex:
             self.loss = self.loss._replace(is_cut=False)
 
     def _note_header(self, header: RecordingHeader) -> None:
-        if header.version > VERSION:
+        if header.version > FORMAT_VERSION:
             reason = f"was written by a later version ({header.program})"
             raise RecordingError(self._path, reason, "Update GPU Planner.")
         self.header = self.header or header

@@ -17,7 +17,7 @@ from planner.monitor.readings.reading import Reading, is_number
 from planner.monitor.readings.sample import Readings, Sample
 from planner.monitor.readings.wire import BadLineError, Message, inventory_line, read_line, sample_line
 
-MOST_CARDS: Final = 1024
+MAX_CARDS_PER_MACHINE: Final = 1024
 """Most cards of one machine; a line with more is not valid."""
 _CARD_METRIC_NAMES: Final = frozenset(BY_NAME)
 _HOST_METRIC_NAMES: Final = frozenset(HOST_BY_NAME)
@@ -33,7 +33,7 @@ def validate_message(message: Message) -> Inventory | Sample:
     """
     if not isinstance(message, Sample | Inventory):
         raise BadLineError("neither a sample nor an inventory")
-    if len(message.devices) > MOST_CARDS:
+    if len(message.devices) > MAX_CARDS_PER_MACHINE:
         raise BadLineError(f"no machine has {len(message.devices):,} cards")
     _check_type(message, type(message))
     return _without_unknown_metrics(message) if isinstance(message, Sample) else message
@@ -112,7 +112,7 @@ def _type_structure(kind: object) -> tuple[object, tuple[Any, ...], dict[str, An
     return get_origin(kind), get_args(kind), fields
 
 
-VERSION: Final = 1
+FORMAT_VERSION: Final = 1
 """Format version that this program writes, and the latest that it reads."""
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from planner.monitor.readings.clock_reasons import slowing
+from planner.monitor.readings.clock_reasons import slowing_reasons
 from planner.monitor.readings.intervals import late_seconds
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.protocols import Numbers, ReadingSeries, SeriesSource
@@ -15,7 +15,7 @@ from planner.monitor.recording.recording import MonitorRecording
 
 JOULES_PER_KWH: Final = 3.6e6
 """Joules per kilowatt-hour: 1,000 W for 3,600 s."""
-AVERAGED: Final = (
+SUMMARIZED_METRICS: Final = (
     "utilization_fraction",
     "memory_controller_fraction",
     "memory_used_bytes",
@@ -24,7 +24,7 @@ AVERAGED: Final = (
     "sm_clock_mhz",
 )
 """Names of the quantities that are summarized by mean and peak."""
-_NEEDED_METRICS: Final = frozenset((*AVERAGED, "energy_joules", "clock_reasons"))
+_NEEDED_METRICS: Final = frozenset((*SUMMARIZED_METRICS, "energy_joules", "clock_reasons"))
 
 
 class Statistic(NamedTuple):
@@ -134,7 +134,7 @@ class _RecordedSeries:
 
 
 def _card_summary(device: Device, source: SeriesSource, usd_per_kwh: float | None) -> CardSummary:
-    series = {name: source.series(device.uuid, name) for name in AVERAGED}
+    series = {name: source.series(device.uuid, name) for name in SUMMARIZED_METRICS}
     integrals = {name: _time_integral(readings) for name, readings in series.items() if len(readings.values)}
     statistics = {name: _statistic(series[name].values, integral) for name, integral in integrals.items()}
     energy = _counter_growth_joules(source.series(device.uuid, "energy_joules"))
@@ -195,7 +195,7 @@ def _slowed_seconds(source: SeriesSource, uuid: str) -> dict[str, float]:
     seconds_by_reason: dict[str, float] = {}
     for (start, value), (end, _) in pairwise(zip(map(float, bits.times), bits.values, strict=True)):
         if end - start <= late:
-            for reason in slowing(int(value), use_at.get(start)):
+            for reason in slowing_reasons(int(value), use_at.get(start)):
                 seconds_by_reason[reason.name] = seconds_by_reason.get(reason.name, 0.0) + end - start
     return seconds_by_reason
 

@@ -13,16 +13,24 @@ from planner.monitor.nvml import (
     Handle,
     Nvml,
     NvmlFailure,
-    cause_of,
+    missing_reading_cause,
 )
 from planner.monitor.readings.inventory import Device
 from planner.monitor.readings.metrics import BY_NAME, checked_reading
 from planner.monitor.readings.reading import Cause, Reading, missing
 from planner.monitor.sampler.card_queries import CardLostError, CardQueries
 from planner.monitor.sampler.discovery import DiscoveredDevice
-from planner.monitor.sampler.nvml_queries import FAST, FAST_FIELDS, GPM, SLOW, SLOW_FIELDS, FieldQuery, NvmlQuery
+from planner.monitor.sampler.nvml_queries import (
+    FAST_FIELD_QUERIES,
+    FAST_QUERIES,
+    GPM_METRICS,
+    SLOW_FIELD_QUERIES,
+    SLOW_QUERIES,
+    FieldQuery,
+    NvmlQuery,
+)
 
-_GPM_NUMBERS: Final = tuple(number for _, number in GPM)
+_GPM_NUMBERS: Final = tuple(number for _, number in GPM_METRICS)
 
 
 class GpmMeter:
@@ -52,8 +60,8 @@ class GpmMeter:
         if not self._has_first_sample:
             self._has_first_sample = True
             return _all_missing(Cause.NOT_YET)
-        values = self._nvml.gpm(self._device.uuid, self._request, first, second)
-        return {name: _gpm_reading(name, value) for (name, _), value in zip(GPM, values, strict=True)}
+        values = self._nvml.gpm_values(self._device.uuid, self._request, first, second)
+        return {name: _gpm_reading(name, value) for (name, _), value in zip(GPM_METRICS, values, strict=True)}
 
     def close(self) -> None:
         """Free the GPM samples."""
@@ -72,7 +80,7 @@ class GpmMeter:
         except NvmlFailure as failure:
             if failure.code not in (NOT_SUPPORTED, FUNCTION_NOT_FOUND):
                 raise
-            self._unsupported = cause_of(failure.code)
+            self._unsupported = missing_reading_cause(failure.code)
             return
         self._request = self._nvml.gpm_request(_GPM_NUMBERS)
 
@@ -89,7 +97,7 @@ def _gpm_reading(name: str, value: float | Cause) -> Reading:
 
 
 def _all_missing(cause: Cause) -> dict[str, Reading]:
-    return {name: missing(cause) for name, _ in GPM}
+    return {name: missing(cause) for name, _ in GPM_METRICS}
 
 
 _PER_CENT: Final = 100
@@ -97,7 +105,11 @@ _UTILIZATION: Final = "utilization_fraction"
 _MEMORY_CONTROLLER: Final = "memory_controller_fraction"
 _MEMORY: Final = ("memory_used_bytes", "memory_reserved_bytes", "memory_free_bytes")
 _CARD_ONLY_METRICS: Final = (
-    *(query.name for queries in (FAST, FAST_FIELDS, SLOW, SLOW_FIELDS) for query in queries),
+    *(
+        query.name
+        for queries in (FAST_QUERIES, FAST_FIELD_QUERIES, SLOW_QUERIES, SLOW_FIELD_QUERIES)
+        for query in queries
+    ),
     _UTILIZATION,
     _MEMORY_CONTROLLER,
     "power_watts",
@@ -139,7 +151,9 @@ class Card:
         readings = self._memory_readings()
         if not self._is_instance:
             readings |= (
-                self._utilization_readings() | self._query_readings(FAST) | self._field_readings(FAST_FIELDS, now)
+                self._utilization_readings()
+                | self._query_readings(FAST_QUERIES)
+                | self._field_readings(FAST_FIELD_QUERIES, now)
             )
             power = self._power_reading(readings, now)
             if power is not None:
@@ -152,7 +166,7 @@ class Card:
         if self._is_instance:
             readings = {name: missing(Cause.MIG) for name in _CARD_ONLY_METRICS}
         else:
-            readings = self._query_readings(SLOW) | self._field_readings(SLOW_FIELDS, now)
+            readings = self._query_readings(SLOW_QUERIES) | self._field_readings(SLOW_FIELD_QUERIES, now)
         return self._queries.unsupported_readings | readings | self._gpm_readings()
 
     def check_failure(self, failure: NvmlFailure) -> None:
@@ -173,7 +187,7 @@ class Card:
 
     def _memory_readings(self) -> _Readings:
         try:
-            total, used, reserved, free = self._nvml.memory(self.device.uuid, self.handle)
+            total, used, reserved, free = self._nvml.memory_bytes(self.device.uuid, self.handle)
         except NvmlFailure as failure:
             return {name: self._queries.reading_after_failure(name, failure) for name in _MEMORY}
         self._queries.note_answer(_MEMORY[0])
@@ -209,7 +223,7 @@ class Card:
         if not supported:
             return {}
         try:
-            values = self._nvml.fields(self.device.uuid, self.handle, [query.field for query in supported])
+            values = self._nvml.field_values(self.device.uuid, self.handle, [query.field for query in supported])
         except NvmlFailure as failure:
             return {query.name: self._queries.reading_after_failure(query.name, failure) for query in supported}
         return {
@@ -240,4 +254,4 @@ class Card:
         try:
             return self._gpm.read()
         except NvmlFailure as failure:
-            return {name: self._queries.reading_after_failure(name, failure) for name, _ in GPM}
+            return {name: self._queries.reading_after_failure(name, failure) for name, _ in GPM_METRICS}

@@ -4,17 +4,17 @@ from typing import Any, Final
 
 from planner.monitor.nvml import (
     ARGUMENT_VERSION_MISMATCH,
+    CARD_GONE_CODES,
     DEPRECATED,
     FUNCTION_NOT_FOUND,
-    GONE,
     INVALID_ARGUMENT,
     NOT_SUPPORTED,
     RESET_REQUIRED,
-    SESSION_OVER,
+    SESSION_OVER_CODES,
     Handle,
     Nvml,
     NvmlFailure,
-    cause_of,
+    missing_reading_cause,
 )
 from planner.monitor.readings.metrics import BY_NAME, Metric, checked_reading
 from planner.monitor.readings.reading import Cause, Reading, missing
@@ -78,13 +78,13 @@ class CardQueries:
             CardLostError: If the card is lost.
             SessionOverError: If the session is invalid.
         """
-        if failure.code in GONE or failure.code == RESET_REQUIRED:
+        if failure.code in CARD_GONE_CODES or failure.code == RESET_REQUIRED:
             raise CardLostError(self.uuid, failure)
-        if failure.code in SESSION_OVER:
+        if failure.code in SESSION_OVER_CODES:
             raise SessionOverError(str(failure))
         if failure.code == INVALID_ARGUMENT and name in self._has_answered:
             self._check_handle()
-        return self.missing_reading(name, cause_of(failure.code))
+        return self.missing_reading(name, missing_reading_cause(failure.code))
 
     def missing_reading(self, name: str, cause: Cause) -> Reading:
         """Return a reading without a value; a quantity with a permanent cause is not queried again."""
@@ -115,7 +115,7 @@ class CardQueries:
             SessionOverError: If the handle no longer refers to this card.
         """
         try:
-            uuid = self.nvml.text("nvmlDeviceGetUUID", self.uuid, self.handle)
+            uuid = self.nvml.call_for_text("nvmlDeviceGetUUID", self.uuid, self.handle)
         except NvmlFailure as failure:
             raise SessionOverError(f"the handle of {self.uuid} is stale: {failure}") from failure
         if uuid != self.uuid:

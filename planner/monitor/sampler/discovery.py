@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
-from planner.monitor.nvml import Handle, Nvml, NvmlFailure, cause_of
+from planner.monitor.nvml import Handle, Nvml, NvmlFailure, missing_reading_cause
 from planner.monitor.readings.inventory import Device
 from planner.monitor.readings.metrics import BY_NAME, checked_reading
 from planner.monitor.readings.reading import Reading, missing
 from planner.monitor.sampler.card_queries import CardLostError, CardQueries
-from planner.monitor.sampler.nvml_queries import FACTS
+from planner.monitor.sampler.nvml_queries import FACT_QUERIES
 
 _WDDM: Final = 0
 _COMPUTED_FACTS: Final[tuple[tuple[str, str, Callable[[Any], float]], ...]] = (
@@ -62,12 +62,12 @@ def instance_uuids(nvml: Nvml, uuid: str, handle: Handle) -> frozenset[str]:
     if not nvml.call("nvmlDeviceGetMigMode", uuid, handle)[0]:
         return frozenset()
     return frozenset(
-        nvml.text("nvmlDeviceGetUUID", uuid, instance) for _, instance in _instance_handles(nvml, uuid, handle)
+        nvml.call_for_text("nvmlDeviceGetUUID", uuid, instance) for _, instance in _instance_handles(nvml, uuid, handle)
     )
 
 
 def _read_card(nvml: Nvml, index: int, handle: Handle) -> Device:
-    uuid = nvml.text("nvmlDeviceGetUUID", str(index), handle)
+    uuid = nvml.call_for_text("nvmlDeviceGetUUID", str(index), handle)
     pci = _read_pci_bus_id(nvml, uuid, handle)
     name, raw = _read_name(nvml, uuid, handle, pci)
     return Device(uuid, name, index, pci, raw_name=raw, facts=_read_facts(nvml, uuid, handle))
@@ -93,7 +93,7 @@ def _instance_handles(nvml: Nvml, uuid: str, handle: Handle) -> Iterator[tuple[i
 
 
 def _read_instance(nvml: Nvml, card: Device, index: int, handle: Handle) -> Device:
-    uuid = nvml.text("nvmlDeviceGetUUID", card.uuid, handle)
+    uuid = nvml.call_for_text("nvmlDeviceGetUUID", card.uuid, handle)
     name, raw = _read_name(nvml, uuid, handle, f"{card.name} MIG {index}")
     ids = tuple(
         int(nvml.call(call, uuid, handle)) for call in ("nvmlDeviceGetGpuInstanceId", "nvmlDeviceGetComputeInstanceId")
@@ -103,14 +103,14 @@ def _read_instance(nvml: Nvml, card: Device, index: int, handle: Handle) -> Devi
         sm_count = nvml.call("nvmlDeviceGetAttributes", uuid, handle).multiprocessorCount
         facts["multiprocessors"] = checked_reading(BY_NAME["multiprocessors"], sm_count)
     except NvmlFailure as failure:
-        facts["multiprocessors"] = missing(cause_of(failure.code))
+        facts["multiprocessors"] = missing(missing_reading_cause(failure.code))
     return Device(uuid, name, index, card.pci_bus_id, card.uuid, (ids[0], ids[1]), raw, facts=facts)
 
 
 def _read_name(nvml: Nvml, uuid: str, handle: Handle, fallback: str) -> tuple[str, str | None]:
     """Return a printable name, and the driver's name in raw form if it is not valid text."""
     try:
-        return nvml.text("nvmlDeviceGetName", uuid, handle), None
+        return nvml.call_for_text("nvmlDeviceGetName", uuid, handle), None
     except NvmlFailure as failure:
         raw = failure.raw.decode("ascii", "backslashreplace") if failure.raw else None
         return fallback or uuid, raw
@@ -126,7 +126,7 @@ def _read_pci_bus_id(nvml: Nvml, uuid: str, handle: Handle) -> str:
 
 def _read_facts(nvml: Nvml, uuid: str, handle: Handle) -> dict[str, Reading]:
     queries = CardQueries(nvml, uuid, handle)
-    facts = {query.name: queries.read(query) for query in FACTS}
+    facts = {query.name: queries.read(query) for query in FACT_QUERIES}
     facts["memory_total_bytes"] = _total_memory_reading(nvml, uuid, handle)
     for name, call, value_of in _COMPUTED_FACTS:
         try:
@@ -138,6 +138,6 @@ def _read_facts(nvml: Nvml, uuid: str, handle: Handle) -> dict[str, Reading]:
 
 def _total_memory_reading(nvml: Nvml, uuid: str, handle: Handle) -> Reading:
     try:
-        return checked_reading(BY_NAME["memory_total_bytes"], nvml.memory(uuid, handle)[0])
+        return checked_reading(BY_NAME["memory_total_bytes"], nvml.memory_bytes(uuid, handle)[0])
     except NvmlFailure as failure:
-        return missing(cause_of(failure.code))
+        return missing(missing_reading_cause(failure.code))

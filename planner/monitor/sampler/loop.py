@@ -18,7 +18,7 @@ from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.sample import Sample, SamplingCost
 from planner.monitor.readings.wire import PendingCall, inventory_line, pending_call_line, sample_line
 from planner.monitor.sampler.watch import CardWatch
-from planner.monitor.settings import SamplerSettings, bounded
+from planner.monitor.settings import SamplerSettings, clamp_interval
 
 PARENT_GONE_EXIT_CODE: Final = 74
 """Exit code if the parent process is gone: an input or output error (EX_IOERR)."""
@@ -131,7 +131,7 @@ class Sampler:
         elif "resume" in command:
             self._cards.resume()
         elif "interval" in command:
-            self._settings = self._settings._replace(fast_seconds=bounded(float(str(command["interval"]))))
+            self._settings = self._settings._replace(fast_seconds=clamp_interval(float(str(command["interval"]))))
 
     def _sample_once(self, channel: ParentChannel) -> None:
         began, wall, settings = monotonic(), time(), self._settings

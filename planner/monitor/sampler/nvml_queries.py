@@ -38,7 +38,7 @@ _NANO: Final = 10**9
 _KIB: Final = 1 / 1024
 _KB: Final = 1 / 1000
 
-FAST: Final = (
+FAST_QUERIES: Final = (
     NvmlQuery(
         "temperature_celsius",
         (("nvmlDeviceGetTemperatureV", 0), ("nvmlDeviceGetTemperature", 0)),
@@ -54,12 +54,12 @@ FAST: Final = (
     NvmlQuery("decoder_fraction", (("nvmlDeviceGetDecoderUtilization",),), _PER_CENT, 0),
 )
 
-SLOW: Final = (
+SLOW_QUERIES: Final = (
     NvmlQuery("fan_fraction", (("nvmlDeviceGetFanSpeed",),), _PER_CENT),
     NvmlQuery("performance_state", (("nvmlDeviceGetPerformanceState",),)),
     NvmlQuery("power_limit_watts", (("nvmlDeviceGetEnforcedPowerLimit",),), _MILLI),
     NvmlQuery("temperature_margin_celsius", (("nvmlDeviceGetMarginTemperature",),)),
-    # Each call takes 20 ms; the driver reports KB/s.
+    # Each call measures for 20 ms and returns KB/s.
     NvmlQuery("pcie_transmit_bytes_per_s", (("nvmlDeviceGetPcieThroughput", 0),), _KB),
     NvmlQuery("pcie_receive_bytes_per_s", (("nvmlDeviceGetPcieThroughput", 1),), _KB),
     NvmlQuery("pcie_generation", (("nvmlDeviceGetCurrPcieLinkGeneration",),)),
@@ -68,7 +68,7 @@ SLOW: Final = (
     NvmlQuery("ofa_fraction", (("nvmlDeviceGetOfaUtilization",),), _PER_CENT, 0),
 )
 
-FAST_FIELDS: Final = (
+FAST_FIELD_QUERIES: Final = (
     FieldQuery("energy_joules", 83, _MILLI),
     FieldQuery("memory_temperature_celsius", 82),
     FieldQuery("power_capped_fraction", 74, _NANO, is_counter=True),
@@ -76,7 +76,7 @@ FAST_FIELDS: Final = (
     FieldQuery("hardware_thermal_fraction", 270, _NANO, is_counter=True),
 )
 
-SLOW_FIELDS: Final = (
+SLOW_FIELD_QUERIES: Final = (
     FieldQuery("ecc_corrected", 3),
     FieldQuery("ecc_uncorrected", 4),
     FieldQuery("pcie_replays", 94),
@@ -88,7 +88,7 @@ SLOW_FIELDS: Final = (
     FieldQuery("nvlink_receive_bytes_per_s", (139, EVERY_LINK), _KIB, is_counter=True),
 )
 
-GPM: Final = (
+GPM_METRICS: Final = (
     ("graphics_active_fraction", 1),
     ("sm_active_fraction", 2),
     ("sm_occupancy_fraction", 3),
@@ -97,7 +97,7 @@ GPM: Final = (
 )
 """GPM metrics of Hopper and later, in percent, with their numbers in NVML."""
 
-FACTS: Final = (
+FACT_QUERIES: Final = (
     NvmlQuery("power_default_watts", (("nvmlDeviceGetPowerManagementDefaultLimit",),), _MILLI),
     NvmlQuery("power_least_watts", (("nvmlDeviceGetPowerManagementLimitConstraints",),), _MILLI, 0),
     NvmlQuery("power_most_watts", (("nvmlDeviceGetPowerManagementLimitConstraints",),), _MILLI, 1),

@@ -7,7 +7,7 @@ from time import monotonic
 from typing import Any, Final, NamedTuple, get_args
 
 from planner.monitor.host.processes import HostProcesses
-from planner.monitor.nvml import NO_PERMISSION, RESET_REQUIRED, Handle, ListedProcess, Nvml, NvmlFailure, same_handle
+from planner.monitor.nvml import NO_PERMISSION, RESET_REQUIRED, Handle, ListedProcess, Nvml, NvmlFailure, is_same_handle
 from planner.monitor.readings.faults import Fault, FaultKind
 from planner.monitor.readings.inventory import Device
 from planner.monitor.readings.metrics import BY_NAME, checked_reading
@@ -18,7 +18,7 @@ from planner.monitor.sampler.card_queries import CardLostError
 from planner.monitor.sampler.discovery import UnreachableCard, find_devices, instance_uuids
 
 
-class Versions(NamedTuple):
+class DriverVersions(NamedTuple):
     """Versions of driver, NVML and CUDA; empty if not reported."""
 
     driver: str = ""
@@ -26,21 +26,21 @@ class Versions(NamedTuple):
     cuda: str = ""
 
 
-def read_versions(nvml: Nvml) -> Versions:
+def read_versions(nvml: Nvml) -> DriverVersions:
     """Return the versions that the driver reports."""
     driver = _text_or_empty(nvml, "nvmlSystemGetDriverVersion")
     library = _text_or_empty(nvml, "nvmlSystemGetNVMLVersion")
     try:
         number = int(nvml.call("nvmlSystemGetCudaDriverVersion_v2", ""))
     except NvmlFailure:
-        return Versions(driver, library)
+        return DriverVersions(driver, library)
     # 13000 is CUDA 13.0 (nvml.h, NVML_CUDA_DRIVER_VERSION_MAJOR and _MINOR).
-    return Versions(driver, library, f"{number // 1000}.{number % 1000 // 10}")
+    return DriverVersions(driver, library, f"{number // 1000}.{number % 1000 // 10}")
 
 
 def _text_or_empty(nvml: Nvml, call: str) -> str:
     try:
-        return nvml.text(call, "")
+        return nvml.call_for_text(call, "")
     except NvmlFailure:
         return ""
 
@@ -77,7 +77,7 @@ class CardProcesses:
 
     def _listed_processes(self, card: Card, kind: ProcessKind) -> list[ListedProcess]:
         try:
-            return self._nvml.processes(card.device.uuid, card.handle, kind)
+            return self._nvml.listed_processes(card.device.uuid, card.handle, kind)
         except NvmlFailure as failure:
             card.check_failure(failure)
             return []
@@ -89,7 +89,9 @@ class CardProcesses:
         samples: list[tuple[int, int, int, int]] = []
         with suppress(NvmlFailure):
             # Some drivers also return stale samples.
-            samples = [sample for sample in self._nvml.process_use(uuid, card.handle, since) if sample[1] > since]
+            samples = [
+                sample for sample in self._nvml.process_utilization(uuid, card.handle, since) if sample[1] > since
+            ]
         self._last_utilization_microseconds[uuid] = max([since, *(microseconds for _, microseconds, _, _ in samples)])
         names = ("utilization_fraction", "memory_controller_fraction")
         return {
@@ -137,7 +139,7 @@ class NvmlSession:
         self._events: Any = None
         self._card_count = 0
         self._pending_slow_cards: dict[str, None] = {}
-        self.versions = Versions()
+        self.versions = DriverVersions()
         self.lost: dict[str, Device] = {}
         self.faults: list[Fault] = []
 
@@ -225,7 +227,7 @@ class NvmlSession:
                 break
             handle, kind, data = event
             if kind == _XID:
-                uuid = next((uuid for known, uuid in self._handles if same_handle(known, handle)), "")
+                uuid = next((uuid for known, uuid in self._handles if is_same_handle(known, handle)), "")
                 xids.append(Xid(uuid, data))
         return tuple(xids)
 

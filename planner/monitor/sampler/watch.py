@@ -13,7 +13,7 @@ from planner.monitor.readings.inventory import Device, Inventory, sort_devices
 from planner.monitor.readings.reading import Reading
 from planner.monitor.readings.sample import CardProcess, Xid
 from planner.monitor.sampler.card_queries import SessionOverError
-from planner.monitor.sampler.session import CardProcesses, NvmlSession, Versions
+from planner.monitor.sampler.session import CardProcesses, DriverVersions, NvmlSession
 from planner.monitor.settings import BackOff
 
 # A card falls asleep about six seconds after the last program released it (System Monitor applet for COSMIC, issue 38).
@@ -26,7 +26,7 @@ _LONGEST_PAUSE_SECONDS: Final = 3600.0
 class SleepPolicy:
     """Decides when the driver may be opened and when it should be released; times are monotonic, in seconds.
 
-    A card that stays awake although it was released (for example because of a display) is released ever more rarely.
+    A card that stays awake although it was released (for example because of a display) is released less and less often.
     """
 
     def __init__(self, folder: Path = PCI_DEVICES) -> None:
@@ -123,7 +123,7 @@ class CardWatch:
         self._session: NvmlSession | None = None
         self._devices: dict[str, Device] = {}
         self._implausible_metrics: dict[str, frozenset[str]] = {}
-        self._versions = Versions()
+        self._versions = DriverVersions()
         self._host_processes = HostProcesses()
         self._is_released = False
         self._was_open = False

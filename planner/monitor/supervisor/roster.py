@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from planner.monitor.host.pci import same_card
+from planner.monitor.host.pci import is_same_pci_address
 from planner.monitor.readings.faults import Fault, FaultKind
 from planner.monitor.readings.inventory import Device, Inventory, sort_devices
 
@@ -52,7 +52,7 @@ def merge_inventories(before: Inventory, now: Inventory, wall: float) -> Invento
 
 def _is_same_card(placeholder: Device, device: Device) -> bool:
     if placeholder.uuid.startswith("pci-"):
-        return same_card(device.pci_bus_id, placeholder.pci_bus_id)
+        return is_same_pci_address(device.pci_bus_id, placeholder.pci_bus_id)
     return placeholder.uuid == f"index-{device.index}"
 
 

@@ -15,7 +15,7 @@ from planner.monitor.supervisor.supervisor import Supervisor, Update
 # The energy counter needs a second; all other quantities are read twice in that time.
 _SETTINGS: Final = SamplerSettings(fast_seconds=0.5, slow_seconds=0.5, process_seconds=0.5)
 _MIN_SAMPLES: Final = 3
-# Counted from the end of the time to open the driver; many cards are read one after another.
+# In addition to the time to open the driver, since many cards are read one after another.
 _LONGEST_SECONDS: Final = 15.0
 # Present in every slow reading, with or without a value.
 _SLOW_METRIC: Final = "power_limit_watts"

@@ -13,7 +13,7 @@ from planner.monitor.readings.faults import ActiveFaults, Fault, FaultKind, expl
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.sample import Sample
 from planner.monitor.readings.wire import Message, PendingCall
-from planner.monitor.settings import BackOff, SamplerSettings, Timeouts, bounded
+from planner.monitor.settings import BackOff, SamplerSettings, Timeouts, clamp_interval
 from planner.monitor.supervisor.roster import is_startup_inventory, merge_inventories
 from planner.monitor.supervisor.sampler_process import SamplerProcess
 
@@ -87,7 +87,7 @@ class Supervisor:
 
     def set_interval(self, seconds: float) -> None:
         """Set the sampling interval in seconds, limited to the supported range."""
-        self._queue.put(partial(self._apply_interval, bounded(seconds)))
+        self._queue.put(partial(self._apply_interval, clamp_interval(seconds)))
 
     def release(self) -> None:
         """Release the driver, so that it can be unloaded or the card can sleep; the host is still read."""

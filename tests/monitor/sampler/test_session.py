@@ -6,7 +6,7 @@ import pytest
 from fake_nvml_kit import A, B, card
 
 from planner.monitor.host.processes import HostProcesses
-from planner.monitor.nvml import Nvml, NvmlFailure, cause_of, opening_fault
+from planner.monitor.nvml import Nvml, NvmlFailure, missing_reading_cause, opening_fault
 from planner.monitor.readings.faults import FaultKind
 from planner.monitor.readings.reading import Cause
 from planner.monitor.readings.sample import Xid
@@ -401,5 +401,5 @@ def test_a_memory_that_is_lost_is_not_asked_for_the_old_way(session, near_nvml):
 
 
 def test_codes_that_are_new_are_failures():
-    assert cause_of(12345) is Cause.FAILED
+    assert missing_reading_cause(12345) is Cause.FAILED
     assert opening_fault(12345) is FaultKind.DRIVER_ERROR

@@ -1,7 +1,7 @@
 """Recognition of log columns by their names, or by the units of their cells if there is no header.
 
 A free-form name such as `GPU Memory Used (MiB)` or `power_W` is a set of words in any order with any separators; its
-unit is the last word, or stands in brackets after the name.
+unit is the last word, or is given in brackets after the name.
 """
 
 import re
@@ -139,9 +139,9 @@ class LogHeader(NamedTuple):
     names: tuple[str, ...]
     fields: dict[str, LogField]
 
-    def first_index(self, wanted: frozenset[str]) -> int | None:
-        """Return the index of the first column with a name in `wanted`, None if there is none."""
-        return next((index for index, name in enumerate(self.names) if name in wanted), None)
+    def first_index(self, names: frozenset[str]) -> int | None:
+        """Return the index of the first column with a name in `names`, None if there is none."""
+        return next((index for index, name in enumerate(self.names) if name in names), None)
 
     def time_indices(self) -> tuple[int, ...]:
         """Return the indices of the time column, or of the date and time columns; empty without times."""

@@ -22,7 +22,7 @@ from planner.monitor.recording.logs.names import (
     UUID_COLUMNS,
 )
 from planner.monitor.recording.recording import MonitorRecording, open_regular, read_recording, recording_from_bytes
-from planner.monitor.recording.records import VERSION, RecordingEnd, RecordingHeader
+from planner.monitor.recording.records import FORMAT_VERSION, RecordingEnd, RecordingHeader
 from planner.monitor.recording.writer import RecordingWriter
 from planner.storage import UnreadableFileError, decode_text, read_regular
 from planner.units import KIB, MIB
@@ -97,7 +97,7 @@ def recording_from_text(text: str, path: Path) -> MonitorRecording:
 def _recording_content(lines: list[CardLogLine], day: date, path: Path) -> bytes:
     stream = BytesIO()
     writer, moment = RecordingWriter(stream), Timestamp(0.0, 0.0)
-    writer.put(RecordingHeader(VERSION, _PROGRAM, 0.0), moment)
+    writer.put(RecordingHeader(FORMAT_VERSION, _PROGRAM, 0.0), moment)
     try:
         for moment, update in updates_from_lines(lines, day):
             writer.put(update, moment)
@@ -145,14 +145,14 @@ class _LogTable:
     def lines(self) -> Iterator[CardLogLine]:
         """Yield the card readings in each line."""
         rows = [row for row in map(self._split_line, self._rows) if row]
-        for place, row in enumerate(rows):
+        for index, row in enumerate(rows):
             if (header := parse_header(row)) is not None:
                 self._header = header
                 self.has_times = self.has_times or bool(header.time_indices())
                 self.lists_processes = self.lists_processes or not header.fields
             elif not self._is_unit_or_time_row(row):
                 if self._header is None:
-                    self._guess_header(rows[place : place + _MAX_GUESS_ROWS])
+                    self._guess_header(rows[index : index + _MAX_GUESS_ROWS])
                 yield from self._row_readings(row)
 
     def _guess_header(self, rows: Sequence[Sequence[str]]) -> None:
@@ -198,16 +198,16 @@ class _LogTable:
             self.bad_lines += 1
 
     def _row_time(self, header: LogHeader, row: list[str]) -> datetime | None:
-        places = header.time_indices()
-        return parse_time(" ".join(row[place] for place in places), self._day) if places else self._at
+        indices = header.time_indices()
+        return parse_time(" ".join(row[index] for index in indices), self._day) if indices else self._at
 
 
 def _cell_separator(rows: Sequence[str]) -> str | None:
     """Return the separator in most lines, None if columns are separated by spaces."""
     lines = [line for line in rows[:_MAX_GUESS_ROWS] if line.strip()]
     counts = {separator: sum(separator in line for line in lines) for separator in _SEPARATORS}
-    most = max(counts, key=lambda separator: counts[separator])
-    return most if counts[most] else None
+    most_frequent = max(counts, key=lambda separator: counts[separator])
+    return most_frequent if counts[most_frequent] else None
 
 
 def _split_cells(line: str, separator: str) -> list[str]:
@@ -216,8 +216,8 @@ def _split_cells(line: str, separator: str) -> list[str]:
 
 
 def _cell_text(header: LogHeader, row: list[str], names: frozenset[str]) -> str | None:
-    place = header.first_index(names)
-    text = "" if place is None else row[place].strip()
+    index = header.first_index(names)
+    text = "" if index is None else row[index].strip()
     return None if not text or text.startswith("[") else text
 
 
@@ -236,23 +236,23 @@ def _read_nvtop(text: str) -> Iterator[CardLogLine]:
 
 
 def _json_values(text: str) -> Iterator[Any]:
-    decoder, place = json.JSONDecoder(), 0
-    while (place := _next_value_index(text, place)) < len(text):
+    decoder, index = json.JSONDecoder(), 0
+    while (index := _next_value_index(text, index)) < len(text):
         try:
-            value, place = decoder.raw_decode(text, place)
+            value, index = decoder.raw_decode(text, index)
         except (ValueError, RecursionError):
             return
         yield value
 
 
-def _next_value_index(text: str, place: int) -> int:
+def _next_value_index(text: str, index: int) -> int:
     """Return the index at which the next JSON value begins."""
-    match = _BETWEEN.match(text, place)
-    return place if match is None else match.end()
+    match = _BETWEEN.match(text, index)
+    return index if match is None else match.end()
 
 
 def _nvtop_line(number: int, card: dict[str, Any]) -> CardLogLine:
     cells = {key: str(value) for key, value in card.items() if isinstance(value, str | int | float)}
     return CardLogLine(
-        None, parse_readings(cells, NVTOP_FIELDS), str(number), cells.get("device_name"), place=cells.get("pci")
+        None, parse_readings(cells, NVTOP_FIELDS), str(number), cells.get("device_name"), bus_id=cells.get("pci")
     )

@@ -10,9 +10,9 @@ from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.metrics import FACTS
 from planner.monitor.readings.reading import Reading
 from planner.monitor.readings.sample import Sample
-from planner.monitor.recording.records import MOST_CARDS
+from planner.monitor.recording.records import MAX_CARDS_PER_MACHINE
 
-DEFAULT_SECONDS: Final = 1.0
+DEFAULT_INTERVAL_SECONDS: Final = 1.0
 """Interval of lines without a time: the default of nvidia-smi dmon, dcgmi dmon and nvtop."""
 # The log had a driver; an empty text would mean that there was no driver.
 _UNKNOWN_DRIVER: Final = "not reported"
@@ -27,7 +27,7 @@ class CardLogLine(NamedTuple):
     card: str = ""
     name: str | None = None
     uuid: str | None = None
-    place: str | None = None
+    bus_id: str | None = None
 
 
 class TooManyCardsError(ValueError):
@@ -54,11 +54,11 @@ def _lines_by_time(lines: Iterable[CardLogLine]) -> Iterator[dict[str, CardLogLi
     """Group the lines between two mentions of the same card: one line per card at one time."""
     lines_by_card: dict[str, CardLogLine] = {}
     for line in lines:
-        key = line.uuid or line.place or line.card or _unnamed_card_key(line, lines_by_card)
+        key = line.uuid or line.bus_id or line.card or _unnamed_card_key(line, lines_by_card)
         if key in lines_by_card:
             yield lines_by_card
             lines_by_card = {}
-            key = line.uuid or line.place or line.card or "0"
+            key = line.uuid or line.bus_id or line.card or "0"
         lines_by_card[key] = line
     if lines_by_card:
         yield lines_by_card
@@ -95,10 +95,10 @@ class _LogCards:
 
     def _add_card(self, key: str, line: CardLogLine) -> Device:
         count = len(self._devices)
-        if count == MOST_CARDS:
-            raise TooManyCardsError(f"it names more than {MOST_CARDS:,} cards")
+        if count == MAX_CARDS_PER_MACHINE:
+            raise TooManyCardsError(f"it names more than {MAX_CARDS_PER_MACHINE:,} cards")
         index = int(line.card) if line.card.isascii() and line.card.isdigit() and len(line.card) < 5 else count
-        device = Device(line.uuid or f"log-{key}", line.name or f"Card {line.card or index}", index, line.place or "")
+        device = Device(line.uuid or f"log-{key}", line.name or f"Card {line.card or index}", index, line.bus_id or "")
         self._devices[key] = device
         return device
 
@@ -111,11 +111,11 @@ class _LogClock:
         self._first: datetime | None = None
         self._shift = 0.0
         self._last: float | None = None
-        self._step = DEFAULT_SECONDS
+        self._step = DEFAULT_INTERVAL_SECONDS
 
     def timestamp(self, at: datetime | None) -> Timestamp:
         if at is None:
-            seconds = 0.0 if self._last is None else self._last + DEFAULT_SECONDS
+            seconds = 0.0 if self._last is None else self._last + DEFAULT_INTERVAL_SECONDS
             self._last = seconds
             return Timestamp(seconds, self._midnight.timestamp() + seconds)
         self._first = self._first or at
