@@ -18,8 +18,8 @@ CLOCK_REASONS: Final = (
     ClockReason(0x4, "power-cap", "power limit", slows=True),
     ClockReason(0x8, "hardware-slowdown", "slowed by the card: heat, power brake or supply", slows=True),
     ClockReason(0x10, "sync-boost", "synchronized with other cards", slows=True),
-    ClockReason(0x20, "software-thermal", "slowed by the driver because of heat", slows=True),
-    ClockReason(0x40, "hardware-thermal", "slowed by the card because of heat", slows=True),
+    ClockReason(0x20, "software-thermal", "slowed by the driver: heat", slows=True),
+    ClockReason(0x40, "hardware-thermal", "slowed by the card: heat", slows=True),
     ClockReason(0x80, "power-brake", "slowed by the machine's power supply", slows=True),
     ClockReason(0x100, "display-clocks", "clocks set by the display", slows=False),
 )
