@@ -1,6 +1,6 @@
 """Probability that a workload fits on a card.
 
-Neither need nor memory is one number. Each uncertain term has an expected value and two bounds, and so has the usable
+Neither the memory need nor the usable memory is one number. Each uncertain term has an expected value and two bounds, and so has the usable
 memory of the card. A bound is a quantile: one case in twenty lies beyond it.
 
 - The device context: the least and the most that was measured on cards of its kind (`overhead`).
@@ -27,7 +27,7 @@ from typing import Final, NamedTuple
 from planner.memory.result import Verdict
 
 LIKELY_TO_FIT: Final = 0.95
-"""From this probability on a workload *fits*; from one half on it is *tight*; below that it does *not fit*."""
+"""Minimum probability of the verdict *fits*; from 0.5 on the verdict is *tight*, below 0.5 *does not fit*."""
 _BEYOND: Final = 1 - LIKELY_TO_FIT
 _NORMAL_QUANTILE: Final = 1.6448536269514722
 """The 95 % quantile of the standard normal distribution."""
@@ -51,7 +51,7 @@ class Margin(NamedTuple):
 
 
 def margin_of(need: Interval, room: Interval) -> Margin:
-    """Return the free memory with `need` out of `room`; in the worst case the highest need meets the lowest room."""
+    """Return the free memory with `need` taken from the usable memory `room`; the worst case is high need, low room."""
     return Margin(room.low - need.high, room.bytes - need.bytes, room.high - need.low)
 
 
@@ -65,19 +65,19 @@ def verdict_of(margin: Margin) -> Verdict:
 def chance_of(margin: Margin, capacity_bytes: int) -> float:
     """Return the probability, 0 to 1, that memory suffices with `margin` free of `capacity_bytes`.
 
-    It never rises where all three values of the margin fall, and so never rises as a workload grows.
+    The probability never rises when all three values of the margin fall, so it never rises as a workload grows.
 
     **Formula**: Φ(1.645 · m / (m − worst)) for an expected margin m ≥ 0, Φ(1.645 · m / (best − m)) below; beyond the
     bounds 1 − 0.05 · exp(−20 · worst / C), and 0.05 · exp(20 · best / C).
     """
     worst, expected, best = margin
     if worst >= 0:
-        return 1 - _BEYOND * exp(-worst / _tail(capacity_bytes))
+        return 1 - _BEYOND * exp(-worst / _tail_width_bytes(capacity_bytes))
     if best < 0:
-        return _BEYOND * exp(best / _tail(capacity_bytes))
+        return _BEYOND * exp(best / _tail_width_bytes(capacity_bytes))
     side = expected - worst if expected >= 0 else best - expected
     return 0.5 + 0.5 * erf(_NORMAL_QUANTILE / sqrt(2) * expected / side)
 
 
-def _tail(capacity_bytes: int) -> float:
+def _tail_width_bytes(capacity_bytes: int) -> float:
     return _TAIL_SHARE * max(capacity_bytes, 1)

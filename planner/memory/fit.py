@@ -1,4 +1,4 @@
-"""The verdict: an uncertain need against the usable memory of a card."""
+"""The verdict: an uncertain memory need compared with the usable memory of a card."""
 
 from collections.abc import Iterator
 from typing import Final, NamedTuple
@@ -37,7 +37,7 @@ class CardFit(NamedTuple):
 
     @property
     def likely(self) -> bool:
-        """Return whether it fits at least as likely as not: tight counts."""
+        """Return whether the probability of fitting is at least 0.5: the verdicts *fits* and *tight*."""
         return self.verdict in ("fits", "tight")
 
 
@@ -61,7 +61,7 @@ def judge_bytes(
 
 
 def platform_notes(gpu: Gpu | None, fit: CardFit, taken: int) -> Iterator[str]:
-    """Yield a note on the unknown memory of a desktop, for cards that may drive one and if it could matter."""
+    """Yield a note that memory used by a desktop is unknown, if the card may drive one and the verdict could change."""
     if gpu and gpu.segment in _WITH_A_DESKTOP and fit.verdict in ("fits", "tight") and not taken:
         yield _PLATFORM
 

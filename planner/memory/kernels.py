@@ -69,7 +69,7 @@ def is_masked(layer: Layer, tokens: int, attention: AttentionKind) -> bool:
 def mask_bytes(
     stack: Stack, sequences: int, tokens: int, precision: Precision, attention: AttentionKind, groups: int | None = None
 ) -> int:
-    """Return the bytes of the masks that the layers of `stack` share, one per window, of all or the first `groups`.
+    """Return the size in bytes of the masks shared by the layers of `stack`, one per window size.
 
     **Formula**: eager attention b · s² numbers in the stream's format; the fused kernel s² booleans, where a
     window is shorter than the sequence.

@@ -50,7 +50,7 @@ def loss_bytes_per_logit(architecture: Architecture, precision: Precision) -> tu
 
 
 def logits_bytes(architecture: Architecture, outputs: int, per_logit: int) -> int:
-    """Return the bytes of the logits of `outputs` tokens.
+    """Return the size in bytes of the logits of `outputs` tokens.
 
     **Formula**: T · V · k, with k bytes per logit from `loss_bytes_per_logit`.
     """

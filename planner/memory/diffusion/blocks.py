@@ -6,9 +6,9 @@ from typing import Final
 from planner.models.diffusion import DiffusionTransformer, ImageDecoder, UNet, UNetModule
 from planner.units import ceil_div
 
-_IN_A_BLOCK: Final = 20
+_GATED_BLOCK_WIDTHS: Final = 20
 """Widths alive in a gated block: its input, the sum, the last attention, the norm, and 8 + 4 + 4 inside it."""
-_IN_ATTENTION: Final = 8
+_ATTENTION_WIDTHS: Final = 8
 """Widths alive besides the input: norm, queries, keys, values, result, its projection, and that scaled by one."""
 
 
@@ -19,13 +19,13 @@ def resnet_elements(into: int, out: int, copies: int) -> int:
     divided by one: 3o, or 4o with a convolution on the shortcut. Convolutions copy `copies` of their input and output
     to another layout.
     """
-    first = into + out + _copied(into, out, copies)
-    second = 2 * out + _copied(out, out, copies)
-    shortcut = 2 * out + _copied(into, out, copies) if into != out else 0
+    first = into + out + _layout_copy_elements(into, out, copies)
+    second = 2 * out + _layout_copy_elements(out, out, copies)
+    shortcut = 2 * out + _layout_copy_elements(into, out, copies) if into != out else 0
     return max(2 * into, first, second, shortcut, (3 if into == out else 4) * out)
 
 
-def _copied(into: int, out: int, copies: int) -> int:
+def _layout_copy_elements(into: int, out: int, copies: int) -> int:
     """Return the elements of a convolution's input, and of its output, that are copied to another layout."""
     return (0, into, into + out)[copies]
 
@@ -37,22 +37,22 @@ def unet_elements(unet: UNet, height: int, width: int, copies: int) -> int:
     **Formula**: the skip connections, plus the input of the current block of levels, the concatenated
     input of the running module, and its workspace.
     """
-    kept = [unet.channels[0] * _pixels(height, width, 0)]
+    kept = [unet.channels[0] * _level_pixels(height, width, 0)]
     held = most = 0
     rising = False
     for step in unet.steps():
-        pixels = _pixels(height, width, step.level)
+        pixels = _level_pixels(height, width, step.level)
         alive = sum(kept) + held
         if step.kind == "mid":
-            most = max(most, alive + pixels * _middle(step, copies))
+            most = max(most, alive + pixels * _middle_module_elements(step, copies))
             held, rising = step.out * pixels, True
             continue
         most = max(most, alive + pixels * _module_elements(step, copies))
         if rising and step.kind == "up":
-            held = step.out * _pixels(height, width, step.level - 1)
+            held = step.out * _level_pixels(height, width, step.level - 1)
             del kept[-(unet.layers + 1) :]
         elif not rising and _ends_pair(unet, step):
-            kept.append(step.out * _pixels(height, width, step.level + (step.kind == "down")))
+            kept.append(step.out * _level_pixels(height, width, step.level + (step.kind == "down")))
     return most
 
 
@@ -60,7 +60,7 @@ def _ends_pair(unet: UNet, step: UNetModule) -> bool:
     return step.kind in ("transformer", "down") or (step.kind == "resnet" and not unet.depths[step.level])
 
 
-def _pixels(height: int, width: int, level: int) -> int:
+def _level_pixels(height: int, width: int, level: int) -> int:
     return ceil_div(height, 2**level) * ceil_div(width, 2**level)
 
 
@@ -69,15 +69,15 @@ def _module_elements(step: UNetModule, copies: int) -> int:
     if step.kind == "resnet":
         return (step.into if step.skip else 0) + resnet_elements(step.into, step.out, copies)
     if step.kind == "transformer":
-        return step.out * (1 + _IN_A_BLOCK)
+        return step.out * (1 + _GATED_BLOCK_WIDTHS)
     if step.kind == "down":
-        return ceil_div(step.out, 4) + _copied(step.into, ceil_div(step.out, 4), copies)
-    return step.out * 9 + _copied(4 * step.into, 4 * step.out, copies)
+        return ceil_div(step.out, 4) + _layout_copy_elements(step.into, ceil_div(step.out, 4), copies)
+    return step.out * 9 + _layout_copy_elements(4 * step.into, 4 * step.out, copies)
 
 
-def _middle(step: UNetModule, copies: int) -> int:
+def _middle_module_elements(step: UNetModule, copies: int) -> int:
     around = resnet_elements(step.into, step.out, copies)
-    return max(step.out * (1 + _IN_A_BLOCK), step.out + around)
+    return max(step.out * (1 + _GATED_BLOCK_WIDTHS), step.out + around)
 
 
 @lru_cache(maxsize=256)
@@ -91,13 +91,13 @@ def decoder_elements(decoder: ImageDecoder, height: int, width: int, copies: int
     """
     into = decoder.channels[-1]
     pixels = height * width
-    most = pixels * into * (1 + _IN_ATTENTION)
+    most = pixels * into * (1 + _ATTENTION_WIDTHS)
     for level, out in enumerate(reversed(decoder.channels)):
         first = resnet_elements(into, out, copies)
         further = out + resnet_elements(out, out, copies)
         most = max(most, pixels * (into + max(first, further)))
         if level < len(decoder.channels) - 1:
-            most = max(most, pixels * (into + out * 9 + _copied(4 * out, 4 * out, copies)))
+            most = max(most, pixels * (into + out * 9 + _layout_copy_elements(4 * out, 4 * out, copies)))
             pixels *= 4
         into = out
     return most
@@ -117,11 +117,11 @@ def transformer_elements(network: DiffusionTransformer, image: int, text: int, s
 
 
 def rotation_bytes(network: DiffusionTransformer, tokens: int) -> int:
-    """Return the bytes of the fp32 table of sines and cosines that all images share; 0 without rotation."""
+    """Return the size in bytes of the fp32 table of sines and cosines that all images share; 0 without rotation."""
     return 2 * tokens * network.head_dim * _FP32 if network.family == "flux" else 0
 
 
-def _flux(network: DiffusionTransformer, image: int, text: int, size: int) -> int:
+def _flux_elements(network: DiffusionTransformer, image: int, text: int, size: int) -> int:
     both = image + text
     inner = network.intermediate // network.hidden
     # Queries in fp32, times the cosine; the rotated ones, in fp32 and times the sine, and the sum.
@@ -131,15 +131,15 @@ def _flux(network: DiffusionTransformer, image: int, text: int, size: int) -> in
     return max(joint, single)
 
 
-def _sd3(network: DiffusionTransformer, image: int, text: int, _: int) -> int:
+def _sd3_elements(network: DiffusionTransformer, image: int, text: int, _: int) -> int:
     both = image + text
     inside = (4 + 2 * (network.intermediate // network.hidden)) * image
     second = 2 * image if network.dual_blocks else 0
     return max(7 * both + 3 * text, inside + max(second + 3 * text, both + 2 * text))
 
 
-def _pixart(network: DiffusionTransformer, image: int, text: int, _: int) -> int:
+def _pixart_elements(network: DiffusionTransformer, image: int, text: int, _: int) -> int:
     return (4 + 2 * (network.intermediate // network.hidden)) * image + text
 
 
-_WIDTHS: Final = {"flux": _flux, "sd3": _sd3, "pixart": _pixart}
+_WIDTHS: Final = {"flux": _flux_elements, "sd3": _sd3_elements, "pixart": _pixart_elements}

@@ -6,7 +6,7 @@ from planner.memory.inference.kv_cache import kv_cache, state_term
 from planner.memory.inference.scratch import largest_copy, scratch_bytes, tower_scratch_bytes
 from planner.memory.kernels import AttentionKind
 from planner.memory.logits import output_width, predicts_every_token
-from planner.memory.phases import Deferred, PhaseSnapshots, Snapshot
+from planner.memory.phases import DeferredTerm, PhaseSnapshots, Snapshot
 from planner.memory.precision import Precision, inference_precision
 from planner.memory.result import Term
 from planner.memory.terms import library, measured_term, model, number_format, term
@@ -136,14 +136,16 @@ def inference_timeline(architecture: Architecture, workload: Inference) -> Phase
     snapshots = [
         Snapshot("load", [weights], "the parameters are on the card"),
         *(
-            [Snapshot("prefill", _alive(fixed, seen.embedded, seen.tower), "the vision tower reads the images")]
+            [Snapshot("prefill", _alive_terms(fixed, seen.embedded, seen.tower), "the vision tower reads the images")]
             if seen
             else ()
         ),
-        Snapshot("prefill", _alive(fixed, prefilled, pixels, encoded, scratch), "one layer processes the whole prompt"),
+        Snapshot(
+            "prefill", _alive_terms(fixed, prefilled, pixels, encoded, scratch), "one layer processes the whole prompt"
+        ),
         Snapshot(
             "prefill",
-            _alive(
+            _alive_terms(
                 fixed,
                 prefilled,
                 pixels,
@@ -157,12 +159,12 @@ def inference_timeline(architecture: Architecture, workload: Inference) -> Phase
     ]
     if cached is not None:
         step = _logits_term(architecture, batch, precision, every=False)
-        copies = _copies_term(architecture, batch, context, precision, workload.attention)
-        grown = _alive(fixed, cached, copies, step)
+        copies = _decode_copies_term(architecture, batch, context, precision, workload.attention)
+        grown = _alive_terms(fixed, cached, copies, step)
         snapshots += [
             Snapshot(
                 "decode",
-                _alive(fixed, prefilled),
+                _alive_terms(fixed, prefilled),
                 "the first token is generated with the prompt in every layer's cache",
             ),
             Snapshot("decode", grown, "the cache has grown to the whole context"),
@@ -172,11 +174,11 @@ def inference_timeline(architecture: Architecture, workload: Inference) -> Phase
     return PhaseSnapshots(tuple(snapshots), dynamic=dynamic, notes=(_GROWING,) if grows else ())
 
 
-def _alive(fixed: list[Term], *more: Term | Deferred | None) -> list[Term | Deferred]:
+def _alive_terms(fixed: list[Term], *more: Term | DeferredTerm | None) -> list[Term | DeferredTerm]:
     return [*fixed, *(item for item in more if item is not None and item.bytes)]
 
 
-def _copies_term(
+def _decode_copies_term(
     architecture: Architecture, batch: int, context: int, precision: Precision, attention: AttentionKind
 ) -> Term:
     """Return the copies of the layer that copies most in a decoding step."""

@@ -55,17 +55,17 @@ def read_log(text: str) -> LogReading:
         known = "; ".join(form.title for form in FORMATS.values())
         raise LogError("no memory amounts were recognized in this text", f"Supported formats: {known}.")
     measured = tuple(item for name in formats for item in found[name])
-    return _reading(log, formats, measured)
+    return _log_reading(log, formats, measured)
 
 
-def _reading(log: LogText, formats: tuple[LogFormat, ...], measured: tuple[LoggedAmount, ...]) -> LogReading:
+def _log_reading(log: LogText, formats: tuple[LogFormat, ...], measured: tuple[LoggedAmount, ...]) -> LogReading:
     vllm = read_vllm_facts(log) if "vllm" in formats else VllmFacts()
     llama = read_llama_cpp_facts(log) if "llama.cpp" in formats else LlamaCppFacts()
     devices = tuple(dict.fromkeys(item.device for item in measured if item.device is not None and item.term))
     return LogReading(
         formats=formats,
         measured=measured,
-        engine=_engine(formats),
+        engine=_engine_of_formats(formats),
         version=vllm.version or llama.version,
         model=vllm.model or llama.model,
         devices=llama.cards or devices,
@@ -76,7 +76,7 @@ def _reading(log: LogText, formats: tuple[LogFormat, ...], measured: tuple[Logge
     )
 
 
-def _engine(formats: tuple[LogFormat, ...]) -> Literal["pytorch", "vllm", "llama.cpp"] | None:
+def _engine_of_formats(formats: tuple[LogFormat, ...]) -> Literal["pytorch", "vllm", "llama.cpp"] | None:
     if "vllm" in formats:
         return "vllm"
     if "llama.cpp" in formats:

@@ -11,7 +11,7 @@ from planner.workload.training import Training
 from planner.workload.workload import Inference
 
 if TYPE_CHECKING:
-    from planner.memory.parallel.sharding import Sharder
+    from planner.memory.parallel.sharding import ShardingStrategy
     from planner.memory.software.base import ServingMemory, SoftwareMemory
     from planner.memory.software.pytorch import TrainingMemory
 
@@ -29,7 +29,7 @@ def memory_of(architecture: Architecture, workload: Training | Inference) -> "So
 def serving_memory(name: str | None, architecture: Architecture) -> "ServingMemory":
     """Return the memory behaviour of the program `name` serving `architecture`; None is the default program."""
     module = _PIPELINES if architecture.kind == "diffusion" else SOFTWARE[name or DEFAULT].module
-    return cast("ServingMemory", _loaded(module).SERVING)
+    return cast("ServingMemory", _imported_program(module).SERVING)
 
 
 def training_memory(name: str) -> "TrainingMemory":
@@ -40,16 +40,17 @@ def training_memory(name: str) -> "TrainingMemory":
     """
     software = SOFTWARE[name]
     return cast(
-        "TrainingMemory", _loaded(f"{software.module}_training" if software.serving else software.module).TRAINING
+        "TrainingMemory",
+        _imported_program(f"{software.module}_training" if software.serving else software.module).TRAINING,
     )
 
 
-def sharder_of(workload: Training) -> "Sharder":
+def sharding_strategy_of(workload: Training) -> "ShardingStrategy":
     """Return the sharder that distributes `workload` over its replicas."""
     return training_memory(workload.profile).sharder(workload)
 
 
 @cache
-def _loaded(module: str) -> ModuleType:
+def _imported_program(module: str) -> ModuleType:
     """Return a module of this folder. Only the program in use is imported: all take half of a command's time."""
     return import_module(f"{__name__}.{module}")

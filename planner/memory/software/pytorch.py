@@ -9,7 +9,7 @@ from typing import Final
 from planner.memory.parallel.deepspeed import DEEPSPEED_ZERO
 from planner.memory.parallel.fsdp import FSDP
 from planner.memory.parallel.pipeline import stage_layers
-from planner.memory.parallel.sharding import REPLICAS, Sharder
+from planner.memory.parallel.sharding import REPLICAS, ShardingStrategy
 from planner.memory.phases import PhaseSnapshots
 from planner.memory.precision import Precision
 from planner.memory.result import TermPart
@@ -47,13 +47,13 @@ class TrainingMemory(SoftwareMemory[Training]):
         """
         if workload.compute == "fp8":
             return with_fp8(self.setup(architecture, in_sixteen_bits(workload)), architecture, workload)
-        notes = self.described(architecture)
+        notes = self.differences(architecture)
         if self._trains_all_by_pytorch(workload):
             return full_setup(architecture, workload, self.losses, notes)
         settings, checkpoints = self.layer_settings(workload), self.checkpoints(workload)
         return partial_setup(architecture, workload, settings, checkpoints, self.losses, notes)
 
-    def described(self, _architecture: Architecture) -> tuple[str, ...]:
+    def differences(self, _architecture: Architecture) -> tuple[str, ...]:
         """Return the program's differences from transformers and its version, one sentence each."""
         return ()
 
@@ -84,14 +84,14 @@ class TrainingMemory(SoftwareMemory[Training]):
         return LayerSettings(formats, workload.attention, adapters, self.fused)
 
     def formats(self, workload: Training) -> Formats:
-        """Return the bytes of each kind of value."""
+        """Return the size in bytes of each kind of value."""
         return formats_of(workload)
 
     def checkpoints(self, workload: Training) -> Checkpoints:
         """Return which layers of `workload` are recomputed, and how."""
         return Checkpoints(workload.activation_checkpointing, workload.checkpoint_every)
 
-    def sharder(self, workload: Training) -> Sharder:
+    def sharder(self, workload: Training) -> ShardingStrategy:
         """Return the sharder that distributes `workload` over its replicas.
 
         ZeRO-3 is FSDP2 unless the offload is one that only DeepSpeed has; ZeRO-1 and 2 are DeepSpeed's.

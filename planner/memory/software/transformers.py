@@ -16,7 +16,7 @@ from planner.models.architecture import Architecture
 from planner.units import ceil_div
 from planner.workload.workload import Inference
 
-_ROOM: Final = (5, 4)
+_EXTRA_SHARE: Final = (5, 4)
 """Share of the largest module that a card may hold beyond an even share."""
 
 
@@ -77,7 +77,10 @@ def layers_by_device_map(
     **Assumes** that nothing is placed on the CPU: what does not fit is counted on the last card.
     """
     modules = _module_bytes(architecture, weights)
-    limit = sum([size for size, _ in modules]) // cards + max([size for size, _ in modules]) * _ROOM[0] // _ROOM[1]
+    limit = (
+        sum([size for size, _ in modules]) // cards
+        + max([size for size, _ in modules]) * _EXTRA_SHARE[0] // _EXTRA_SHARE[1]
+    )
     limits = [min(limit, free) for free in free_bytes or (limit,) * cards]
     # Suffix maximum: the largest module that is still to be placed after each one.
     largest = [*accumulate([size for size, _ in reversed(modules[1:])], max)][::-1]
@@ -92,7 +95,7 @@ def layers_by_device_map(
 
 @lru_cache(maxsize=256)
 def _module_bytes(architecture: Architecture, weights: str) -> tuple[tuple[int, bool], ...]:
-    """Return the bytes of each module that is placed as a whole, in order, and whether it is a layer."""
+    """Return the size in bytes of each module that is placed as a whole, in order, and whether it is a layer."""
     main = architecture.main
     plain = 4 if weights in ("fp32", "F32") else 2
     # Towers are placed first, and schemes quantise only tensors inside the layers.

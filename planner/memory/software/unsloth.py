@@ -3,7 +3,7 @@
 from typing import Final
 
 from planner.hardware.gpu import Gpu
-from planner.memory.phases import Deferred
+from planner.memory.phases import DeferredTerm
 from planner.memory.result import Term
 from planner.memory.software.pytorch import TrainingMemory
 from planner.memory.support import triton_reasons
@@ -32,7 +32,7 @@ class Unsloth(TrainingMemory):
 
     fused = FusedKernels(norms=True, gates=True, adapters=True)
 
-    def described(self, _architecture: Architecture) -> tuple[str, ...]:
+    def differences(self, _architecture: Architecture) -> tuple[str, ...]:
         """Return Unsloth's differences."""
         return (
             "Modeled on Unsloth 2026.8.19 with unsloth_zoo ce232d6: norms and gates like Liger's, adapters that save "
@@ -45,10 +45,10 @@ class Unsloth(TrainingMemory):
         **Assumes** that its compiled chunks hold the logits and their gradient; without compilation it takes as much as
         full logits.
         """
-        return _fused(head, input_bytes, gradient)
+        return _chunked_loss_memory(head, input_bytes, gradient)
 
     def formats(self, workload: Training) -> Formats:
-        """Return the bytes of each kind of value: unquantised values stay in 16 bits without another cast."""
+        """Return the size in bytes of each kind of value: unquantised values stay in 16 bits without another cast."""
         found = formats_of(workload, kept_bytes=2)
         return found._replace(autocast=False) if found.parameter == found.computed else found
 
@@ -65,8 +65,8 @@ class Unsloth(TrainingMemory):
 TRAINING: Final = Unsloth()
 
 
-def _fused(head: OutputHead, input_bytes: int, gradient: int) -> Losses:
-    parts = unsloth_parts(head.outputs, head.width)
+def _chunked_loss_memory(head: OutputHead, input_bytes: int, gradient: int) -> Losses:
+    parts = unsloth_chunks(head.outputs, head.width)
     tokens = ceil_div(head.outputs, parts)
     made = head.outputs * head.hidden * input_bytes
     added = gradient * head.size
@@ -85,7 +85,7 @@ def _fused(head: OutputHead, input_bytes: int, gradient: int) -> Losses:
         return term("logits", usual, formula, symbols, _SOURCE, certainty="assumed", low_bytes=least, high_bytes=most)
 
     return Losses(
-        forward=Deferred("logits", usual, least, most, write),
+        forward=DeferredTerm("logits", usual, least, most, write),
         loss=kept,
         head=kept,
         layers=deferred_logits(0, "0", (), _SOURCE),
@@ -94,7 +94,7 @@ def _fused(head: OutputHead, input_bytes: int, gradient: int) -> Losses:
     )
 
 
-def unsloth_parts(outputs: int, width: int) -> int:
+def unsloth_chunks(outputs: int, width: int) -> int:
     """Return the number of chunks of Unsloth's loss: one if all fp32 logits fit, else a multiple of four.
 
     **Source**: unsloth_zoo `fused_losses.cross_entropy_loss.get_chunk_size`.

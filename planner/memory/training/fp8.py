@@ -33,14 +33,14 @@ def in_sixteen_bits(workload: Training) -> Training:
 def with_fp8(setup: TrainingSetup, architecture: Architecture, workload: Training) -> TrainingSetup:
     """Return `setup`, the step of `workload` in bf16, with linear layers that multiply in fp8."""
     return setup._replace(
-        casts=_casts(architecture) if workload.weights == "fp32" else setup.casts,
+        casts=_remaining_casts(architecture) if workload.weights == "fp32" else setup.casts,
         scratch=(*setup.scratch, *fp8_copies(architecture, workload, backward=True)),
         scratch_forward=(*setup.scratch_forward, *fp8_copies(architecture, workload, backward=False)),
         notes=(*setup.notes, *FP8_NOTES),
     )
 
 
-def _casts(architecture: Architecture) -> Casts:
+def _remaining_casts(architecture: Architecture) -> Casts:
     """Return the casts that autocast still makes: those of the head, routers and convolutions."""
     beside, size = parameter_counts(architecture, in_fp8=True).cast, ELEMENT_BYTES["bf16"]
     behind = cast_term(beside + head_matrix(architecture), size)

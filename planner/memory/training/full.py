@@ -31,7 +31,7 @@ def full_setup(
         workload.attention,
         checkpointed,
     )
-    casts = _casts(parameter_counts(architecture), head_matrix(architecture), saved, precision, checkpointed)
+    casts = _live_casts(parameter_counts(architecture), head_matrix(architecture), saved, precision, checkpointed)
     return whole_setup(
         architecture, workload, precision, saved, losses(architecture, workload, precision), casts, notes
     )
@@ -47,7 +47,7 @@ def whole_setup(
     notes: tuple[str, ...],
 ) -> TrainingSetup:
     """Return the setup of a step that trains every parameter, with the given activations, losses and casts."""
-    network = _network(architecture, workload.weights or "fp32", precision)
+    network = _network_parameters(architecture, workload.weights or "fp32", precision)
     head, in_a_layer = network.head, saved.point.gradients
     return TrainingSetup(
         loaded=network.weights,
@@ -70,7 +70,7 @@ def whole_setup(
     )
 
 
-class _Network(NamedTuple):
+class _NetworkParameters(NamedTuple):
     """Parameters of a network and of its parts that have gradients, independent of the input."""
 
     weights: tuple[Term, ...]
@@ -82,13 +82,13 @@ class _Network(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def _network(architecture: Architecture, weights: str, precision: Precision) -> _Network:
-    return _Network(
+def _network_parameters(architecture: Architecture, weights: str, precision: Precision) -> _NetworkParameters:
+    return _NetworkParameters(
         weights=(weights_term(architecture, weights),),
         parameters=parameter_counts(architecture).total,
         head=head_matrix(architecture),
-        before_first_layer=_gradients_before_first_layer(architecture),
-        decoder=_decoder_gradients(architecture),
+        before_first_layer=_gradient_count_before_first_layer(architecture),
+        decoder=_decoder_gradient_count(architecture),
         embedding=tied_gradient_term(architecture, precision),
     )
 
@@ -98,14 +98,14 @@ def head_matrix(architecture: Architecture) -> int:
     return output_width(architecture) * architecture.hidden
 
 
-def _gradients_before_first_layer(architecture: Architecture) -> int:
+def _gradient_count_before_first_layer(architecture: Architecture) -> int:
     """Return all parameters but those whose gradients come last: the first layer's and those before it."""
     counts = parameter_counts(architecture)
     tied = counts.token_embedding if architecture.tied_head else 0
     return counts.total - counts.smallest_layer - counts.before_layers + tied
 
 
-def _decoder_gradients(architecture: Architecture) -> int:
+def _decoder_gradient_count(architecture: Architecture) -> int:
     """Return the parameters of all but one of the main stack's layers, and of what is behind them."""
     main = architecture.main
     layers = [group.layer.parameters * group.count for group in main.groups]
@@ -113,7 +113,7 @@ def _decoder_gradients(architecture: Architecture) -> int:
     return sum(layers) - smallest + sum(tensor.parameters for tensor in main.after)
 
 
-def _casts(
+def _live_casts(
     counts: ParameterCounts, head: int, saved: SavedActivations, precision: Precision, checkpointed: bool
 ) -> Casts:
     """Return the live casts: with checkpoints only those of the head and of the recomputed layer."""

@@ -4,7 +4,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from planner.memory.logits import logits_bytes, logits_term, loss_bytes_per_logit, output_width, predicts_every_token
-from planner.memory.phases import Deferred
+from planner.memory.phases import DeferredTerm
 from planner.memory.precision import Precision
 from planner.memory.result import Symbol
 from planner.memory.terms import highest, library, lowest, measured_term, model
@@ -29,10 +29,10 @@ class Losses(NamedTuple):
     `head_gradient` is the number of head parameters whose gradient is computed with the loss.
     """
 
-    forward: Deferred
-    loss: Deferred
-    head: Deferred
-    layers: Deferred
+    forward: DeferredTerm
+    loss: DeferredTerm
+    head: DeferredTerm
+    layers: DeferredTerm
     explanation: str = _FULL
     head_gradient: int = 0
 
@@ -75,10 +75,10 @@ def full_losses(architecture: Architecture, head: OutputHead, precision: Precisi
     """
     per_forward, per_backward = loss_bytes_per_logit(architecture, precision)
 
-    def logits(per_logit: int) -> Deferred:
-        count_bytes = logits_bytes(architecture, head.outputs, per_logit)
+    def logits(per_logit: int) -> DeferredTerm:
+        size_bytes = logits_bytes(architecture, head.outputs, per_logit)
         write = partial(logits_term, architecture, head.outputs, per_logit, precision)
-        return Deferred("logits", count_bytes, count_bytes, count_bytes, write)
+        return DeferredTerm("logits", size_bytes, size_bytes, size_bytes, write)
 
     # A bias in fp32 makes fp32 logits, which are the model's output.
     output = _FP32 if precision.autocast and architecture.loss_reads == "biased-logits" else head.size
@@ -115,7 +115,7 @@ def chunked_losses(head: OutputHead, chunks: int, gradient_bytes: int) -> Losses
     )
 
 
-def deferred_logits(count_bytes: int, formula: str, symbols: tuple[Symbol, ...], source: str) -> Deferred:
-    """Return `count_bytes` of logits, whose term is written on demand."""
-    write = partial(measured_term, "logits", count_bytes, formula, symbols, source)
-    return Deferred("logits", count_bytes, lowest(count_bytes), highest(count_bytes), write)
+def deferred_logits(size_bytes: int, formula: str, symbols: tuple[Symbol, ...], source: str) -> DeferredTerm:
+    """Return `size_bytes` of logits, whose term is written on demand."""
+    write = partial(measured_term, "logits", size_bytes, formula, symbols, source)
+    return DeferredTerm("logits", size_bytes, lowest(size_bytes), highest(size_bytes), write)

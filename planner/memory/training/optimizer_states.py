@@ -83,7 +83,7 @@ def is_inner_matrix(tensor: Tensor) -> bool:
     return tensor.role in _INNER_ROLES and len(tensor.shape) == 2
 
 
-def _is_quantised(tensor: Tensor) -> bool:
+def _has_8_bit_state(tensor: Tensor) -> bool:
     """Return whether bitsandbytes stores the state of `tensor` in 8 bits; small tensors and embeddings stay in fp32."""
     return tensor.size >= _SMALL_TENSOR and tensor.role != "embedding"
 
@@ -135,7 +135,7 @@ def shampoo_factors(tensor: Tensor) -> int:
 
     **Formula**: Σ over blocks of at most 1,024 a side of d · (d + 1); neighbouring sides are one where they fit.
     """
-    pieces = [_pieces(side) for side in _merged(tensor.shape)]
+    pieces = [_block_sizes(side) for side in _merged_shape(tensor.shape)]
     return sum(
         prod(number for _, number in block) * sum(side * (side + 1) for side, _ in block) for block in product(*pieces)
     )
@@ -143,17 +143,17 @@ def shampoo_factors(tensor: Tensor) -> int:
 
 def widest_block(tensors: list[Tensor]) -> int:
     """Return the longest side of the blocks that Shampoo cuts `tensors` into."""
-    return max(min(max(_merged(tensor.shape)), _SHAMPOO_BLOCK) for tensor in tensors)
+    return max(min(max(_merged_shape(tensor.shape)), _SHAMPOO_BLOCK) for tensor in tensors)
 
 
-def _pieces(side: int) -> list[tuple[int, int]]:
+def _block_sizes(side: int) -> list[tuple[int, int]]:
     """Return the block sizes that `side` is cut into, each with its count."""
     found = [(min(side, _SHAMPOO_BLOCK), max(side // _SHAMPOO_BLOCK, 1))]
     rest = side - found[0][0] * found[0][1]
     return [*found, (rest, 1)] if rest else found
 
 
-def _merged(shape: tuple[int, ...]) -> tuple[int, ...]:
+def _merged_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Return `shape` with neighbouring sides merged, from the last on, while their product fits in a block.
 
     **Source**: `distributed_shampoo.utils.shampoo_utils.merge_small_dims`.
@@ -170,7 +170,7 @@ def _merged(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 _SELECTS: Final[dict[StateTensors, Callable[[Tensor], bool]]] = {
     "all": lambda _: True,
-    "quantised": _is_quantised,
+    "quantised": _has_8_bit_state,
     "matrices": _is_matrix,
     "inner-matrices": is_inner_matrix,
 }
@@ -201,7 +201,7 @@ _SYMBOLS: Final[dict[StateQuantity, Callable[[Trained, int], Symbol]]] = {
     "parameters": _total_symbol("P", "trained parameters"),
     "width": lambda _, size: number_format("w", size, "bytes per element of the states, as the parameters"),
     "quantised": _total_symbol(
-        "Q", "parameters in tensors of at least 4,096 elements, embeddings excepted", of=_is_quantised
+        "Q", "parameters in tensors of at least 4,096 elements, embeddings excepted", of=_has_8_bit_state
     ),
     "scale-block": lambda _trained, _: library("B", _BLOCK, "elements that share one fp32 scale"),
     "inner-matrices": _total_symbol("M", "parameters of its matrices", of=is_inner_matrix),

@@ -33,7 +33,7 @@ class SavedBytes(NamedTuple):
 
     @property
     def total(self) -> int:
-        """Return the bytes of all kinds."""
+        """Return the size in bytes of all kinds."""
         return sum(self)
 
 
@@ -58,7 +58,7 @@ class SavedPerToken(NamedTuple):
         """Return the sum of two parts of a layer."""
         return SavedPerToken(*map(add, self, other))
 
-    def of(self, sequences: int, tokens: int, source: int = 0) -> SavedBytes:
+    def for_batch(self, sequences: int, tokens: int, source: int = 0) -> SavedBytes:
         """Return the bytes for `sequences` of `tokens` each, after an encoder's `source` tokens each."""
         every = sequences * tokens
         return SavedBytes(
@@ -71,8 +71,8 @@ class SavedPerToken(NamedTuple):
         )
 
     def total(self, sequences: int, tokens: int, source: int = 0) -> int:
-        """Return the bytes of all kinds."""
-        return self.of(sequences, tokens, source).total
+        """Return the size in bytes of all kinds."""
+        return self.for_batch(sequences, tokens, source).total
 
 
 class BackwardPoint(NamedTuple):
@@ -213,26 +213,26 @@ def _activation_parts(
 ) -> list[tuple[str, TermPart]]:
     """Return the parts of `alive` bytes, each with its symbol."""
     if alive < saved.total:
-        return [("O", _part("one layer and its gradients", alive, f"{alive:,}"))]
+        return [("O", _activation_part("one layer and its gradients", alive, f"{alive:,}"))]
     found = []
     for symbol, kind, name in _KINDS:
         if count := getattr(saved.kept, kind):
             each = attrgetter(kind) if kind in _PER_LAYER else None
             layers = [(number, each(layer)) for number, layer in saved.layers] if each else []
             title = f"{name} and outputs of its products" if selective and kind == "checkpoints" else name
-            found.append((symbol, _part(title, count, _per_token(count, tokens, layers))))
+            found.append((symbol, _activation_part(title, count, _per_token_formula(count, tokens, layers))))
     extra = alive - saved.total
     if extra:
         name = "one recomputed layer with its gradients" if saved.recomputed else "gradients of the last layer"
-        found.append(("G", _part(name, extra, _per_token(extra, tokens, []))))
+        found.append(("G", _activation_part(name, extra, _per_token_formula(extra, tokens, []))))
     return found
 
 
-def _part(name: str, count_bytes: int, formula: str) -> TermPart:
-    return TermPart(name=name, bytes=count_bytes, formula=formula, source=_SOURCE)
+def _activation_part(name: str, size_bytes: int, formula: str) -> TermPart:
+    return TermPart(name=name, bytes=size_bytes, formula=formula, source=_SOURCE)
 
 
-def _per_token(kept: int, tokens: int, layers: list[tuple[int, int]]) -> str:
+def _per_token_formula(kept: int, tokens: int, layers: list[tuple[int, int]]) -> str:
     """Return `kept` as a product of bytes per token: layers × bytes of each, and the rest outside the layers."""
     if tokens == 0 or kept % tokens:
         return f"{kept:,}"

@@ -6,7 +6,7 @@ from small_models import MIXTRAL, bundled, llama, other, small_llama
 from planner.memory.estimate import estimate_memory, estimate_on
 from planner.memory.parallel.placing import CardGroup, least_shards
 from planner.memory.parallel.shares import PersistentBuffers, buffers, sharded, with_more_bytes
-from planner.memory.phases import Deferred
+from planner.memory.phases import DeferredTerm
 from planner.memory.result import TermPart
 from planner.memory.software import memory_of
 from planner.memory.terms import term
@@ -270,7 +270,7 @@ def test_buffers_of_libraries_are_assumed_and_those_of_cards_are_not():
 @pytest.mark.parametrize(("more", "size", "sign"), [(3, 13, "+"), (-4, 6, "−"), (-40, 0, "−")])
 def test_a_term_grows_or_shrinks_to_nothing_at_least(more, size, sign):
     grown = with_more_bytes(term("activations", 10, "T", (), "s"), more, "freed by then")
-    assert isinstance(grown, Deferred)
+    assert isinstance(grown, DeferredTerm)
     written = grown.write()
     assert (grown.bytes, written.bytes) == (size, size)
     assert written.formula == f"T {sign} M"
@@ -301,12 +301,18 @@ def test_parts_of_a_term_are_shared_to_the_byte():
 @pytest.mark.parametrize(
     ("workload", "said"),
     [
-        (training(), "Replicas as DistributedDataParallel of PyTorch 2.13 has them, over 4 cards: gradients twice"),
+        (
+            training(),
+            "Replicas as implemented by DistributedDataParallel of PyTorch 2.13, over 4 cards: gradients twice",
+        ),
         (training(gradient_as_bucket_view=True), "over 4 cards: gradients once, in buckets."),
-        (training(zero=3), "ZeRO-3 as FSDP2 of PyTorch 2.13 does it, over 4 cards: shares of parameters"),
-        (training(zero=1, tensor=2), "ZeRO-1 as DeepSpeed 0.19 does it, over 2 cards: 16-bit parameters"),
-        (training(tensor=4).evolve(profile="megatron"), "Replicas as Megatron-LM 0.20 has them, over 1 card: 16-bit"),
-        (training().evolve(profile="megatron"), "Replicas as Megatron-LM 0.20 has them, over 4 cards: 16-bit"),
+        (training(zero=3), "ZeRO-3 as implemented by FSDP2 of PyTorch 2.13, over 4 cards: shares of parameters"),
+        (training(zero=1, tensor=2), "ZeRO-1 as implemented by DeepSpeed 0.19, over 2 cards: 16-bit parameters"),
+        (
+            training(tensor=4).evolve(profile="megatron"),
+            "Replicas as implemented by Megatron-LM 0.20, over 1 card: 16-bit",
+        ),
+        (training().evolve(profile="megatron"), "Replicas as implemented by Megatron-LM 0.20, over 4 cards: 16-bit"),
     ],
 )
 def test_the_note_names_what_shares_and_what_it_keeps(workload, said):

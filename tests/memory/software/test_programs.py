@@ -6,7 +6,7 @@ from small_models import bundled, llama
 from planner.memory.estimate import estimate_memory
 from planner.memory.parallel.sharding import ShardedStep
 from planner.memory.parallel.shares import PersistentBuffers
-from planner.memory.software import memory_of, serving_memory, sharder_of, training_memory
+from planner.memory.software import memory_of, serving_memory, sharding_strategy_of, training_memory
 from planner.memory.software.base import ServingMemory
 from planner.memory.software.pytorch import TrainingMemory
 from planner.workload.defaults import with_defaults
@@ -68,8 +68,8 @@ def test_a_program_of_its_own_is_a_subclass_with_what_it_does_otherwise(monkeypa
 )
 def test_what_spreads_a_step_has_a_name(profile: str, zero: int, called: str):
     workload = Training(profile=profile, parallel=Parallel(zero=zero, data=8))
-    assert sharder_of(workload).called(zero) == called
-    plain = sharder_of(Training(parallel=Parallel(data=8)))
+    assert sharding_strategy_of(workload).called(zero) == called
+    plain = sharding_strategy_of(Training(parallel=Parallel(data=8)))
     assert (plain.called(0), plain.shares_states, plain.gathers_layers) == ("DDP", False, False)
 
 
@@ -77,7 +77,7 @@ def test_plain_replicas_hold_what_one_card_does():
     workload = with_defaults(Training(), llama(), 1)
     found = training_memory("hf").timeline(llama(), workload)
     step = ShardedStep(llama(), workload, workload, found, (), PersistentBuffers())
-    assert sharder_of(workload).timeline(step) is found
+    assert sharding_strategy_of(workload).timeline(step) is found
 
 
 def test_only_some_programs_hand_outputs_back():

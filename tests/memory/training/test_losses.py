@@ -10,7 +10,7 @@ from watched_storages import Peak  # noqa: E402
 
 from planner.memory.precision import training_precision  # noqa: E402
 from planner.memory.software import training_memory  # noqa: E402
-from planner.memory.software.unsloth import unsloth_parts  # noqa: E402
+from planner.memory.software.unsloth import unsloth_chunks  # noqa: E402
 from planner.memory.training.fused import fused_chunk  # noqa: E402
 from planner.memory.training.losses import Losses  # noqa: E402
 from planner.workload.defaults import with_defaults  # noqa: E402
@@ -87,7 +87,7 @@ def test_liger_makes_about_as_many_logits_as_the_input_has_numbers() -> None:
     [(2048, 128_256, 1), (8192, 128_256, 1), (8400, 128_256, 4), (65_536, 128_256, 8)],
 )
 def test_unsloth_takes_4_gib_of_logits_at_once(tokens: int, vocabulary: int, parts: int) -> None:
-    assert unsloth_parts(tokens, vocabulary) == parts
+    assert unsloth_chunks(tokens, vocabulary) == parts
 
 
 def test_unsloth_holds_at_least_its_logits_and_at_most_all_of_the_loss() -> None:

@@ -4,8 +4,8 @@ from functools import partial
 from typing import Final
 
 from planner.memory.logits import output_width, predicts_every_token
-from planner.memory.parallel.sharding import Sharder
-from planner.memory.phases import Deferred
+from planner.memory.parallel.sharding import ShardingStrategy
+from planner.memory.phases import DeferredTerm
 from planner.memory.precision import training_precision
 from planner.memory.result import Term, TermPart
 from planner.memory.software.megatron.layers import saved_by_megatron
@@ -59,7 +59,7 @@ class Megatron(TrainingMemory):
             workload.activation_checkpointing,
         )
         if workload.loss == "full-logits":
-            losses = _losses(architecture, workload, precision.compute_bytes)
+            losses = _loss_memory(architecture, workload, precision.compute_bytes)
         else:
             losses = self.losses(architecture, workload, precision)
         return whole_setup(architecture, workload, precision, saved, losses, Casts((), (), (), ()), (_NOTE,))
@@ -70,7 +70,7 @@ class Megatron(TrainingMemory):
             return Checkpoints("none", core_attention=True)
         return super().checkpoints(workload)
 
-    def sharder(self, workload: Training) -> Sharder:
+    def sharder(self, workload: Training) -> ShardingStrategy:
         """Return Megatron's optimizer, which keeps its own states even on one card."""
         return OPTIMIZER
 
@@ -87,20 +87,22 @@ class Megatron(TrainingMemory):
 TRAINING: Final = Megatron()
 
 
-def _losses(architecture: Architecture, workload: Training, size: int) -> Losses:
+def _loss_memory(architecture: Architecture, workload: Training, size: int) -> Losses:
     """Return the memory of the logits: T · V · (w + 4) with the loss and its derivative, then its cast."""
     tokens = workload.sequence_length or 0 if predicts_every_token(architecture) else 1
     outputs, width = workload.micro_batch * tokens, output_width(architecture)
 
-    def logits(per_logit: int) -> Deferred:
+    def logits(per_logit: int) -> DeferredTerm:
         count = outputs * width * per_logit
-        return Deferred("logits", count, lowest(count), highest(count), partial(_term, outputs, width, per_logit))
+        return DeferredTerm(
+            "logits", count, lowest(count), highest(count), partial(_logits_term, outputs, width, per_logit)
+        )
 
     both = logits(size + _FP32)
     return Losses(both, both, logits(size), logits(0), _LOSS)
 
 
-def _term(outputs: int, width: int, per_logit: int) -> Term:
+def _logits_term(outputs: int, width: int, per_logit: int) -> Term:
     return measured_term(
         "logits",
         outputs * width * per_logit,

@@ -2,7 +2,7 @@
 
 from typing import Final, NamedTuple
 
-from planner.memory.parallel.sharding import ShardedStep, Sharder
+from planner.memory.parallel.sharding import ShardedStep, ShardingStrategy
 from planner.memory.parallel.shares import (
     AnyTerm,
     PersistentBuffers,
@@ -27,7 +27,7 @@ class MainCopies(NamedTuple):
     gradients: AnyTerm | None
     states: AnyTerm | None
     master: AnyTerm | None
-    beside: PersistentBuffers
+    persistent_buffers: PersistentBuffers
 
     def state(self) -> list[AnyTerm]:
         """Return the optimizer state on a card."""
@@ -46,7 +46,7 @@ def megatron_snapshots(snapshots: tuple[Snapshot, ...], main: MainCopies) -> tup
     **Source**: Megatron-LM dist_optimizer.md.
     """
     gradients = [] if main.gradients is None else [relabeled_term(main.gradients, SOURCE)]
-    kept = [*gradients, *main.state(), buffers((), SOURCE, main.beside)]
+    kept = [*gradients, *main.state(), buffers((), SOURCE, main.persistent_buffers)]
     return tuple(
         snapshot
         if snapshot.name == "load"
@@ -59,7 +59,7 @@ def megatron_snapshots(snapshots: tuple[Snapshot, ...], main: MainCopies) -> tup
     )
 
 
-class DistributedOptimizer(Sharder):
+class DistributedOptimizer(ShardingStrategy):
     """Megatron-LM's optimizer, distributed or not."""
 
     name = "megatron"
@@ -72,23 +72,23 @@ class DistributedOptimizer(Sharder):
         """Return the name of the mode in which replicas share its states."""
         return "distributed optimizer"
 
-    def keeps(self, _parallel: Parallel) -> str:
+    def stored_memory_summary(self, _parallel: Parallel) -> str:
         """Return a description of what it stores of a network."""
         return "16-bit parameters, fp32 gradients from the first pass on, fp32 parameters and states"
 
     def timeline(self, step: ShardedStep) -> PhaseSnapshots:
         """Return the memory alive on a card in each phase of `step`."""
-        found = step.found
-        weights = next(item for item in found.snapshots[-1].terms if item.name == "weights")
+        unsharded_timeline = step.unsharded_timeline
+        weights = next(item for item in unsharded_timeline.snapshots[-1].terms if item.name == "weights")
         main = MainCopies(
             counts=step.counts,
             shards=step.cards if step.workload.parallel.zero else 1,
             gradients=step.kept_named("gradients"),
             states=step.kept_named("optimizer_states"),
             master=step.master(weights),
-            beside=step.beside,
+            persistent_buffers=step.persistent_buffers,
         )
-        return found._replace(snapshots=megatron_snapshots(found.snapshots, main))
+        return unsharded_timeline._replace(snapshots=megatron_snapshots(unsharded_timeline.snapshots, main))
 
 
 OPTIMIZER: Final = DistributedOptimizer()

@@ -75,7 +75,7 @@ class Vllm(ServingMemory):
             ),
             dynamic=step,
             pool=PagePool(pages.page_bytes, pages.pages, setup.length, beside, setup.utilization) if pages else None,
-            notes=_notes(setup, pages, workload),
+            notes=_setup_notes(setup, pages, workload),
         )
 
     def card_class(self, gpu: Gpu) -> CardClass:
@@ -160,7 +160,7 @@ def _pages_term(name: TermName, pages: Pages, count: int, sequences: int) -> Ter
     )
 
 
-def _notes(setup: VllmSetup, pages: Pages | None, workload: Inference) -> tuple[str, ...]:
+def _setup_notes(setup: VllmSetup, pages: Pages | None, workload: Inference) -> tuple[str, ...]:
     graphs = "with CUDA graphs" if setup.graphs else "without CUDA graphs"
     version = VLLM.version if setup.version == "0.33" else f"vLLM {setup.version}"
     notes = [
