@@ -1,19 +1,19 @@
 """Probability that a workload fits on a card.
 
-Neither the memory need nor the usable memory is one number. Each uncertain term has an expected value and two bounds, and so has the usable
-memory of the card. A bound is a quantile: one case in twenty lies beyond it.
+Memory need and usable memory are both uncertain. Each uncertain term has an expected value and two bounds, and so has
+the usable memory of the card. A bound is a quantile: one case in twenty lies beyond it.
 
-- The device context: the least and the most that was measured on cards of its kind (`overhead`).
-- The allocator's slack: nothing, and one hole as large as the largest tensor.
-- CUDA graphs, buffers and steps of engines, communicators: the ranges that their terms name with their sources.
-- Formulas that were checked against traces: a hundredth below, a twentieth above.
+- The device context: the minimum and maximum measured on cards of the same kind (`overhead`).
+- The allocator's slack: from zero to one hole as large as the largest tensor.
+- CUDA graphs, engine buffers and steps, communicators: the ranges given with a source in their terms.
+- Formulas that were checked against traces: from 1 % below to 5 % above the estimate.
 - The usable memory: the spread of the measured devices of the family (`hardware.usable`).
 
 **Between the bounds** a quantity has a split normal distribution: each side of the expected value has a width of its
 own, since the measured ranges are not symmetric.
 
-**Together** the quantities are fully dependent: all at their lower bound, or all at their upper one. They have one
-cause, a driver or library that is older or newer than that of the figure; and full dependence spreads their sum the
+**Together** the quantities are fully dependent: all at their lower bound, or all at their upper bound. They have one
+cause, a driver or library older or newer than the measured one; and full dependence spreads their sum the
 most, so that no certainty rests on errors that cancel. Quantiles then add up, and the quantile of the peak is the
 largest of those of the phases.
 
@@ -43,7 +43,7 @@ class Interval(NamedTuple):
 
 
 class Margin(NamedTuple):
-    """Free memory of a card in the worst, the expected and the best case; negative where memory is missing."""
+    """Free memory of a card in bytes in the worst, expected and best case; negative where memory is missing."""
 
     worst: int
     expected: int

@@ -13,7 +13,7 @@ _ATTENTION_WIDTHS: Final = 8
 
 
 def resnet_elements(into: int, out: int, copies: int) -> int:
-    """Return the elements alive per pixel in a convolution block, besides its input.
+    """Return the number of elements alive per pixel in a residual convolution block, not counting its input.
 
     **Formula**: the largest of 2i (norm and activation), i + o (first convolution), 2o (second), and the sum that is
     divided by one: 3o, or 4o with a convolution on the shortcut. Convolutions copy `copies` of their input and output
@@ -26,13 +26,13 @@ def resnet_elements(into: int, out: int, copies: int) -> int:
 
 
 def _layout_copy_elements(into: int, out: int, copies: int) -> int:
-    """Return the elements of a convolution's input, and of its output, that are copied to another layout."""
+    """Return the number of elements of a convolution's input and output that are copied to another memory layout."""
     return (0, into, into + out)[copies]
 
 
 @lru_cache(maxsize=256)
 def unet_elements(unet: UNet, height: int, width: int, copies: int) -> int:
-    """Return the peak elements of a pass through the U-Net for each latent image of this size.
+    """Return the peak number of live elements per latent image in a pass through the U-Net.
 
     **Formula**: the skip connections, plus the input of the current block of levels, the concatenated
     input of the running module, and its workspace.
@@ -65,7 +65,7 @@ def _level_pixels(height: int, width: int, level: int) -> int:
 
 
 def _module_elements(step: UNetModule, copies: int) -> int:
-    """Return the elements alive per pixel in a module besides the skip connections, its input too if it is not one."""
+    """Return the elements alive per pixel in a module, its input included unless that is a skip connection."""
     if step.kind == "resnet":
         return (step.into if step.skip else 0) + resnet_elements(step.into, step.out, copies)
     if step.kind == "transformer":
@@ -82,9 +82,9 @@ def _middle_module_elements(step: UNetModule, copies: int) -> int:
 
 @lru_cache(maxsize=256)
 def decoder_elements(decoder: ImageDecoder, height: int, width: int, copies: int) -> int:
-    """Return the peak elements of decoding each latent image of this size.
+    """Return the peak number of live elements per latent image while it is decoded.
 
-    **Formula**: the largest of all blocks, usually at the full size: the block's input, the input of the module that
+    **Formula**: the largest of all blocks, typically at the full size: the block's input, the input of the module that
     runs, and its workspace.
 
     **Assumes** that attention in the middle runs without a matrix of all pairs, as PyTorch's fused kernels do.
@@ -107,7 +107,7 @@ _FP32: Final = 4
 
 
 def transformer_elements(network: DiffusionTransformer, image: int, text: int, size: int) -> int:
-    """Return the peak elements of a pass over so many tokens of image and text; elements have `size` bytes.
+    """Return the peak number of live elements in a pass over `image` and `text` tokens; elements have `size` bytes.
 
     **Formula** in widths h, with I image tokens, T text tokens, N = I + T and r = i / h: FLUX (6 + r + c)N in blocks
     over one sequence, (5 + c)N + 3T or (5 + 2r)I + 3T in others, where c is the rotation in fp32; SD 3 (4 + 2r)I plus
@@ -117,7 +117,7 @@ def transformer_elements(network: DiffusionTransformer, image: int, text: int, s
 
 
 def rotation_bytes(network: DiffusionTransformer, tokens: int) -> int:
-    """Return the size in bytes of the fp32 table of sines and cosines that all images share; 0 without rotation."""
+    """Return the size in bytes of the fp32 sine and cosine table shared by all images; 0 without rotary embeddings."""
     return 2 * tokens * network.head_dim * _FP32 if network.family == "flux" else 0
 
 

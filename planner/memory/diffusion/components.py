@@ -15,13 +15,13 @@ _MATRICES: Final = ("linear",)
 _SOURCE: Final = "every tensor of each component, counted from its configuration"
 _STORED: Final = "the headers of the component's safetensors files"
 _OFFLOADED: Final = (
-    "accelerate cpu_offload_with_hook: a component that starts sends the one before it back; cpu_offload loads the "
+    "accelerate cpu_offload_with_hook: each component offloads the previous one when it starts; cpu_offload loads the "
     "parameters of one module at a time"
 )
 
 
 class StoredComponent(NamedTuple):
-    """A component with its format, the bytes of all its parameters, and those of its largest module."""
+    """A pipeline component with its number format, its size in bytes, and that of its largest module."""
 
     component: Component
     bytes: int
@@ -55,7 +55,7 @@ def _stored_component(component: Component, name: str, compute: str) -> StoredCo
 
 
 def component_bytes(component: Component, name: str, compute: str) -> int:
-    """Return the size in bytes of a component's parameters and tables; a scheme quantises only its matrices."""
+    """Return the size in bytes of a component's parameters and tables; a scheme quantizes only its matrices."""
     scheme, plain = SCHEMES[name], ELEMENT_BYTES[compute]
     if scheme.family == "plain":
         return (component.parameters + component.buffers) * ELEMENT_BYTES[name]
@@ -69,7 +69,7 @@ def _largest_module_bytes(component: Component, name: str) -> int:
 
 
 def upcast_bytes(stored: StoredComponent, workload: Inference) -> int:
-    """Return the extra bytes of a decoder that runs in fp32: those of SDXL overflow in fp16."""
+    """Return the extra bytes of a decoder that runs in fp32, since SDXL's decoder overflows in fp16."""
     network = stored.component.network
     if network is None or network.kind != "image-decoder" or not network.upcast or workload.compute != "fp16":
         return 0
@@ -79,7 +79,7 @@ def upcast_bytes(stored: StoredComponent, workload: Inference) -> int:
 def _resident_components(
     components: tuple[StoredComponent, ...], running: StoredComponent | None, offload: Offload
 ) -> list[tuple[StoredComponent, int]]:
-    """Return the components on the card while one runs, or while none runs if `running` is None.
+    """Return the components on the card while `running` runs, or while no component runs if it is None.
 
     Components that no phase runs, such as a safety checker, are not offloaded.
     """
@@ -118,7 +118,7 @@ def pipeline_weights_term(
         "Σ P × w",
         (
             model("P", parameters, "parameters of the components on the card"),
-            number_format("w", round(total / max(parameters, 1), 4), "bytes on the card for each of them, on average"),
+            number_format("w", round(total / max(parameters, 1), 4), "bytes on the card per parameter, on average"),
         ),
         _SOURCE if offload == "none" else f"{_SOURCE}; {_OFFLOADED}",
         parts=tuple(parts),

@@ -1,4 +1,4 @@
-"""The phases of a diffusion pipeline: text encoding, denoising, decoding; never all at once."""
+"""The phases of a diffusion pipeline: text encoding, denoising and decoding, each with its own memory."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -33,7 +33,7 @@ _LAYOUT_SOURCE: Final = (
     "of the input; at least none, at most one of the output too"
 )
 _TOLERANCE: Final = 0.05
-"""Tolerance for other versions of the code, the same as for formulas that are checked against traces."""
+"""Tolerance for other library versions, equal to that of formulas checked against traces."""
 
 
 class DiffusionRun(NamedTuple):
@@ -55,7 +55,7 @@ class DiffusionRun(NamedTuple):
 
 
 class ByteRange(NamedTuple):
-    """Bytes with their bounds."""
+    """A size in bytes with its lower and upper bound."""
 
     bytes: int
     low: int
@@ -99,7 +99,7 @@ def _component_snapshot(
     if isinstance(network, ImageDecoder):
         size = ELEMENT_BYTES["fp32"] if more else run.size
         terms = [weights, _decoding_term(network, run, size, workload), kept]
-        return Snapshot("decode-image", terms, "the decoder's last feature maps have the size of the image")
+        return Snapshot("decode-image", terms, "the decoder's last feature maps have the full image resolution")
     return Snapshot("denoise", [weights, _denoising_term(network, run), kept], "one block processes the latent image")
 
 
@@ -119,7 +119,7 @@ def _diffusion_run(architecture: Architecture, workload: Inference) -> Diffusion
 
 
 def _text_tokens(architecture: Architecture, denoiser: Denoiser, workload: Inference) -> int:
-    """Return the tokens of text that the denoiser reads.
+    """Return the number of text tokens that the denoiser reads.
 
     FLUX reads only CLIP's pooled vector; SD 3 concatenates both encodings, CLIP's two along the width.
     """
@@ -170,7 +170,7 @@ def _unet_term(network: UNet, run: DiffusionRun, passes: Symbol) -> Term:
     symbols = (
         passes,
         chosen("n", run.pixels, "latent pixels"),
-        model("c", round(likely / (run.passes * run.pixels * run.size)), "channels alive for each of them"),
+        model("c", round(likely / (run.passes * run.pixels * run.size)), "channels alive for each latent pixel"),
         library("w", run.size, "bytes per element"),
     )
     return _activations_term(
@@ -206,7 +206,9 @@ def _decoding_term(decoder: ImageDecoder, run: DiffusionRun, size: int, workload
     symbols = (
         chosen("B", images, "images decoded at once"),
         chosen("n", height * width * decoder.scale**2, "pixels of an image, or of a tile"),
-        model("c", round(likely / (images * height * width * decoder.scale**2 * size)), "channels alive for each"),
+        model(
+            "c", round(likely / (images * height * width * decoder.scale**2 * size)), "channels alive for each pixel"
+        ),
         library("w", size, "bytes per element"),
     )
     return _activations_term(
@@ -228,7 +230,7 @@ def _activations_term(needed: ByteRange, formula: str, symbols: tuple[Symbol, ..
 
 
 def _buffers_term(run: DiffusionRun, network: Network) -> Term:
-    """Return the tensors alive besides the running component: prompt embeddings, latents and decoded images."""
+    """Return the tensors alive in addition to the running component: prompt embeddings, latents and decoded images."""
     text = run.passes * run.text * run.denoiser.text_width
     latents = run.passes * run.decoder.latent_channels * run.pixels
     scale = run.decoder.scale
@@ -244,7 +246,7 @@ def _buffers_term(run: DiffusionRun, network: Network) -> Term:
             model("p", images, "elements of the decoded images"),
             library("w", run.size, "bytes per element"),
         ),
-        "diffusers 0.40 pipelines: what their __call__ refers to between the components",
+        "diffusers 0.40 pipelines: the tensors that their __call__ refers to between the components",
     )
 
 

@@ -18,7 +18,7 @@ _SUBSCRIPT = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
 class _EqualCaches(NamedTuple):
-    """Layers with equal caches."""
+    """Layers with equally large caches: their number, name, cached tokens, and elements per token."""
 
     layers: int
     name: str
@@ -26,7 +26,7 @@ class _EqualCaches(NamedTuple):
     elements: int
 
     def bytes(self, batch: int, bits: Fraction) -> int:
-        """Return the size in bytes of their caches for `batch` sequences."""
+        """Return the size in bytes of these layers' caches for `batch` sequences."""
         return ceil(batch * self.layers * self.tokens * self.elements * bits / 8)
 
 
@@ -61,7 +61,7 @@ def kv_cache(
     *,
     prefilling: bool = False,
 ) -> DeferredTerm | None:
-    """Return `kv_cache_term` with its formula still unwritten."""
+    """Return the `kv_cache_term` as a deferred term, whose formula is written on demand."""
     kinds = _equal_caches(architecture, tokens, encoder_tokens, prefilling=prefilling)
     if not kinds:
         return None
@@ -89,7 +89,7 @@ def _write_cache_term(kinds: tuple[_EqualCaches, ...], size: int, batch: int, kv
 
 
 def state_term(architecture: Architecture, batch: int) -> Term | None:
-    """Return the state of layers whose memory does not grow with the context, or None if there are none.
+    """Return the fixed-size state of recurrent layers, or None if there are none.
 
     **Formula**: B · layers · (convolution + recurrent elements) · 4 bytes.
 
@@ -115,7 +115,7 @@ def state_term(architecture: Architecture, batch: int) -> Term | None:
 def _equal_caches(
     architecture: Architecture, tokens: int, encoder_tokens: int, *, prefilling: bool
 ) -> tuple[_EqualCaches, ...]:
-    """Return the caches of the main stack, equal layers merged."""
+    """Return the caches in the main stack, with equal layers merged."""
     if architecture.kind in ("encoder", "vision-encoder"):
         return ()
     layers: dict[tuple[str, int, int], int] = {}
@@ -133,8 +133,8 @@ def _equal_caches(
 def _cache_symbols(kind: _EqualCaches, mark: str) -> tuple[Symbol, ...]:
     return (
         model(f"L{mark}", kind.layers, kind.name),
-        chosen(f"n{mark}", kind.tokens, "tokens that each of them keeps"),
-        model(f"e{mark}", kind.elements, "elements that each of them keeps per token"),
+        chosen(f"n{mark}", kind.tokens, "tokens cached by each of these layers"),
+        model(f"e{mark}", kind.elements, "elements cached per token by each of these layers"),
     )
 
 

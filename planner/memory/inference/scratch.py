@@ -28,18 +28,18 @@ from planner.models.architecture import (
 )
 
 _WIDE_BY_ACTIVATION: Final[dict[Activation, int]] = {"gelu-new": 4, "gelu-bloom": 5, "quick-gelu": 3}
-"""Tensors of the intermediate width alive at once if Python computes an activation step by step; otherwise two."""
+"""Intermediate-width tensors alive at once for activations computed step by step in Python; two for the others."""
 
 
 class DecodeCopy(NamedTuple):
-    """The copies that a layer makes in a decoding step: cached tokens, and elements per token."""
+    """Copies that a layer makes in a decoding step: number of cached tokens, and elements per token."""
 
     tokens: int
     elements: int
 
     @property
     def total(self) -> int:
-        """Return the number of elements."""
+        """Return the number of copied elements."""
         return self.tokens * self.elements
 
 
@@ -47,7 +47,7 @@ class DecodeCopy(NamedTuple):
 def scratch_bytes(
     architecture: Architecture, batch: int, prompt: int, precision: Precision, attention: AttentionKind
 ) -> int:
-    """Return the largest scratch of one layer for `batch` × `prompt` tokens, with the mask that all layers share.
+    """Return the peak temporary bytes of one layer for `batch` × `prompt` tokens, plus the mask shared by all layers.
 
     **Formula** per token, the larger of two: 4h (embeddings, the layer's input, the residual and its norm) beside the
     feed-forward block, 3i (gate, up and their product; 2i without a gate); 3h beside the attention, the largest of its
@@ -70,7 +70,7 @@ def scratch_bytes(
 
 @lru_cache(maxsize=256)
 def tower_scratch_bytes(tower: Stack, images: int, patches: int, precision: Precision, attention: AttentionKind) -> int:
-    """Return the largest scratch of one layer of a vision tower for `images` of `patches` patches each.
+    """Return the largest temporary bytes of one vision-tower layer for `images` of `patches` patches each.
 
     **Formula**: as in `scratch_bytes`, without a cache: each image attends to itself only.
     """
@@ -79,7 +79,7 @@ def tower_scratch_bytes(tower: Stack, images: int, patches: int, precision: Prec
 
 
 def _causal_mask_bytes(stack: Stack, tokens: int, precision: Precision, attention: AttentionKind) -> int:
-    """Return the causal mask that unfused attention creates: one byte per pair, and the added fp32 values."""
+    """Return the size in bytes of unfused attention's causal mask: one byte per pair, and the added fp32 values."""
     for group in stack.groups:
         mixer, masked = group.layer.mixer, is_masked(group.layer, tokens, attention)
         if isinstance(mixer, Attention) and kernel_of(mixer, precision, attention, masked) == "math":
@@ -95,7 +95,7 @@ def _position_embedding_count(stack: Stack) -> int:
 def largest_copy(
     architecture: Architecture, context: int, precision: Precision, attention: AttentionKind
 ) -> DecodeCopy:
-    """Return the largest copies that a layer makes for each sequence in a decoding step.
+    """Return the copies of the layer that copies most per sequence in a decoding step.
 
     **Formula**: its keys, which grow by a token (2q more where attention repeats them; 3q in matrix products: keys,
     values, and scaled keys); with latent attention the latent, and the keys and values
@@ -143,9 +143,9 @@ def _layer_scratch_bytes(
 
 
 def _live_probability_elements(layer: Layer, tokens: int, precision: Precision, attention: AttentionKind) -> int:
-    """Return the elements of eager attention's probabilities that are still alive while the next block runs.
+    """Return the number of eager attention probabilities still alive while the next block runs.
 
-    They are the layer's, and those of the previous layer if the model returns them.
+    Alive are the layer's probabilities, and those of the previous layer if the model returns them.
     """
     mixer = layer.mixer
     if isinstance(mixer, Attention | LatentAttention):
@@ -219,7 +219,7 @@ def _attention_scratch_bytes(
 
 
 def _score_scratch_bytes(mixer: Attention | LatentAttention, tokens: int, kernel: Kernel, precision: Precision) -> int:
-    """Return the size in bytes of the scores, of their fp32 copy if the softmax is in fp32, and of the softmax.
+    """Return the size in bytes of the scores, the softmax, and the scores' fp32 copy if the softmax is in fp32.
 
     The cast back is smaller. Matrix products hold the scores, the safe softmax, its result and one mask byte, and for
     each pair of positions its visibility and the added value. If a layer returns its probabilities, those of

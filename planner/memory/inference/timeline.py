@@ -1,4 +1,4 @@
-"""The phases of inference: load, prefill of the prompt, decode up to the full context."""
+"""The phases of inference with their memory: load, prefill of the prompt, decoding up to the full context."""
 
 from typing import NamedTuple
 
@@ -29,7 +29,7 @@ class VisionTerms(NamedTuple):
 
 
 def pixels_term(architecture: Architecture, workload: Inference, precision: Precision) -> Term | None:
-    """Return the images that an image encoder reads, which its caller holds; None for other networks."""
+    """Return the memory of an image encoder's input images, held by its caller; None for other networks."""
     tower = architecture.main
     if architecture.kind != "vision-encoder" or tower.positions is None:
         return None
@@ -55,7 +55,7 @@ def vision_terms(architecture: Architecture, workload: Inference, precision: Pre
     **Formula**: tower: images · patches · bytes of its widest layer, beside the embedded prompt; then the encoded
     images, images · tokens · h.
 
-    **Assumes** that all images go through the tower together, as in one call of the processor.
+    **Assumes** that all images go through the tower together, as in one call of the image processor.
     """
     images = workload.batch * (workload.images or 0)
     if not images or not embeds_images(architecture):
@@ -181,7 +181,7 @@ def _alive_terms(fixed: list[Term], *more: Term | DeferredTerm | None) -> list[T
 def _decode_copies_term(
     architecture: Architecture, batch: int, context: int, precision: Precision, attention: AttentionKind
 ) -> Term:
-    """Return the copies of the layer that copies most in a decoding step."""
+    """Return the memory of the copies in the layer that copies most in a decoding step."""
     size = precision.compute_bytes
     copied = largest_copy(architecture, context, precision, attention)
     return measured_term(
@@ -190,7 +190,7 @@ def _decode_copies_term(
         "B × n × k × w",
         (
             chosen("B", batch, "sequences"),
-            chosen("n", copied.tokens, "tokens that the layer caches"),
+            chosen("n", copied.tokens, "tokens cached by the layer"),
             model("k", copied.elements, "elements per token: keys copied for the next one, heads repeated or expanded"),
             number_format("w", size, "bytes per element"),
         ),

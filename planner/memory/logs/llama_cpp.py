@@ -150,7 +150,7 @@ _MARKS: Final = ("build", "n_ctx ", "compute capability", "general.name ")
 
 
 class LlamaCppFacts(NamedTuple):
-    """Facts found in a log: the first build, model and cards, and the last context length."""
+    """Facts that llama.cpp printed in a log: the first build, model and cards, and the last context length."""
 
     version: str | None = None
     model: str | None = None

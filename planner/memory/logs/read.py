@@ -1,4 +1,4 @@
-"""Format detection of logs. A text may hold several formats; all are read."""
+"""Detection of log formats; a log that contains several formats is read by each of their readers."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, Literal, NamedTuple
@@ -16,11 +16,11 @@ from planner.units import MIB
 Reader = Callable[[LogText], Iterator[LoggedAmount]]
 
 MAX_MEASURED: Final = 1_000
-"""Maximum number of amounts kept of one text."""
+"""Maximum number of amounts read from one log and format."""
 
 
 class FormatReader(NamedTuple):
-    """Reader of one format, with the format's title."""
+    """Reader of one log format, with the format's title."""
 
     read: Reader
     title: str
@@ -40,7 +40,7 @@ _SPLITTING: Final = ("vllm", "llama.cpp")
 
 
 def read_log(text: str) -> LogReading:
-    """Return the memory amounts in `text`, printed by a run.
+    """Return the memory amounts that a run printed in the log `text`.
 
     Raises:
         LogError: If it is too long, or in no supported format; the hint lists the formats.

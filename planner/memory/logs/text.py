@@ -25,7 +25,7 @@ _UNPICKLED: Final = (
 
 
 class LogLine(NamedTuple):
-    """A line with its number, starting at 1, and its position in the text."""
+    """A log line with its number, starting at 1, and the position of its first character in the log."""
 
     number: int
     text: str
@@ -33,7 +33,7 @@ class LogLine(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """Return the line as quoted: stripped, and shortened if it is too long."""
+        """Return the line as shown to the user: stripped, and shortened if it is too long."""
         plain = self.text.strip()
         return plain if len(plain) <= _SHOWN else f"{plain[:_SHOWN]}…"
 
@@ -46,7 +46,7 @@ class LogText:
         self.is_cut = False
 
     def has(self, *marks: str) -> bool:
-        """Return whether one of `marks` occurs anywhere."""
+        """Return whether one of `marks` occurs anywhere in the log."""
         return any(mark in self.text for mark in marks)
 
     def lines_with(self, *marks: str) -> Iterator[LogLine]:
@@ -100,7 +100,7 @@ class LogText:
 
 
 def decode_log(data: bytes) -> str:
-    """Return the text of a file; PowerShell's UTF-16 is decoded, invalid bytes become question marks.
+    """Return the text of a log file, also in PowerShell's UTF-16; invalid bytes become question marks.
 
     Raises:
         LogError: If it is too large, or a pickle or a PyTorch file, which are never read.
@@ -135,7 +135,7 @@ BINARY: Final = {"KB": KIB, "MB": MIB, "GB": GIB}
 
 
 class PrintedAmount(NamedTuple):
-    """Bytes, with the smallest and the largest value that would be printed the same."""
+    """A size in bytes, with the smallest and the largest size that would be printed with the same digits."""
 
     bytes: int
     low: int
@@ -145,7 +145,7 @@ class PrintedAmount(NamedTuple):
 def rounded_amount(number: str, factor: int, decimals: int = 0) -> PrintedAmount:
     """Return `number` units of `factor` bytes, rounded to its last digit.
 
-    `decimals` are those that the program rounds to, for programs that drop trailing zeros.
+    `decimals` is the number of decimals that the program rounds to, for programs that drop trailing zeros.
     """
     plain = number.replace(",", "")
     places = max(decimals, len(plain.partition(".")[2]))
@@ -160,5 +160,5 @@ def truncated_amount(number: str, factor: int, parts: int = 1) -> PrintedAmount:
 
 
 def exact_amount(count: int) -> PrintedAmount:
-    """Return `count` bytes, printed exactly."""
+    """Return the amount `count`, printed as an exact number of bytes."""
     return PrintedAmount(count, count, count)

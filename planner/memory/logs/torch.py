@@ -33,8 +33,8 @@ _DEEP: Final = re.compile(
 )
 _COUNTERS: Final[dict[str, Counter]] = {"allocated": "allocated", "reserved": "reserved"}
 _MEANINGS: Final = {
-    "allocated": "the most bytes of live tensors (max_memory_allocated)",
-    "reserved": "the most bytes that PyTorch's allocator held",
+    "allocated": "peak bytes of live tensors (max_memory_allocated)",
+    "reserved": "peak bytes held by PyTorch's allocator",
     "active": "live tensors and those still in use by other streams",
     "requested": "bytes requested by the program, before rounding",
     "inactive_split": "free parts of blocks that are partly in use",
@@ -205,7 +205,7 @@ def read_torch_snapshot(text: LogText) -> Iterator[LoggedAmount]:
         own = [segment for segment in segments if _json_integer(segment.get("device")) == device]
         trace = traces[device] if 0 <= device < len(traces) else []
         line = LogLine(1, f"segments of device {device}", 0)
-        since = "the most since its recorded history begins" if trace else "when the snapshot was taken"
+        since = "peak since the start of the recorded history" if trace else "when the snapshot was taken"
         sense: Sense = "peak" if trace else "moment"
         for counter, key, steps in _COUNTED:
             now = sum(_json_integer(segment.get(key)) for segment in own)
@@ -237,7 +237,7 @@ def _json_integer(value: object) -> int:
 
 
 def _peak_bytes(now: int, trace: Iterable[dict[str, object]], steps: dict[str, int]) -> int:
-    """Return the peak, replaying the trace backwards from the present."""
+    """Return the peak bytes, by replaying the trace backwards from the current amount."""
     held = highest = now
     for event in reversed(list(trace)):
         held -= steps.get(str(event.get("action")), 0) * _json_integer(event.get("size"))

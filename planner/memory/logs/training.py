@@ -41,7 +41,7 @@ _NEEDED: Final = ("train_mem_gpu_alloc_delta", "train_mem_gpu_peaked_delta")
 
 
 def read_training(text: LogText) -> Iterator[LoggedAmount]:
-    """Yield the peaks of the training; the highest of several of one kind."""
+    """Yield the memory peaks of the training, the highest one of each kind."""
     highest: dict[str, LoggedAmount] = {}
     metrics: dict[str, tuple[PrintedAmount, LogLine]] = {}
     for line in text.lines_with(*_MARKS):
@@ -56,7 +56,7 @@ def read_training(text: LogText) -> Iterator[LoggedAmount]:
 
 def _peak_amounts(line: LogLine) -> Iterator[LoggedAmount]:
     for found in _PEFT.finditer(line.text):
-        meaning = "the most bytes of live tensors in training"
+        meaning = "peak bytes of live tensors in training"
         yield logged_amount("peak allocated", truncated_amount(found[1], MIB), meaning, line, counter="allocated")
     for found in _TUNE.finditer(line.text):
         yield _torchtune_amount(found[1], rounded_amount(found[2], UNITS[found[3]], _DECIMALS), line)

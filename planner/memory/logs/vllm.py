@@ -175,7 +175,7 @@ def _non_torch_amounts(values_by_key: dict[tuple[str, str], LoggedAmount]) -> It
 
 
 def _worker_name(line: LogLine) -> str:
-    """Return the worker that printed a line; without parallelism there is one, called 0."""
+    """Return the name of the worker that printed a line; without parallelism the only worker is 0."""
     worker = _WORKER.search(line.text)
     if worker:
         return re.sub(r"^DP0_?", "", worker[1]).rstrip("_") or "0"
@@ -204,7 +204,7 @@ _MARKS: Final = (
 
 
 class VllmFacts(NamedTuple):
-    """Facts found in a log, the last of each."""
+    """Facts that vLLM printed in a log, the last value of each."""
 
     version: str | None = None
     model: str | None = None

@@ -135,13 +135,13 @@ def _training_timeline(
     rank: Rank, workload: Training, own: Training, outside_buffers: PersistentBuffers
 ) -> PhaseSnapshots:
     architecture, program = rank.stage.architecture, training_memory(workload.profile)
-    sharder = program.sharder(workload)
+    sharding_strategy = program.sharding_strategy(workload)
     is_last = rank.stage.place == workload.parallel.pipeline - 1
     persistent_buffers = outside_buffers.with_buffers(
         (*program.buffers(), *_transfer_buffer_parts(architecture, workload, own))
     )
-    if sharder.shares_states:
-        timeline = sharded_timeline(architecture, workload, own, program, sharder, persistent_buffers)
+    if sharding_strategy.shares_states:
+        timeline = sharded_timeline(architecture, workload, own, program, sharding_strategy, persistent_buffers)
         return timeline if is_last else _without_loss(timeline)
     plain = program.timeline(architecture, own)
     timeline = _with_communication(

@@ -36,7 +36,7 @@ _persistent_term_fields: Final = attrgetter(*_PERSISTENT_TERM_FIELDS)
 
 
 class ShardedStep(NamedTuple):
-    """One training step shared by replicas: a card's part of the network, the whole workload, and the card's part of it.
+    """One training step shared by replicas: a card's part of the network, the whole workload, and the card's workload.
 
     `unsharded_timeline` is the card's timeline without sharding, `kept` the terms present during the optimizer step,
     `persistent_buffers` the buffers present throughout the step.
@@ -101,16 +101,16 @@ class ShardingStrategy:
 REPLICAS: Final = ShardingStrategy()
 
 
-def per_card_workload(workload: Training | Inference, sharder: ShardingStrategy) -> Training | Inference:
+def per_card_workload(workload: Training | Inference, sharding_strategy: ShardingStrategy) -> Training | Inference:
     """Return the part of `workload` that one card computes, as if it were alone: its share of each sequence.
 
-    Where replicas share parameters or states, the strategy casts instead of autocast: all values are in 16 bits, with the
-    gradients of one pass. The result is not validated, since its optimizer updates fp32 copies.
+    Where replicas share parameters or states, the strategy casts instead of autocast: all values are in 16 bits, with
+    the gradients of one pass. The result is not validated, since its optimizer updates fp32 copies.
     """
     cards = workload.parallel.context
     if isinstance(workload, Training):
         length = ceil_div(workload.sequence_length or 1, cards)
-        shared = _sixteen_bit_fields(workload) if sharder.shares_states else {}
+        shared = _sixteen_bit_fields(workload) if sharding_strategy.shares_states else {}
         return workload.replaced(**shared, sequence_length=length, parallel=ALONE, gpus=())
     return workload.replaced(
         prompt_length=ceil_div(workload.prompt_length or 1, cards),
@@ -132,7 +132,7 @@ def sharded_timeline(
     workload: Training,
     own: Training,
     program: "TrainingMemory",
-    sharder: ShardingStrategy,
+    sharding_strategy: ShardingStrategy,
     persistent_buffers: PersistentBuffers,
 ) -> PhaseSnapshots:
     """Return the timeline of a step whose states, gradients or parameters replicas share.
@@ -146,10 +146,10 @@ def sharded_timeline(
     **Source**: PyTorch `MixedPrecisionPolicy`, as set by accelerate (`param_dtype`, `reduce_dtype`: 16 bits);
     DeepSpeed's and Megatron's 16-bit engines with fp32 copies.
     """
-    in_fp32 = own.weights != workload.weights or (sharder.keeps_masters and not own.adapts)
+    in_fp32 = own.weights != workload.weights or (sharding_strategy.keeps_masters and not own.adapts)
     kept = _persistent_terms(architecture, _persistent_term_fields(workload), program, in_fp32)
     unsharded_timeline = program.timeline(architecture, own)
-    return sharder.timeline(ShardedStep(architecture, workload, own, unsharded_timeline, kept, persistent_buffers))
+    return sharding_strategy.timeline(ShardedStep(architecture, workload, own, unsharded_timeline, kept, persistent_buffers))
 
 
 # Persistent terms do not depend on the batch size: without the cache, each estimate would build a second timeline.
@@ -157,7 +157,7 @@ def sharded_timeline(
 def _persistent_terms(
     architecture: Architecture, values: tuple[object, ...], program: "TrainingMemory", in_fp32: bool
 ) -> tuple[AnyTerm, ...]:
-    """Return the terms present during the optimizer step; `values` are those of the `_PERSISTENT_TERM_FIELDS` fields."""
+    """Return the terms present during the optimizer step; `values` are those of `_PERSISTENT_TERM_FIELDS`."""
     formats = {"compute": "fp32", "weights": "fp32"} if in_fp32 else {}
     fields = dict(zip(_PERSISTENT_TERM_FIELDS, values, strict=True)) | formats
     smallest = Training.model_validate({**fields, "sequence_length": 1, "parallel": ALONE})

@@ -46,8 +46,8 @@ def training_memory(name: str) -> "TrainingMemory":
 
 
 def sharding_strategy_of(workload: Training) -> "ShardingStrategy":
-    """Return the sharder that distributes `workload` over its replicas."""
-    return training_memory(workload.profile).sharder(workload)
+    """Return the sharding strategy that distributes `workload` over its replicas."""
+    return training_memory(workload.profile).sharding_strategy(workload)
 
 
 @cache

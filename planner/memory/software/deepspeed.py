@@ -11,7 +11,7 @@ from planner.workload.training import Training
 class DeepSpeed(TrainingMemory):
     """DeepSpeed, whose engine runs even plain replicas."""
 
-    def sharder(self, workload: Training) -> ShardingStrategy:
+    def sharding_strategy(self, workload: Training) -> ShardingStrategy:
         """Return DeepSpeed's engine if replicas exchange or share anything."""
         parallel = workload.parallel
         return DEEPSPEED_ZERO if parallel.zero or parallel.state_shards > 1 else REPLICAS

@@ -91,8 +91,8 @@ class TrainingMemory(SoftwareMemory[Training]):
         """Return which layers of `workload` are recomputed, and how."""
         return Checkpoints(workload.activation_checkpointing, workload.checkpoint_every)
 
-    def sharder(self, workload: Training) -> ShardingStrategy:
-        """Return the sharder that distributes `workload` over its replicas.
+    def sharding_strategy(self, workload: Training) -> ShardingStrategy:
+        """Return the sharding strategy that distributes `workload` over its replicas.
 
         ZeRO-3 is FSDP2 unless the offload is one that only DeepSpeed has; ZeRO-1 and 2 are DeepSpeed's.
         """

@@ -28,10 +28,10 @@ _PRODUCTS: Final = ("linear", "router")
 
 
 class Checkpoints(NamedTuple):
-    """Recomputed layers: none, or runs of `every` layers that save only their input, which may be `offloaded`.
+    """Activation checkpointing: none, or runs of `every` layers that save only their input, which may be `offloaded`.
 
-    Selective checkpoints save the outputs of matrix products and attention, too. With `core_attention` only the inside of
-    attention is recomputed.
+    Selective checkpoints also save the outputs of matrix products and attention. With `core_attention` only the inside
+    of attention is recomputed.
     """
 
     kind: Checkpointing
@@ -41,7 +41,7 @@ class Checkpoints(NamedTuple):
 
 
 class SavedOutputs(NamedTuple):
-    """Bytes of saved outputs: per token, and per token and token of context."""
+    """Size in bytes of saved outputs: per token, and per query-key pair."""
 
     per_token: int
     per_pair: int

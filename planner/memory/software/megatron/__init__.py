@@ -70,7 +70,7 @@ class Megatron(TrainingMemory):
             return Checkpoints("none", core_attention=True)
         return super().checkpoints(workload)
 
-    def sharder(self, workload: Training) -> ShardingStrategy:
+    def sharding_strategy(self, workload: Training) -> ShardingStrategy:
         """Return Megatron's optimizer, which keeps its own states even on one card."""
         return OPTIMIZER
 
