@@ -310,4 +310,7 @@ def _cache_pool_notes(pool: CachePool | None, workload: Training | Inference) ->
         f"tokens, or {pool.sequences:,.2f} sequences of {workload.context_length or 1:,}."
     )
     if pool.sequences < workload.batch:
-        yield f"The cache is too small for {workload.batch:,} sequences at once: raise memory_utilization, or let "
+        yield (
+            f"The cache is too small for {workload.batch:,} sequences at once: raise memory_utilization, or let requests "
+            "queue."
+        )

@@ -107,7 +107,7 @@ def vision_terms(architecture: Architecture, workload: Inference, precision: Pre
 _SCRATCH_SOURCE = "transformers 5.23 modules: the tensors alive at once inside one layer, the widest block deciding"
 _MANY_TOKENS = 256
 _GROWING = (
-    "Each new token reallocates every layer's cache, a little larger: PyTorch's allocator keeps the freed ones until "
+    "Each new token reallocates every layer's cache, a little larger: PyTorch's allocator keeps the freed caches until "
     "the card is full, so nvidia-smi may show far more than is needed."
 )
 _LOGITS_SOURCE = "transformers generation: the logits are copied to fp32 for sampling"

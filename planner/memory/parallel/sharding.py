@@ -149,7 +149,9 @@ def sharded_timeline(
     in_fp32 = own.weights != workload.weights or (sharding_strategy.keeps_masters and not own.adapts)
     kept = _persistent_terms(architecture, _persistent_term_fields(workload), program, in_fp32)
     unsharded_timeline = program.timeline(architecture, own)
-    return sharding_strategy.timeline(ShardedStep(architecture, workload, own, unsharded_timeline, kept, persistent_buffers))
+    return sharding_strategy.timeline(
+        ShardedStep(architecture, workload, own, unsharded_timeline, kept, persistent_buffers)
+    )
 
 
 # Persistent terms do not depend on the batch size: without the cache, each estimate would build a second timeline.
