@@ -311,6 +311,6 @@ def _cache_pool_notes(pool: CachePool | None, workload: Training | Inference) ->
     )
     if pool.sequences < workload.batch:
         yield (
-            f"The cache is too small for {workload.batch:,} sequences at once: raise memory_utilization, or let requests "
-            "queue."
+            f"The cache is too small for {workload.batch:,} sequences at once: raise memory_utilization, or let "
+            "requests queue."
         )

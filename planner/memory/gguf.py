@@ -1,4 +1,4 @@
-"""Bytes of a GGUF file, by the block type that llama.cpp chooses for each tensor of a mixture such as Q4_K_M."""
+"""Size in bytes of a GGUF file, from the block type that llama.cpp chooses for each tensor (mixtures as Q4_K_M)."""
 
 from functools import lru_cache
 from typing import Final, Literal
@@ -42,7 +42,7 @@ def file_bytes(architecture: Architecture, file_type: str) -> int:
 def tensor_bytes(architecture: Architecture, file_type: str) -> dict[str, int]:
     """Return the size in bytes of `architecture` as `file_type` by place: embedding, layers, output, other.
 
-    They are those of the file where `architecture` was read from a GGUF file of this type.
+    If `architecture` was read from a GGUF file of this type, the sizes are those in the file.
     """
     found = {"embedding": 0, "layers": 0, "output": 0, "other": 0}
     if architecture.container == "gguf" and file_type == architecture.stored_as:
@@ -63,7 +63,7 @@ def tensor_bytes(architecture: Architecture, file_type: str) -> dict[str, int]:
 def layer_bytes(architecture: Architecture, file_type: str) -> tuple[int, ...]:
     """Return the size in bytes of each layer of the main stack as `file_type`, in order.
 
-    Where only their sum was read from a file, it is divided in proportion to parameters.
+    Where only the sum over layers was read from a file, that sum is divided in proportion to parameters.
     """
     stack = architecture.main
     if architecture.container == "gguf" and file_type == architecture.stored_as:

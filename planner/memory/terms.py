@@ -52,7 +52,7 @@ def term(
     high_bytes: int | None = None,
     parts: tuple[TermPart, ...] = (),
 ) -> Term:
-    """Return a term; without bounds it is exact."""
+    """Return a term; without given bounds the amount is exact."""
     return Term(
         name=name,
         bytes=size_bytes,
@@ -89,10 +89,10 @@ def measured_term(
 
 
 def lowest(size_bytes: int) -> int:
-    """Return the lower bound of a checked term of `size_bytes`."""
+    """Return the lower bound in bytes of a term of `size_bytes` whose formula was checked against traces."""
     return int(size_bytes * (1 - _CHECKED_BELOW))
 
 
 def highest(size_bytes: int) -> int:
-    """Return the upper bound of a checked term of `size_bytes`."""
+    """Return the upper bound in bytes of a term of `size_bytes` whose formula was checked against traces."""
     return int(size_bytes * (1 + _CHECKED_ABOVE))

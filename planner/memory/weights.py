@@ -1,4 +1,4 @@
-"""Parameters of a network by role, and the bytes of its weights in each format."""
+"""Parameter counts of a network by role, and the size in bytes of its weights in each format."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -17,7 +17,7 @@ MATRIX_ROLES: tuple[Role, ...] = ("linear", "expert")
 
 
 class ParameterCounts(NamedTuple):
-    """Numbers of parameters in groups that the estimator treats differently."""
+    """Parameter counts of a network, in groups that the estimator treats differently."""
 
     total: int
     linear: int
@@ -31,7 +31,7 @@ class ParameterCounts(NamedTuple):
 
 
 def placed_tensors(architecture: Architecture) -> Iterator[tuple[Tensor, int]]:
-    """Yield each tensor once with the number of times it occurs."""
+    """Yield each distinct tensor of the network with the number of its copies."""
     for stack in architecture.stacks:
         yield from stack.placed()
     for tensors in (architecture.head, *(component.tensors for component in architecture.components)):
@@ -71,7 +71,7 @@ def parameter_counts(architecture: Architecture, in_fp8: bool = False) -> Parame
 
 
 def _cast_parameters_in_layer(layer: Layer, roles: tuple[Role, ...]) -> int:
-    """Return the parameters of `layer` that autocast casts: experts are cast for bmm, but not for grouped_mm."""
+    """Return the number of parameters of `layer` that autocast casts: experts for bmm, but not for grouped_mm."""
     block = layer.feed_forward
     every_expert = isinstance(block, Moe) and block.every_expert
     experts = sum(tensor.parameters for tensor in layer.tensors if tensor.role == "expert") if every_expert else 0
@@ -95,7 +95,7 @@ _UPCAST_SOURCE: Final = "peft.utils.other.prepare_model_for_kbit_training: 16-bi
 
 @lru_cache(maxsize=256)
 def weights_term(architecture: Architecture, scheme_name: str, kept_bytes: int = KEPT_BYTES) -> Term:
-    """Return the weights stored as `scheme_name`; elements that are not quantized have `kept_bytes` each.
+    """Return the memory of the weights stored as `scheme_name`; unquantized elements have `kept_bytes` each.
 
     **Formula**: plain formats P · bytes; schemes Σ bytes of each projection as stored + 2 · (all other parameters);
     GGUF files Σ bytes of each tensor by its block type. For the format of a checkpoint whose files were read, the
@@ -160,7 +160,7 @@ def _plain_weights_term(architecture: Architecture, scheme: Scheme) -> Term:
             model("P", counts.total, "parameters, tied ones counted once"),
             number_format("w", size, f"bytes per parameter in {scheme.title}"),
         ),
-        "Every tensor of the model, counted",
+        "All tensors of the model, counted",
     )
 
 

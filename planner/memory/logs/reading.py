@@ -43,8 +43,8 @@ class LoggedAmount(Spec):
 class LogReading(Spec):
     """Result of reading a log: memory amounts, engine, model, devices and notes.
 
-    `formats` are the recognized formats, the one with the most amounts first. `splits_model` means that the devices hold
-    parts of one model instead of copies; `cache_tokens` is the capacity of the engine's KV cache in tokens.
+    `formats` are the recognized formats, the one with the most amounts first. `splits_model` means that the devices
+    hold parts of one model instead of copies; `cache_tokens` is the capacity of the engine's KV cache in tokens.
     """
 
     formats: tuple[LogFormat, ...]

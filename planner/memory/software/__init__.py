@@ -1,4 +1,4 @@
-"""Memory behaviour of the programs that run models, one module each, and the look-up by workload."""
+"""Memory behavior of the programs that run models, one module per program, and the lookup by workload."""
 
 from functools import cache
 from importlib import import_module
@@ -46,11 +46,11 @@ def training_memory(name: str) -> "TrainingMemory":
 
 
 def sharding_strategy_of(workload: Training) -> "ShardingStrategy":
-    """Return the sharding strategy that distributes `workload` over its replicas."""
+    """Return the sharding strategy that distributes the training `workload` over its replicas."""
     return training_memory(workload.profile).sharding_strategy(workload)
 
 
 @cache
 def _imported_program(module: str) -> ModuleType:
-    """Return a module of this folder. Only the program in use is imported: all take half of a command's time."""
+    """Import and return the module of one program; importing all programs would take half of a command's run time."""
     return import_module(f"{__name__}.{module}")

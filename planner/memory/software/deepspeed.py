@@ -1,4 +1,4 @@
-"""Memory behaviour of DeepSpeed: plain PyTorch with its own engine for replicas."""
+"""Memory behavior of DeepSpeed: plain PyTorch with DeepSpeed's engine for replicas."""
 
 from typing import Final
 

@@ -70,7 +70,7 @@ class TrainingMemory(SoftwareMemory[Training]):
         return self.full_losses(architecture, head, precision)
 
     def full_losses(self, architecture: Architecture, head: OutputHead, precision: Precision) -> Losses:
-        """Return the memory of complete logits."""
+        """Return the memory of a loss computed from the full logits."""
         return full_losses(architecture, head, precision)
 
     def fused_losses(self, head: OutputHead, input_bytes: int, gradient: int) -> Losses:
@@ -84,11 +84,11 @@ class TrainingMemory(SoftwareMemory[Training]):
         return LayerSettings(formats, workload.attention, adapters, self.fused)
 
     def formats(self, workload: Training) -> Formats:
-        """Return the size in bytes of each kind of value."""
+        """Return the bytes per element of each kind of value."""
         return formats_of(workload)
 
     def checkpoints(self, workload: Training) -> Checkpoints:
-        """Return which layers of `workload` are recomputed, and how."""
+        """Return the activation checkpointing of `workload`."""
         return Checkpoints(workload.activation_checkpointing, workload.checkpoint_every)
 
     def sharding_strategy(self, workload: Training) -> ShardingStrategy:

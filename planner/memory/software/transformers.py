@@ -35,7 +35,7 @@ class Transformers(ServingMemory):
     def notes(self, workload: Inference) -> Iterator[str]:
         """Yield a note if the cache is quantised."""
         if workload.kv_cache not in ELEMENT_BYTES:
-            yield "A quantised cache needs an engine that supports it: its size is exact, scratch is not estimated."
+            yield "A quantized cache needs an engine that supports it; the engine's temporary memory is not estimated."
 
     def split_layers(
         self, architecture: Architecture, workload: Inference, free_bytes: tuple[int, ...] = ()
@@ -74,7 +74,7 @@ def layers_by_device_map(
 
     **Source**: transformers 5.23 integrations/accelerate.py: `get_balanced_memory`, `infer_auto_device_map`.
 
-    **Assumes** that nothing is placed on the CPU: what does not fit is counted on the last card.
+    **Assumes** that nothing is placed on the CPU: layers that do not fit are counted on the last card.
     """
     modules = _module_bytes(architecture, weights)
     limit = (

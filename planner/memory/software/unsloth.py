@@ -72,7 +72,7 @@ def _chunked_loss_memory(head: OutputHead, input_bytes: int, gradient: int) -> L
     added = gradient * head.size
     symbols = (
         *head.sizes,
-        library("C", tokens, f"tokens whose logits are alive at once, in {parts:,} chunks"),
+        library("C", tokens, f"tokens with logits alive at once, in {parts:,} chunks"),
         model("h", head.hidden, "width of the head's input"),
         library("r", input_bytes, "bytes of its gradient"),
     )

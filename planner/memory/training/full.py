@@ -71,7 +71,7 @@ def whole_setup(
 
 
 class _NetworkParameters(NamedTuple):
-    """Parameters of a network and of its parts that have gradients, independent of the input."""
+    """Weights of a network and parameter counts of its parts, independent of the input."""
 
     weights: tuple[Term, ...]
     parameters: int
@@ -143,7 +143,11 @@ def tied_gradient_term(architecture: Architecture, precision: Precision) -> tupl
         copies * elements * precision.parameter_bytes,
         "n × V × h × w",
         (
-            library("n", copies, "gradients: the embedding's own, and the sum where it is not made in place"),
+            library(
+                "n",
+                copies,
+                "gradients: that of the embedding, and the sum with the head's gradient unless it is added in place",
+            ),
             model("V × h", elements, "elements of the token embedding"),
             number_format("w", precision.parameter_bytes, "bytes per gradient"),
         ),

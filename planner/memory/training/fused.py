@@ -16,7 +16,7 @@ _FUSED_SOURCE: Final = (
 
 
 class FusedKernels(NamedTuple):
-    """Operations that a library fuses: step-by-step norms, gates with their activation, and adapters with both."""
+    """Operations that a library fuses: norms, gates with their activation, and adapters with norms and gates."""
 
     norms: bool = False
     gates: bool = False

@@ -15,7 +15,7 @@ from planner.workload.training import Training
 
 _FP32: Final = 4
 _FULL: Final = "the derivative of the loss needs several fp32 copies of the logits"
-_NO_HEAD: Final = "the network has no head: the head and loss added on top of it are not counted"
+_NO_HEAD: Final = "the network has no output head: a head and a loss added to it are not counted"
 _CHUNKED: Final = "the derivative of the loss needs fp32 copies of one chunk of the logits at a time"
 _CHUNKED_SOURCE: Final = (
     "torchtune 0.7 (bd2a0fc), LinearCrossEntropyLoss: each part of the logits is made by a product of its own, cast to "
@@ -47,12 +47,12 @@ class OutputHead(NamedTuple):
 
     @property
     def parameters(self) -> int:
-        """Return the elements of its matrix."""
+        """Return the number of elements of the head's matrix."""
         return self.width * self.hidden
 
     @property
     def sizes(self) -> tuple[Symbol, ...]:
-        """Return the symbols of the logits."""
+        """Return the formula symbols for the size of the logits."""
         return (
             chosen("T", self.outputs, "tokens with an output"),
             model("V", self.width, "width of the output: the vocabulary, or the number of labels"),
@@ -69,7 +69,7 @@ def head_of(architecture: Architecture, workload: Training, precision: Precision
 
 
 def full_losses(architecture: Architecture, head: OutputHead, precision: Precision) -> Losses:
-    """Return the memory of complete logits.
+    """Return the memory of a loss computed from the full logits.
 
     **Formula**: T · V · k, with k bytes per logit from `loss_bytes_per_logit`.
     """

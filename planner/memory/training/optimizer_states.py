@@ -18,7 +18,7 @@ Trained = tuple[tuple[Tensor, int], ...]
 PAGED_FROM: Final = 100_000
 """Elements from which bitsandbytes' paged optimizers keep states in memory that the driver moves to host memory."""
 GALORE_RANK: Final = 128
-"""The rank that transformers' Trainer gives GaLore by default."""
+"""Default GaLore rank in transformers' Trainer."""
 _PAGED_SOURCE: Final = "bitsandbytes optim/optimizer.py, get_state_buffer: cudaMallocManaged from 1e5 elements on"
 _BLOCK: Final = 256
 """Elements that share a scale in the 8-bit states of bitsandbytes."""
@@ -142,7 +142,7 @@ def shampoo_factors(tensor: Tensor) -> int:
 
 
 def widest_block(tensors: list[Tensor]) -> int:
-    """Return the longest side of the blocks that Shampoo cuts `tensors` into."""
+    """Return the longest side of the blocks into which Shampoo splits `tensors`."""
     return max(min(max(_merged_shape(tensor.shape)), _SHAMPOO_BLOCK) for tensor in tensors)
 
 

@@ -62,8 +62,8 @@ def magnitude_scratch(adapted: tuple[Tensor, ...], read_bytes: int, input_bytes:
         (
             model("in", inside, "inputs of the adapted layer that needs most"),
             model("out", outside, "its outputs"),
-            number_format("x", input_bytes, "bytes of what it reads"),
-            number_format("w", read_bytes, "bytes of what its adapters compute in"),
+            number_format("x", input_bytes, "bytes per element of the layer's input"),
+            number_format("w", read_bytes, "bytes per element in the adapters' format"),
         ),
         _DORA_SOURCE,
     )
@@ -111,7 +111,7 @@ def partial_setup(
     losses: LossEstimator,
     notes: tuple[str, ...],
 ) -> TrainingSetup:
-    """Return the setup of LoRA, QLoRA and partial training, also with fused kernels or selective checkpoints."""
+    """Return the setup of a LoRA, QLoRA or partial training step, also with fused kernels or selective checkpoints."""
     tuning = tuning_of(architecture, workload)
     formats = settings.formats
     saved = saved_by_tuned_network(

@@ -24,11 +24,11 @@ class SavedBytes(NamedTuple):
     checkpoints: int = 0
 
     def __add__(self, other: "SavedBytes") -> "SavedBytes":  # type: ignore[override]  # adds amounts instead of concatenating
-        """Return the sum."""
+        """Return the sum of both amounts, kind by kind."""
         return SavedBytes(*map(add, self, other))
 
     def __mul__(self, count: int) -> "SavedBytes":  # type: ignore[override]
-        """Return `count` times as much."""
+        """Return the amounts multiplied by `count`."""
         return SavedBytes(*[own * count for own in self])
 
     @property
@@ -38,7 +38,7 @@ class SavedBytes(NamedTuple):
 
 
 class SavedPerToken(NamedTuple):
-    """Bytes saved by one layer or part of it: per token, and `scores` per token and token of context.
+    """Bytes saved by a layer or a part of a layer: per token, and `scores` per query-key pair.
 
     `source` and `source_scores` are those of cross-attention, per token of the encoder and, for each of them, per
     token; `bias` are bytes per pair of positions, whatever the number of sequences; `adapters` what adapters save.
@@ -76,7 +76,7 @@ class SavedPerToken(NamedTuple):
 
 
 class BackwardPoint(NamedTuple):
-    """A point of the backward pass through a layer: bytes besides all that the layer saved, and progress so far.
+    """A point in the backward pass through a layer: bytes in addition to the layer's saved activations, and progress.
 
     `gradients` is the number of the layer's parameters that have gradients, `uncast` that of freed autocast copies.
     """

@@ -1,4 +1,4 @@
-"""Inputs of a training timeline: parameters, gradients, saved activations and losses of one step."""
+"""Inputs of a training timeline: the parameters, gradients, saved activations and losses in one step."""
 
 from functools import lru_cache
 from typing import NamedTuple, Protocol
@@ -50,7 +50,7 @@ class TrainingSetup(NamedTuple):
     `kept` are the terms that live throughout besides gradients and states, `loaded` those that are loaded first.
     `gradient_bytes` are those of one gradient, `state_bytes` of one element that the optimizer updates. `scratch` is
     the workspace of the backward pass through a layer, `scratch_forward` that of the forward pass;
-    `scratch_head` that of the output head in both; `left` is what the previous step leaves until there is a new loss;
+    `scratch_head` that of the output head in both; `left` are tensors of the previous step alive until the new loss;
     `embedding` is alive when the backward pass reaches the embedding, None if it does not.
     """
 

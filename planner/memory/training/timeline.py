@@ -74,7 +74,7 @@ def training_timeline(setup: TrainingSetup, workload: Training, selective_source
 
 
 def _forward_and_loss_snapshots(step: _TrainingStep) -> list[Snapshot]:
-    """Return the end of the forward pass and the loss: everything saved is alive."""
+    """Return the snapshots of the forward pass's end and the loss, with all saved activations alive."""
     setup, losses = step.setup, step.losses
     kept: list[Term | DeferredTerm] = [*step.persistent, step.activations(setup.saved.total), *setup.left]
     gradients = step.gradient_terms(losses.head_gradient) if losses.head_gradient else []
@@ -82,16 +82,16 @@ def _forward_and_loss_snapshots(step: _TrainingStep) -> list[Snapshot]:
         Snapshot(
             "forward",
             [*kept, *gradients, *setup.casts.forward, losses.forward],
-            "the forward pass has finished: everything saved for the backward pass is alive, and the loss is computed",
+            "the forward pass has finished: all activations for the backward pass are alive, and the loss is computed",
         ),
         Snapshot("loss", [*kept, *gradients, *setup.casts.loss, losses.loss], losses.explanation),
     ]
     if setup.scratch_head:
-        explanation = "the output head runs, with everything else of the forward pass alive"
+        explanation = "the output head runs, with all activations of the forward pass alive"
         snapshots = [Snapshot("forward", [*kept, *setup.scratch_head, losses.head], explanation), *snapshots]
     if not setup.scratch_forward:
         return snapshots
-    explanation = "the forward pass runs the last layer, with nearly everything saved"
+    explanation = "the forward pass runs the last layer, with nearly all activations saved"
     return [Snapshot("forward", [*kept, *setup.casts.last, *setup.scratch_forward], explanation), *snapshots]
 
 
@@ -110,7 +110,7 @@ def _backward_snapshots(step: _TrainingStep) -> list[Snapshot]:
                 *setup.scratch_head,
                 losses.head,
             ],
-            "the backward pass starts at the head, with everything still saved",
+            "the backward pass starts at the head, with all activations still saved",
         ),
         Snapshot(
             "backward",
@@ -122,7 +122,7 @@ def _backward_snapshots(step: _TrainingStep) -> list[Snapshot]:
                 *setup.scratch,
                 losses.layers,
             ],
-            "the backward pass runs the last layer, with nearly everything still saved",
+            "the backward pass runs the last layer, with nearly all activations still saved",
         ),
         Snapshot(
             "backward",
@@ -134,7 +134,7 @@ def _backward_snapshots(step: _TrainingStep) -> list[Snapshot]:
                 *setup.scratch,
                 losses.layers,
             ],
-            "the backward pass runs the first layer: the gradients of all others are alive",
+            "the backward pass runs the first layer: the gradients of all other layers are alive",
         ),
     ]
     if saved.between:

@@ -46,7 +46,7 @@ def test_a_program_of_its_own_is_a_subclass_with_what_it_does_otherwise(monkeypa
     class Frugal(TrainingMemory):
         """A trainer whose vocabulary is padded, and that says so."""
 
-        def described(self, _architecture):
+        def differences(self, _architecture):
             return ("As Frugal 1.0 does.",)
 
         def vocabulary_multiple(self, _tensor):

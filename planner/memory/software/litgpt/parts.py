@@ -36,7 +36,7 @@ class AdaptedParts(NamedTuple):
 
     @property
     def merged(self) -> int:
-        """Return how many of queries, keys and values are adapted; one layer computes all three."""
+        """Return how many of queries, keys and values are adapted; one merged layer computes all three."""
         return sum(name in self.names for name in ("query", "key", "value"))
 
 
@@ -53,7 +53,7 @@ def parts_of(lora: Lora) -> AdaptedParts:
     for target in lora.targets:
         if target not in _PART_NAMES:
             known = "query, key, value, projection, mlp, head"
-            raise SpecError("lora.targets", f"LitGPT adapts no {target!r}", f"Available: {known}.")
+            raise SpecError("lora.targets", f"LitGPT has no adapter option for {target!r}", f"Available: {known}.")
     return AdaptedParts(frozenset(_PART_NAMES[target] for target in lora.targets), lora.rank, lora.dropout > 0)
 
 
@@ -83,7 +83,7 @@ def check_supported(architecture: Architecture, workload: Training) -> None:
 
 @lru_cache(maxsize=256)
 def litgpt_adapters(architecture: Architecture, parts: AdaptedParts) -> tuple[tuple[Tensor, int], ...]:
-    """Return the adapters with their counts.
+    """Return the adapter tensors, each with its number of copies.
 
     **Formula**: A (n · r × h) and B (widths of n × r) beside the merged layer of queries, keys and values, n of which
     are adapted; r · (in + out) beside each other one.

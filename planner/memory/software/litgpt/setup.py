@@ -1,4 +1,4 @@
-"""A training step of LitGPT: its own blocks, merged adapters, a chunked head, and inputs kept by bitsandbytes."""
+"""A training step in LitGPT: LitGPT's blocks, merged adapters, a chunked head, and inputs kept by bitsandbytes."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -28,13 +28,13 @@ from planner.models.architecture import Architecture, Layer, Mlp, Tensor
 from planner.units import ceil_div
 from planner.workload.training import Training
 
-_PLAIN_SOURCE: Final = "litgpt/model.py, GPT.__init__: lm_head and wte are tensors of their own"
+_PLAIN_SOURCE: Final = "litgpt/model.py, GPT.__init__: lm_head and wte are separate tensors"
 _QUANTISED_SOURCE: Final = "lightning/fabric BitsandbytesPrecision: every torch.nn.Linear becomes a Linear4bit"
 
 
 @lru_cache(maxsize=256)
 def litgpt_weights(architecture: Architecture, scheme_name: str, kept_bytes: int) -> Term:
-    """Return the memory of the parameters in `scheme_name`, unquantised ones in `kept_bytes` each.
+    """Return the memory of the parameters in `scheme_name`; unquantized parameters have `kept_bytes` each.
 
     **Formula**: plain (P + V · h where tied) · w; quantised Q · q / 8 + (P − Q) · w, the head among Q.
 
@@ -107,12 +107,12 @@ class Outputs(NamedTuple):
 
     @property
     def chunks(self) -> int:
-        """Return the number of chunks in which the head is computed."""
+        """Return the number of chunks of tokens in which the head is computed."""
         return 1 if self.whole else ceil_div(self.tokens // self.sequences, CHUNK)
 
     @property
     def part(self) -> int:
-        """Return the tokens whose cross entropy is computed at once."""
+        """Return the number of tokens whose cross entropy is computed at once."""
         return min(self.tokens, CHUNK * (1 if self.whole else self.sequences))
 
 
@@ -175,7 +175,7 @@ class _LitGptStep(NamedTuple):
 
 
 def litgpt_setup(architecture: Architecture, workload: Training) -> TrainingSetup:
-    """Return the setup of `workload` in LitGPT, its defaults filled in.
+    """Return the setup of one step of `workload` (defaults filled in) in LitGPT.
 
     Raises:
         SpecError: If LitGPT cannot train the network with these options.

@@ -54,9 +54,11 @@ class LlamaCpp(ServingMemory):
             (
                 Snapshot("load", [weights.term], "the layers are on the card"),
                 Snapshot(
-                    "prefill", reserved, "the whole context and the buffer of one micro-batch are reserved at the start"
+                    "prefill",
+                    reserved,
+                    "the cache of the whole context and the buffer of one micro-batch are reserved at the start",
                 ),
-                Snapshot("decode", reserved, "nothing more is reserved while the answer grows"),
+                Snapshot("decode", reserved, "no more memory is reserved while the answer grows"),
             ),
             dynamic=0,
             host_bytes=weights.host_bytes + kept.host_bytes + _host_buffer_bytes(architecture, workload, setup),
@@ -70,7 +72,7 @@ class LlamaCpp(ServingMemory):
         lists none for TPUs, Trainium or Gaudi.
         """
         if gpu.vendor in _NO_BACKEND or gpu.architecture == "Gaudi":
-            return ("llama.cpp has no backend for it",)
+            return ("llama.cpp has no backend for this card",)
         return ()
 
     def split_layers(
@@ -80,7 +82,7 @@ class LlamaCpp(ServingMemory):
         return layers_by_memory(architecture.depth, free_bytes or (1,) * workload.parallel.pipeline)
 
     def groups(self, parallel: Parallel) -> dict[str, int]:
-        """Return no group: llama.cpp copies from card to card."""
+        """Return no communication group, since llama.cpp copies tensors from card to card."""
         return {}
 
     def settings_in_use(self, architecture: Architecture, workload: Inference, gpu: Gpu | None) -> LlamaCppSettings:
@@ -192,7 +194,7 @@ def _compute_buffer_term(architecture: Architecture, workload: Inference, setup:
 
 
 def _is_compared_with_llama_cpp(architecture: Architecture) -> bool:
-    """Return whether blocks of these kinds were compared with the sizes that llama.cpp reserves."""
+    """Return whether estimates for blocks of these kinds were compared with the sizes that llama.cpp reserves."""
     return all(
         isinstance(group.layer.mixer, Attention) and group.layer.second_mixer is None
         for group in architecture.main.groups

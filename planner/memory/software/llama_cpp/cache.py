@@ -20,7 +20,7 @@ _STATE_BYTES: Final = 4
 
 
 class CacheKind(NamedTuple):
-    """Layers with equal caches: how many on the card and in total, cells of each, and elements per cell."""
+    """Layers with equal caches: number on the card and in total, cells per cache, and elements per cell."""
 
     on_card: int
     layers: int
@@ -29,7 +29,7 @@ class CacheKind(NamedTuple):
     window: int | None
 
     def bytes(self, layers: int, bits: Fraction) -> int:
-        """Return the size in bytes of the caches of `layers` of them."""
+        """Return the size in bytes of the caches in `layers` such layers."""
         return ceil(layers * self.cells * self.elements * bits / 8)
 
 

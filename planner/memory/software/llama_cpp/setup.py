@@ -65,7 +65,7 @@ def padded(cells: int) -> int:
 
 
 def settings_of(workload: Inference) -> LlamaCppSettings:
-    """Return the llama.cpp settings of `workload`; all open if it has none."""
+    """Return the llama.cpp settings of `workload`, or unset ones if it has none."""
     return workload.engine if isinstance(workload.engine, LlamaCppSettings) else LlamaCppSettings()
 
 

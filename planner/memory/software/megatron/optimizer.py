@@ -30,7 +30,7 @@ class MainCopies(NamedTuple):
     persistent_buffers: PersistentBuffers
 
     def state(self) -> list[AnyTerm]:
-        """Return the optimizer state on a card."""
+        """Return the terms of the optimizer state on one card."""
         whole = [item for item in (self.master, self.states) if item is not None]
         if self.shards == 1:
             return whole
@@ -69,11 +69,11 @@ class DistributedOptimizer(ShardingStrategy):
     keeps_masters = True
 
     def called(self, _zero: int) -> str:
-        """Return the name of the mode in which replicas share its states."""
+        """Return the name of the mode in which replicas share the optimizer's states."""
         return "distributed optimizer"
 
     def stored_memory_summary(self, _parallel: Parallel) -> str:
-        """Return a description of what it stores of a network."""
+        """Return a summary of the memory that the optimizer stores on each card."""
         return "16-bit parameters, fp32 gradients from the first pass on, fp32 parameters and states"
 
     def timeline(self, step: ShardedStep) -> PhaseSnapshots:

@@ -70,7 +70,7 @@ class Vllm(ServingMemory):
                 Snapshot("load", [weights], "the parameters are on the card"),
                 Snapshot("prefill", [*kept, forward], "a step with the largest number of tokens"),
                 Snapshot(
-                    "decode", [*kept, *sampling], "the next tokens of the largest number of sequences are sampled"
+                    "decode", [*kept, *sampling], "the next tokens are sampled for the largest number of sequences"
                 ),
             ),
             dynamic=step,
@@ -98,7 +98,7 @@ class Vllm(ServingMemory):
         return _cuda_reasons(workload, gpu) if gpu.vendor == "NVIDIA" else ()
 
     def vocabulary_multiple(self, tensor: int) -> int:
-        """Return a card's part of 64 rows, 1 if that is no integer."""
+        """Return each card's part of the 64 rows that the vocabulary is padded to, or 1 if that is not an integer."""
         return 1 if _VOCABULARY % tensor else _VOCABULARY // tensor
 
     def split_layers(
@@ -173,6 +173,7 @@ def _setup_notes(setup: VllmSetup, pages: Pages | None, workload: Inference) -> 
         )
     if workload.batch > setup.sequences:
         notes.append(
-            f"{workload.batch - setup.sequences:,} of {workload.batch:,} sequences wait, since a step is full."
+            f"{workload.batch - setup.sequences:,} of {workload.batch:,} sequences wait because "
+            "a step has no room for more."
         )
     return tuple(notes)

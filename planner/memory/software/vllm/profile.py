@@ -22,7 +22,7 @@ _INT32_BITS: Final = 32
 
 
 class _Sampler(NamedTuple):
-    """Bytes per logit besides the logits and their fp32 copy, and their source."""
+    """Bytes per logit of the sampler's own tensors (without logits and fp32 copy), and the source of that figure."""
 
     bytes: int
     source: str

@@ -22,7 +22,7 @@ class ReaderCounts(NamedTuple):
 
     @property
     def total(self) -> int:
-        """Return the number of all readers."""
+        """Return the number of projections of any status."""
         return self.trained + self.adapted + self.frozen
 
 
@@ -244,8 +244,12 @@ class _TensorSelector:
         first = sorted(self._unmatched)[0]
         known = list(self._seen)
         if self.lora is not None:
-            raise SpecError("lora.targets", f"no linear layer is named {first!r}", f"There are {', '.join(known)}.")
-        raise SpecError("trainable", f"no parameter matches {first!r}", f"Names are such as {', '.join(known[:3])}.")
+            raise SpecError(
+                "lora.targets", f"no linear layer is named {first!r}", f"Available names: {', '.join(known)}."
+            )
+        raise SpecError(
+            "trainable", f"no parameter matches {first!r}", f"Examples of parameter names: {', '.join(known[:3])}."
+        )
 
 
 def matches(path: str, pattern: str) -> bool:
