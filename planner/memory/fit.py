@@ -87,7 +87,7 @@ def device_shares(fit: CardFit, count: int) -> tuple[DeviceShare, ...]:
 
 
 def at_least_cards(terms: tuple[Term, ...], total: int, available: int, shards: int = 1) -> int | None:
-    """Return the fewest cards of `available` bytes that could hold `total` if everything shardable were sharded.
+    """Return the minimum number of cards of `available` bytes that hold `total` if all shardable terms are sharded.
 
     Where it is sharded already, `terms` are those of one of `shards`. None if the part that cannot be sharded alone
     exceeds one card.
@@ -125,7 +125,7 @@ def memory_result(
 ) -> MemoryResult:
     """Return the result for the card that holds `held` with the verdict `fit`, where other programs use `taken` bytes.
 
-    `shards` is the number of cards that share everything shardable, None where unknown. `least_likely` is the verdict
+    `shards` is the number of cards that share all shardable terms, None where unknown. `least_likely` is the verdict
     on the card that is least likely to fit, where cards differ.
     """
     timeline, overhead = held.timeline, held.overhead

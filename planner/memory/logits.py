@@ -1,4 +1,4 @@
-"""Logits of the output head, and the copies that the loss makes of them."""
+"""Memory of the output head's logits, and of the copies that the loss makes."""
 
 from functools import lru_cache
 

@@ -1,4 +1,4 @@
-"""Reader of memory output of training programs: transformers' Trainer, PEFT's examples, torchtune.
+"""Reader of the memory output from training programs: transformers' Trainer, PEFT's examples, torchtune.
 
 **Source**: transformers 5.23, trainer_pt_utils.metrics_format: bytes shifted by 20 bits and called MB; trainer_utils:
 a stage's peak is its initial memory plus `alloc_delta` plus `peaked_delta`. PEFT's examples print whole MiB with

@@ -107,7 +107,7 @@ def layers_of_stages(
     program: SoftwareMemory[Any],
     free_bytes: tuple[int, ...] = (),
 ) -> tuple[int, ...]:
-    """Return the number of layers of each stage: as given, or as `program` splits them by free memory."""
+    """Return the number of layers of each stage: as given, or as split by `program` according to free memory."""
     parallel = workload.parallel
     if parallel.pipeline_layers or parallel.pipeline == 1:
         return parallel.pipeline_layers or (architecture.depth,)

@@ -59,7 +59,7 @@ def sharded_counts(architecture: Architecture, shards: int, expert_shards: int) 
 
 
 def _share_and_padded_elements(tensors: Iterable[Tensor], shards: int, expert_shards: int) -> tuple[int, int]:
-    """Return the elements of one card's shares of `tensors`, and of the shares of all cards."""
+    """Return the number of elements of one card's shares of `tensors`, and of the shares of all cards."""
     own = whole = 0
     for tensor in tensors:
         if tensor.role == "expert":

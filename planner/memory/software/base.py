@@ -27,7 +27,7 @@ _FURTHER_CHANNELS: Final = 512 * MIB
 
 
 class SoftwareMemory(ABC, Generic[WorkloadT]):
-    """Memory behaviour of a program, in training or serving.
+    """Memory behavior of a program, in training or serving.
 
     `split_note` explains how it splits layers over unequal cards. `place_decides_formats` means that the format of a
     tensor depends on its layer.
@@ -94,7 +94,7 @@ class SoftwareMemory(ABC, Generic[WorkloadT]):
 
 
 class ServingMemory(SoftwareMemory[Inference]):
-    """Memory behaviour of a program that serves requests."""
+    """Memory behavior of a program that serves requests."""
 
     def groups(self, parallel: Parallel) -> dict[str, int]:
         """Return the communication groups within one replica; serving replicas are independent of each other."""

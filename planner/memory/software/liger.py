@@ -1,4 +1,4 @@
-"""Memory behaviour of Liger's fused kernels in training with transformers."""
+"""Memory behavior of Liger's fused kernels in training with transformers."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Memory behaviour of training with plain PyTorch, as run by transformers' Trainer and PEFT.
+"""Memory behavior of training with plain PyTorch, as run by transformers' Trainer and PEFT.
 
 Programs with their own kernels, layers or optimizers override parts of it.
 """

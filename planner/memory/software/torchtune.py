@@ -1,4 +1,4 @@
-"""Memory behaviour of torchtune: plain PyTorch with a chunked loss."""
+"""Memory behavior of torchtune: plain PyTorch with a chunked loss."""
 
 from typing import Final
 

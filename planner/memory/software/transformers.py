@@ -1,4 +1,4 @@
-"""Memory behaviour of inference with Hugging Face Transformers: `generate` and accelerate's device map."""
+"""Memory behavior of inference with Hugging Face Transformers: `generate` and accelerate's device map."""
 
 from collections.abc import Hashable, Iterator
 from functools import lru_cache

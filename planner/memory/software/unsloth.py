@@ -1,4 +1,4 @@
-"""Memory behaviour of Unsloth: fused layers and adapters, checkpoints in host memory, a compiled chunked loss."""
+"""Memory behavior of Unsloth: fused layers and adapters, checkpoints in host memory, a compiled chunked loss."""
 
 from typing import Final
 

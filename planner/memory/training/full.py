@@ -94,19 +94,19 @@ def _network_parameters(architecture: Architecture, weights: str, precision: Pre
 
 
 def head_matrix(architecture: Architecture) -> int:
-    """Return the elements of the output head's matrix."""
+    """Return the number of elements of the output head's matrix."""
     return output_width(architecture) * architecture.hidden
 
 
 def _gradient_count_before_first_layer(architecture: Architecture) -> int:
-    """Return all parameters but those whose gradients come last: the first layer's and those before it."""
+    """Return the parameter count without the first layer and the tensors before it, whose gradients come last."""
     counts = parameter_counts(architecture)
     tied = counts.token_embedding if architecture.tied_head else 0
     return counts.total - counts.smallest_layer - counts.before_layers + tied
 
 
 def _decoder_gradient_count(architecture: Architecture) -> int:
-    """Return the parameters of all but one of the main stack's layers, and of what is behind them."""
+    """Return the number of parameters in all but one of the main stack's layers, and after the layers."""
     main = architecture.main
     layers = [group.layer.parameters * group.count for group in main.groups]
     smallest = min(group.layer.parameters for group in main.groups)
@@ -116,7 +116,7 @@ def _decoder_gradient_count(architecture: Architecture) -> int:
 def _live_casts(
     counts: ParameterCounts, head: int, saved: SavedActivations, precision: Precision, checkpointed: bool
 ) -> Casts:
-    """Return the live casts: with checkpoints only those of the head and of the recomputed layer."""
+    """Return the live autocast copies: with checkpoints only those of the head and of the recomputed layer."""
     if not precision.autocast:
         return Casts((), (), (), ())
     size = precision.compute_bytes

@@ -102,7 +102,7 @@ def _rows_and_columns(tensor: Tensor) -> int:
 
 
 def galore_projection_elements(tensor: Tensor, size: int) -> int:
-    """Return the elements of GaLore's projection that stay alive.
+    """Return the number of elements of GaLore's projection that stay alive.
 
     In fp32 the projection is a view into the singular vectors, which keeps all of them.
     """
@@ -116,12 +116,12 @@ def galore_rank(tensor: Tensor) -> int:
 
 
 def projected_elements(tensor: Tensor, _size: int) -> int:
-    """Return the elements of the gradient of `tensor` after GaLore's projection."""
+    """Return the number of elements of the gradient of `tensor` after GaLore's projection."""
     return max(tensor.shape) * galore_rank(tensor)
 
 
 def soap_squares(tensor: Tensor) -> int:
-    """Return the elements of one square matrix for each side that SOAP preconditions: sides up to 10,000."""
+    """Return the number of elements of one square matrix for each side that SOAP preconditions: sides up to 10,000."""
     return sum(side * side for side in soap_sides(tensor))
 
 

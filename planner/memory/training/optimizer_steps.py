@@ -49,7 +49,7 @@ def _all_copies_term(trained: Trained, workings: StepWorkspace, size: int) -> Te
 
 
 def _largest_workspace_term(trained: Trained, workings: StepWorkspace, size: int) -> Term:
-    """Return the workspace of the tensor that needs most: copies of it, or the matrices derived from it."""
+    """Return the largest workspace of any tensor: copies of the tensor, or matrices derived from the tensor."""
     in_fp32 = workings.kind == "fp32-copies"
     copies, width = (_fp32_copy_count(size), _FP32) if in_fp32 else (workings.copies, size)
     own = _MATRIX_WORKSPACES.get(workings.kind)
@@ -160,7 +160,7 @@ _TERM_BUILDERS: Final[dict[WorkspaceKind, Callable[[Trained, StepWorkspace, int]
 
 @lru_cache(maxsize=256)
 def clipping_term(trained: Trained) -> Term:
-    """Return the memory of gradient norms: one number for each tensor, and one for all of them.
+    """Return the memory of the gradient norms: one number for each tensor, and one for the total norm.
 
     **Source**: `torch.nn.utils.clip_grad_norm_`, which scales the gradients in place; each number takes a block of the
     allocator.

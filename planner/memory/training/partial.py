@@ -161,7 +161,7 @@ def _gradient_count_before_first_layer(architecture: Architecture, tuning: Tunin
 
 
 class _CastElements(NamedTuple):
-    """Elements that autocast casts: of all layers, of the largest one, behind the layers, of the head, of adapters."""
+    """Number of elements cast by autocast: in all layers, the largest layer, after the layers, the head, adapters."""
 
     layers: int
     one_layer: int

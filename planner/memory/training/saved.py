@@ -1,4 +1,4 @@
-"""Amounts of activations saved for the backward pass, and the term that shows them."""
+"""Sizes of the activations saved for the backward pass, and their memory term."""
 
 from collections.abc import Sequence
 from operator import add, attrgetter
@@ -24,7 +24,7 @@ class SavedBytes(NamedTuple):
     checkpoints: int = 0
 
     def __add__(self, other: "SavedBytes") -> "SavedBytes":  # type: ignore[override]  # adds amounts instead of concatenating
-        """Return the sum of both amounts, kind by kind."""
+        """Return the sum of two amounts, kind by kind."""
         return SavedBytes(*map(add, self, other))
 
     def __mul__(self, count: int) -> "SavedBytes":  # type: ignore[override]
@@ -87,9 +87,9 @@ class BackwardPoint(NamedTuple):
 
 
 class SavedByStack(NamedTuple):
-    """Activations saved by one stack, the most of one of its layers, and its points of the backward pass.
+    """Activations saved by one stack, the peak per layer, and the points of the stack's backward pass.
 
-    `first` is saved before the layers and with their input, `behind` behind them. `recomputed` is how much more a
+    `first` is saved before the layers and with their input, `behind` after the layers. `recomputed` is how much more a
     layer holds once it has been recomputed, `layers` lists how many layers save what per token.
     """
 

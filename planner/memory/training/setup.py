@@ -23,7 +23,7 @@ class LossEstimator(Protocol):
 
 
 class Casts(NamedTuple):
-    """Autocast copies of weights: at the end of the forward pass, at the loss, in the last and in the first layer."""
+    """Autocast copies of weights alive at the end of the forward pass, at the loss, and in the last and first layer."""
 
     forward: tuple[Term, ...]
     loss: tuple[Term, ...]

@@ -201,7 +201,7 @@ def test_the_note_names_what_splits(workload, said):
 def test_unequal_cards_that_hold_the_same_are_decided_by_the_smallest():
     result = estimate_on(llama(), training(zero=3), cards(("h100-sxm5-80gb", 4), ("rtx-3060-12-gb", 4)))
     assert result.fullest == 1
-    assert any("the smallest decides" in note for note in result.notes)
+    assert any("the card with the least memory decides" in note for note in result.notes)
 
 
 def test_replicas_that_answer_know_nothing_of_each_other():

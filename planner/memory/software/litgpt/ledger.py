@@ -180,7 +180,7 @@ def quantised_inputs(layer: Layer, hidden: int, settings: BlockSettings, reached
 
 @lru_cache(maxsize=1024)
 def graph_matrix_elements(layer: Layer, hidden: int, settings: BlockSettings, reached: bool = True) -> int:
-    """Return the elements of a block's matrices that the graph holds because their inputs need a gradient."""
+    """Return the number of elements of a block's matrices that the graph holds because their inputs need a gradient."""
     mixer, block = layer.mixer, layer.feed_forward
     if not isinstance(mixer, Attention) or not isinstance(block, Mlp):
         return 0

@@ -58,7 +58,7 @@ def parts_of(lora: Lora) -> AdaptedParts:
 
 
 def check_supported(architecture: Architecture, workload: Training) -> None:
-    """Raise an error if LitGPT, or this model of it, does not support training `architecture` with these options.
+    """Raise an error if LitGPT, or this estimate of LitGPT, does not support training `architecture` this way.
 
     Raises:
         SpecError: If the network is no decoder of attention and plain or gated blocks, or if checkpoints, 8 bits, eager

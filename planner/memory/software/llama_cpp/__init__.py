@@ -1,4 +1,4 @@
-"""Memory behaviour of llama.cpp, which reserves all memory before the first token."""
+"""Memory behavior of llama.cpp, which reserves all memory before the first token."""
 
 from collections.abc import Hashable
 from functools import lru_cache
@@ -35,7 +35,7 @@ _NO_BACKEND: Final = ("Google", "AWS")
 
 
 class LlamaCpp(ServingMemory):
-    """llama.cpp, which splits layers over cards and copies between them without communicators."""
+    """llama.cpp, which splits layers over cards and copies tensors between cards without communicators."""
 
     split_note = "llama.cpp splits the layers in proportion to the free memory of the cards; the output counts as one."
     place_decides_formats = True
@@ -143,7 +143,7 @@ def _windowed_attentions(layer: Layer) -> list[Attention]:
 
 @lru_cache(maxsize=256)
 def network_of(architecture: Architecture) -> Network:
-    """Return the graph's parameters: each kind of layer in order of first appearance, and the last layer.
+    """Return the network to lay out: each kind of layer in order of first appearance, and the last layer.
 
     The last kind appears twice, after another kind and after its own; more layers change nothing.
     """

@@ -72,7 +72,7 @@ def _cache_kinds(architecture: Architecture, setup: LlamaCppSetup) -> list[Cache
 
 
 def _cell_elements(mixer: Mixer | None) -> int:
-    """Return the elements of one cell: keys and values, or the latent alone."""
+    """Return the number of elements of one cell: keys and values, or the latent alone."""
     if isinstance(mixer, LatentAttention):
         return mixer.latent_dim + mixer.indexer_dim
     if isinstance(mixer, Attention) and not mixer.kv_shared:
@@ -119,7 +119,7 @@ def _layers_name(kind: CacheKind) -> str:
 
 
 def _state_elements(architecture: Architecture, setup: LlamaCppSetup) -> tuple[int, int]:
-    """Return the elements of a slot's state on the card and on the host."""
+    """Return the number of elements of a slot's state on the card and on the host."""
     on_card = on_host = 0
     for group in architecture.main.groups:
         for mixer in (group.layer.mixer, group.layer.second_mixer):

@@ -300,7 +300,7 @@ def graph_mask_bytes(network: Network, batch: Batch) -> int:
 
 
 def _cache_kinds(network: Network) -> tuple[str, ...]:
-    """Return the kinds of cache in use: full for layers without a window, sliding for those with one."""
+    """Return the kinds of cache in use: full for layers without a window, sliding for layers with a window."""
     mixers = [mixer for layer in network.layers for mixer in (layer.mixer, layer.second_mixer)]
     kinds = {_cache_kind(mixer) for mixer in mixers}
     return tuple(kind for kind in ("full", "sliding") if kind in kinds)
@@ -358,7 +358,7 @@ def _lay_out_mixers(places: GraphAllocator, network: Network, layer: Layer, batc
 def _keep_output_rows(
     places: GraphAllocator, size: int, stream: Place, mixed: Place | None
 ) -> tuple[Place, Place | None]:
-    """Copy the rows that have an output, of the block's result and of the stream, and free both."""
+    """Copy the output rows of the block's result and of the residual stream, and free the originals."""
     kept_mixed = None
     if mixed is not None:
         kept_mixed = places.take(size)
@@ -381,7 +381,7 @@ def _lay_out_residual(rows: RowAllocator, hidden: int, layer: Layer, stream: Pla
 
 
 def _lay_out_feed_forward_sum(rows: RowAllocator, hidden: int, layer: Layer, stream: Place) -> Place:
-    """Lay out the feed-forward block; `stream` is added to its result in place."""
+    """Lay out the feed-forward block, with `stream` added to the block's result in place."""
     if layer.feed_forward is None:
         return stream
     normed = rows.take(hidden)

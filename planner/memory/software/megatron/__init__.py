@@ -1,4 +1,4 @@
-"""Memory behaviour of Megatron-LM: its own layers, its own loss, and fp32 gradients throughout."""
+"""Memory behavior of Megatron-LM: Megatron's layers and loss, and fp32 gradients throughout."""
 
 from functools import partial
 from typing import Final
@@ -71,7 +71,7 @@ class Megatron(TrainingMemory):
         return super().checkpoints(workload)
 
     def sharding_strategy(self, workload: Training) -> ShardingStrategy:
-        """Return Megatron's optimizer, which keeps its own states even on one card."""
+        """Return Megatron's optimizer, which has fp32 copies and states even on one card."""
         return OPTIMIZER
 
     def vocabulary_multiple(self, tensor: int) -> int:

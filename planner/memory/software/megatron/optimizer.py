@@ -38,7 +38,7 @@ class MainCopies(NamedTuple):
 
 
 def megatron_snapshots(snapshots: tuple[Snapshot, ...], main: MainCopies) -> tuple[Snapshot, ...]:
-    """Return Megatron's snapshots, derived from those of a step with everything in 16 bits.
+    """Return Megatron's snapshots, derived from the snapshots of a step entirely in 16 bits.
 
     **Formula** with Adam: 2P of parameters, 4P of gradients in one buffer that stays, 12P of state, with the
     distributed optimizer 12P/N: 18 and 6 + 12/N bytes per parameter.

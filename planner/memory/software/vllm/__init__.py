@@ -1,4 +1,4 @@
-"""Memory behaviour of vLLM: the profiling step, sampling, and the cache pages that the workload needs."""
+"""Memory behavior of vLLM: the profiling step, sampling, and the cache pages that the workload needs."""
 
 from collections.abc import Hashable
 from typing import Final

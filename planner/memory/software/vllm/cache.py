@@ -28,7 +28,7 @@ Kind = Literal["full", "sliding", "state", "cross"]
 
 
 class PageKind(NamedTuple):
-    """Layers with equal pages; a page of `tokens` tokens has `bytes` for one of them."""
+    """Layers with equal pages; a page of `tokens` tokens takes `bytes` bytes for one layer."""
 
     kind: Kind
     window: int | None

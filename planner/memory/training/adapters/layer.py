@@ -48,7 +48,7 @@ def saved_by_mixers(
 
 
 def mixer_is_tuned(tuning: LayerTuning, sites: Sites) -> bool:
-    """Return whether the mixer's output needs a gradient of its own."""
+    """Return whether a tensor of the mixer is trained or adapted, so that its output needs a gradient."""
     readers = count_readers(tuning, (*sites.mixer_in, *sites.inner, *sites.mixer_out, *sites.cross))
     return readers.trained + readers.adapted > 0
 
@@ -317,7 +317,7 @@ def _stream_norm_bytes(
 
 
 def _casts_to_norm(settings: LayerSettings) -> bool:
-    """Return whether autocast gives each fused norm its own fp32 copy of the stream."""
+    """Return whether autocast makes a separate fp32 copy of the stream for each fused norm."""
     return settings.formats.autocast and settings.formats.stream < 4
 
 

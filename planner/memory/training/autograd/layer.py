@@ -74,7 +74,7 @@ def feed_forward_bytes(block: Mlp | Moe | None, hidden: int, precision: Precisio
 
 
 def freed_before_experts(block: Moe, hidden: int, precision: Precision) -> int:
-    """Return the bytes per token of a shared expert that runs after the routed ones and is freed before them.
+    """Return the bytes per token of a shared expert that runs after the routed experts and is freed before these.
 
     **Source**: transformers' DeepSeek. A shared expert whose output is weighted runs before the routed ones (Qwen2).
     """
