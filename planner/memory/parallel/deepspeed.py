@@ -11,7 +11,7 @@ from planner.memory.parallel.shares import (
     Buffer,
     PersistentBuffers,
     ShardedCounts,
-    buffers,
+    communication_term,
     sharded_term,
 )
 from planner.memory.phases import PhaseSnapshots, Snapshot
@@ -139,7 +139,7 @@ def _gradient_terms(snapshot: Snapshot, zero: ZeroMemory, complete: bool) -> lis
 
 
 def _communication_term(zero: ZeroMemory, phase: str) -> AnyTerm:
-    return buffers(_bucket_buffers(zero, phase), SOURCE, zero.persistent_buffers, assumed=zero.stage == 3)
+    return communication_term(_bucket_buffers(zero, phase), SOURCE, zero.persistent_buffers, assumed=zero.stage == 3)
 
 
 def _bucket_buffers(zero: ZeroMemory, phase: str) -> list[Buffer]:
@@ -176,7 +176,7 @@ class DeepSpeedZero(ShardingStrategy):
     shares_states = True
     keeps_masters = True
 
-    def called(self, zero: int) -> str:
+    def stage_name(self, zero: int) -> str:
         """Return the name of the ZeRO stage, such as ZeRO-2."""
         return f"ZeRO-{zero}"
 

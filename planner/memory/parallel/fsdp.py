@@ -11,7 +11,7 @@ from planner.memory.parallel.shares import (
     Buffer,
     PersistentBuffers,
     ShardedCounts,
-    buffers,
+    communication_term,
     partial_term,
     sharded_term,
     with_more_bytes,
@@ -87,7 +87,7 @@ class FsdpShares(NamedTuple):
 
     def communication(self, *unit_buffers: Buffer) -> AnyTerm:
         """Return the communication buffers of a snapshot."""
-        return buffers(unit_buffers, SOURCE, self.persistent_buffers)
+        return communication_term(unit_buffers, SOURCE, self.persistent_buffers)
 
 
 class FreedActivations(NamedTuple):

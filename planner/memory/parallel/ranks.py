@@ -12,7 +12,7 @@ from planner.dtypes import ELEMENT_BYTES
 from planner.memory.parallel.micro_batches import ExtraMicroBatches, extra_micro_batches, with_extra_micro_batches
 from planner.memory.parallel.pipeline import Stage, in_flight, stages_of
 from planner.memory.parallel.sharding import REPLICAS, per_card_workload, sharded_timeline
-from planner.memory.parallel.shares import PersistentBuffers, buffers
+from planner.memory.parallel.shares import PersistentBuffers, communication_term
 from planner.memory.parallel.tensor import tensor_share
 from planner.memory.phases import PhaseSnapshots, Snapshot
 from planner.memory.result import TermPart
@@ -138,7 +138,7 @@ def _training_timeline(
     sharding_strategy = program.sharding_strategy(workload)
     is_last = rank.stage.place == workload.parallel.pipeline - 1
     persistent_buffers = outside_buffers.with_buffers(
-        (*program.buffers(), *_transfer_buffer_parts(architecture, workload, own))
+        (*program.library_buffers(), *_transfer_buffer_parts(architecture, workload, own))
     )
     if sharding_strategy.shares_states:
         timeline = sharded_timeline(architecture, workload, own, program, sharding_strategy, persistent_buffers)
@@ -157,7 +157,7 @@ def _with_communication(
     """Return `timeline` with the buffers from the first pass on, and without the loss phase unless `with_loss`."""
     if not persistent_buffers.held and not persistent_buffers.outside:
         return timeline if with_loss else _without_loss(timeline)
-    held = buffers((), "", persistent_buffers)
+    held = communication_term((), "", persistent_buffers)
     snapshots = [
         snapshot if snapshot.name == "load" else Snapshot(snapshot.name, [*snapshot.terms, held], snapshot.explanation)
         for snapshot in timeline.snapshots

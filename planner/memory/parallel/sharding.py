@@ -85,7 +85,7 @@ class ShardingStrategy:
     keeps_masters: ClassVar[bool] = False
     gathers_layers: ClassVar[bool] = False
 
-    def called(self, _zero: int) -> str:
+    def stage_name(self, _zero: int) -> str:
         """Return the strategy's name at this ZeRO stage."""
         return self.title
 

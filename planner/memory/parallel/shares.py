@@ -192,7 +192,7 @@ Buffer = tuple[str, int]
 """A buffer's name and its size in bytes."""
 
 
-def buffers(
+def communication_term(
     named_sizes: Iterable[Buffer], source: str, persistent_buffers: PersistentBuffers, *, assumed: bool = False
 ) -> DeferredTerm:
     """Return the term of all communication buffers, including the persistent ones.

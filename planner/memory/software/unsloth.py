@@ -11,7 +11,7 @@ from planner.memory.terms import library, model, term
 from planner.memory.training.adapters.settings import Formats, formats_of
 from planner.memory.training.checkpointing import Checkpoints
 from planner.memory.training.fused import FUSED, FusedKernels
-from planner.memory.training.losses import Losses, OutputHead, deferred_logits
+from planner.memory.training.losses import LossMemory, OutputHead, deferred_logits
 from planner.models.architecture import Architecture
 from planner.units import GIB, ceil_div
 from planner.workload.training import Training
@@ -39,7 +39,7 @@ class Unsloth(TrainingMemory):
             "their input once, checkpoints in host memory, and the loss in chunks of 4 GiB.",
         )
 
-    def fused_losses(self, head: OutputHead, input_bytes: int, gradient: int) -> Losses:
+    def fused_loss_memory(self, head: OutputHead, input_bytes: int, gradient: int) -> LossMemory:
         """Return the memory of Unsloth's own fused loss.
 
         **Assumes** that its compiled chunks hold the logits and their gradient; without compilation it takes as much as
@@ -65,7 +65,7 @@ class Unsloth(TrainingMemory):
 TRAINING: Final = Unsloth()
 
 
-def _chunked_loss_memory(head: OutputHead, input_bytes: int, gradient: int) -> Losses:
+def _chunked_loss_memory(head: OutputHead, input_bytes: int, gradient: int) -> LossMemory:
     parts = unsloth_chunks(head.outputs, head.width)
     tokens = ceil_div(head.outputs, parts)
     made = head.outputs * head.hidden * input_bytes
@@ -84,7 +84,7 @@ def _chunked_loss_memory(head: OutputHead, input_bytes: int, gradient: int) -> L
     def write() -> Term:
         return term("logits", usual, formula, symbols, _SOURCE, certainty="assumed", low_bytes=least, high_bytes=most)
 
-    return Losses(
+    return LossMemory(
         forward=DeferredTerm("logits", usual, least, most, write),
         loss=kept,
         head=kept,
@@ -97,7 +97,7 @@ def _chunked_loss_memory(head: OutputHead, input_bytes: int, gradient: int) -> L
 def unsloth_chunks(outputs: int, width: int) -> int:
     """Return the number of chunks of Unsloth's loss: one if all fp32 logits fit, else a multiple of four.
 
-    **Source**: unsloth_zoo `fused_losses.cross_entropy_loss.get_chunk_size`.
+    **Source**: unsloth_zoo `fused_loss_memory.cross_entropy_loss.get_chunk_size`.
     """
     whole = outputs * width * _FP32
     return 1 if whole <= _PART else 4 * ceil_div(ceil_div(whole, _PART), 4)

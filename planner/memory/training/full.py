@@ -9,7 +9,7 @@ from planner.memory.result import Term
 from planner.memory.terms import library, measured_term, model, number_format
 from planner.memory.training.adapters.trained import tuning_of
 from planner.memory.training.autograd.network import saved_by_network
-from planner.memory.training.losses import Losses
+from planner.memory.training.losses import LossMemory
 from planner.memory.training.saved import SavedActivations
 from planner.memory.training.setup import Casts, Gradients, LossEstimator, TrainingSetup, cast_term
 from planner.memory.weights import ParameterCounts, parameter_counts, weights_term
@@ -42,7 +42,7 @@ def whole_setup(
     workload: Training,
     precision: Precision,
     saved: SavedActivations,
-    losses: Losses,
+    losses: LossMemory,
     casts: Casts,
     notes: tuple[str, ...],
 ) -> TrainingSetup:

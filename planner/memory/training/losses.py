@@ -23,7 +23,7 @@ _CHUNKED_SOURCE: Final = (
 )
 
 
-class Losses(NamedTuple):
+class LossMemory(NamedTuple):
     """Memory of the logits in the forward pass, at the loss, in the head's backward pass, and after it.
 
     `head_gradient` is the number of head parameters whose gradient is computed with the loss.
@@ -68,7 +68,7 @@ def head_of(architecture: Architecture, workload: Training, precision: Precision
     )
 
 
-def full_losses(architecture: Architecture, head: OutputHead, precision: Precision) -> Losses:
+def full_loss_memory(architecture: Architecture, head: OutputHead, precision: Precision) -> LossMemory:
     """Return the memory of a loss computed from the full logits.
 
     **Formula**: T · V · k, with k bytes per logit from `loss_bytes_per_logit`.
@@ -83,10 +83,12 @@ def full_losses(architecture: Architecture, head: OutputHead, precision: Precisi
     # A bias in fp32 makes fp32 logits, which are the model's output.
     output = _FP32 if precision.autocast and architecture.loss_reads == "biased-logits" else head.size
     explanation = _FULL if head.width else _NO_HEAD
-    return Losses(logits(per_forward), logits(per_backward), logits(output + head.size), logits(output), explanation)
+    return LossMemory(
+        logits(per_forward), logits(per_backward), logits(output + head.size), logits(output), explanation
+    )
 
 
-def chunked_losses(head: OutputHead, chunks: int, gradient_bytes: int) -> Losses:
+def chunked_loss_memory(head: OutputHead, chunks: int, gradient_bytes: int) -> LossMemory:
     """Return the memory of torchtune's loss, whose chunks save their log-probabilities until their backward pass.
 
     **Formula**: in c parts T · V · (4 + (w + 4) / c) when the loss is computed, then T · V · (4 + 8 / c), or a part
@@ -104,7 +106,7 @@ def chunked_losses(head: OutputHead, chunks: int, gradient_bytes: int) -> Losses
         summed = (max(every - 2 * part, 0) * _FP32 + 3 * gradient, "T × V × 4 × (c − 2) / c + 3 × V × h × r")
         derived = max(derived, second, summed)
     beside = (model("h", head.hidden, "width of the head's input"), library("r", gradient_bytes, "bytes of a gradient"))
-    return Losses(
+    return LossMemory(
         forward=deferred_logits(
             every * _FP32 + part * (_FP32 + copied), "T × V × (4 + (w + 4) / c)", symbols, _CHUNKED_SOURCE
         ),

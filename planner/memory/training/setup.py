@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 from planner.memory.precision import Precision
 from planner.memory.result import Term
 from planner.memory.terms import measured_term, model, number_format
-from planner.memory.training.losses import Losses
+from planner.memory.training.losses import LossMemory
 from planner.memory.training.optimizer_states import Trained
 from planner.memory.training.saved import SavedActivations
 from planner.models.architecture import Architecture
@@ -18,7 +18,7 @@ class LossEstimator(Protocol):
 
     def __call__(
         self, architecture: Architecture, workload: Training, precision: Precision, *, head_is_trained: bool = True
-    ) -> Losses:
+    ) -> LossMemory:
         """Return the memory of the output head and the loss."""
 
 
@@ -62,7 +62,7 @@ class TrainingSetup(NamedTuple):
     state_bytes: int
     saved: SavedActivations
     casts: Casts
-    losses: Losses
+    losses: LossMemory
     embedding: tuple[Term, ...] | None
     scratch: tuple[Term, ...] = ()
     scratch_forward: tuple[Term, ...] = ()

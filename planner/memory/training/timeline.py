@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from planner.memory.phases import DeferredTerm, PhaseSnapshots, Snapshot
 from planner.memory.result import Term
 from planner.memory.terms import highest, lowest, model, number_format, term
-from planner.memory.training.losses import Losses
+from planner.memory.training.losses import LossMemory
 from planner.memory.training.optimizer_states import optimizer_term
 from planner.memory.training.optimizer_steps import clipping_term, step_term
 from planner.memory.training.saved import activations_term
@@ -30,7 +30,7 @@ class _TrainingStep(NamedTuple):
     selective_source: str
 
     @property
-    def losses(self) -> Losses:
+    def losses(self) -> LossMemory:
         """Return the memory of the head and the loss."""
         return self.setup.losses
 

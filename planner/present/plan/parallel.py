@@ -99,4 +99,4 @@ def _sharing(workload: Workload) -> list[str]:
 
 
 def _zero(workload: Training) -> str:
-    return sharding_strategy_of(workload).called(workload.parallel.zero)
+    return sharding_strategy_of(workload).stage_name(workload.parallel.zero)

@@ -5,7 +5,7 @@ from small_models import MIXTRAL, bundled, llama, other, small_llama
 
 from planner.memory.estimate import estimate_memory, estimate_on
 from planner.memory.parallel.placing import CardGroup, least_shards
-from planner.memory.parallel.shares import PersistentBuffers, buffers, sharded_term, with_more_bytes
+from planner.memory.parallel.shares import PersistentBuffers, communication_term, sharded_term, with_more_bytes
 from planner.memory.phases import DeferredTerm
 from planner.memory.result import TermPart
 from planner.memory.software import memory_of
@@ -260,9 +260,9 @@ def test_experts_of_a_group_are_a_share():
 
 def test_buffers_of_libraries_are_assumed_and_those_of_cards_are_not():
     own = term("communication", 5, "5", (), "s")
-    assert buffers((("a", 5), ("none", 0)), "s", PersistentBuffers()).write().certainty == "measured"
-    assert buffers((("a", 5),), "s", PersistentBuffers(), assumed=True).write().certainty == "assumed"
-    written = buffers((), "s", PersistentBuffers()).write()
+    assert communication_term((("a", 5), ("none", 0)), "s", PersistentBuffers()).write().certainty == "measured"
+    assert communication_term((("a", 5),), "s", PersistentBuffers(), assumed=True).write().certainty == "assumed"
+    written = communication_term((), "s", PersistentBuffers()).write()
     assert (written.bytes, written.formula) == (0, "0")
     assert own.bytes == 5
 

@@ -68,9 +68,9 @@ def test_a_program_of_its_own_is_a_subclass_with_what_it_does_otherwise(monkeypa
 )
 def test_what_spreads_a_step_has_a_name(profile: str, zero: int, called: str):
     workload = Training(profile=profile, parallel=Parallel(zero=zero, data=8))
-    assert sharding_strategy_of(workload).called(zero) == called
+    assert sharding_strategy_of(workload).stage_name(zero) == called
     plain = sharding_strategy_of(Training(parallel=Parallel(data=8)))
-    assert (plain.called(0), plain.shares_states, plain.gathers_layers) == ("DDP", False, False)
+    assert (plain.stage_name(0), plain.shares_states, plain.gathers_layers) == ("DDP", False, False)
 
 
 def test_plain_replicas_hold_what_one_card_does():

@@ -12,7 +12,7 @@ from planner.memory.precision import training_precision  # noqa: E402
 from planner.memory.software import training_memory  # noqa: E402
 from planner.memory.software.unsloth import unsloth_chunks  # noqa: E402
 from planner.memory.training.fused import fused_chunk  # noqa: E402
-from planner.memory.training.losses import Losses  # noqa: E402
+from planner.memory.training.losses import LossMemory  # noqa: E402
 from planner.workload.defaults import with_defaults  # noqa: E402
 from planner.workload.training import Training  # noqa: E402
 
@@ -20,10 +20,10 @@ V, H, T = 4_000, 128, 600
 NETWORK = small_llama(vocab_size=V, hidden_size=H, intermediate_size=256, max_position_embeddings=1024)
 
 
-def losses(**how: Any) -> Losses:
+def losses(**how: Any) -> LossMemory:
     workload = with_defaults(Training.model_validate({"sequence_length": T, "compute": "bf16"} | how), NETWORK, 1)
     assert isinstance(workload, Training)
-    return training_memory(workload.profile).losses(NETWORK, workload, training_precision(workload))
+    return training_memory(workload.profile).loss_memory(NETWORK, workload, training_precision(workload))
 
 
 def tensors(dtype: Any) -> tuple[Any, Any, Any]:
@@ -105,5 +105,5 @@ def test_a_network_without_a_head_says_that_its_loss_is_elsewhere() -> None:
     assert isinstance(workload, Training)
     assert (
         "has no head"
-        in training_memory(workload.profile).losses(headless, workload, training_precision(workload)).explanation
+        in training_memory(workload.profile).loss_memory(headless, workload, training_precision(workload)).explanation
     )

@@ -18,7 +18,7 @@ from planner.memory.software.litgpt.ledger import (
 from planner.memory.software.litgpt.parts import AdaptedParts, check_supported, litgpt_adapters, parts_of
 from planner.memory.terms import highest, library, lowest, measured_term, model, number_format, term, workload
 from planner.memory.terms import workload as chosen
-from planner.memory.training.losses import Losses
+from planner.memory.training.losses import LossMemory
 from planner.memory.training.optimizer_states import Trained, parameters_in
 from planner.memory.training.partial import adapters_term
 from planner.memory.training.saved import BackwardPoint, SavedActivations, SavedBytes, total_saved
@@ -116,7 +116,7 @@ class Outputs(NamedTuple):
         return min(self.tokens, CHUNK * (1 if self.whole else self.sequences))
 
 
-def litgpt_losses(outputs: Outputs) -> Losses:
+def litgpt_loss_memory(outputs: Outputs) -> LossMemory:
     """Return the memory of the logits.
 
     **Formula**: when they are made T · V · (4 + w + 4), the fp32 ones of the step before among them; in the loss
@@ -139,7 +139,7 @@ def litgpt_losses(outputs: Outputs) -> Losses:
     loss = every * (2 * _FP32 + copied) + part * outputs.width * 2 * _FP32
     derived = _logits_term(loss, "T × V × (8 + s) + C × V × 8", symbols)
     head = _logits_term(every * (_FP32 + (converted or _FP32)), "T × V × (4 + w)", symbols)
-    return Losses(made, derived, head, _logits_term(every * _FP32, "T × V × 4", symbols), _WHOLE_BACKWARD)
+    return LossMemory(made, derived, head, _logits_term(every * _FP32, "T × V × 4", symbols), _WHOLE_BACKWARD)
 
 
 def _logits_term(size_bytes: int, formula: str, symbols: tuple[Symbol, ...]) -> DeferredTerm:
@@ -201,7 +201,7 @@ def litgpt_setup(architecture: Architecture, workload: Training) -> TrainingSetu
         state_bytes=parameter,
         saved=saved,
         casts=_autocast_copies(step, parts),
-        losses=litgpt_losses(_step_outputs(step)),
+        losses=litgpt_loss_memory(_step_outputs(step)),
         embedding=None,
         scratch=_dequantised_terms(step, _largest_layer_matrix(architecture)),
         scratch_head=_dequantised_terms(step, _head_elements(architecture)),

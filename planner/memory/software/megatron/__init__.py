@@ -16,7 +16,7 @@ from planner.memory.terms import workload as chosen
 from planner.memory.training.checkpointing import CORE_ATTENTION, Checkpoints
 from planner.memory.training.full import whole_setup
 from planner.memory.training.fused import FusedKernels
-from planner.memory.training.losses import Losses
+from planner.memory.training.losses import LossMemory
 from planner.memory.training.setup import Casts, TrainingSetup
 from planner.models.architecture import Architecture
 from planner.units import MIB
@@ -61,7 +61,7 @@ class Megatron(TrainingMemory):
         if workload.loss == "full-logits":
             losses = _loss_memory(architecture, workload, precision.compute_bytes)
         else:
-            losses = self.losses(architecture, workload, precision)
+            losses = self.loss_memory(architecture, workload, precision)
         return whole_setup(architecture, workload, precision, saved, losses, Casts((), (), (), ()), (_NOTE,))
 
     def checkpoints(self, workload: Training) -> Checkpoints:
@@ -78,7 +78,7 @@ class Megatron(TrainingMemory):
         """Return the multiple to which each card's rows of the vocabulary are rounded up."""
         return _VOCABULARY
 
-    def buffers(self) -> tuple[TermPart, ...]:
+    def library_buffers(self) -> tuple[TermPart, ...]:
         """Return the workspace of Transformer Engine."""
         name = "workspace of Transformer Engine"
         return (TermPart(name=name, bytes=_WORKSPACE, formula=f"{_WORKSPACE:,}", source=_ENGINE),)
@@ -87,7 +87,7 @@ class Megatron(TrainingMemory):
 TRAINING: Final = Megatron()
 
 
-def _loss_memory(architecture: Architecture, workload: Training, size: int) -> Losses:
+def _loss_memory(architecture: Architecture, workload: Training, size: int) -> LossMemory:
     """Return the memory of the logits: T · V · (w + 4) with the loss and its derivative, then its cast."""
     tokens = workload.sequence_length or 0 if predicts_every_token(architecture) else 1
     outputs, width = workload.micro_batch * tokens, output_width(architecture)
@@ -99,7 +99,7 @@ def _loss_memory(architecture: Architecture, workload: Training, size: int) -> L
         )
 
     both = logits(size + _FP32)
-    return Losses(both, both, logits(size), logits(0), _LOSS)
+    return LossMemory(both, both, logits(size), logits(0), _LOSS)
 
 
 def _logits_term(outputs: int, width: int, per_logit: int) -> Term:

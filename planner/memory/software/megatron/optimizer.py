@@ -7,7 +7,7 @@ from planner.memory.parallel.shares import (
     AnyTerm,
     PersistentBuffers,
     ShardedCounts,
-    buffers,
+    communication_term,
     relabeled_term,
     sharded_term,
 )
@@ -29,7 +29,7 @@ class MainCopies(NamedTuple):
     master: AnyTerm | None
     persistent_buffers: PersistentBuffers
 
-    def state(self) -> list[AnyTerm]:
+    def state_terms(self) -> list[AnyTerm]:
         """Return the terms of the optimizer state on one card."""
         whole = [item for item in (self.master, self.states) if item is not None]
         if self.shards == 1:
@@ -46,7 +46,7 @@ def megatron_snapshots(snapshots: tuple[Snapshot, ...], main: MainCopies) -> tup
     **Source**: Megatron-LM dist_optimizer.md.
     """
     gradients = [] if main.gradients is None else [relabeled_term(main.gradients, SOURCE)]
-    kept = [*gradients, *main.state(), buffers((), SOURCE, main.persistent_buffers)]
+    kept = [*gradients, *main.state_terms(), communication_term((), SOURCE, main.persistent_buffers)]
     return tuple(
         snapshot
         if snapshot.name == "load"
@@ -68,7 +68,7 @@ class DistributedOptimizer(ShardingStrategy):
     shares_states = True
     keeps_masters = True
 
-    def called(self, _zero: int) -> str:
+    def stage_name(self, _zero: int) -> str:
         """Return the name of the mode in which replicas share the optimizer's states."""
         return "distributed optimizer"
 

@@ -286,7 +286,7 @@ def _saved_by_norms(
                 tuning.reached,
             )
         ]
-    reads = [saved_input(settings, readers, formats.normed(layer.norm), reached=to) for readers, to in blocks]
+    reads = [saved_input(settings, readers, formats.normed_bytes(layer.norm), reached=to) for readers, to in blocks]
     inputs = hidden * sum(read.whole + read.copies for read in reads)
     beside = hidden * sum(read.adapters for read in reads)
     norms = _stream_norm_bytes(layer, hidden, settings, tuning, len(blocks), between) + inputs
@@ -337,4 +337,4 @@ def feed_forward_norm_bytes(layer: Layer, hidden: int, settings: LayerSettings, 
     readers = count_readers(tuning, (*sites.forward_in, *sites.shared_gate, *sites.router))
     trained = _norms_are_trained(layer, hidden, tuning)
     own = norm_saved_bytes(layer.norm, hidden, settings.formats.stream, settings, trained=trained)
-    return own + hidden * saved_input(settings, readers, settings.formats.normed(layer.norm)).total
+    return own + hidden * saved_input(settings, readers, settings.formats.normed_bytes(layer.norm)).total

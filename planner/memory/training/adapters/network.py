@@ -101,11 +101,11 @@ def _adapted_feed_forward_bytes(tuned: TunedLayers, settings: LayerSettings, blo
     if adapters is None or not (out.adapted or into.adapted):
         return 0
     kept = last_projection_input(tuned.layer, hidden, settings, tuned.tuning)
-    normed = formats.normed(tuned.layer.norm)
-    wide, narrow = 0, formats.stream + (0 if adapters.shares(normed) else normed)
+    normed = formats.normed_bytes(tuned.layer.norm)
+    wide, narrow = 0, formats.stream + (0 if adapters.shares_input(normed) else normed)
     if out.adapted and formats.autocast:
         copied = adapters.parameter if adapters.converts and adapters.parameter != formats.projected else 0
-        wide = copied + (formats.projected if kept and not adapters.shares(formats.projected) else 0)
+        wide = copied + (formats.projected if kept and not adapters.shares_input(formats.projected) else 0)
         narrow += formats.projected
     elif into.adapted and not formats.autocast:
         wide = 2 * adapters.read - kept
@@ -279,7 +279,7 @@ def _bytes_behind_layers(architecture: Architecture, stack: Stack, tuning: Tunin
         if is_norm(tensor, stack.hidden):
             trained = statuses.get(tensor.name) == "trained"
             kept += _edge_norm_bytes(stack, settings, trained=trained) if trained or reached else 0
-            size, projected = formats.normed(stack.groups[0].layer.norm), False
+            size, projected = formats.normed_bytes(stack.groups[0].layer.norm), False
         elif tensor.role == "linear" and architecture.labels is None:
             status = statuses.get(tensor.name, "frozen")
             used = ReaderCounts(int(status == "trained"), int(status == "adapted"), int(status == "frozen"))

@@ -31,7 +31,7 @@ class Formats(NamedTuple):
         """Return these formats as a `Precision`, for formulas without adapters."""
         return Precision(self.parameter, self.computed, self.stream, self.autocast)
 
-    def normed(self, norm: Norm) -> int:
+    def normed_bytes(self, norm: Norm) -> int:
         """Return the bytes per element of the output of `norm`: autocast computes fused norms in fp32."""
         return 4 if self.autocast and norm.native else self.stream
 
@@ -46,7 +46,7 @@ class AdapterSettings(NamedTuple):
     dora: bool
     converts: bool
 
-    def shares(self, input_bytes: int) -> bool:
+    def shares_input(self, input_bytes: int) -> bool:
         """Return whether adapters read a tensor of `input_bytes` per element without a copy."""
         same = input_bytes == self.read
         return same and not self.dropout and (not self.converts or input_bytes == self.parameter)
@@ -115,7 +115,7 @@ def saved_input(
     copies = readers.trained * formats.computed if own else 0
     beside = 0
     if readers.adapted and adapters is not None:
-        shared = adapters.shares(input_bytes)
+        shared = adapters.shares_input(input_bytes)
         if settings.fused.adapters or shared:
             whole = True
         else:
