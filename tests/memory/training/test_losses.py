@@ -104,6 +104,6 @@ def test_a_network_without_a_head_says_that_its_loss_is_elsewhere() -> None:
     workload = with_defaults(Training(sequence_length=T), headless, 1)
     assert isinstance(workload, Training)
     assert (
-        "has no head"
+        "has no output head"
         in training_memory(workload.profile).loss_memory(headless, workload, training_precision(workload)).explanation
     )
