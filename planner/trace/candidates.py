@@ -35,7 +35,7 @@ class TraceCandidate(NamedTuple):
     brings_inputs: bool
 
 
-def find_candidates(path: Path) -> tuple[TraceCandidate, ...]:
+def find_trace_candidates(path: Path) -> tuple[TraceCandidate, ...]:
     """Return the traceable classes and functions of a file, in source order.
 
     Raises:

@@ -34,11 +34,11 @@ def user_files(request: TraceRequest) -> tuple[Path, ...]:
     They need not exist; an import path without a source file is left out.
     """
     named = [Path(os.path.abspath(place)) for place in _named_files(request)]
-    found = find_module(request.target.place) if request.target.kind == "import" else None
+    found = find_module_file(request.target.place) if request.target.kind == "import" else None
     return tuple(dict.fromkeys([*([found] if found else ()), *named]))
 
 
-def absolute(request: TraceRequest) -> TraceRequest:
+def with_absolute_paths(request: TraceRequest) -> TraceRequest:
     """Return the request with absolute paths, so that it is valid in any working directory."""
     target = request.target
     if target.kind == "file":
@@ -46,7 +46,7 @@ def absolute(request: TraceRequest) -> TraceRequest:
     return request.evolve(target=target, loss=_whole_place(request.loss), step=_whole_place(request.step))
 
 
-def find_module(name: str) -> Path | None:
+def find_module_file(name: str) -> Path | None:
     """Return the source file of a module, without running it or its parent packages."""
     first, *inner = name.split(".")
     spec = PathFinder.find_spec(first, [os.getcwd()]) or _find_installed(first)
@@ -71,7 +71,7 @@ def _contents(request: TraceRequest) -> Iterator[bytes]:
             yield file.read_bytes()
         except OSError as error:
             raise TraceError("load", f"{file}: {(error.strerror or str(error)).lower()}", "Check its path.") from error
-    if request.target.kind == "import" and find_module(request.target.place) is None:
+    if request.target.kind == "import" and find_module_file(request.target.place) is None:
         yield request.target.title.encode()
 
 

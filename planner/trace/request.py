@@ -193,7 +193,7 @@ def request_sequence_length(request: TraceRequest) -> int | None:
     return request.sequence_length if tokens is None else tokens.shape[1]
 
 
-def with_sequence(request: TraceRequest, length: int | None) -> TraceRequest:
+def with_sequence_length(request: TraceRequest, length: int | None) -> TraceRequest:
     """Return the request with another sequence length; inputs with the same second dimension are resized."""
     old = _tokens(request)
     if old is None or length is None:

@@ -12,8 +12,8 @@ from pydantic import Field
 from planner.base import Spec
 from planner.errors import TraceError
 from planner.trace.child.messages import Progress, TraceFailure, WorkerOutcome, explain_exit, read_messages
-from planner.trace.child.worker_process import WorkerProcess, available_memory
-from planner.trace.consent import absolute, user_files
+from planner.trace.child.worker_process import WorkerProcess, available_memory_bytes
+from planner.trace.consent import with_absolute_paths, user_files
 from planner.trace.recording import TraceRecording
 from planner.trace.request import TraceRequest
 from planner.units import GIB
@@ -57,9 +57,9 @@ class Tracing:
         on_progress: Callable[[Progress], None] | None = None,
         worker: str = "planner.trace.worker",
     ) -> None:
-        self._original_request, self._request = request, absolute(request)
+        self._original_request, self._request = request, with_absolute_paths(request)
         self._seconds = limits.seconds
-        self._memory_bytes = limits.memory_bytes or min(_MOST_MEMORY, available_memory() // 2)
+        self._memory_bytes = limits.memory_bytes or min(_MOST_MEMORY, available_memory_bytes() // 2)
         self._on_progress = on_progress
         self._stage = "start"
         self._deadline = monotonic() + START_SECONDS + _GRACE_SECONDS
@@ -184,7 +184,7 @@ def start_trace(
     Raises:
         TraceError: If PyTorch is not installed (its `environment` is then true), or a named file does not exist.
     """
-    missing = torch_missing(config=request.target.kind == "config")
+    missing = missing_packages_hint(config=request.target.kind == "config")
     if missing is not None:
         raise TraceError("start", missing, environment=True)
     for file in user_files(request):
@@ -204,7 +204,7 @@ def trace(
     return start_trace(request, limits, on_progress).result()
 
 
-def torch_missing(config: bool = False) -> str | None:
+def missing_packages_hint(config: bool = False) -> str | None:
     """Return an installation hint if PyTorch, or transformers for a `config` target, is missing; else None."""
     needed = {"torch": "PyTorch", "transformers": "Hugging Face transformers"} if config else {"torch": "PyTorch"}
     missing = [title for name, title in needed.items() if importlib.util.find_spec(name) is None]

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from pydantic import ValidationError
 from recordings import Recorder, any_recordings, training, two_steps
 
-from planner.trace.allocator.replay import minimum_capacity, replay
+from planner.trace.allocator.replay import minimum_capacity_bytes, replay
 from planner.trace.allocator.settings import AllocatorSettings
 from planner.trace.analysis.live_memory import live_memory
 from planner.trace.analysis.summary import digest_of, facts_of, merge_differences
@@ -124,7 +124,7 @@ def test_the_least_capacity_suffices_and_two_percent_less_is_too_little(recordin
     course = live_memory(recording.allocations)
     allocated = course.totals[course.peak()]
     reserved = replay(recording.allocations, defaults).reserved_bytes
-    least = minimum_capacity(recording.allocations, defaults, allocated, reserved)
+    least = minimum_capacity_bytes(recording.allocations, defaults, allocated, reserved)
     assert allocated <= least <= reserved
     assert replay(recording.allocations, defaults, least).out_of_memory is None
     below = int(least - 0.02 * reserved) - 1

@@ -124,7 +124,7 @@ _PRECISION: Final = 0.02
 """Relative precision: each halving is a whole replay, and within this margin the verdict is tight."""
 
 
-def minimum_capacity(allocations: Allocations, settings: AllocatorSettings, allocated: int, reserved: int) -> int:
+def minimum_capacity_bytes(allocations: Allocations, settings: AllocatorSettings, allocated: int, reserved: int) -> int:
     """Return a sufficient capacity that is at most 2 % of `reserved` above an insufficient one.
 
     A run with `allocated` live bytes at its peak needs at least those, and completes with the `reserved` bytes that it

@@ -104,7 +104,7 @@ def traced_fits_on(
         yield _judge(_need(facts, overhead), gpu, usable, other_processes_bytes)
 
 
-def allocator_capacity(facts: TracedFacts, gpu: Gpu | None, available_bytes: int) -> int:
+def allocator_capacity_bytes(facts: TracedFacts, gpu: Gpu | None, available_bytes: int) -> int:
     """Return the part of `available_bytes` left for the caching allocator: less device context and workspaces."""
     fixed = _overhead(facts, gpu, None)
     return max(available_bytes - fixed.context - fixed.workspace, 0)

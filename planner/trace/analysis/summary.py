@@ -6,7 +6,7 @@ from hashlib import sha256
 from typing import Final
 
 from planner.memory.result import PhaseName
-from planner.trace.allocator.replay import minimum_capacity, replay
+from planner.trace.allocator.replay import minimum_capacity_bytes, replay
 from planner.trace.allocator.settings import AllocatorSettings
 from planner.trace.analysis.live_memory import LiveMemory, alive_at, allocation_origin, live_memory
 from planner.trace.facts import CATEGORIES, CategoryShare, Difference, TracedFacts, TracedPhase
@@ -29,7 +29,7 @@ def facts_of(recording: TraceRecording, settings: AllocatorSettings = _DEFAULTS)
         trainable_parameters=recording.trainable_parameters,
         phases=phases,
         reserved_bytes=reserved,
-        least_reserved_bytes=minimum_capacity(recording.allocations, settings, allocated, reserved),
+        least_reserved_bytes=minimum_capacity_bytes(recording.allocations, settings, allocated, reserved),
         largest_tensor_bytes=max(recording.allocations.bytes, default=0),
         differences=merge_differences(recording.differences),
         notes=recording.notes,

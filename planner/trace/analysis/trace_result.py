@@ -17,7 +17,7 @@ from planner.trace.analysis.live_memory import (
     peak_moment,
     span_at,
 )
-from planner.trace.analysis.memory import allocator_capacity, traced_memory
+from planner.trace.analysis.memory import allocator_capacity_bytes, traced_memory
 from planner.trace.analysis.summary import facts_of
 from planner.trace.facts import CATEGORIES, TracedFacts
 from planner.trace.recording import NEVER_FREED, Allocations, TraceRecording
@@ -125,7 +125,7 @@ def conclude(
     found = _analysis(recording, settings)
     memory = traced_memory(found.facts, gpu, usable, count, other_processes_bytes)
     available = None if usable is None else usable.bytes - other_processes_bytes
-    capacity = None if available is None else allocator_capacity(found.facts, gpu, available)
+    capacity = None if available is None else allocator_capacity_bytes(found.facts, gpu, available)
     return TraceResult.model_validate(
         {
             **{name: getattr(memory, name) for name in type(memory).model_fields},

@@ -18,7 +18,7 @@ from planner.trace.recording import TraceRecording
 FAULT: Final = re.compile(rb"Fatal Python error: |Windows fatal exception: |Timeout \(")
 """Start of a report by Python's faulthandler."""
 
-HEADING: Final = "Traceback (most recent call last):\n"
+TRACEBACK_HEADING: Final = "Traceback (most recent call last):\n"
 
 _PLANNER: Final = os.path.join(os.path.dirname(planner.__file__), "")
 _TORCH: Final = re.compile(r"[/\\]torch[/\\]")
@@ -91,7 +91,7 @@ def _is_hidden(frame: FrameSummary) -> bool:
     return frame.filename.startswith((_PLANNER, "<frozen "))
 
 
-LONGEST_LINE: Final = 1 << 30
+MAX_LINE_BYTES: Final = 1 << 30
 """Bytes; the recording of a run with a million allocations takes a twentieth of it."""
 
 CHANNEL_LOST: Final = 74
@@ -166,7 +166,7 @@ class WorkerOutcome(NamedTuple):
 
 
 def read_messages(
-    stream: BinaryIO, on_progress: Callable[[Progress], None], longest: int = LONGEST_LINE
+    stream: BinaryIO, on_progress: Callable[[Progress], None], longest: int = MAX_LINE_BYTES
 ) -> WorkerOutcome:
     """Read messages up to the last one, and pass on the progress; all input is validated."""
     while line := stream.readline(longest):
@@ -220,7 +220,7 @@ def explain_exit(stage: str, code: int | None, report: str, seconds: float, file
     frames = read_report(report, files)
     own = innermost_user_frame(frames, files)
     place = f"; it was at {Path(own.filename).name}, line {own.lineno}, in {own.name}" if own else ""
-    trace = "".join([HEADING, *frames.format()]) if frames else ""
+    trace = "".join([TRACEBACK_HEADING, *frames.format()]) if frames else ""
     if report.startswith("Timeout"):
         reason, hint = f"the module did not finish within {seconds:g} seconds", _TIMEOUT_HINT
     else:

@@ -111,7 +111,7 @@ class WorkerProcess:
                     yield process
 
 
-def available_memory() -> int:
+def available_memory_bytes() -> int:
     """Return the memory available to programs on this machine, in bytes."""
     return int(psutil.virtual_memory().available)
 

@@ -19,7 +19,7 @@ from planner.trace.request import TraceRequest
 from planner.trace.worker.building.build import BuiltRun, build
 from planner.trace.worker.building.distribution import Distribute, fake_ranks
 from planner.trace.worker.call_sites import CallSites
-from planner.trace.worker.cpu.kernels import differences, hidden_bytes
+from planner.trace.worker.cpu.kernels import cpu_differences, hidden_bytes
 from planner.trace.worker.fake_tensors.assumptions import Assumptions
 from planner.trace.worker.fake_tensors.eager_behavior import eager_behavior
 from planner.trace.worker.fake_tensors.values import KnownValues
@@ -40,9 +40,9 @@ def record(request: TraceRequest, progress: ReportProgress) -> TraceRecording:
     """
     started = time.perf_counter()
     notes: dict[str, None] = {}
-    differences: list[Difference] = []
+    cpu_differences: list[Difference] = []
     places, flops = CallSites(), FlopCounter()
-    operators, hidden_bytes = _device(request, differences.append)
+    operators, hidden_bytes = _device(request, cpu_differences.append)
     assumptions = Assumptions(lambda text: notes.setdefault(places.with_current_line(text)))
     ledger = AllocationLedger(KnownValues(assumptions), places, flops, hidden_bytes)
     watcher = Bookkeeper(ledger, places, flops, progress, request, notes)
@@ -77,7 +77,7 @@ def record(request: TraceRequest, progress: ReportProgress) -> TraceRecording:
         lines=places.lines.all(),
         shapes=ledger.shapes.all(),
         spans=ledger.spans(),
-        differences=(*differences, *_cpu_differences(request, ledger.operators.all())),
+        differences=(*cpu_differences, *_cpu_differences(request, ledger.operators.all())),
         notes=tuple(notes),
         flops=flops.total,
         convolution_flops=flops.convolutions,
@@ -111,7 +111,7 @@ def _device(
 
 
 def _cpu_differences(request: TraceRequest, operators: tuple[str, ...]) -> Iterable[Difference]:
-    return differences(request, operators) if request.device == "cpu" else ()
+    return cpu_differences(request, operators) if request.device == "cpu" else ()
 
 
 def _environment() -> Environment:

@@ -14,7 +14,7 @@ from planner.memory.result import PhaseName
 from planner.trace.facts import CATEGORIES, Category
 from planner.trace.recording import Allocations, Span
 from planner.trace.worker.call_sites import CallSites, NameTable
-from planner.trace.worker.fake_tensors.eager_behavior import ADD, ADD_IN_PLACE, Accumulation, correct
+from planner.trace.worker.fake_tensors.eager_behavior import ADD, ADD_IN_PLACE, GradientAccumulation, correct_storage_sizes
 from planner.trace.worker.fake_tensors.values import KnownValues
 
 
@@ -76,7 +76,7 @@ class AllocationLedger(FakeTensorMode):
         self._places = places
         self._flops = flops
         self._hidden_bytes = hidden_bytes
-        self._accumulation = Accumulation()
+        self._accumulation = GradientAccumulation()
         self._alive: dict[int, int] = {}
         self._emptied: dict[int, int] = {}
         self._watched: dict[int, weakref.ref[Any]] = {}
@@ -105,7 +105,7 @@ class AllocationLedger(FakeTensorMode):
             func = ADD_IN_PLACE
         with self.unrecorded():
             result = self._values.run(self, func, types, args, kwargs)
-            correct(func, args, result)
+            correct_storage_sizes(func, args, result)
         self._flops.count(func, args, kwargs, result)
         self._record_result(result, func)
         hidden = self._hidden_bytes(func, args, kwargs, result)

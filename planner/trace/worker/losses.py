@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from planner.errors import TraceError
 from planner.trace.worker.building.inputs import ForwardCall, random_integers
-from planner.trace.worker.building.targets import function
+from planner.trace.worker.building.targets import load_function
 from planner.trace.worker.observer import RunObserver
 from planner.trace.worker.tensors import tensors_in
 
@@ -24,7 +24,7 @@ class LossFunction:
     def __init__(self, requested: str | None, inputs: Any, watcher: RunObserver) -> None:
         self._inputs = inputs
         self._watcher = watcher
-        self._own = function(requested) if requested is not None and ":" in requested else None
+        self._own = load_function(requested) if requested is not None and ":" in requested else None
         self._named = requested if self._own is None else None
         self._target: torch.Tensor | None = None
 

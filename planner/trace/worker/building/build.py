@@ -101,7 +101,7 @@ def _made(request: TraceRequest, watcher: RunObserver) -> TargetOutput:
 
 def _step(request: TraceRequest, made: TargetOutput) -> Step | None:
     if request.step is not None:
-        return targets.function(request.step)
+        return targets.load_function(request.step)
     return made.step if request.task == "training" else None
 
 
@@ -147,4 +147,4 @@ def _inputs(built: BuiltRun, made: TargetOutput, request: TraceRequest, watcher:
         raise TraceError(
             "load", "the module's inputs are not known", 'Specify them, for example --input "x=8x3x224x224:float32".'
         )
-    return found if request.dtype is None else inputs.cast(found, DTYPES[request.dtype])
+    return found if request.dtype is None else inputs.cast_floating_point(found, DTYPES[request.dtype])

@@ -65,7 +65,7 @@ def resize_inputs(inputs: Any, batch: int | None, sequence_length: int | None) -
     return with_tensors(inputs, change)
 
 
-def cast(inputs: Any, dtype: torch.dtype) -> Any:
+def cast_floating_point(inputs: Any, dtype: torch.dtype) -> Any:
     """Return `inputs` with floating-point tensors in `dtype`."""
     return with_tensors(inputs, lambda tensor: tensor.to(dtype) if tensor.is_floating_point() else tensor)
 

@@ -59,7 +59,7 @@ def load_target(target: Target, arguments: Sequence[Argument]) -> TargetOutput:
     return _made(_called(found, arguments, target.title), target.title)
 
 
-def function(place: str) -> Callable[..., Any]:
+def load_function(place: str) -> Callable[..., Any]:
     """Return the function named by `place`, such as `losses.py:focal`.
 
     Raises:

@@ -13,7 +13,7 @@ from planner.units import round_up
 _HALF: Final = (torch.bfloat16, torch.float16)
 
 
-def bytes_of(tensor: torch.Tensor, itemsize: int | None = None) -> int:
+def size_bytes(tensor: torch.Tensor, itemsize: int | None = None) -> int:
     """Return the bytes of a tensor of this shape, with elements of `itemsize` if given."""
     return int(tensor.numel()) * (itemsize or tensor.element_size())
 
@@ -23,9 +23,9 @@ def is_half(tensor: torch.Tensor) -> bool:
     return tensor.dtype in _HALF
 
 
-def bytes_of_copies(values: Iterable[Any]) -> int:
+def contiguous_copies_bytes(values: Iterable[Any]) -> int:
     """Return the bytes of contiguous copies of those tensors among `values` that are not contiguous."""
-    return sum(bytes_of(value) for value in values if isinstance(value, torch.Tensor) and not value.is_contiguous())
+    return sum(size_bytes(value) for value in values if isinstance(value, torch.Tensor) and not value.is_contiguous())
 
 
 class VectorUnits(NamedTuple):
@@ -80,7 +80,7 @@ class Convolution(NamedTuple):
         return self.groups > 1 and self.groups == self.source_channels == self.target_channels
 
 
-def of(tensors: tuple[torch.Tensor, torch.Tensor, torch.Tensor], places: tuple[Any, ...]) -> Convolution:
+def make_convolution(tensors: tuple[torch.Tensor, torch.Tensor, torch.Tensor], places: tuple[Any, ...]) -> Convolution:
     """Return the convolution of (input, weight, output) and (stride, padding, dilation, transposed, groups)."""
     given, weight, made = tensors
     stride, _padding, _dilation, transposed, groups = places
@@ -151,7 +151,7 @@ def backward_bytes(conv: Convolution, wants: tuple[bool, bool]) -> int:
     return max(0, max(moments) - left)
 
 
-def columns_bytes(conv: Convolution) -> int:
+def unfolded_input_bytes(conv: Convolution) -> int:
     """Return the bytes of the unfolded input (im2col) of PyTorch's own kernels, for the whole batch.
 
     **Formula**: batch x channels x kernel x pixels of the output; none for a kernel of one pixel. **Source**:
@@ -268,24 +268,24 @@ def _is_channels_last(tensor: torch.Tensor) -> bool:
 def _copied(conv: Convolution, tensors: tuple[torch.Tensor, ...]) -> int:
     """Return the bytes of copies of those `tensors` that do not have the convolution's memory format."""
     order = torch.channels_last if conv.channels_last else torch.contiguous_format
-    return sum(bytes_of(tensor) for tensor in tensors if not tensor.is_contiguous(memory_format=order))
+    return sum(size_bytes(tensor) for tensor in tensors if not tensor.is_contiguous(memory_format=order))
 
 
-def convolution(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
+def convolution_hidden_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
     """Return the hidden bytes of `aten.convolution`."""
     given, weight, _bias, stride, padding, dilation, transposed, _output_padding, groups = args
     places = (stride, padding, dilation, transposed, groups)
-    conv = of((given, weight, result), places)
+    conv = make_convolution((given, weight, result), places)
     if not uses_onednn(given, weight, places, vector_units().threads):
-        return columns_bytes(conv) + _copied(conv, (given,))
+        return unfolded_input_bytes(conv) + _copied(conv, (given,))
     return forward_bytes(conv) + _copied(conv, (given, weight))
 
 
-def convolution_backward(args: tuple[Any, ...], kwargs: dict[str, Any], result: object) -> int:
+def convolution_backward_hidden_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: object) -> int:
     """Return the hidden bytes of `aten.convolution_backward`."""
     gradient, given, weight, _bias, stride, padding, dilation, transposed, _output_padding, groups, wants = args
     places = (stride, padding, dilation, transposed, groups)
-    conv = of((given, weight, gradient), places)
+    conv = make_convolution((given, weight, gradient), places)
     if not uses_onednn(given, weight, places, vector_units().threads):
-        return columns_bytes(conv) + _copied(conv, (gradient, given))
+        return unfolded_input_bytes(conv) + _copied(conv, (gradient, given))
     return backward_bytes(conv, (wants[0], wants[1])) + _copied(conv, (gradient, given, weight))

@@ -10,7 +10,7 @@ from planner.trace.facts import Difference
 from planner.trace.request import TraceRequest
 from planner.trace.worker.cpu import convolutions as cpu_convolutions
 from planner.trace.worker.cpu import rnn as cpu_recurrent
-from planner.trace.worker.cpu.convolutions import bytes_of, bytes_of_copies, is_half
+from planner.trace.worker.cpu.convolutions import size_bytes, contiguous_copies_bytes, is_half
 from planner.units import KIB, MIB, ceil_div
 
 _aten: Final = torch.ops.aten
@@ -45,7 +45,7 @@ def _promoted(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int
         return 0
     for operand in operands[1:]:
         dtype = torch.promote_types(dtype, operand.dtype)
-    return sum(bytes_of(operand, dtype.itemsize) for operand in operands if operand.dtype != dtype)
+    return sum(size_bytes(operand, dtype.itemsize) for operand in operands if operand.dtype != dtype)
 
 
 def _nothing(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
@@ -59,7 +59,7 @@ def _reduction_in_float32(args: tuple[Any, ...], kwargs: dict[str, Any], result:
     """
     if not is_half(args[0]):
         return 0
-    return bytes_of(args[0], 4) + bytes_of(result, 4)
+    return size_bytes(args[0], 4) + size_bytes(result, 4)
 
 
 def _sum(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
@@ -71,10 +71,10 @@ def _sum(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) ->
     if not is_half(tensor):
         return 0
     if result.dtype != tensor.dtype:
-        return bytes_of(tensor, 4)
+        return size_bytes(tensor, 4)
     dims = sorted({dim % max(1, tensor.dim()) for dim in args[1] or ()})
     together = not dims or dims[-1] - dims[0] + 1 == len(dims)
-    return 0 if together else bytes_of(tensor, 4) + bytes_of(result, 4)
+    return 0 if together else size_bytes(tensor, 4) + size_bytes(result, 4)
 
 
 def _safe_softmax(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
@@ -82,7 +82,7 @@ def _safe_softmax(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.T
 
     **Source**: `_safe_softmax` in aten/src/ATen/native/transformers/attention.cpp.
     """
-    elements = bytes_of(result, 1)
+    elements = size_bytes(result, 1)
     return elements + elements // max(1, int(result.shape[args[1]])) + 4
 
 
@@ -93,8 +93,8 @@ def _batch_norm_backward(args: tuple[Any, ...], kwargs: dict[str, Any], result: 
     """
     gradient, given = args[0], args[1]
     if gradient.is_contiguous() or gradient.is_contiguous(memory_format=torch.channels_last):
-        return bytes_of(given)
-    return bytes_of(given, 4) if is_half(given) else 2 * given.shape[1] * 4
+        return size_bytes(given)
+    return size_bytes(given, 4) if is_half(given) else 2 * given.shape[1] * 4
 
 
 def _batch_norm(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
@@ -110,7 +110,7 @@ def _layer_norm_backward(args: tuple[Any, ...], kwargs: dict[str, Any], result: 
 
     **Source**: `LayerNormBackwardKernelImplInternal` in aten/src/ATen/native/cpu/layer_norm_kernel.cpp.
     """
-    return 2 * torch.get_num_threads() * int(prod(args[2])) * 4 + bytes_of_copies(args[:2])
+    return 2 * torch.get_num_threads() * int(prod(args[2])) * 4 + contiguous_copies_bytes(args[:2])
 
 
 def _layer_norm(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
@@ -118,7 +118,7 @@ def _layer_norm(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> i
 
     **Source**: `layer_norm_cpu` in aten/src/ATen/native/layer_norm.cpp.
     """
-    return bytes_of_copies(args[:1])
+    return contiguous_copies_bytes(args[:1])
 
 
 def _softmax(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
@@ -126,7 +126,7 @@ def _softmax(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
 
     **Source**: `softmax_cpu_out` and its like in aten/src/ATen/native/SoftMax.cpp.
     """
-    return bytes_of_copies(args[:2])
+    return contiguous_copies_bytes(args[:2])
 
 
 def _pooling(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
@@ -134,7 +134,7 @@ def _pooling(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
 
     **Source**: `max_pool2d_kernel_impl` in aten/src/ATen/native/cpu/MaxPoolKernel.cpp, and its like.
     """
-    return 0 if args[0].is_contiguous(memory_format=torch.channels_last) else bytes_of_copies(args[:1])
+    return 0 if args[0].is_contiguous(memory_format=torch.channels_last) else contiguous_copies_bytes(args[:1])
 
 
 def _group_norm_backward(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
@@ -150,7 +150,7 @@ def _dropout(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
 
     **Source**: `native_dropout_cpu` in aten/src/ATen/native/Dropout.cpp.
     """
-    return bytes_of(args[0])
+    return size_bytes(args[0])
 
 
 def _loss(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
@@ -159,8 +159,8 @@ def _loss(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
     **Source**: `mse_loss` and its like in aten/src/ATen/native/Loss.cpp.
     """
     reduction = args[2] if len(args) > 2 else _MEAN
-    held = bytes_of(args[0]) if reduction else 0
-    return held + (bytes_of(args[0], 4) if reduction == _MEAN and is_half(args[0]) else 0)
+    held = size_bytes(args[0]) if reduction else 0
+    return held + (size_bytes(args[0], 4) if reduction == _MEAN and is_half(args[0]) else 0)
 
 
 def _binary_cross_entropy(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
@@ -168,7 +168,7 @@ def _binary_cross_entropy(args: tuple[Any, ...], kwargs: dict[str, Any], result:
 
     **Source**: `binary_cross_entropy_with_logits` in aten/src/ATen/native/Loss.cpp.
     """
-    return 2 * bytes_of(args[0]) + (bytes_of(args[0], 4) if is_half(args[0]) else 0)
+    return 2 * size_bytes(args[0]) + (size_bytes(args[0], 4) if is_half(args[0]) else 0)
 
 
 def _roll(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
@@ -176,7 +176,7 @@ def _roll(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
 
     **Source**: `roll_common` in aten/src/ATen/native/TensorTransformations.h.
     """
-    return bytes_of(args[0]) if len(args[1]) > 1 else 0
+    return size_bytes(args[0]) if len(args[1]) > 1 else 0
 
 
 def _logsumexp(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
@@ -184,7 +184,7 @@ def _logsumexp(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> in
 
     **Source**: `logsumexp_out_impl` in aten/src/ATen/native/ReduceOps.cpp.
     """
-    return bytes_of(args[0])
+    return size_bytes(args[0])
 
 
 def _upsample(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
@@ -195,7 +195,7 @@ def _upsample(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tenso
     given = args[0]
     if given.is_contiguous(memory_format=torch.channels_last) or result.shape[-2] + result.shape[-1] > 128:
         return 0
-    return bytes_of(given) + bytes_of(result)
+    return size_bytes(given) + size_bytes(result)
 
 
 _PACKED_BYTES: Final = 1_441_792
@@ -207,7 +207,7 @@ def _splits(queries: int, keys: int) -> tuple[int, int]:
     return min(rows, queries), min(512, keys)
 
 
-def attention(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
+def attention_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
     """Return the bytes of each thread's block of scores, its maxima and sums, and a block of the result.
 
     In half precision also a converted block, and keys and values packed for matrix tiles if that pays off. **Source**:
@@ -225,11 +225,11 @@ def attention(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int
     causal = bool(args[4]) if len(args) > 4 else False
     work = blocks * rows * (min(queries, keys) if causal else keys) * width
     if work // (batch * key.shape[1] * keys * width) >= 4:
-        held += 2 * bytes_of(key) + threads * 2 * columns * width
+        held += 2 * size_bytes(key) + threads * 2 * columns * width
     return held
 
 
-def attention_backward(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
+def attention_backward_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
     """Return the bytes of each thread's two blocks of scores, also in half precision, and of a gradient copy.
 
     **Source**: `cpu_flash_attention_backward` in aten/src/ATen/native/cpu/FlashAttentionKernel.cpp.
@@ -237,11 +237,11 @@ def attention_backward(args: tuple[Any, ...], kwargs: dict[str, Any], result: An
     query, key = args[1], args[2]
     rows, columns = _splits(int(query.shape[2]), int(key.shape[2]))
     threads = torch.get_num_threads()
-    held = threads * 4 * (2 * rows * columns + rows) + bytes_of_copies((args[0].transpose(1, 2),))
+    held = threads * 4 * (2 * rows * columns + rows) + contiguous_copies_bytes((args[0].transpose(1, 2),))
     return held + (threads * 2 * 2 * rows * columns if is_half(query) else 0)
 
 
-def product(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
+def matrix_product_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
     """Return the bytes of contiguous copies of matrices that are neither row- nor column-major.
 
     In half precision also the part of the second matrix that is packed for matrix tiles, limited by the cache.
@@ -250,7 +250,7 @@ def product(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor)
     """
     left, right = args[-2:]
     apart = sum(
-        bytes_of(matrix) for matrix in (left, right) if matrix.dim() == 2 and not _is_by_rows_or_columns(matrix)
+        size_bytes(matrix) for matrix in (left, right) if matrix.dim() == 2 and not _is_by_rows_or_columns(matrix)
     )
     if not is_half(right):
         return apart
@@ -268,10 +268,10 @@ def _is_by_rows_or_columns(matrix: torch.Tensor) -> bool:
 
 
 _known: dict[Any, Formula | None] = {
-    _aten.convolution.default: cpu_convolutions.convolution,
-    _aten.convolution_backward.default: cpu_convolutions.convolution_backward,
-    _aten.mkldnn_rnn_layer.default: cpu_recurrent.forward,
-    _aten.mkldnn_rnn_layer_backward.default: cpu_recurrent.backward,
+    _aten.convolution.default: cpu_convolutions.convolution_hidden_bytes,
+    _aten.convolution_backward.default: cpu_convolutions.convolution_backward_hidden_bytes,
+    _aten.mkldnn_rnn_layer.default: cpu_recurrent.forward_hidden_bytes,
+    _aten.mkldnn_rnn_layer_backward.default: cpu_recurrent.backward_hidden_bytes,
     _aten.native_batch_norm.default: _batch_norm,
     _aten.native_batch_norm_backward.default: _batch_norm_backward,
     _aten.native_layer_norm.default: _layer_norm,
@@ -298,11 +298,11 @@ _known: dict[Any, Formula | None] = {
     _aten.binary_cross_entropy.default: _binary_cross_entropy,
     _aten.upsample_nearest2d.default: _upsample,
     _aten.upsample_bilinear2d.default: _upsample,
-    _aten.mm.default: product,
-    _aten.addmm.default: product,
-    _aten.bmm.default: product,
-    _aten._scaled_dot_product_flash_attention_for_cpu.default: attention,
-    _aten._scaled_dot_product_flash_attention_for_cpu_backward.default: attention_backward,
+    _aten.mm.default: matrix_product_bytes,
+    _aten.addmm.default: matrix_product_bytes,
+    _aten.bmm.default: matrix_product_bytes,
+    _aten._scaled_dot_product_flash_attention_for_cpu.default: attention_bytes,
+    _aten._scaled_dot_product_flash_attention_for_cpu_backward.default: attention_backward_bytes,
     # The condition and the mask are used as they are.
     _aten.where.self: _nothing,
     _aten.masked_fill.Scalar: _nothing,
@@ -318,7 +318,7 @@ _PRODUCT_SCRATCH: Final = MIB
 _CHECKED_ON: Final = ("AVX512", "AVX2")
 
 
-def differences(request: TraceRequest, operators: tuple[str, ...]) -> Iterator[Difference]:
+def cpu_differences(request: TraceRequest, operators: tuple[str, ...]) -> Iterator[Difference]:
     """Yield what a trace with the CPU's operators may miss, by the operators that ran.
 
     **Source**: `benchmarks/real_peaks.py --operators` and `benchmarks/trace_accuracy.py`, which compare kernels and

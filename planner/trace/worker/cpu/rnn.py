@@ -68,7 +68,7 @@ def rnn_workspace_bytes(given: torch.Tensor, hidden: int) -> int:
     return sum(map(_pages, parts))
 
 
-def forward(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
+def forward_hidden_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
     """Return the hidden bytes of `aten.mkldnn_rnn_layer`: one bias, reordered weights, and scratch.
 
     **Source**: `mkldnn_rnn_layer` in aten/src/ATen/native/mkldnn/RNN.cpp; measured with the profiler.
@@ -88,7 +88,7 @@ def forward(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
     return held + scratch
 
 
-def backward(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
+def backward_hidden_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
     """Return the hidden bytes of `aten.mkldnn_rnn_layer_backward`.
 
     **Formula**: zero gradients of states that were not computed, the bias, weights and their gradients in oneDNN's

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch._C import DispatchKey
 
-from planner.trace.worker.cuda.dispatch import Kernel, exists, kernels, overload, patched_attributes
+from planner.trace.worker.cuda.dispatch import Kernel, operator_exists, replaced_kernels, overload, patched_attributes
 from planner.trace.worker.cuda.rnn import autocast_kernels
 from planner.trace.worker.tensors import tensors_in, with_tensors
 
@@ -67,7 +67,7 @@ def autocast_as_on_cuda() -> Iterator[None]:
     listed = torch._C._dispatch_get_registrations_for_dispatch_key(_KEY)
     unlisted = {name.removeprefix("aten::") for name in listed if name.startswith("aten::")} - set(replaced)
     with (
-        kernels(_KEY, dict.fromkeys(unlisted, torch.library.fallthrough_kernel) | replaced),
+        replaced_kernels(_KEY, dict.fromkeys(unlisted, torch.library.fallthrough_kernel) | replaced),
         _same_as_cuda(casts.clear),
     ):
         try:
@@ -115,7 +115,7 @@ def _kernels(casts: _Casts) -> dict[str, Kernel]:
         dtype = torch.get_autocast_dtype("cpu")
         return tensor.to(dtype) if _is_eligible(tensor) else tensor
 
-    found = {name: policy(overload(name)) for names, policy in policies for name in names.split() if exists(name)}
+    found = {name: policy(overload(name)) for names, policy in policies for name in names.split() if operator_exists(name)}
     recurrent = {name: _outside(kernel) for name, kernel in autocast_kernels(lowered).items()}
     return found | recurrent | {BANNED: _refuse}
 

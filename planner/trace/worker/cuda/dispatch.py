@@ -22,14 +22,14 @@ def overload(name: str) -> Any:
     return getattr(getattr(torch.ops.aten, packet), rest or "default")
 
 
-def exists(name: str) -> bool:
+def operator_exists(name: str) -> bool:
     """Return whether this version of PyTorch has ATen's operator `name`."""
     packet, _, rest = name.partition(".")
     return (rest or "default") in getattr(getattr(torch.ops.aten, packet, None), "overloads", list)()
 
 
 @contextlib.contextmanager
-def kernels(key: str, replacements: Mapping[str, Kernel]) -> Iterator[None]:
+def replaced_kernels(key: str, replacements: Mapping[str, Kernel]) -> Iterator[None]:
     """Replace the dispatcher's kernels for `key` within the context."""
     library = _library.Library("aten", "IMPL")
     try:
@@ -37,7 +37,7 @@ def kernels(key: str, replacements: Mapping[str, Kernel]) -> Iterator[None]:
             # Some of them have kernels of their own, and the dispatcher warns once that those are overridden.
             warnings.simplefilter("ignore", UserWarning)
             for name, kernel in replacements.items():
-                if exists(name):
+                if operator_exists(name):
                     library.impl(name, kernel, key)
         yield
     finally:
@@ -45,10 +45,10 @@ def kernels(key: str, replacements: Mapping[str, Kernel]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def compositions(replacements: Mapping[str, Kernel]) -> Iterator[None]:
+def replaced_compositions(replacements: Mapping[str, Kernel]) -> Iterator[None]:
     """Replace the composition of operators within the context, with and without gradient recording."""
-    present = {overload(name): kernel for name, kernel in replacements.items() if exists(name)}
-    with kernels("AutogradCPU", replacements):
+    present = {overload(name): kernel for name, kernel in replacements.items() if operator_exists(name)}
+    with replaced_kernels("AutogradCPU", replacements):
         try:
             for operator, kernel in present.items():
                 operator.py_kernels[_COMPOSITE] = kernel
@@ -61,10 +61,10 @@ def compositions(replacements: Mapping[str, Kernel]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def fake_results(replacements: Mapping[str, Kernel]) -> Iterator[None]:
+def replaced_fake_results(replacements: Mapping[str, Kernel]) -> Iterator[None]:
     """Replace fake-tensor implementations; a replacement takes the mode, the operator and its arguments."""
     known = fake_impls.op_implementations_dict
-    present = {overload(name): kernel for name, kernel in replacements.items() if exists(name)}
+    present = {overload(name): kernel for name, kernel in replacements.items() if operator_exists(name)}
     before = {operator: known[operator] for operator in present if operator in known}
     FakeTensorMode.cache_clear()
     known.update(present)

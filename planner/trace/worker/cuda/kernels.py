@@ -9,7 +9,7 @@ from torch import Tensor
 
 from planner.trace.worker.cuda import rnn as cuda_rnn
 from planner.trace.worker.cuda.attention import Capability
-from planner.trace.worker.cuda.dispatch import exists, overload
+from planner.trace.worker.cuda.dispatch import operator_exists, overload
 from planner.units import ceil_div, round_up
 
 Arguments = tuple[Any, ...]
@@ -295,5 +295,5 @@ _FORMULAS: Final[dict[Any, Formula]] = {
         "_cudnn_rnn": _recurrent,
         "_cudnn_rnn_backward": _recurrent_backward,
     }.items()
-    if exists(name)
+    if operator_exists(name)
 }

@@ -10,11 +10,11 @@ from torch import Tensor
 
 from planner.trace.facts import Difference
 from planner.trace.worker.cuda import attention as cuda_attention
-from planner.trace.worker.cuda import kernels as cuda_kernels
+from planner.trace.worker.cuda import replaced_kernels as cuda_kernels
 from planner.trace.worker.cuda.attention import AttentionCall, Capability
 from planner.trace.worker.cuda.autocast import autocast_as_on_cuda
 from planner.trace.worker.cuda.device import device_move_kernels, simulated_card
-from planner.trace.worker.cuda.dispatch import Kernel, compositions, fake_results, kernels
+from planner.trace.worker.cuda.dispatch import Kernel, replaced_compositions, replaced_fake_results, replaced_kernels
 from planner.trace.worker.cuda.rnn import fake_rnns, rnn_compositions
 from planner.trace.worker.cuda.uncertainty import UncertaintyBounds
 
@@ -104,10 +104,10 @@ class CudaOperators(contextlib.AbstractContextManager["CudaOperators"]):
     def __enter__(self) -> Self:
         stack = self._stack
         stack.enter_context(autocast_as_on_cuda())
-        stack.enter_context(kernels("CPU", norm_kernels()))
-        stack.enter_context(fake_results(fake_norms() | fake_rnns()))
+        stack.enter_context(replaced_kernels("CPU", norm_kernels()))
+        stack.enter_context(replaced_fake_results(fake_norms() | fake_rnns()))
         own = {"scaled_dot_product_attention": self._attend}
-        stack.enter_context(compositions(_COMPOSED | device_move_kernels() | rnn_compositions() | own))
+        stack.enter_context(replaced_compositions(_COMPOSED | device_move_kernels() | rnn_compositions() | own))
         stack.enter_context(simulated_card(self.capability))
         return self
 

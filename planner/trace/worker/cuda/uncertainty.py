@@ -9,7 +9,7 @@ from torch import Tensor
 
 from planner.trace.facts import Difference
 from planner.trace.worker.cuda import rnn as cuda_rnn
-from planner.trace.worker.cuda.dispatch import exists, overload
+from planner.trace.worker.cuda.dispatch import operator_exists, overload
 from planner.trace.worker.cuda.kernels import flash_backward_bytes
 from planner.units import ceil_div, round_up
 
@@ -157,5 +157,5 @@ _BOUNDS: Final[dict[Any, Bound]] = {
         "_fused_rms_norm_backward": _norm_backward,
         "_cudnn_rnn": _recurrent,
     }.items()
-    if exists(name)
+    if operator_exists(name)
 }

@@ -74,7 +74,7 @@ def _copied(tensor: torch.Tensor, memo: dict[int, Any]) -> torch.Tensor:
 _aten: Final = torch.ops.aten
 
 
-def correct(func: Any, args: tuple[Any, ...], result: Any) -> None:
+def correct_storage_sizes(func: Any, args: tuple[Any, ...], result: Any) -> None:
     """Resize the storages that `func` made to their true sizes."""
     correction = _CORRECTIONS.get(func)
     if correction is not None:
@@ -124,7 +124,7 @@ _ON_THE_WAY: Final = (
 """Source paths of functions between the engine and a mode: our own modes, and PyTorch's wrappers."""
 
 
-class Accumulation:
+class GradientAccumulation:
     """Detects additions of gradients that autograd does in place.
 
     Autograd adds a gradient to another in place if nothing else refers to the other, but never for subclasses such as
