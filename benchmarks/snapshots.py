@@ -45,10 +45,10 @@ class _GivenPool(Pool):
         super().__init__(like.page_bytes)
         self.places = places
 
-    def place(self, size: int, mapped: bool = True) -> MemoryBlock:
+    def new_segment(self, size: int, mapped: bool = True) -> MemoryBlock:
         if mapped and self.places:
             return MemoryBlock(self, self.places.popleft(), size)
-        return super().place(size, mapped)
+        return super().new_segment(size, mapped)
 
 
 def load_snapshot(path: Path) -> Entry:

@@ -79,8 +79,8 @@ def test_what_is_inherited_in_the_file_counts(found):
 
 
 def test_a_function_that_returns_a_pair_brings_inputs(found):
-    assert found["example"].brings_inputs
-    assert not found["make"].brings_inputs
+    assert found["example"].returns_inputs
+    assert not found["make"].returns_inputs
     assert found["make"].arguments == (Parameter("width", "8"),)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from planner.errors import TraceError
-from planner.trace.consent import with_absolute_paths, content_digest, find_module_file, user_files
+from planner.trace.consent import content_digest, find_module_file, user_files, with_absolute_paths
 from planner.trace.request import Target, TraceRequest
 
 CONFIG = Target(kind="config", place="gpt2", config="{}")

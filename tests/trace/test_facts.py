@@ -122,7 +122,7 @@ def test_a_run_gets_through_with_less_than_it_reserves_where_it_can():
 def test_the_least_capacity_suffices_and_two_percent_less_is_too_little(recording):
     defaults = AllocatorSettings()
     course = live_memory(recording.allocations)
-    allocated = course.totals[course.peak()]
+    allocated = course.totals[course.peak_index()]
     reserved = replay(recording.allocations, defaults).reserved_bytes
     least = minimum_capacity_bytes(recording.allocations, defaults, allocated, reserved)
     assert allocated <= least <= reserved

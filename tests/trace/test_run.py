@@ -8,7 +8,7 @@ import pytest
 from planner.errors import TraceError
 from planner.trace.recording import TraceRecording
 from planner.trace.request import Target, TraceRequest
-from planner.trace.run import Limits, Tracing, start_trace, missing_packages_hint, trace
+from planner.trace.run import Limits, Tracing, missing_packages_hint, start_trace, trace
 
 NETWORK = """
 import torch

@@ -345,6 +345,6 @@ def _candidate_title(candidate: TraceCandidate) -> str:
 
 def _likely(candidates: tuple[TraceCandidate, ...]) -> str:
     """Return a function that provides inputs, else the last class, which usually contains the earlier ones."""
-    bringing = [candidate.name for candidate in candidates if candidate.brings_inputs]
+    bringing = [candidate.name for candidate in candidates if candidate.returns_inputs]
     classes = [candidate.name for candidate in candidates if candidate.kind == "class"]
     return (bringing or classes[::-1] or [candidates[0].name])[0]

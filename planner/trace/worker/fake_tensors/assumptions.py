@@ -9,7 +9,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from planner.errors import PlannerError
 
 _aten: Final = torch.ops.aten
-_SAME_SHARE: Final = frozenset(
+_FRACTION_PRESERVING: Final = frozenset(
     (
         _aten.permute.default,
         _aten.transpose.int,
@@ -41,7 +41,7 @@ class Assumptions:
 
     def __init__(self, note: Callable[[str], None]) -> None:
         self._note = note
-        self._share = WeakTensorKeyDictionary()
+        self._selected_fractions = WeakTensorKeyDictionary()
         self._assumed_results: dict[Any, Callable[..., Any]] = {
             _aten._local_scalar_dense.default: self._scalar,
             _aten.equal.default: self._equal,
@@ -63,21 +63,21 @@ class Assumptions:
         """Return a replacement for `func` if PyTorch's rules for fake tensors differ from its kernels."""
         return self._replacements.get(func)
 
-    def follow(self, func: Any, args: tuple[Any, ...], result: Any) -> None:
-        """Track the selected fraction of a mask that `func` makes or forwards."""
-        if func in _SAME_SHARE:
-            if self._share and args[0] in self._share:
-                self._share[result] = self._share[args[0]]
+    def track_selected_fraction(self, func: Any, args: tuple[Any, ...], result: Any) -> None:
+        """Track which fraction of elements a mask selects, if `func` makes or forwards the mask."""
+        if func in _FRACTION_PRESERVING:
+            if self._selected_fractions and args[0] in self._selected_fractions:
+                self._selected_fractions[result] = self._selected_fractions[args[0]]
         elif func in (_aten.scatter.value, _aten.scatter_.value) and args[3] == 1 and result.shape[args[1]]:
-            self._share[result] = args[2].shape[args[1]] / result.shape[args[1]]
+            self._selected_fractions[result] = args[2].shape[args[1]] / result.shape[args[1]]
         elif func is _aten.eq.Tensor and result.dim() and args[1].dim() == 1 and args[0].shape[-1:] == (1,):
-            self._share[result] = 1 / max(1, args[1].shape[0])
+            self._selected_fractions[result] = 1 / max(1, args[1].shape[0])
 
     def assume(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return an assumed result of `func`.
 
         Raises:
-            PlannerError: If nothing sensible can be assumed.
+            PlannerError: If no result can be assumed for `func`.
         """
         try:
             assume = self._assumed_results[func]
@@ -97,27 +97,31 @@ class Assumptions:
         self._note("Whether two tensors are equal depends on the data; they were assumed to differ.")
         return False
 
-    def _selected(self, mask: torch.Tensor) -> int:
-        share = self._share.get(mask, 1.0)
-        what = "everything" if share == 1.0 else f"{share:.3g} of its elements, as if all choices were equally frequent"
-        self._note(f"A mask that depends on the data was assumed to select {what}.")
-        return max(1, round(mask.numel() * share)) if mask.numel() else 0
+    def _selected_count(self, mask: torch.Tensor) -> int:
+        fraction = self._selected_fractions.get(mask, 1.0)
+        selection_text = (
+            "everything"
+            if fraction == 1.0
+            else f"{fraction:.3g} of its elements, as if all choices were equally frequent"
+        )
+        self._note(f"A mask that depends on the data was assumed to select {selection_text}.")
+        return max(1, round(mask.numel() * fraction)) if mask.numel() else 0
 
     def _nonzero(self, mask: torch.Tensor) -> torch.Tensor:
-        # One column after another, as the kernels lay it out.
-        return torch.empty((mask.dim(), self._selected(mask)), dtype=torch.int64).t()
+        # Column by column, as the kernels store the result.
+        return torch.empty((mask.dim(), self._selected_count(mask)), dtype=torch.int64).t()
 
     def _masked_select(self, tensor: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        return torch.empty((self._selected(mask),), dtype=tensor.dtype)
+        return torch.empty((self._selected_count(mask),), dtype=tensor.dtype)
 
     def _index(self, tensor: torch.Tensor, indices: list[torch.Tensor | None]) -> torch.Tensor:
-        whole: list[torch.Tensor | None] = []
+        integer_indices: list[torch.Tensor | None] = []
         for index in indices:
             if index is not None and index.dtype in (torch.bool, torch.uint8):
-                whole.extend(self._nonzero(index).unbind(1))
+                integer_indices.extend(self._nonzero(index).unbind(1))
             else:
-                whole.append(index)
-        result: torch.Tensor = _aten.index.Tensor(tensor, whole)
+                integer_indices.append(index)
+        result: torch.Tensor = _aten.index.Tensor(tensor, integer_indices)
         return result
 
     def _unique(
@@ -159,7 +163,7 @@ def _layer_norm_backward(
     _rstd: torch.Tensor,
     weight: torch.Tensor | None,
     bias: torch.Tensor | None,
-    wanted: list[bool],
+    wanted_gradients: list[bool],
 ) -> tuple[torch.Tensor | None, ...]:
     """Return contiguous gradients, whatever the strides of the incoming gradient.
 
@@ -167,8 +171,8 @@ def _layer_norm_backward(
     while the rule for fake tensors keeps the strides of the incoming gradient.
     """
     return tuple(
-        torch.empty(like.shape, dtype=like.dtype) if want and like is not None else None
-        for like, want in zip((tensor, weight, bias), wanted, strict=True)
+        torch.empty(template.shape, dtype=template.dtype) if is_wanted and template is not None else None
+        for template, is_wanted in zip((tensor, weight, bias), wanted_gradients, strict=True)
     )
 
 

@@ -31,4 +31,4 @@ def test_scratch_memory_in_half_precision_is_bounded(
 
 def test_another_processor_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "DEFAULT")
-    assert [difference.name for difference in cpu_differences(PLAIN, ())] == ["this processor's kernels"]
+    assert [difference.name for difference in cpu_differences(PLAIN, ())] == ["this CPU's kernels"]
