@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-from planner.trace.allocator.allocator import CachingAllocator, MemoryBlock, Pool
+from planner.trace.allocator.allocator import BlockPool, CachingAllocator, MemoryBlock
 from planner.trace.allocator.settings import SMALL_BYTES, SMALL_SEGMENT_BYTES, AllocatorSettings, round_size
 
 Entry = dict[str, Any]
@@ -38,10 +38,10 @@ class _PlainUnpickler(pickle.Unpickler):
         raise pickle.UnpicklingError(f"a snapshot has no {module}.{name}")
 
 
-class _GivenPool(Pool):
+class _GivenPool(BlockPool):
     """Places segments where the card did."""
 
-    def __init__(self, like: Pool, places: deque[int]) -> None:
+    def __init__(self, like: BlockPool, places: deque[int]) -> None:
         super().__init__(like.page_bytes)
         self.places = places
 
@@ -90,7 +90,7 @@ class _Comparison:
             self._model.small = _GivenPool(self._model.small, self._places)
             self._model.large = _GivenPool(self._model.large, self._places)
         self._blocks = _rebuild(self._model, places, alive)
-        self._offsets: dict[Pool, int] = {}
+        self._offsets: dict[BlockPool, int] = {}
         self._starts_within = bool(places)
         self._peak_allocated = self._model.allocated_bytes
 

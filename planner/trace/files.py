@@ -166,8 +166,8 @@ def _decompressed(path: Path, content: bytes) -> bytes:
 def _invalid_recording_error(path: Path, content: bytes, error: ValidationError) -> PlannerError:
     try:
         data = json.loads(content)
-    except (ValueError, RecursionError) as problem:
-        return _file_error(path, f"not valid JSON ({problem})", _OPEN_RECORDING_HINT)
+    except (ValueError, RecursionError) as json_error:
+        return _file_error(path, f"not valid JSON ({json_error})", _OPEN_RECORDING_HINT)
     version = data.get("recording_version") if isinstance(data, dict) else None
     if version is None:
         return _file_error(path, "not a recording: it has no recording_version", _OPEN_RECORDING_HINT)

@@ -18,7 +18,7 @@ from planner.trace.recording import TraceRecording
 from planner.trace.request import TraceRequest
 from planner.units import GIB
 
-__all__ = ["Limits", "Progress", "Tracing", "start_trace", "missing_packages_hint", "trace"]
+__all__ = ["Limits", "Progress", "Tracing", "missing_packages_hint", "start_trace", "trace"]
 
 START_SECONDS: Final = 120.0
 """Time limit for loading PyTorch, even from a cold disk."""
@@ -109,17 +109,19 @@ class Tracing:
             self._done.set()
 
     def _wait_for_end(self) -> TraceFailure | None:
-        exceeded = None
-        while not (exceeded or self._child.exit_code is not None or self._watch_ended.wait(_CHECK_INTERVAL_SECONDS)):
-            exceeded = self._exceeded_limit()
-        if not (exceeded or self._cancelled.is_set() or self._error or self._outcome.is_complete):
+        limit_failure = None
+        while not (
+            limit_failure or self._child.exit_code is not None or self._watch_ended.wait(_CHECK_INTERVAL_SECONDS)
+        ):
+            limit_failure = self._exceeded_limit()
+        if not (limit_failure or self._cancelled.is_set() or self._error or self._outcome.is_complete):
             # The child's pipe closes a moment before its exit code is known.
             self._child.wait(_GRACE_SECONDS)
-        code = self._child.exit_code
+        exit_code = self._child.exit_code
         self._child.end()
         for reader in self._readers:
             reader.join(_PIPE_CLOSING_SECONDS)
-        return self._failure_after_exit(exceeded, code)
+        return self._failure_after_exit(limit_failure, exit_code)
 
     def _exceeded_limit(self) -> TraceFailure | None:
         if monotonic() > self._deadline:
@@ -137,7 +139,7 @@ class Tracing:
             )
         return None
 
-    def _failure_after_exit(self, exceeded: TraceFailure | None, code: int | None) -> TraceFailure | None:
+    def _failure_after_exit(self, limit_failure: TraceFailure | None, exit_code: int | None) -> TraceFailure | None:
         outcome = self._outcome
         if self._cancelled.is_set():
             return TraceFailure(stage="cancelled", reason="the trace was cancelled")
@@ -148,7 +150,7 @@ class Tracing:
                 stage=self._stage, reason=f"its result cannot be read: {outcome.protocol_error}", hint=_BROKEN_PIPE_HINT
             )
         files = user_files(self._request)
-        return exceeded or explain_exit(self._stage, code, outcome.report, self._seconds, files)
+        return limit_failure or explain_exit(self._stage, exit_code, outcome.report, self._seconds, files)
 
     def _exchange_messages(self) -> None:
         try:

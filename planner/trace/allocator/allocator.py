@@ -24,7 +24,7 @@ class MemoryBlock:
 
     __slots__ = ("address", "allocated", "freed_at_search", "mapped", "next", "pool", "previous", "size")
 
-    def __init__(self, pool: "Pool", address: int, size: int, mapped: bool = True) -> None:
+    def __init__(self, pool: "BlockPool", address: int, size: int, mapped: bool = True) -> None:
         self.pool: Final = pool
         self.address = address
         self.size = size
@@ -68,7 +68,7 @@ class MemoryBlock:
                 self.next.previous = self
 
 
-class Pool:
+class BlockPool:
     """Pool for small or large requests: free blocks, smallest first, and unmapped blocks, lowest address first.
 
     **Assumes** that a new segment lies above all older ones: the driver's placement cannot be known, and only the
@@ -145,8 +145,8 @@ class CachingAllocator:
         collects = capacity_bytes is not None and not self._expandable
         threshold = settings.garbage_collection_threshold if collects else None
         self._collection_threshold_bytes: Final = None if threshold is None else int(threshold * self._capacity_bytes)
-        self.small: Final = Pool(page_bytes=SMALL_SEGMENT_BYTES)
-        self.large: Final = Pool(page_bytes=LARGE_SEGMENT_BYTES)
+        self.small: Final = BlockPool(page_bytes=SMALL_SEGMENT_BYTES)
+        self.large: Final = BlockPool(page_bytes=LARGE_SEGMENT_BYTES)
         self.allocated_bytes = 0
         self.reserved_bytes = 0
         self.max_reserved_bytes = 0
@@ -189,12 +189,12 @@ class CachingAllocator:
                 elif not block.is_split:
                     self._release(block)
 
-    def _should_split(self, pool: Pool, rest_bytes: int, size: int) -> bool:
+    def _should_split(self, pool: BlockPool, rest_bytes: int, size: int) -> bool:
         if pool is self.small or self._expandable:
             return rest_bytes >= MIN_BLOCK_BYTES
         return rest_bytes > SMALL_BYTES and (self._max_split_bytes is None or size < self._max_split_bytes)
 
-    def _take_cached(self, pool: Pool, size: int) -> MemoryBlock | None:
+    def _take_cached(self, pool: BlockPool, size: int) -> MemoryBlock | None:
         """Remove a cached free block from its pool and return it; models `get_free_block`."""
         if self._collection_threshold_bytes is not None:
             pool.searches += 1
@@ -210,7 +210,7 @@ class CachingAllocator:
         del pool.free[index]
         return block
 
-    def _reserve_with_retries(self, pool: Pool, size: int) -> MemoryBlock | None:
+    def _reserve_with_retries(self, pool: BlockPool, size: int) -> MemoryBlock | None:
         """Reserve a block, releasing cached segments and retrying if that fails; models the second half of `malloc`."""
         if self._collection_threshold_bytes is not None:
             self._collect_garbage(self._collection_threshold_bytes)
@@ -222,7 +222,7 @@ class CachingAllocator:
             block = self._reserve_block(pool, size)
         return block
 
-    def _reserve_block(self, pool: Pool, size: int) -> MemoryBlock | None:
+    def _reserve_block(self, pool: BlockPool, size: int) -> MemoryBlock | None:
         """Reserve a block of memory from the card once; models `alloc_block`."""
         if self._expandable:
             return self._allocate_expandable(pool, size)
@@ -243,7 +243,7 @@ class CachingAllocator:
         self.reserved_bytes -= block.size
         self.segments -= 1
 
-    def _release_oversize(self, pool: Pool, size: int) -> bool:
+    def _release_oversize(self, pool: BlockPool, size: int) -> bool:
         """Release oversize segments, which are never split; models `release_available_cached_blocks`."""
         max_split_bytes = self._max_split_bytes
         if max_split_bytes is None or self._expandable:
@@ -272,7 +272,7 @@ class CachingAllocator:
                     self._release(block)
             candidates = [block for block in candidates if pool.searches_since_freed(block) < mean_age]
 
-    def _allocate_expandable(self, pool: Pool, size: int) -> MemoryBlock | None:
+    def _allocate_expandable(self, pool: BlockPool, size: int) -> MemoryBlock | None:
         """Allocate from an expandable segment; models `try_allocate_expandable_block`."""
         block = self._find_room(pool, size)
         if not block.mapped:
@@ -291,7 +291,7 @@ class CachingAllocator:
         pool.discard(block)
         return block
 
-    def _find_room(self, pool: Pool, size: int) -> MemoryBlock:
+    def _find_room(self, pool: BlockPool, size: int) -> MemoryBlock:
         """Return the lowest free and unmapped blocks with enough room; models `find_expandable_block`."""
         for _, block in pool.unmapped:
             previous = block.previous

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from planner.trace.allocator.allocator import CachingAllocator, MemoryBlock
-from planner.trace.allocator.settings import DEFAULTS, AllocatorSettings
+from planner.trace.allocator.settings import DEFAULT_SETTINGS, AllocatorSettings
 from planner.trace.recording import Allocations
 
 
@@ -58,7 +58,7 @@ class AllocatorReplay:
 
 def replay(
     allocations: Allocations,
-    settings: AllocatorSettings = DEFAULTS,
+    settings: AllocatorSettings = DEFAULT_SETTINGS,
     capacity_bytes: int | None = None,
 ) -> AllocatorReplay:
     """Replay a recording's allocations and frees, with at most `capacity_bytes` from the card.

@@ -129,7 +129,7 @@ class AllocatorSettings(Spec):
         return self.text
 
 
-DEFAULTS: Final = AllocatorSettings()
+DEFAULT_SETTINGS: Final = AllocatorSettings()
 """PyTorch's default allocator settings."""
 
 
@@ -156,8 +156,8 @@ def _check_ignored_option(option: str, value: str) -> None:
     if option == "backend" and value != "native":
         raise SpecError(option, f"the allocator {value} is not modeled", hint="Write native, or omit it.")
     if option != "backend" and option not in _IGNORED_OPTIONS:
-        known = ", ".join(_OPTION_READERS)
-        raise SpecError(option, "PyTorch's allocator has no such option", hint=f"Options are {known}.")
+        option_names = ", ".join(_OPTION_READERS)
+        raise SpecError(option, "PyTorch's allocator has no such option", hint=f"Options are {option_names}.")
 
 
 def _read_boolean(option: str, value: str) -> bool:

@@ -202,11 +202,11 @@ def _merged_groups(
 
 def _live_bytes_by_path(recording: TraceRecording, time: int) -> dict[str, Counter[int]]:
     columns = recording.allocations
-    own: dict[int, Counter[int]] = defaultdict(Counter)
+    by_module: dict[int, Counter[int]] = defaultdict(Counter)
     for index in alive_at(columns, time):
-        own[columns.module[index]][columns.category[index]] += columns.bytes[index]
+        by_module[columns.module[index]][columns.category[index]] += columns.bytes[index]
     by_path: dict[str, Counter[int]] = defaultdict(Counter)
-    for module, sizes in own.items():
+    for module, sizes in by_module.items():
         for path in _with_ancestors(recording.module_paths[module]):
             by_path[path].update(sizes)
     return by_path

@@ -71,19 +71,19 @@ def merge_differences(differences: tuple[Difference, ...]) -> tuple[Difference, 
     return tuple(merged.values())
 
 
-def _traced_phase(recording: TraceRecording, live: LiveMemory, place: int, span: Span) -> TracedPhase:
+def _traced_phase(recording: TraceRecording, live: LiveMemory, index: int, span: Span) -> TracedPhase:
     columns = recording.allocations
     sizes, counts = Counter[int](), Counter[int]()
-    for allocation in alive_at(columns, live.times[place]):
+    for allocation in alive_at(columns, live.times[index]):
         sizes[columns.category[allocation]] += columns.bytes[allocation]
         counts[columns.category[allocation]] += 1
     return TracedPhase(
         name=span.name,
-        explanation=_peak_explanation(recording, live.origins[place], span),
+        explanation=_peak_explanation(recording, live.origins[index], span),
         shares=tuple(
-            CategoryShare(category=category, bytes=sizes[index], count=counts[index])
-            for index, category in enumerate(CATEGORIES)
-            if counts[index]
+            CategoryShare(category=category, bytes=sizes[category_index], count=counts[category_index])
+            for category_index, category in enumerate(CATEGORIES)
+            if counts[category_index]
         ),
     )
 

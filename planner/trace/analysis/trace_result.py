@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from planner.hardware.gpu import Gpu
 from planner.hardware.usable import UsableMemory
 from planner.trace.allocator.replay import FailedAllocation, replay
-from planner.trace.allocator.settings import DEFAULTS, AllocatorSettings
+from planner.trace.allocator.settings import DEFAULT_SETTINGS, AllocatorSettings
 from planner.trace.analysis.live_memory import (
     LiveMemory,
     allocation_origin,
@@ -34,7 +34,7 @@ from planner.units import ceil_div
 
 
 def reservation(
-    recording: TraceRecording, settings: AllocatorSettings = DEFAULTS, capacity_bytes: int | None = None
+    recording: TraceRecording, settings: AllocatorSettings = DEFAULT_SETTINGS, capacity_bytes: int | None = None
 ) -> Reservation:
     """Return the run's reserved memory with at most `capacity_bytes`, up to where the run runs out of memory."""
     replayed = replay(recording.allocations, settings, capacity_bytes)

@@ -175,14 +175,14 @@ class WorkerOutcome(NamedTuple):
 
 
 def read_messages(
-    stream: BinaryIO, on_progress: Callable[[Progress], None], longest: int = MAX_LINE_BYTES
+    stream: BinaryIO, on_progress: Callable[[Progress], None], max_line_bytes: int = MAX_LINE_BYTES
 ) -> WorkerOutcome:
     """Read messages up to the last one, and call `on_progress` for each progress message; all input is validated."""
-    while line := stream.readline(longest):
+    while line := stream.readline(max_line_bytes):
         try:
             message = WorkerMessage.model_validate_json(line)
         except ValidationError as error:
-            return _outcome_of_invalid_line(line, stream, longest, error)
+            return _outcome_of_invalid_line(line, stream, max_line_bytes, error)
         if message.progress is None:
             return WorkerOutcome(message.result, message.failure)
         stage, step, steps, events = message.progress
@@ -190,17 +190,19 @@ def read_messages(
     return WorkerOutcome()
 
 
-def _outcome_of_invalid_line(line: bytes, stream: BinaryIO, longest: int, error: ValidationError) -> WorkerOutcome:
-    fault = FAULT.search(line)
-    if fault:
-        report = line[fault.start() :] + stream.read(_MAX_REPORT_BYTES)
+def _outcome_of_invalid_line(
+    line: bytes, stream: BinaryIO, max_line_bytes: int, error: ValidationError
+) -> WorkerOutcome:
+    fault_match = FAULT.search(line)
+    if fault_match:
+        report = line[fault_match.start() :] + stream.read(_MAX_REPORT_BYTES)
         return WorkerOutcome(report=report.decode("utf-8", "replace"))
     if line.endswith(b"\n"):
         return WorkerOutcome(protocol_error=error.errors(include_url=False)[0]["msg"])
     # A child that died while it wrote leaves half a line.
     return (
-        WorkerOutcome(protocol_error=f"a line of more than {longest} bytes")
-        if len(line) >= longest
+        WorkerOutcome(protocol_error=f"a line of more than {max_line_bytes} bytes")
+        if len(line) >= max_line_bytes
         else WorkerOutcome()
     )
 
@@ -230,7 +232,7 @@ def explain_exit(stage: str, code: int | None, report: str, seconds: float, file
     files = tuple(files)
     frames = read_report(report, files)
     user_frame = innermost_user_frame(frames, files)
-    place = (
+    place_text = (
         f"; it was at {Path(user_frame.filename).name}, line {user_frame.lineno}, in {user_frame.name}"
         if user_frame
         else ""
@@ -240,19 +242,19 @@ def explain_exit(stage: str, code: int | None, report: str, seconds: float, file
         reason, hint = f"the module did not finish within {seconds:g} seconds", _TIMEOUT_HINT
     else:
         reason, hint = _exit_reason_and_hint(code, report.partition("\n")[0])
-    return TraceFailure(stage=stage, reason=f"{reason}{place}", hint=hint, traceback=traceback_text)
+    return TraceFailure(stage=stage, reason=f"{reason}{place_text}", hint=hint, traceback=traceback_text)
 
 
-def _exit_reason_and_hint(code: int | None, fault: str) -> tuple[str, str]:
-    if fault:
-        return f"the process crashed: {fault.partition(': ')[2] or fault}", _CRASH_HINT
-    if code is None or code == CHANNEL_LOST:
+def _exit_reason_and_hint(exit_code: int | None, fault_line: str) -> tuple[str, str]:
+    if fault_line:
+        return f"the process crashed: {fault_line.partition(': ')[2] or fault_line}", _CRASH_HINT
+    if exit_code is None or exit_code == CHANNEL_LOST:
         return "the process closed its connection to GPU Planner", _CLOSED_PIPE_HINT
-    if code >= 0:
+    if exit_code >= 0:
         # Windows gives the codes of its exceptions here: they are known in hexadecimal.
-        code_text = str(code) if code < 256 else f"{code:#x}"
+        code_text = str(exit_code) if exit_code < 256 else f"{exit_code:#x}"
         return f"the process exited with code {code_text}", "Look for os._exit in the module's code."
-    name = _signal_name(-code)
+    name = _signal_name(-exit_code)
     return f"the process was killed by {name}", _KILLED_HINT if name == "SIGKILL" else ""
 
 

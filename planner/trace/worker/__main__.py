@@ -81,10 +81,10 @@ def _exit_when_closed(requests: BinaryIO) -> None:
     os._exit(1)
 
 
-Record = Callable[[TraceRequest, Callable[[str, int, int, int], None]], TraceRecording]
+RecordFunction = Callable[[TraceRequest, Callable[[str, int, int, int], None]], TraceRecording]
 
 
-def main(load_record: Callable[[], Record]) -> NoReturn:
+def main(load_record: Callable[[], RecordFunction]) -> NoReturn:
     """Answer one request with the loaded `record` function, and exit."""
     start_seconds, seconds, memory_bytes = map(float, sys.argv[1:])
     channel = ParentPipe(seconds)
@@ -98,7 +98,7 @@ def main(load_record: Callable[[], Record]) -> NoReturn:
     os._exit(0)
 
 
-def _final_message(channel: ParentPipe, load_record: Callable[[], Record]) -> bytes:
+def _final_message(channel: ParentPipe, load_record: Callable[[], RecordFunction]) -> bytes:
     """Return the final message to the parent: the recording, or the failure."""
     files: tuple[Path, ...] = ()
     try:
@@ -123,7 +123,7 @@ def _limit_memory(memory_bytes: int | None) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def _load_record() -> Record:
+def _load_record() -> RecordFunction:
     from planner.trace.worker.job import record
 
     # This logger prints kernel exceptions in full, which are reported anyway.

@@ -123,8 +123,10 @@ class CallSites:
         return 0
 
     def _enter_module(self, module: nn.Module, _inputs: object) -> None:
-        path = self._path_numbers.get(id(module))
-        self._running_modules.append(self._running_modules[-1] if path is None and self._running_modules else path or 0)
+        path_number = self._path_numbers.get(id(module))
+        self._running_modules.append(
+            self._running_modules[-1] if path_number is None and self._running_modules else path_number or 0
+        )
 
     def _leave_module(self, _module: nn.Module, _inputs: object, _output: object) -> None:
         if self._running_modules:

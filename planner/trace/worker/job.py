@@ -17,7 +17,7 @@ from planner.trace.facts import Category, Difference
 from planner.trace.recording import Environment, ModuleInfo, TraceRecording
 from planner.trace.request import TraceRequest
 from planner.trace.worker.building.build import BuiltRun, build
-from planner.trace.worker.building.distribution import Distribute, fake_ranks
+from planner.trace.worker.building.distribution import DistributeModule, fake_ranks
 from planner.trace.worker.call_sites import CallSites
 from planner.trace.worker.cpu.kernels import cpu_differences, hidden_bytes
 from planner.trace.worker.fake_tensors.assumptions import Assumptions
@@ -87,7 +87,7 @@ def record(request: TraceRequest, progress: ReportProgress) -> TraceRecording:
     )
 
 
-def _distribute(built: BuiltRun, distribute: Distribute, watcher: RunObserver) -> None:
+def _distribute(built: BuiltRun, distribute: DistributeModule, watcher: RunObserver) -> None:
     if built.step is not None:
         raise TraceError("build", "a custom step cannot be distributed over ranks", "Omit --ranks, or the step.")
     built.modules = {name: distribute(module) for name, module in built.modules.items()}
@@ -131,13 +131,15 @@ def _module_infos(modules: Mapping[str, nn.Module]) -> Iterator[ModuleInfo]:
     counted: set[int] = set()
     for name, root in modules.items():
         for path, module in root.named_modules(prefix=name):
-            own = [parameter for parameter in module.parameters(recurse=False) if id(parameter) not in counted]
-            counted.update(map(id, own))
+            own_parameters = [
+                parameter for parameter in module.parameters(recurse=False) if id(parameter) not in counted
+            ]
+            counted.update(map(id, own_parameters))
             yield ModuleInfo(
                 path=path,
                 class_name=type(module).__name__,
-                parameters=sum(parameter.numel() for parameter in own),
-                trainable=sum(parameter.numel() for parameter in own if parameter.requires_grad),
+                parameters=sum(parameter.numel() for parameter in own_parameters),
+                trainable=sum(parameter.numel() for parameter in own_parameters if parameter.requires_grad),
             )
 
 

@@ -36,8 +36,8 @@ class LossFunction:
         """
         if self._own_function is not None:
             return self._checked_scalar(self._own_function(output, self._inputs))
-        if self._loss_name is None and (own := _network_loss(output)) is not None:
-            return own
+        if self._loss_name is None and (network_loss := _network_loss(output)) is not None:
+            return network_loss
         main_output = _main_output(output)
         if self._loss_name is None:
             self._loss_name = self._inferred_loss(main_output)

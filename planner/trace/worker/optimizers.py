@@ -33,25 +33,29 @@ def make_optimizer(
     Raises:
         TraceError: If the optimizer does not exist, or rejects the arguments or these parameters.
     """
-    kind, keywords = _optimizer_class(name)
-    accepted = inspect.signature(kind).parameters
+    optimizer_class, keywords = _optimizer_class(name)
+    accepted = inspect.signature(optimizer_class).parameters
     for argument in arguments:
         if argument.name not in accepted or argument.name == "params":
-            known = ", ".join(accepted_name for accepted_name in accepted if accepted_name != "params")
+            accepted_names = ", ".join(accepted_name for accepted_name in accepted if accepted_name != "params")
             raise TraceError(
-                _STAGE, f"{kind.__name__} has no argument {argument.name!r}", f"Its arguments are: {known}."
+                _STAGE,
+                f"{optimizer_class.__name__} has no argument {argument.name!r}",
+                f"Its arguments are: {accepted_names}.",
             )
         keywords[argument.name] = argument.value
-    if device == "cuda" and _foreach_by_default(kind, keywords):
+    if device == "cuda" and _foreach_by_default(optimizer_class, keywords):
         keywords["foreach"] = True
     try:
-        return kind([parameter for parameter in parameters if parameter.requires_grad], **keywords)
+        return optimizer_class([parameter for parameter in parameters if parameter.requires_grad], **keywords)
     except (ValueError, TypeError, RuntimeError) as error:
-        raise TraceError(_STAGE, f"{kind.__name__}: {error}", "Choose other arguments or another optimizer.") from error
+        raise TraceError(
+            _STAGE, f"{optimizer_class.__name__}: {error}", "Choose other arguments or another optimizer."
+        ) from error
 
 
 @contextmanager
-def watch_optimizers(watcher: RunObserver, step: "StepNumber") -> Iterator[None]:
+def watch_optimizers(watcher: RunObserver, step: "CurrentStep") -> Iterator[None]:
     """Report every optimizer's steps and state tensors to `watcher`, whoever created the optimizer."""
 
     def before(optimizer: Optimizer, _args: Any, _kwargs: Any) -> None:
@@ -75,7 +79,7 @@ def watch_optimizers(watcher: RunObserver, step: "StepNumber") -> Iterator[None]
             hook.remove()
 
 
-class StepNumber:
+class CurrentStep:
     """The current step, from 0."""
 
     def __init__(self) -> None:
@@ -85,20 +89,24 @@ class StepNumber:
 def _optimizer_class(name: str) -> tuple[type[Optimizer], dict[str, Any]]:
     normalized = name.lower().replace("-", "").replace("_", "")
     normalized, keywords = _WORKLOAD_NAMES.get(normalized, (normalized, {}))
-    kinds = {kind.__name__.lower(): kind for kind in vars(torch.optim).values() if _is_optimizer(kind)}
-    if normalized not in kinds:
-        available = ", ".join(sorted(kind.__name__ for kind in kinds.values()))
+    classes = {
+        optimizer_class.__name__.lower(): optimizer_class
+        for optimizer_class in vars(torch.optim).values()
+        if _is_optimizer(optimizer_class)
+    }
+    if normalized not in classes:
+        available = ", ".join(sorted(optimizer_class.__name__ for optimizer_class in classes.values()))
         raise TraceError(_STAGE, f"PyTorch has no optimizer {name!r}", f"Available are: {available}.")
-    return kinds[normalized], dict(keywords)
+    return classes[normalized], dict(keywords)
 
 
-def _is_optimizer(kind: object) -> bool:
-    return inspect.isclass(kind) and issubclass(kind, Optimizer) and kind is not Optimizer
+def _is_optimizer(value: object) -> bool:
+    return inspect.isclass(value) and issubclass(value, Optimizer) and value is not Optimizer
 
 
-def _foreach_by_default(kind: type[Optimizer], keywords: dict[str, Any]) -> bool:
-    """Return whether `kind` defaults to `foreach` on CUDA. Adafactor does not, to save memory."""
-    if "foreach" not in inspect.signature(kind).parameters or kind.__name__ == "Adafactor":
+def _foreach_by_default(optimizer_class: type[Optimizer], keywords: dict[str, Any]) -> bool:
+    """Return whether `optimizer_class` defaults to `foreach` on CUDA. Adafactor does not, to save memory."""
+    if "foreach" not in inspect.signature(optimizer_class).parameters or optimizer_class.__name__ == "Adafactor":
         return False
     return not any(keywords.get(name) is not None for name in ("foreach", "fused")) and not keywords.get(
         "differentiable"
@@ -107,9 +115,11 @@ def _foreach_by_default(kind: type[Optimizer], keywords: dict[str, Any]) -> bool
 
 def _state_tensors(optimizer: Optimizer) -> Iterator[tuple[torch.Tensor | None, list[torch.Tensor]]]:
     """Yield each parameter with its state tensors in the optimizer, except tensors that share a parameter's storage."""
-    own = {tensor.untyped_storage()._cdata for group in optimizer.param_groups for tensor in group["params"]}
+    parameter_storages = {
+        tensor.untyped_storage()._cdata for group in optimizer.param_groups for tensor in group["params"]
+    }
     for parameter, state in optimizer.state.items():
-        tensors = [tensor for tensor in tensors_in(state) if tensor.untyped_storage()._cdata not in own]
+        tensors = [tensor for tensor in tensors_in(state) if tensor.untyped_storage()._cdata not in parameter_storages]
         yield parameter if isinstance(parameter, torch.Tensor) else None, tensors
 
 

@@ -16,7 +16,7 @@ from planner.trace.worker.hugging_face.generation import generate, generates_tok
 from planner.trace.worker.hugging_face.networks import hide_fake_tensors
 from planner.trace.worker.losses import LossFunction
 from planner.trace.worker.observer import RunObserver
-from planner.trace.worker.optimizers import StepNumber, make_optimizer, watch_optimizers
+from planner.trace.worker.optimizers import CurrentStep, make_optimizer, watch_optimizers
 
 
 def train(built: BuiltRun, request: TraceRequest, watcher: RunObserver, autocast: AbstractContextManager[Any]) -> None:
@@ -32,7 +32,7 @@ def train(built: BuiltRun, request: TraceRequest, watcher: RunObserver, autocast
     label_gradients(module, watcher)
     optimizer = _make_optimizer(module, request)
     one_pass = _make_pass(built, LossFunction(request.loss, built.inputs, watcher), request, watcher, autocast)
-    step = StepNumber()
+    step = CurrentStep()
     with watch_optimizers(watcher, step):
         for step.number in range(request.steps):
             for pass_index in range(request.gradient_accumulation):
@@ -113,7 +113,7 @@ def run_own_steps(
     if request.task == "training":
         for module in built.modules.values():
             label_gradients(module, watcher)
-    step = StepNumber()
+    step = CurrentStep()
     with watch_optimizers(watcher, step), _observed_phases(built.modules, watcher, step), autocast:
         for step.number in range(request.steps):
             watcher.phase("forward", step.number)
@@ -149,22 +149,22 @@ def _make_optimizers(built: BuiltRun, request: TraceRequest) -> Any:
 
 
 @contextmanager
-def _observed_phases(modules: Mapping[str, nn.Module], watcher: RunObserver, step: StepNumber) -> Iterator[None]:
+def _observed_phases(modules: Mapping[str, nn.Module], watcher: RunObserver, step: CurrentStep) -> Iterator[None]:
     hooks = []
     for module in modules.values():
         hooks.append(module.register_forward_pre_hook(lambda *_: watcher.phase("forward", step.number)))
         hooks.append(module.register_forward_hook(lambda *_: watcher.phase("loss", step.number)))
-    backward = torch.autograd.backward
+    original_backward = torch.autograd.backward
 
     def observed_backward(*args: Any, **kwargs: Any) -> None:
         watcher.phase("backward", step.number)
-        backward(*args, **kwargs)
+        original_backward(*args, **kwargs)
 
     torch.autograd.backward = observed_backward
     try:
         yield
     finally:
-        torch.autograd.backward = backward
+        torch.autograd.backward = original_backward
         for hook in hooks:
             hook.remove()
 

@@ -127,10 +127,10 @@ def test_a_storage_resized_to_nothing_is_freed_and_comes_back_with_what_it_was()
         books.ledger.label((buffer,), "communication")
         storage = buffer.untyped_storage()
         storage.resize_(0)
-        books.ledger.resized(storage)
+        books.ledger.record_resize(storage)
         assert books.alive() == 0
         storage.resize_(2 * MIB)
-        books.ledger.resized(storage)
+        books.ledger.record_resize(storage)
         assert books.alive() == 2 * MIB
         del buffer, storage
     assert [row[:2] for row in books.rows()] == [(MIB, "communication"), (2 * MIB, "communication")]

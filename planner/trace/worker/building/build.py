@@ -14,7 +14,7 @@ from planner.trace.request import Precision, TraceRequest
 from planner.trace.worker.building import inputs, targets
 from planner.trace.worker.building.checkpointing import enable_checkpointing
 from planner.trace.worker.building.lora import add_adapters
-from planner.trace.worker.building.targets import Step, TargetOutput
+from planner.trace.worker.building.targets import StepFunction, TargetOutput
 from planner.trace.worker.hugging_face import networks as hugging_face
 from planner.trace.worker.hugging_face.inputs import make_inputs
 from planner.trace.worker.observer import RunObserver
@@ -35,7 +35,7 @@ class BuiltRun:
     modules: dict[str, nn.Module]
     returned_modules: Any
     inputs: Any
-    step: Step | None = None
+    step: StepFunction | None = None
 
     @property
     def module(self) -> nn.Module:
@@ -99,7 +99,7 @@ def _target_output(request: TraceRequest, watcher: RunObserver) -> TargetOutput:
     return TargetOutput(module)
 
 
-def _step_function(request: TraceRequest, target_output: TargetOutput) -> Step | None:
+def _step_function(request: TraceRequest, target_output: TargetOutput) -> StepFunction | None:
     if request.step is not None:
         return targets.load_function(request.step)
     return target_output.step if request.task == "training" else None

@@ -24,11 +24,11 @@ from planner.trace.worker.ledger import AllocationLedger
 
 _SHAPE_INFERENCE: Final = "_propagate_tensor_meta_non_cached"
 
-Distribute = Callable[[nn.Module], nn.Module]
+DistributeModule = Callable[[nn.Module], nn.Module]
 
 
 @contextmanager
-def fake_ranks(parallel: TraceParallel, ledger: AllocationLedger) -> Iterator[Distribute]:
+def fake_ranks(parallel: TraceParallel, ledger: AllocationLedger) -> Iterator[DistributeModule]:
     """Act as rank 0 of a fake process group, and yield the function that distributes a module over it."""
     dist.init_process_group("fake", rank=0, world_size=parallel.ranks, store=FakeStore())
     mesh = init_device_mesh("cpu", (parallel.ranks,))

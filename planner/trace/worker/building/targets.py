@@ -23,7 +23,7 @@ _TARGET_FORMS: Final = (
     "(modules, inputs, step)."
 )
 
-Step = Callable[..., object]
+StepFunction = Callable[..., object]
 
 
 @dataclass
@@ -32,7 +32,7 @@ class TargetOutput:
 
     modules: Any
     inputs: Any = None
-    step: Step | None = None
+    step: StepFunction | None = None
 
     @property
     def named(self) -> dict[str, nn.Module]:
@@ -59,29 +59,29 @@ def load_target(target: Target, arguments: Sequence[Argument]) -> TargetOutput:
     return _target_output(_call_target(target_object, arguments, target.title), target.title)
 
 
-def load_function(place: str) -> Callable[..., Any]:
-    """Return the function named by `place`, such as `losses.py:focal`.
+def load_function(function_path: str) -> Callable[..., Any]:
+    """Return the function named by `function_path`, such as `losses.py:focal`.
 
     Raises:
         TraceError: If there is no such function.
     """
-    file, _, name = place.rpartition(":")
+    file, _, name = function_path.rpartition(":")
     loaded = _named_object(_load_file(file), name, file)
     if not callable(loaded):
-        raise TraceError(_STAGE, f"{place} is not a function", "Give a function, such as losses.py:focal.")
+        raise TraceError(_STAGE, f"{function_path} is not a function", "Give a function, such as losses.py:focal.")
     return loaded  # type: ignore[no-any-return]  # an object from the user's code: only known to be callable
 
 
-def _load_file(place: str) -> ModuleType:
-    path = Path(place).expanduser().resolve()
+def _load_file(file_path: str) -> ModuleType:
+    path = Path(file_path).expanduser().resolve()
     if not path.is_file():
-        raise TraceError(_STAGE, f"there is no file {place}", "Check the spelling, or give the full path.")
+        raise TraceError(_STAGE, f"there is no file {file_path}", "Check the spelling, or give the full path.")
     name = _module_name(path)
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise TraceError(_STAGE, f"{place} is not a Python file", "The name must end in .py.")
+        raise TraceError(_STAGE, f"{file_path} is not a Python file", "The name must end in .py.")
     if str(path.parent) not in sys.path:
         sys.path.insert(0, str(path.parent))
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
@@ -98,13 +98,13 @@ def _module_name(path: Path) -> str:
     return f"{path.stem}@{path.parent}" if taken else path.stem
 
 
-def _import_module(place: str) -> ModuleType:
-    if (here := str(Path.cwd())) not in sys.path:
-        sys.path.insert(0, here)
+def _import_module(module_name: str) -> ModuleType:
+    if (working_folder := str(Path.cwd())) not in sys.path:
+        sys.path.insert(0, working_folder)
     try:
-        return importlib.import_module(place)
+        return importlib.import_module(module_name)
     except ModuleNotFoundError as error:
-        if error.name is None or not f"{place}.".startswith(f"{error.name}."):
+        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
             raise
         raise TraceError(
             _STAGE, f"there is no module {error.name!r}", "Install it, or run from the folder that contains it."
@@ -113,8 +113,8 @@ def _import_module(place: str) -> ModuleType:
 
 def _named_object(module: ModuleType, name: str, place: str) -> Any:
     named_object: Any = module
-    for part in name.split(".") if name else ():
-        named_object = getattr(named_object, part, None)
+    for attribute in name.split(".") if name else ():
+        named_object = getattr(named_object, attribute, None)
     if named_object is not None and name:
         return named_object
     possible_targets = ", ".join(_possible_targets(module, name)) or "nothing that can be traced"
@@ -127,12 +127,14 @@ def _possible_targets(module: ModuleType, name: str) -> list[str]:
 
     Names similar to `name` come first; the list is short.
     """
-    public = {key: value for key, value in vars(module).items() if not key.startswith("_")}
-    own = [key for key, value in public.items() if getattr(value, "__module__", None) == module.__name__]
-    traceable = [key for key in own if inspect.isfunction(public[key]) or _is_module(public[key])]
-    traceable += [key for key, value in public.items() if key not in own and _is_module(value)]
-    similar = difflib.get_close_matches(name, traceable, n=_MAX_SUGGESTIONS)
-    return list(dict.fromkeys([*similar, *traceable]))[:_MAX_SUGGESTIONS]
+    public_objects = {key: value for key, value in vars(module).items() if not key.startswith("_")}
+    own_names = [key for key, value in public_objects.items() if getattr(value, "__module__", None) == module.__name__]
+    traceable_names = [
+        key for key in own_names if inspect.isfunction(public_objects[key]) or _is_module(public_objects[key])
+    ]
+    traceable_names += [key for key, value in public_objects.items() if key not in own_names and _is_module(value)]
+    similar_names = difflib.get_close_matches(name, traceable_names, n=_MAX_SUGGESTIONS)
+    return list(dict.fromkeys([*similar_names, *traceable_names]))[:_MAX_SUGGESTIONS]
 
 
 def _is_module(value: object) -> bool:

@@ -273,7 +273,7 @@ def _blocked_weight_bytes(conv: Convolution, source_multiple: int, target_multip
 
 
 def _strided_rows_bytes(conv: Convolution) -> int:
-    """Return the bytes of the buffer in which a strided 1×1 convolution gathers its input."""
+    """Return the size in bytes of the buffer in which a strided 1×1 convolution gathers its input."""
     if not conv.strided or prod(conv.kernel) != 1 or conv.itemsize != 4:
         return 0
     return vector_units().threads * (conv.source_channels * conv.target_pixels * conv.itemsize + 128)
@@ -290,7 +290,7 @@ def _layout_copies_bytes(conv: Convolution, tensors: tuple[torch.Tensor, ...]) -
 
 
 def convolution_hidden_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
-    """Return the hidden bytes of `aten.convolution`."""
+    """Return the temporary bytes of the kernel of `aten.convolution`."""
     input_tensor, weight_bytes, _bias, stride, padding, dilation, transposed, _output_padding, groups = args
     settings = (stride, padding, dilation, transposed, groups)
     conv = make_convolution((input_tensor, weight_bytes, result), settings)
@@ -300,7 +300,7 @@ def convolution_hidden_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], resu
 
 
 def convolution_backward_hidden_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: object) -> int:
-    """Return the hidden bytes of `aten.convolution_backward`."""
+    """Return the temporary bytes of the kernel of `aten.convolution_backward`."""
     (
         gradient,
         input_tensor,

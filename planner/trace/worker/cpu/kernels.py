@@ -33,7 +33,7 @@ def hidden_bytes(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], resul
 
 
 def _promoted_operands_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """Return the bytes of operands converted to the common type before an elementwise kernel.
+    """Return the size in bytes of operands converted to the common type before an elementwise kernel.
 
     **Source**: `TensorIteratorBase::compute_types` in aten/src/ATen/TensorIterator.cpp.
     """
@@ -53,7 +53,7 @@ def _no_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int
 
 
 def _mean_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """Return the bytes of the float32 copy from which a half-precision mean is computed.
+    """Return the size in bytes of the float32 copy from which a half-precision mean is computed.
 
     **Source**: `mean` in aten/src/ATen/native/ReduceOps.cpp.
     """
@@ -78,7 +78,7 @@ def _sum_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tens
 
 
 def _safe_softmax_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
-    """Return the bytes of the masks of minus-infinite entries and rows, and a zero.
+    """Return the size in bytes of the masks of minus-infinite entries and rows, and a zero.
 
     **Source**: `_safe_softmax` in aten/src/ATen/native/transformers/attention.cpp.
     """
@@ -87,7 +87,7 @@ def _safe_softmax_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: t
 
 
 def _batch_norm_backward_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """Return the bytes of a second gradient of the input's size, or of float32 buffers in half precision.
+    """Return the size in bytes of a second gradient of the input's size, or of float32 buffers in half precision.
 
     **Source**: `batch_norm_backward_cpu_template` in aten/src/ATen/native/Normalization.cpp, measured.
     """
@@ -98,7 +98,7 @@ def _batch_norm_backward_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], re
 
 
 def _batch_norm_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """Return the bytes of a scale and a shift per channel.
+    """Return the size in bytes of a scale and a shift per channel.
 
     **Source**: `batch_norm_cpu_transform_input_template` in aten/src/ATen/native/Normalization.cpp.
     """
@@ -106,7 +106,7 @@ def _batch_norm_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
 
 
 def _layer_norm_backward_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """Return the bytes of per-thread gradients of weight and bias, and of contiguous copies.
+    """Return the size in bytes of per-thread gradients of weight and bias, and of contiguous copies.
 
     **Source**: `LayerNormBackwardKernelImplInternal` in aten/src/ATen/native/cpu/layer_norm_kernel.cpp.
     """
@@ -114,7 +114,7 @@ def _layer_norm_backward_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], re
 
 
 def _layer_norm_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """Return the bytes of a contiguous copy of the input.
+    """Return the size in bytes of a contiguous copy of the input.
 
     **Source**: `layer_norm_cpu` in aten/src/ATen/native/layer_norm.cpp.
     """
@@ -122,7 +122,7 @@ def _layer_norm_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
 
 
 def _softmax_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """Return the bytes of contiguous copies of the inputs: scores, or the gradient and the result of softmax.
+    """Return the size in bytes of contiguous copies of the inputs: scores, or the gradient and the result of softmax.
 
     **Source**: `softmax_cpu_out` and its like in aten/src/ATen/native/SoftMax.cpp.
     """
@@ -130,7 +130,7 @@ def _softmax_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -
 
 
 def _pooling_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """Return the bytes of a contiguous copy of the input, unless it is channels last.
+    """Return the size in bytes of a contiguous copy of the input, unless it is channels last.
 
     **Source**: `max_pool2d_kernel_impl` in aten/src/ATen/native/cpu/MaxPoolKernel.cpp, and its like.
     """
@@ -138,7 +138,7 @@ def _pooling_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -
 
 
 def _group_norm_backward_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """Return the bytes of two sums per image and channel.
+    """Return the size in bytes of two sums per image and channel.
 
     **Source**: `GroupNormBackwardKernelImpl` in aten/src/ATen/native/cpu/group_norm_kernel.cpp.
     """
@@ -146,7 +146,7 @@ def _group_norm_backward_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], re
 
 
 def _dropout_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """Return the bytes of the mask in the input's type.
+    """Return the size in bytes of the mask in the input's type.
 
     **Source**: `native_dropout_cpu` in aten/src/ATen/native/Dropout.cpp.
     """
@@ -154,7 +154,7 @@ def _dropout_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -
 
 
 def _loss_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """Return the bytes of the elementwise loss before its reduction; a half-precision mean uses float32.
+    """Return the size in bytes of the elementwise loss before its reduction; a half-precision mean uses float32.
 
     **Source**: `mse_loss` and its like in aten/src/ATen/native/Loss.cpp.
     """
@@ -164,7 +164,7 @@ def _loss_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> i
 
 
 def _binary_cross_entropy_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """Return the bytes of two temporaries of the input's size.
+    """Return the size in bytes of two temporaries of the input's size.
 
     **Source**: `binary_cross_entropy_with_logits` in aten/src/ATen/native/Loss.cpp.
     """
@@ -172,7 +172,7 @@ def _binary_cross_entropy_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], r
 
 
 def _roll_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """Return the bytes of the intermediate result of a roll along several dimensions.
+    """Return the size in bytes of the intermediate result of a roll along several dimensions.
 
     **Source**: `roll_common` in aten/src/ATen/native/TensorTransformations.h.
     """
@@ -180,7 +180,7 @@ def _roll_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> i
 
 
 def _logsumexp_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """Return the bytes of the exponentials.
+    """Return the size in bytes of the exponentials.
 
     **Source**: `logsumexp_out_impl` in aten/src/ATen/native/ReduceOps.cpp.
     """
@@ -188,7 +188,7 @@ def _logsumexp_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any)
 
 
 def _upsample_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
-    """Return the bytes of channels-last copies of input and output, with which small images are enlarged.
+    """Return the size in bytes of channels-last copies of input and output, with which small images are enlarged.
 
     **Source**: `_use_vectorized_kernel_cond_2d` in aten/src/ATen/native/cpu/UpSampleKernel.cpp.
     """
@@ -208,7 +208,7 @@ def _block_sizes(queries: int, keys: int) -> tuple[int, int]:
 
 
 def attention_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """Return the bytes of each thread's block of scores, its maxima and sums, and a block of the result.
+    """Return the size in bytes of each thread's block of scores, its maxima and sums, and a block of the result.
 
     In half precision also a converted block, and keys and values packed for matrix tiles if that pays off. **Source**:
     `cpu_flash_attention` in aten/src/ATen/native/cpu/FlashAttentionKernel.cpp.
@@ -230,7 +230,7 @@ def attention_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) 
 
 
 def attention_backward_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """Return the bytes of each thread's two blocks of scores, also in half precision, and of a gradient copy.
+    """Return the size in bytes of each thread's two blocks of scores, also in half precision, and of a gradient copy.
 
     **Source**: `cpu_flash_attention_backward` in aten/src/ATen/native/cpu/FlashAttentionKernel.cpp.
     """
@@ -242,7 +242,7 @@ def attention_backward_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], resu
 
 
 def matrix_product_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
-    """Return the bytes of contiguous copies of matrices that are neither row- nor column-major.
+    """Return the size in bytes of contiguous copies of matrices that are neither row- nor column-major.
 
     In half precision also the part of the second matrix that is packed for matrix tiles, limited by the cache.
     **Source**: measured by `benchmarks/real_peaks.py --operators`; the layouts are those of oneDNN's brgemm_matmul.

@@ -69,7 +69,7 @@ def rnn_workspace_bytes(input_tensor: torch.Tensor, hidden: int) -> int:
 
 
 def forward_hidden_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """Return the hidden bytes of `aten.mkldnn_rnn_layer`: one bias, reordered weights, and scratch.
+    """Return the temporary bytes of the kernel of `aten.mkldnn_rnn_layer`: one bias, reordered weights, and scratch.
 
     **Source**: `mkldnn_rnn_layer` in aten/src/ATen/native/mkldnn/RNN.cpp; measured with the profiler.
     """
@@ -93,7 +93,7 @@ def forward_hidden_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: 
 
 
 def backward_hidden_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """Return the hidden bytes of `aten.mkldnn_rnn_layer_backward`.
+    """Return the temporary bytes of the kernel of `aten.mkldnn_rnn_layer_backward`.
 
     **Formula**: zero gradients of states that were not computed, the bias, weights and their gradients in oneDNN's
     layout, scratch; in half precision also the incoming gradients in float32. **Source**: `mkldnn_rnn_layer_backward`

@@ -249,7 +249,7 @@ def _attend_by_math(call: AttentionCall, scale: float | None) -> Tensor:
     weights = _aten._safe_softmax(scores, -1)
     if call.dropout > 0:
         weights = torch.dropout(weights, call.dropout, True)
-    # PyTorch's composition also returns the weights, so it converts them to the inputs' type, though nothing reads them.
+    # PyTorch's composition also returns the weights, so it converts them to the inputs' type; nothing reads them.
     _returned = weights.to(dtype)
     return torch.matmul(weights, value).to(dtype)
 

@@ -34,7 +34,7 @@ def hidden_bytes(func: Any, args: Arguments, result: Any, capability: Capability
 
 
 def flash_backward_bytes(query: Tensor, key: Tensor) -> int:
-    """Return the bytes of fp32 sums of query gradients, row sums, and per-head key gradients.
+    """Return the size in bytes of fp32 sums of query gradients, row sums, and per-head key gradients.
 
     **Formula**: b·h·(s + s·d)·4 with s rounded up to 128 and d to 32 (64 above 128); for grouped queries 2·b·h·k·d.
     **Source**: `mha_bwd` of aten/src/ATen/native/transformers/cuda/flash_attn/flash_api.cpp.
@@ -52,7 +52,7 @@ def _flash_backward_bytes(args: Arguments, _result: Any, _capability: Capability
 
 
 def _efficient_bytes(args: Arguments, _result: Any, _capability: Capability) -> int:
-    """Return the bytes of the fp32 accumulator for half-precision results with wide heads.
+    """Return the size in bytes of the fp32 accumulator for half-precision results with wide heads.
 
     **Source**: `kNeedsOutputAccumulatorBuffer` of …/mem_eff_attention/kernel_forward.h.
     """
@@ -63,7 +63,7 @@ def _efficient_bytes(args: Arguments, _result: Any, _capability: Capability) -> 
 
 
 def _efficient_backward_bytes(args: Arguments, _result: Any, capability: Capability) -> int:
-    """Return the bytes of the workspace for the query gradient in fp32 tiles, and of the row sums.
+    """Return the size in bytes of the workspace for the query gradient in fp32 tiles, and of the row sums.
 
     **Source**: `workspace_size` and `kKernelComputesDelta` of …/mem_eff_attention/kernel_backward.h and
     `_efficient_attention_backward` of …/transformers/cuda/attention_backward.cu. **Assumes** tiles of 64 × 64, and of
@@ -86,7 +86,7 @@ def _efficient_backward_bytes(args: Arguments, _result: Any, capability: Capabil
 
 
 def _softmax_backward_bytes(args: Arguments, _result: Any, _capability: Capability) -> int:
-    """Return the bytes of the product of gradient and output.
+    """Return the size in bytes of the product of gradient and output.
 
     **Source**: `softmax_backward_cuda_out` of aten/src/ATen/native/cuda/SoftMax.cu.
     """
@@ -95,7 +95,7 @@ def _softmax_backward_bytes(args: Arguments, _result: Any, _capability: Capabili
 
 
 def _safe_softmax_bytes(_args: Arguments, result: Tensor, _capability: Capability) -> int:
-    """Return the bytes of the softmax, and of one-byte masks for each score and each row.
+    """Return the size in bytes of the softmax, and of one-byte masks for each score and each row.
 
     **Source**: `_safe_softmax` of aten/src/ATen/native/transformers/attention.cpp.
     """
@@ -103,7 +103,7 @@ def _safe_softmax_bytes(_args: Arguments, result: Tensor, _capability: Capabilit
 
 
 def _embedding_backward_bytes(args: Arguments, _result: Any, _capability: Capability) -> int:
-    """Return the bytes of sorted indices, and of fp32 partial sums of up to ten rows per index.
+    """Return the size in bytes of sorted indices, and of fp32 partial sums of up to ten rows per index.
 
     **Source**: `embedding_dense_backward_cuda` of aten/src/ATen/native/cuda/Embedding.cu and
     `embedding_backward_cuda_kernel` of EmbeddingBackwardKernel.cu.
@@ -124,7 +124,7 @@ def _embedding_backward_bytes(args: Arguments, _result: Any, _capability: Capabi
 
 
 def _index_put_bytes(args: Arguments, _result: Any, _capability: Capability) -> int:
-    """Return the bytes of flat indices, their sorted order and the sort's own copies, for accumulating puts.
+    """Return the size in bytes of flat indices, their sorted order and the sort's own copies, for accumulating puts.
 
     **Source**: `index_put_with_sort_kernel` of aten/src/ATen/native/cuda/Indexing.cu; CUB's radix sort needs another
     key and value for each item.
@@ -137,7 +137,7 @@ def _index_put_bytes(args: Arguments, _result: Any, _capability: Capability) -> 
 
 
 def _group_norm_bytes(args: Arguments, _result: Any, _capability: Capability) -> int:
-    """Return the bytes of a scale and a shift per channel and sample.
+    """Return the size in bytes of a scale and a shift per channel and sample.
 
     **Source**: `GroupNormKernelImplInternal` of aten/src/ATen/native/cuda/group_norm_kernel.cu.
     """
@@ -146,7 +146,7 @@ def _group_norm_bytes(args: Arguments, _result: Any, _capability: Capability) ->
 
 
 def _group_norm_backward_bytes(args: Arguments, _result: Any, _capability: Capability) -> int:
-    """Return the bytes of three values per channel and sample, and two per group.
+    """Return the size in bytes of three values per channel and sample, and two per group.
 
     **Source**: `GroupNormBackwardKernelImplInternal` of aten/src/ATen/native/cuda/group_norm_kernel.cu.
     """
@@ -155,7 +155,7 @@ def _group_norm_backward_bytes(args: Arguments, _result: Any, _capability: Capab
 
 
 def _elementwise_loss_bytes(args: Arguments, result: Tensor, _capability: Capability) -> int:
-    """Return the bytes of the elementwise loss before its reduction.
+    """Return the size in bytes of the elementwise loss before its reduction.
 
     **Source**: `mse_loss_out`, `smooth_l1_loss_out` and `huber_loss` of aten/src/ATen/native/Loss.cpp.
     """
@@ -163,7 +163,7 @@ def _elementwise_loss_bytes(args: Arguments, result: Tensor, _capability: Capabi
 
 
 def _cross_entropy_with_logits_bytes(args: Arguments, result: Tensor, _capability: Capability) -> int:
-    """Return the bytes of the log-sigmoid, and of the elementwise loss.
+    """Return the size in bytes of the log-sigmoid, and of the elementwise loss.
 
     **Source**: `binary_cross_entropy_with_logits` of aten/src/ATen/native/Loss.cpp.
     """
@@ -171,7 +171,7 @@ def _cross_entropy_with_logits_bytes(args: Arguments, result: Tensor, _capabilit
 
 
 def _logsumexp_bytes(args: Arguments, _result: Any, _capability: Capability) -> int:
-    """Return the bytes of the exponentials before they are summed.
+    """Return the size in bytes of the exponentials before they are summed.
 
     **Source**: `logsumexp_out_impl` of aten/src/ATen/native/ReduceOps.cpp.
     """
@@ -179,7 +179,7 @@ def _logsumexp_bytes(args: Arguments, _result: Any, _capability: Capability) -> 
 
 
 def _roll_bytes(args: Arguments, _result: Any, _capability: Capability) -> int:
-    """Return the bytes of the tensor rolled over the first of several dimensions.
+    """Return the size in bytes of the tensor rolled over the first of several dimensions.
 
     **Source**: `roll_common` of aten/src/ATen/native/TensorTransformations.h.
     """
@@ -187,7 +187,7 @@ def _roll_bytes(args: Arguments, _result: Any, _capability: Capability) -> int:
 
 
 def _matrix_product_bytes(args: Arguments, _result: Any, _capability: Capability) -> int:
-    """Return the bytes of contiguous copies of matrices that are neither row- nor column-major.
+    """Return the size in bytes of contiguous copies of matrices that are neither row- nor column-major.
 
     **Source**: `prepare_matrix_for_cublas` of aten/src/ATen/native/cuda/Blas.cpp.
     """
@@ -228,7 +228,7 @@ def _layout_copies_bytes(input_tensor: Tensor, weight: Tensor, *others: Tensor) 
 
 
 def _rnn_bytes(args: Arguments, _result: Any, _capability: Capability) -> int:
-    """Return the bytes of cuDNN's workspace, and of a batch-first input transposed to steps first.
+    """Return the size in bytes of cuDNN's workspace, and of a batch-first input transposed to steps first.
 
     **Source**: `_cudnn_rnn` of aten/src/ATen/native/cudnn/RNN.cpp.
     """

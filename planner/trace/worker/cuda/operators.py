@@ -114,8 +114,10 @@ class CudaOperators(contextlib.AbstractContextManager["CudaOperators"]):
         stack.enter_context(autocast_as_on_cuda())
         stack.enter_context(replaced_kernels("CPU", norm_kernels()))
         stack.enter_context(replaced_fake_results(fake_norms() | fake_rnns()))
-        own = {"scaled_dot_product_attention": self._attend}
-        stack.enter_context(replaced_compositions(_COMPOSITIONS | device_move_kernels() | rnn_compositions() | own))
+        attention_composition = {"scaled_dot_product_attention": self._attend}
+        stack.enter_context(
+            replaced_compositions(_COMPOSITIONS | device_move_kernels() | rnn_compositions() | attention_composition)
+        )
         stack.enter_context(simulated_card(self.capability))
         return self
 

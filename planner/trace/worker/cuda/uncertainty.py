@@ -39,8 +39,8 @@ class UncertaintyBounds:
 
     def note_difference(self, difference: Difference) -> None:
         """Record an uncertainty that matters only within one kernel, or that has no size."""
-        known = self._largest.get(difference.name)
-        if known is None or difference.high_bytes > known.high_bytes:
+        previous = self._largest.get(difference.name)
+        if previous is None or difference.high_bytes > previous.high_bytes:
             self._largest[difference.name] = difference
 
     def differences(self) -> list[Difference]:

@@ -228,8 +228,8 @@ class KnownValues:
             self._run_on_real_values(func, args, kwargs)
             return
         storage = self._real_tensors[changed].untyped_storage()._cdata
-        known: list[tuple[torch.Tensor, torch.Tensor]] = list(self._real_tensors.items())
-        for fake, real in known:
+        fake_and_real: list[tuple[torch.Tensor, torch.Tensor]] = list(self._real_tensors.items())
+        for fake, real in fake_and_real:
             if real.untyped_storage()._cdata == storage:
                 del self._real_tensors[fake]
 

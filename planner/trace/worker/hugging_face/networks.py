@@ -94,8 +94,8 @@ def hide_fake_tensors() -> Iterator[None]:
     try:
         yield
     finally:
-        for name, value in originals.items():
-            setattr(import_utils, name, value)
+        for name, original in originals.items():
+            setattr(import_utils, name, original)
 
 
 def _import_transformers() -> Any:
@@ -110,15 +110,15 @@ def _import_transformers() -> Any:
 
 def _config_fields(request: TraceRequest) -> dict[str, Any]:
     try:
-        fields = json.loads(request.target.config or "")
+        config_fields = json.loads(request.target.config or "")
     except ValueError as error:
         raise TraceError(_STAGE, f"the configuration of {request.target.place} is not JSON: {error}") from error
-    if not isinstance(fields, dict) or not isinstance(fields.get("model_type"), str):
+    if not isinstance(config_fields, dict) or not isinstance(config_fields.get("model_type"), str):
         raise TraceError(
             _STAGE, f"the configuration of {request.target.place} has no model_type", "Check that it is a config.json."
         )
     # References to remote code and quantized weights matter only for loading, which is never done here.
-    return {name: value for name, value in fields.items() if name not in ("auto_map", "quantization_config")}
+    return {name: value for name, value in config_fields.items() if name not in ("auto_map", "quantization_config")}
 
 
 def _make_config(transformers: Any, fields: dict[str, Any], place: str) -> Any:

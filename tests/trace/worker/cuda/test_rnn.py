@@ -46,7 +46,7 @@ def test_the_workspace_is_what_was_measured(mode: int, gates: int, workspace: in
 
 
 def test_nothing_is_kept_where_nothing_is_trained() -> None:
-    call = measured(LSTM, 4)._replace(trains=False)
+    call = measured(LSTM, 4)._replace(saves_for_backward=False)
     assert reserve_bytes(call) == 0
     assert reserve_bounds_bytes(call) == (0, 0)
 
