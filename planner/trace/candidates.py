@@ -44,7 +44,7 @@ def find_trace_candidates(path: Path) -> tuple[TraceCandidate, ...]:
     try:
         if path.stat().st_size > _MAX_FILE_BYTES:
             raise ModelFileError(path, "is too large for a Python file", "Choose a file of at most 1 MiB.")
-        tree = _parse(path.read_bytes())
+        tree = _parse_source(path.read_bytes())
     except OSError as error:
         raise ModelFileError(
             path, f"cannot be read ({error.strerror})", "Check the path and its permissions."
@@ -54,7 +54,7 @@ def find_trace_candidates(path: Path) -> tuple[TraceCandidate, ...]:
     return tuple(_trace_candidates(tree))
 
 
-def _parse(source: bytes) -> ast.Module:
+def _parse_source(source: bytes) -> ast.Module:
     with warnings.catch_warnings():
         # Warnings about the file's style are irrelevant when it is only parsed.
         warnings.simplefilter("ignore")

@@ -72,7 +72,7 @@ class Tracing:
         except OSError as error:
             raise TraceError("start", f"no process can be started: {error}", environment=True) from error
         self._readers = (_start_thread(self._exchange_messages), _start_thread(self._collect_printed_output))
-        self._watchdog = _start_thread(self._watch)
+        self._watchdog = _start_thread(self._watch_child)
 
     def cancel(self) -> None:
         """Cancel the trace and all its processes; `result` then raises. Thread-safe and idempotent."""
@@ -98,7 +98,7 @@ class Tracing:
             raise self._error or TraceError(self._stage, "the trace ended without a result")
         return recording.model_copy(update={"request": self._original_request})
 
-    def _watch(self) -> None:
+    def _watch_child(self) -> None:
         try:
             failure = self._wait_for_end()
             if failure is not None and self._error is None:
@@ -147,7 +147,7 @@ class Tracing:
             return outcome.failure
         if outcome.protocol_error:
             return TraceFailure(
-                stage=self._stage, reason=f"its result cannot be read: {outcome.protocol_error}", hint=_BROKEN_PIPE_HINT
+                stage=self._stage, reason=f"the result cannot be read: {outcome.protocol_error}", hint=_BROKEN_PIPE_HINT
             )
         files = user_files(self._request)
         return limit_failure or explain_exit(self._stage, exit_code, outcome.report, self._seconds, files)

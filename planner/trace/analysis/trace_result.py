@@ -46,11 +46,11 @@ def reservation(
         largest_free_block_bytes=replayed.largest_free_block_bytes,
         segments=replayed.segments,
         fragmentation_fraction=replayed.fragmentation_fraction,
-        out_of_memory=None if failed_allocation is None else _out_of_memory(recording, failed_allocation),
+        out_of_memory=None if failed_allocation is None else _out_of_memory_event(recording, failed_allocation),
     )
 
 
-def _out_of_memory(recording: TraceRecording, failed_allocation: FailedAllocation) -> OutOfMemory:
+def _out_of_memory_event(recording: TraceRecording, failed_allocation: FailedAllocation) -> OutOfMemory:
     span, origin = (
         span_at(recording.spans, failed_allocation.time),
         allocation_origin(recording, failed_allocation.index),

@@ -56,7 +56,7 @@ def record(request: TraceRequest, progress: ReportProgress) -> TraceRecording:
         ledger.observe_use_counts()
         built = build(request, watcher)
         if distribute is not None:
-            _distribute(built, distribute, watcher)
+            _distribute_modules(built, distribute, watcher)
         if request.parallel.strategy == "fsdp":
             ledger.forget_freed()
             watcher.note(
@@ -67,7 +67,7 @@ def record(request: TraceRequest, progress: ReportProgress) -> TraceRecording:
         allocations = ledger.allocations()
     return TraceRecording(
         request=request,
-        environment=_environment(),
+        environment=_trace_environment(),
         modules=tuple(_module_infos(built.modules)),
         parameters=sum(parameter.numel() for parameter in built.parameters()),
         trainable_parameters=sum(parameter.numel() for parameter in built.parameters() if parameter.requires_grad),
@@ -87,7 +87,7 @@ def record(request: TraceRequest, progress: ReportProgress) -> TraceRecording:
     )
 
 
-def _distribute(built: BuiltRun, distribute: DistributeModule, watcher: RunObserver) -> None:
+def _distribute_modules(built: BuiltRun, distribute: DistributeModule, watcher: RunObserver) -> None:
     if built.step is not None:
         raise TraceError("build", "a custom step cannot be distributed over ranks", "Omit --ranks, or the step.")
     built.modules = {name: distribute(module) for name, module in built.modules.items()}
@@ -114,7 +114,7 @@ def _cpu_differences(request: TraceRequest, operators: tuple[str, ...]) -> Itera
     return cpu_differences(request, operators) if request.device == "cpu" else ()
 
 
-def _environment() -> Environment:
+def _trace_environment() -> Environment:
     version = tuple(int(part) for part in torch.__version__.split(".")[:2])
     transformers = sys.modules.get("transformers")
     return Environment(

@@ -137,7 +137,7 @@ class AllocationLedger(FakeTensorMode):
         self._phases.append((phase, step, self.events))
 
     def label(self, tensors: Iterable[torch.Tensor], category: Category, owner: int | None = None) -> None:
-        """Set the category of the storages of `tensors`, and the number of their module."""
+        """Set the category of the storages of `tensors`, and the number of the module that owns them."""
         for tensor in tensors:
             entry = self._alive.get(_storage_key(tensor))
             if entry is None:
@@ -147,17 +147,17 @@ class AllocationLedger(FakeTensorMode):
                 self._module[entry] = owner
 
     def set_owner(self, tensor: torch.Tensor, module: int) -> None:
-        """Set the number of the module that owns the storage of `tensor`, wherever it was made."""
+        """Set the number of the module that owns the storage of `tensor`, wherever the tensor was created."""
         entry = self._alive.get(_storage_key(tensor))
         if entry is not None:
             self._module[entry] = module
 
     def forget_freed(self) -> None:
-        """Remove allocations that have been freed by now."""
+        """Remove allocations that have been freed by now from the record."""
         self._keep_entries([entry for entry, freed in enumerate(self._freed) if freed < 0])
 
     def forget(self, tensors: Iterable[torch.Tensor]) -> None:
-        """Remove the storages of `tensors`."""
+        """Remove the allocations of `tensors` from the record."""
         removed = {self._alive.pop(_storage_key(tensor), -1) for tensor in tensors} - {-1}
         if removed:
             self._keep_entries([entry for entry in range(len(self._bytes)) if entry not in removed])
@@ -178,7 +178,9 @@ class AllocationLedger(FakeTensorMode):
             self._freed[entry] = self._next_event()
             self._emptied[key] = entry
         if storage.nbytes():
-            self._watch(storage, self._record_allocation(storage.nbytes(), "resize_", f"{storage.nbytes()} bytes"))
+            self._watch_storage(
+                storage, self._record_allocation(storage.nbytes(), "resize_", f"{storage.nbytes()} bytes")
+            )
             before = self._emptied.get(key)
             if before is not None:
                 self._category[-1] = self._category[before]
@@ -189,18 +191,18 @@ class AllocationLedger(FakeTensorMode):
             storage = result.untyped_storage()
             if storage._cdata not in self._alive and storage.nbytes():
                 shape = f"{list(result.shape)} {str(result.dtype).removeprefix('torch.')}"
-                self._watch(storage, self._record_allocation(storage.nbytes(), func, shape))
+                self._watch_storage(storage, self._record_allocation(storage.nbytes(), func, shape))
         elif isinstance(result, tuple | list):
             for value in result:
                 self._record_result(value, func)
 
-    def _watch(self, storage: torch.UntypedStorage, entry: int) -> None:
+    def _watch_storage(self, storage: torch.UntypedStorage, entry: int) -> None:
         key = storage._cdata
         self._alive[key] = entry
         if key not in self._watched:
-            self._watched[key] = weakref.ref(storage, lambda _: self._free(key))
+            self._watched[key] = weakref.ref(storage, lambda _: self._record_free(key))
 
-    def _free(self, key: int) -> None:
+    def _record_free(self, key: int) -> None:
         self._watched.pop(key, None)
         self._emptied.pop(key, None)
         entry = self._alive.pop(key, None)

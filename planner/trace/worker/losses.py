@@ -19,7 +19,7 @@ _CLASS_LOSSES: Final = ("cross_entropy", "nll_loss", "multi_margin_loss")
 
 
 class LossFunction:
-    """Computes the loss of an output; targets are made once, at the first output, and kept as by a data loader."""
+    """Computes the loss of an output; targets are created at the first output, and kept as a data loader would."""
 
     def __init__(self, requested: str | None, inputs: Any, watcher: RunObserver) -> None:
         self._inputs = inputs
@@ -43,7 +43,7 @@ class LossFunction:
             self._loss_name = self._inferred_loss(main_output)
         if self._loss_name == "mean":
             return main_output.float().mean()
-        return self._with_target(main_output, self._loss_name)
+        return self._loss_with_target(main_output, self._loss_name)
 
     def _checked_scalar(self, loss: Any) -> torch.Tensor:
         if isinstance(loss, torch.Tensor) and loss.numel() == 1:
@@ -53,10 +53,10 @@ class LossFunction:
     def _inferred_loss(self, main_output: torch.Tensor) -> str:
         """Return the name of the loss inferred from the output's shape, and add a note."""
         name, reason = _infer_loss(main_output, self._inputs)
-        self._watcher.note(f"Loss: {name}, as the output is {reason}; --loss sets another.")
+        self._watcher.note(f"Loss: {name}, because the output has shape {reason}; --loss sets another.")
         return name
 
-    def _with_target(self, main_output: torch.Tensor, name: str) -> torch.Tensor:
+    def _loss_with_target(self, main_output: torch.Tensor, name: str) -> torch.Tensor:
         loss = _functional_loss(name)
         if name in _CLASS_LOSSES and _scores_tokens(main_output, self._inputs):
             main_output = main_output.reshape(-1, main_output.shape[-1])
@@ -67,7 +67,7 @@ class LossFunction:
 
 
 def _network_loss(output: Any) -> torch.Tensor | None:
-    """Return the network's own loss: a scalar `output`, its `loss`, or the only scalar in it that has gradients."""
+    """Return the network's own loss: a scalar `output`, its `loss`, or its only scalar that requires gradients."""
     if isinstance(output, torch.Tensor):
         return output if output.dim() == 0 else None
     loss = output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", None)
@@ -89,13 +89,13 @@ def _main_output(output: Any) -> torch.Tensor:
 
 
 def _infer_loss(main_output: torch.Tensor, inputs: Any) -> tuple[str, str]:
-    shape_text = f"of {'×'.join(map(str, main_output.shape))}"
+    shape_text = "×".join(map(str, main_output.shape))
     if any(tensor.shape == main_output.shape and tensor.is_floating_point() for tensor in _input_tensors(inputs)):
         return "mse_loss", f"{shape_text}, like an input"
     if _scores_tokens(main_output, inputs):
         return "cross_entropy", f"{shape_text}, scores for each token"
     if main_output.dim() == 2 and main_output.shape[1] > 1:
-        return "cross_entropy", f"{shape_text}, scores of classes"
+        return "cross_entropy", f"{shape_text}, class scores"
     if main_output.dim() in (4, 5):
         return "mse_loss", f"{shape_text}, like images"
     return "mean", f"{shape_text}, which suggests no loss"

@@ -31,13 +31,13 @@ def train(built: BuiltRun, request: TraceRequest, watcher: RunObserver, autocast
     module = built.module
     label_gradients(module, watcher)
     optimizer = _make_optimizer(module, request)
-    one_pass = _make_pass(built, LossFunction(request.loss, built.inputs, watcher), request, watcher, autocast)
+    run_pass = _make_pass(built, LossFunction(request.loss, built.inputs, watcher), request, watcher, autocast)
     step = CurrentStep()
     with watch_optimizers(watcher, step):
         for step.number in range(request.steps):
             for pass_index in range(request.gradient_accumulation):
                 clear = request.zero_grad == "before-backward" and pass_index == 0
-                loss = one_pass(step.number, optimizer.zero_grad if clear else None)  # noqa: F841  # lives as in a script
+                loss = run_pass(step.number, optimizer.zero_grad if clear else None)  # noqa: F841  # lives as in a script
             optimizer.step()
             if request.zero_grad != "before-backward":
                 optimizer.zero_grad(set_to_none=request.zero_grad == "after-step")
@@ -57,7 +57,7 @@ def _make_optimizer(module: nn.Module, request: TraceRequest) -> Optimizer:
 
 
 def label_gradients(module: nn.Module, watcher: RunObserver) -> None:
-    """Report each gradient to `watcher` as it is accumulated."""
+    """Report each gradient to `watcher` when it has been accumulated."""
 
     def label(parameter: torch.Tensor) -> None:
         if parameter.grad is not None:
@@ -77,7 +77,7 @@ def _make_pass(
 ) -> Callable[[int, Callable[[], None] | None], torch.Tensor]:
     module, call = built.module, built.call
 
-    def one_pass(step: int, before_backward: Callable[[], None] | None) -> torch.Tensor:
+    def run_pass(step: int, before_backward: Callable[[], None] | None) -> torch.Tensor:
         watcher.phase("forward", step)
         with autocast:
             output = module(*call.args, **call.kwargs)
@@ -91,13 +91,13 @@ def _make_pass(
         loss.backward()
         return loss
 
-    return one_pass
+    return run_pass
 
 
 def run_own_steps(
     built: BuiltRun, request: TraceRequest, watcher: RunObserver, autocast: AbstractContextManager[Any]
 ) -> None:
-    """Call the user's step `request.steps` times, with optimizers if it takes a third argument.
+    """Call the user's step function `request.steps` times, with optimizers if it takes a third argument.
 
     Phases are observed from outside: a module's forward pass, what follows it (`loss`), the backward pass, and
     optimizer steps.

@@ -71,7 +71,7 @@ def build(request: TraceRequest, watcher: RunObserver) -> BuiltRun:
     watcher.phase("load", 0)
     target_output = _target_output(request, watcher)
     built = BuiltRun(target_output.named, target_output.modules, None, _step_function(request, target_output))
-    _prepare(built, request, watcher)
+    _prepare_modules(built, request, watcher)
     built.inputs = _run_inputs(built, target_output, request, watcher)
     watcher.modules(built.modules)
     watcher.label(tensors_in((built.call.args, built.call.kwargs)), "inputs")
@@ -105,7 +105,7 @@ def _step_function(request: TraceRequest, target_output: TargetOutput) -> StepFu
     return target_output.step if request.task == "training" else None
 
 
-def _prepare(built: BuiltRun, request: TraceRequest, watcher: RunObserver) -> None:
+def _prepare_modules(built: BuiltRun, request: TraceRequest, watcher: RunObserver) -> None:
     for module in built.modules.values():
         watcher.label(module.parameters(), "parameters")
         watcher.label(module.buffers(), "buffers")

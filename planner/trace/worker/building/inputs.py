@@ -112,7 +112,7 @@ def _random_tensor(value: TensorInput, high: int, generator: torch.Generator) ->
 
 
 def _embedding_entries(modules: Mapping[str, nn.Module]) -> int:
-    """Return the number of entries of the first embedding, below which integers are valid; else 2."""
+    """Return the number of entries in the first embedding, which bounds valid integers; 2 without an embedding."""
     for module in modules.values():
         for inner in module.modules():
             if isinstance(inner, nn.Embedding):

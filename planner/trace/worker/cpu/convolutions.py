@@ -45,7 +45,7 @@ def vector_units() -> VectorUnits:
 
 
 class Convolution(NamedTuple):
-    """A convolution from a source to a destination; a transposed convolution is its data gradient."""
+    """Sizes of a convolution; a transposed one is stored as the convolution that it is the data gradient of."""
 
     batch: int
     source_channels: int
@@ -76,14 +76,14 @@ class Convolution(NamedTuple):
 
     @property
     def is_depthwise(self) -> bool:
-        """Return whether each channel is filtered on its own."""
+        """Return whether each channel is filtered separately."""
         return self.groups > 1 and self.groups == self.source_channels == self.target_channels
 
 
 def make_convolution(
     tensors: tuple[torch.Tensor, torch.Tensor, torch.Tensor], settings: tuple[Any, ...]
 ) -> Convolution:
-    """Return the convolution of (input, weight, output) and (stride, padding, dilation, transposed, groups)."""
+    """Return a convolution's sizes from (input, weight, output), (stride, padding, dilation, transposed, groups)."""
     input_tensor, weight_bytes, output = tensors
     stride, _padding, _dilation, transposed, groups = settings
     source_bytes, target_bytes = (output, input_tensor) if transposed else (input_tensor, output)

@@ -63,7 +63,7 @@ def _mean_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> i
 
 
 def _sum_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
-    """Return the bytes of the input's copy for a half-precision sum over non-adjacent dimensions or to another type.
+    """Return the bytes that copies need in a half-precision sum over non-adjacent dimensions or to another type.
 
     **Source**: `sum_kernel_impl` in aten/src/ATen/native/cpu/SumKernel.cpp; measured on 10 patterns of dimensions.
     """
@@ -78,7 +78,7 @@ def _sum_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tens
 
 
 def _safe_softmax_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
-    """Return the size in bytes of the masks of minus-infinite entries and rows, and a zero.
+    """Return the size in bytes of the masks that mark minus-infinite entries and rows, and of a zero.
 
     **Source**: `_safe_softmax` in aten/src/ATen/native/transformers/attention.cpp.
     """
@@ -130,7 +130,7 @@ def _softmax_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -
 
 
 def _pooling_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """Return the size in bytes of a contiguous copy of the input, unless it is channels last.
+    """Return the size in bytes of a contiguous copy of the input, unless the input is channels last.
 
     **Source**: `max_pool2d_kernel_impl` in aten/src/ATen/native/cpu/MaxPoolKernel.cpp, and its like.
     """
@@ -180,7 +180,7 @@ def _roll_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> i
 
 
 def _logsumexp_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """Return the size in bytes of the exponentials.
+    """Return the size in bytes of the exponentials before they are summed.
 
     **Source**: `logsumexp_out_impl` in aten/src/ATen/native/ReduceOps.cpp.
     """
@@ -208,7 +208,7 @@ def _block_sizes(queries: int, keys: int) -> tuple[int, int]:
 
 
 def attention_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """Return the size in bytes of each thread's block of scores, its maxima and sums, and a block of the result.
+    """Return the total bytes of each thread's block of scores, row maxima and sums, and a block of the result.
 
     In half precision also a converted block, and keys and values packed for matrix tiles if that pays off. **Source**:
     `cpu_flash_attention` in aten/src/ATen/native/cpu/FlashAttentionKernel.cpp.

@@ -41,9 +41,9 @@ class AttentionCall(NamedTuple):
 
 
 def choose_backend(call: AttentionCall, capability: Capability) -> Backend:
-    """Return the kernel that a card of `capability` uses for `call`.
+    """Return the attention backend that a card of `capability` uses for `call`.
 
-    This is the first kernel in order of priority that can run the call; kernels disabled by
+    This is the first backend in order of priority that can run the call; backends disabled by
     `torch.backends.cuda.enable_…_sdp` or `torch.nn.attention.sdpa_kernel` are skipped.
 
     **Source**: `select_sdp_backend`, `check_prefer_cudnn_attention` and the `can_use_…_attention` functions of
@@ -145,7 +145,7 @@ def _cudnn_supports_mask(call: AttentionCall) -> bool:
     )
 
 
-def _can_use_math(_call: AttentionCall, _capability: Capability) -> bool:
+def _is_math_enabled(_call: AttentionCall, _capability: Capability) -> bool:
     return bool(_backend_switches.math_sdp_enabled())
 
 
@@ -153,7 +153,7 @@ _CAN_USE: Final[dict[Backend, Callable[[AttentionCall, Capability], bool]]] = {
     "cudnn": _can_use_cudnn,
     "flash": _can_use_flash,
     "efficient": _can_use_efficient,
-    "math": _can_use_math,
+    "math": _is_math_enabled,
 }
 
 

@@ -115,7 +115,7 @@ def _autocast_kernels(cast_cache: _WeightCastCache) -> dict[str, Kernel]:
 
     def tensor_to_lower_precision(tensor: Tensor) -> Tensor:
         dtype = torch.get_autocast_dtype("cpu")
-        return tensor.to(dtype) if _is_eligible(tensor) else tensor
+        return tensor.to(dtype) if _is_castable(tensor) else tensor
 
     listed_kernels = {
         name: policy(overload(name)) for names, policy in policies for name in names.split() if operator_exists(name)
@@ -123,7 +123,7 @@ def _autocast_kernels(cast_cache: _WeightCastCache) -> dict[str, Kernel]:
     rnn_kernels = {
         name: _without_autocast(kernel) for name, kernel in autocast_kernels(tensor_to_lower_precision).items()
     }
-    return listed_kernels | rnn_kernels | {BANNED: _refuse}
+    return listed_kernels | rnn_kernels | {BANNED: _raise_unsafe}
 
 
 def _without_autocast(kernel: Kernel) -> Kernel:
@@ -148,7 +148,7 @@ def _fp32_result_kernel(operator: Any) -> Kernel:
 
     def run(*args: Any, **kwargs: Any) -> Any:
         named = dict(zip(names, args, strict=False)) | kwargs
-        if _is_eligible(args[0]) and named.get("dtype") is None:
+        if _is_castable(args[0]) and named.get("dtype") is None:
             named["dtype"] = torch.float32
         with torch._C._ExcludeDispatchKeyGuard(_EXCLUDED):
             return operator(**named)
@@ -167,14 +167,14 @@ def _fp32_norm_kernel(operator: Any) -> Kernel:
 
     def run(*args: Any, **kwargs: Any) -> Any:
         named = defaults | dict(zip(names, args, strict=False)) | kwargs
-        dtype = torch.float32 if _is_eligible(args[0]) else args[0].dtype
+        dtype = torch.float32 if _is_castable(args[0]) else args[0].dtype
         with torch._C._ExcludeDispatchKeyGuard(_EXCLUDED):
             return target(**named, dtype=dtype)
 
     return run
 
 
-def _refuse(*_: object, **__: object) -> None:
+def _raise_unsafe(*_: object, **__: object) -> None:
     raise RuntimeError(
         "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast. "
         "Use binary_cross_entropy_with_logits or torch.nn.BCEWithLogitsLoss."
@@ -190,10 +190,10 @@ def _to_widest(arguments: Any) -> Any:
 
 
 def _convert_eligible(arguments: Any, convert: Callable[[Tensor], Tensor]) -> Any:
-    return with_tensors(arguments, lambda tensor: convert(tensor) if _is_eligible(tensor) else tensor)
+    return with_tensors(arguments, lambda tensor: convert(tensor) if _is_castable(tensor) else tensor)
 
 
-def _is_eligible(tensor: Tensor) -> bool:
+def _is_castable(tensor: Tensor) -> bool:
     return tensor.is_floating_point() and tensor.dtype != torch.float64
 
 

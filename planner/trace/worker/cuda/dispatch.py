@@ -17,13 +17,13 @@ _COMPOSITE: Final = DispatchKey.CompositeImplicitAutograd
 
 
 def overload(name: str) -> Any:
-    """Return ATen's operator `name`, such as `softmax.int`."""
+    """Return the ATen operator overload `name`, such as `softmax.int`."""
     packet, _, overload_name = name.partition(".")
     return getattr(getattr(torch.ops.aten, packet), overload_name or "default")
 
 
 def operator_exists(name: str) -> bool:
-    """Return whether this version of PyTorch has ATen's operator `name`."""
+    """Return whether this version of PyTorch has the ATen operator overload `name`."""
     packet, _, overload_name = name.partition(".")
     return (overload_name or "default") in getattr(getattr(torch.ops.aten, packet, None), "overloads", list)()
 
@@ -46,7 +46,7 @@ def replaced_kernels(key: str, replacements: Mapping[str, Kernel]) -> Iterator[N
 
 @contextlib.contextmanager
 def replaced_compositions(replacements: Mapping[str, Kernel]) -> Iterator[None]:
-    """Replace the composition of operators within the context, with and without gradient recording."""
+    """Replace how operators are composed of others, within the context, with and without gradient recording."""
     replaced = {overload(name): kernel for name, kernel in replacements.items() if operator_exists(name)}
     with replaced_kernels("AutogradCPU", replacements):
         try:

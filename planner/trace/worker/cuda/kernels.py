@@ -124,7 +124,7 @@ def _embedding_backward_bytes(args: Arguments, _result: Any, _capability: Capabi
 
 
 def _index_put_bytes(args: Arguments, _result: Any, _capability: Capability) -> int:
-    """Return the size in bytes of flat indices, their sorted order and the sort's own copies, for accumulating puts.
+    """Return the size in bytes of flat indices, their sorted order and the sort's copies, if values are accumulated.
 
     **Source**: `index_put_with_sort_kernel` of aten/src/ATen/native/cuda/Indexing.cu; CUB's radix sort needs another
     key and value for each item.

@@ -64,11 +64,11 @@ def _workspace_difference(input_tensor: Tensor, weight: Tensor, output: Tensor) 
     copies = sum(tensor.numel() * tensor.element_size() for tensor in (input_tensor, weight, output))
     return Difference(
         name="cuDNN's workspace for convolutions",
-        explanation="which algorithm cuDNN uses, and so its scratch memory, depends on its heuristics; none assumed, "
-        "and at most a copy of all three tensors in another layout. Algorithms that lay out the whole matrix of the "
-        "product, or its transform, need more; with torch.backends.cudnn.benchmark they may be taken",
-        source="PyTorch's Conv_v8.cpp takes what the chosen plan asks for; cuDNN's developer guide: kernels for tensor "
-        "cores work on NHWC, and other layouts are converted in the workspace",
+        explanation="cuDNN's heuristics choose the algorithm, and so its scratch memory; none is assumed, and the "
+        "upper bound is a copy of input, weight and output in another layout. Algorithms that build the whole matrix "
+        "of the product, or its transform, need more; with torch.backends.cudnn.benchmark they may be chosen",
+        source="PyTorch's Conv_v8.cpp allocates what the chosen plan asks for; cuDNN's developer guide: kernels for "
+        "tensor cores work on NHWC, and other layouts are converted in the workspace",
         high_bytes=copies,
     )
 
@@ -96,9 +96,9 @@ def _flash_difference(args: Arguments, _result: Any) -> Difference | None:
 def _cudnn_attention_difference(args: Arguments, _result: Any) -> Difference:
     return Difference(
         name="cuDNN's workspace for attention",
-        explanation="the scratch memory of cuDNN's backward pass is not documented; none is assumed, and at most "
-        "that of flash attention",
-        source="PyTorch's cudnn/MHA.cpp takes what the graph asks for; the bound is that of flash_api.cpp",
+        explanation="the scratch memory of cuDNN's backward pass is not documented; none is assumed, and the "
+        "upper bound is that of flash attention",
+        source="PyTorch's cudnn/MHA.cpp allocates what the graph asks for; the bound is from flash_api.cpp",
         high_bytes=flash_backward_bytes(args[1], args[2]),
     )
 
@@ -112,7 +112,7 @@ def _norm_backward_difference(args: Arguments, _result: Any) -> Difference | Non
     return Difference(
         name="partial sums of a norm's gradients",
         explanation="for very many rows, the gradients of a norm's weights are summed in parts on cards with more than "
-        "a sixteenth as many multiprocessors as the row width; this is not assumed",
+        "a sixteenth as many multiprocessors as the row width; this split is not assumed",
         source="PyTorch's cuda/layer_norm_kernel.cu, LaunchGammaBetaBackwardCUDAKernel",
         high_bytes=2 * blocks * width * input_tensor.element_size(),
     )

@@ -43,15 +43,15 @@ class Assumptions:
         self._note = note
         self._selected_fractions = WeakTensorKeyDictionary()
         self._assumed_results: dict[Any, Callable[..., Any]] = {
-            _aten._local_scalar_dense.default: self._scalar,
-            _aten.equal.default: self._equal,
-            _aten.nonzero.default: self._nonzero,
-            _aten.masked_select.default: self._masked_select,
-            _aten.index.Tensor: self._index,
-            _aten._unique2.default: self._unique,
-            _aten.unique_dim.default: self._unique_dim,
-            _aten.repeat_interleave.Tensor: self._repeat,
-            _aten.bincount.default: self._bincount,
+            _aten._local_scalar_dense.default: self._assume_scalar,
+            _aten.equal.default: self._assume_unequal,
+            _aten.nonzero.default: self._assume_nonzero,
+            _aten.masked_select.default: self._assume_masked_select,
+            _aten.index.Tensor: self._assume_index,
+            _aten._unique2.default: self._assume_unique,
+            _aten.unique_dim.default: self._assume_unique_dim,
+            _aten.repeat_interleave.Tensor: self._assume_repeat,
+            _aten.bincount.default: self._assume_bincount,
         }
         self._replacements: dict[Any, Callable[..., Any]] = {
             _aten.native_layer_norm_backward.default: _layer_norm_backward
@@ -86,14 +86,14 @@ class Assumptions:
             raise PlannerError(reason, "Trace a part of the network that does not depend on them.") from None
         return assume(*args, **kwargs)
 
-    def _scalar(self, tensor: torch.Tensor) -> bool | int | float:
+    def _assume_scalar(self, tensor: torch.Tensor) -> bool | int | float:
         if tensor.dtype == torch.bool:
             self._note("A boolean that depends on the data was assumed to be false.")
             return False
         self._note("A number that depends on the data was assumed to be 1.")
         return 1.0 if tensor.is_floating_point() else 1
 
-    def _equal(self, _one: torch.Tensor, _other: torch.Tensor) -> bool:
+    def _assume_unequal(self, _one: torch.Tensor, _other: torch.Tensor) -> bool:
         self._note("Whether two tensors are equal depends on the data; they were assumed to differ.")
         return False
 
@@ -107,24 +107,24 @@ class Assumptions:
         self._note(f"A mask that depends on the data was assumed to select {selection_text}.")
         return max(1, round(mask.numel() * fraction)) if mask.numel() else 0
 
-    def _nonzero(self, mask: torch.Tensor) -> torch.Tensor:
+    def _assume_nonzero(self, mask: torch.Tensor) -> torch.Tensor:
         # Column by column, as the kernels store the result.
         return torch.empty((mask.dim(), self._selected_count(mask)), dtype=torch.int64).t()
 
-    def _masked_select(self, tensor: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    def _assume_masked_select(self, tensor: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         return torch.empty((self._selected_count(mask),), dtype=tensor.dtype)
 
-    def _index(self, tensor: torch.Tensor, indices: list[torch.Tensor | None]) -> torch.Tensor:
+    def _assume_index(self, tensor: torch.Tensor, indices: list[torch.Tensor | None]) -> torch.Tensor:
         integer_indices: list[torch.Tensor | None] = []
         for index in indices:
             if index is not None and index.dtype in (torch.bool, torch.uint8):
-                integer_indices.extend(self._nonzero(index).unbind(1))
+                integer_indices.extend(self._assume_nonzero(index).unbind(1))
             else:
                 integer_indices.append(index)
         result: torch.Tensor = _aten.index.Tensor(tensor, integer_indices)
         return result
 
-    def _unique(
+    def _assume_unique(
         self, tensor: torch.Tensor, _sorted: bool = True, inverse: bool = False, counts: bool = False
     ) -> tuple[torch.Tensor, ...]:
         self._note("Values that depend on the data were assumed to be all different.")
@@ -134,7 +134,7 @@ class Assumptions:
             torch.empty((tensor.numel() if counts else 0,), dtype=torch.int64),
         )
 
-    def _unique_dim(
+    def _assume_unique_dim(
         self, tensor: torch.Tensor, dim: int, _sorted: bool = True, inverse: bool = False, counts: bool = False
     ) -> tuple[torch.Tensor, ...]:
         self._note("Values that depend on the data were assumed to be all different.")
@@ -145,13 +145,15 @@ class Assumptions:
             torch.empty((size if counts else 0,), dtype=torch.int64),
         )
 
-    def _repeat(self, repeats: torch.Tensor, *, output_size: int | None = None) -> torch.Tensor:
+    def _assume_repeat(self, repeats: torch.Tensor, *, output_size: int | None = None) -> torch.Tensor:
         if output_size is None:
-            self._note("How often elements are repeated depends on the data; once each was assumed.")
+            self._note("How often elements are repeated depends on the data; each was assumed to occur once.")
         return torch.empty((repeats.numel() if output_size is None else output_size,), dtype=torch.int64)
 
-    def _bincount(self, tensor: torch.Tensor, weights: torch.Tensor | None = None, minlength: int = 0) -> torch.Tensor:
-        self._note("The largest counted value depends on the data; the smallest possible one was assumed.")
+    def _assume_bincount(
+        self, tensor: torch.Tensor, weights: torch.Tensor | None = None, minlength: int = 0
+    ) -> torch.Tensor:
+        self._note("The largest counted value depends on the data; the smallest possible value was assumed.")
         return torch.empty((max(minlength, 1),), dtype=torch.int64 if weights is None else weights.dtype)
 
 

@@ -76,7 +76,7 @@ _aten: Final = torch.ops.aten
 
 
 def correct_storage_sizes(func: Any, args: tuple[Any, ...], result: Any) -> None:
-    """Resize the storages that `func` made to their true sizes."""
+    """Resize the storages that `func` created to the sizes that real kernels allocate."""
     correction = _CORRECTIONS.get(func)
     if correction is not None:
         correction(args, result)

@@ -181,10 +181,10 @@ class KnownValues:
             return self._assumptions.assume(func, args, kwargs)
         real = self._run_on_real_values(func, args, kwargs)
         if isinstance(real, tuple):
-            return tuple(self._as_fake(value) for value in real)
-        return self._as_fake(real)
+            return tuple(self._fake_with_real_values(value) for value in real)
+        return self._fake_with_real_values(real)
 
-    def _as_fake(self, real: Any) -> Any:
+    def _fake_with_real_values(self, real: Any) -> Any:
         if not isinstance(real, torch.Tensor):
             return real
         fake = torch.empty_strided(real.shape, real.stride(), dtype=real.dtype)

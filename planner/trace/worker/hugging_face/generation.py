@@ -62,7 +62,7 @@ def _encoder_outputs(model: Any, inputs: dict[str, Any], decoder_tokens: str) ->
 
 
 def _run_pass(model: Any, inputs: dict[str, Any], watcher: RunObserver) -> tuple[dict[str, Any], torch.Tensor]:
-    """Return the cache after one pass, under its argument name, and the chosen token."""
+    """Return the cache after one pass, by argument name, and the next token."""
     output = model(**inputs)
     cache = {name: value for name in _CACHES if (value := getattr(output, name, None)) is not None}
     watcher.label(tensors_in(cache), "kv_cache")

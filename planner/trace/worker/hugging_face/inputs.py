@@ -53,7 +53,7 @@ def make_inputs(model: Any, request: TraceRequest, note: Callable[[str], None]) 
     if request.task == "training":
         return inputs | _make_labels(model, parameters, batch, length)
     if model.config.is_encoder_decoder and "decoder_input_ids" in parameters:
-        inputs["decoder_input_ids"] = torch.full((batch, 1), _start_token(model.config))
+        inputs["decoder_input_ids"] = torch.full((batch, 1), _start_token_id(model.config))
     return inputs
 
 
@@ -131,18 +131,18 @@ def _make_labels(model: Any, parameters: list[str], batch: int, length: int) -> 
     return {"labels": random_integers((batch, length), high)}
 
 
-def _start_token(config: Any) -> int:
+def _start_token_id(config: Any) -> int:
     token = getattr(config, "decoder_start_token_id", None)
     return token if isinstance(token, int) else 0
 
 
 def _frame_count(config: Any) -> int:
-    """Return the audio frames of the encoder: two per position, because of its strided convolution."""
+    """Return the number of audio frames that the encoder takes: two per position, because of a strided convolution."""
     return 2 * int(config.max_source_positions)
 
 
 def _waveform(model: Any, batch: int, note: Callable[[str], None]) -> torch.Tensor:
-    """Return a waveform per example, or per channel if the network has audio channels."""
+    """Return a random waveform per example, or per channel if the network has audio channels."""
     samples = _AUDIO_SECONDS * int(getattr(model.config, "sampling_rate", _SAMPLES_PER_SECOND))
     channels = getattr(model.config, "audio_channels", None)
     note(f"The audio length is not specified; {_AUDIO_SECONDS} seconds are assumed: --input input_values=… changes it.")
