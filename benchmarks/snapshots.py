@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from planner.trace.allocator.allocator import BlockPool, CachingAllocator, MemoryBlock
-from planner.trace.allocator.settings import SMALL_BYTES, SMALL_SEGMENT_BYTES, AllocatorSettings, round_size
+from planner.trace.allocator.settings import SMALL_BYTES, SMALL_SEGMENT_BYTES, AllocatorSettings, block_size_bytes
 
 Entry = dict[str, Any]
 GROWS = ("segment_alloc", "segment_map")
@@ -188,7 +188,7 @@ def _before(
             case "alloc":
                 del alive[entry["addr"]]
             case "free_completed":
-                alive[entry["addr"]] = round_size(entry["size"], settings.roundup_power2_divisions or 1)
+                alive[entry["addr"]] = block_size_bytes(entry["size"], settings.roundup_power2_divisions or 1)
             case "segment_alloc":
                 del places[entry["addr"]]
             case "segment_free":

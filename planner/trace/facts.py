@@ -98,16 +98,16 @@ class TracedFacts(Spec):
         return self.peak.bytes
 
     @property
-    def below_bytes(self) -> int:
+    def lower_margin_bytes(self) -> int:
         """Return by how many bytes the peak may be below the traced peak, from the differences."""
         return sum(max(difference.bytes - difference.low_bytes, 0) for difference in self.differences)
 
     @property
-    def above_bytes(self) -> int:
+    def upper_margin_bytes(self) -> int:
         """Return by how many bytes the peak may be above the traced peak, from the differences."""
         return sum(max(difference.high_bytes - difference.bytes, 0) for difference in self.differences)
 
-    def reserved_within(self, available_bytes: int) -> int:
+    def reserved_bytes_within(self, available_bytes: int) -> int:
         """Return the reserved bytes under a limit of `available_bytes`, at least the minimum that the run needs."""
         return min(self.reserved_bytes, max(self.least_reserved_bytes, available_bytes))
 

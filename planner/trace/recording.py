@@ -64,7 +64,7 @@ class Environment(Spec):
 
 
 class ModuleInfo(Spec):
-    """A module of the traced network: its path, class and own parameters, excluding those of its children."""
+    """A module of the traced network: its path, class and own parameters, without parameters of its children."""
 
     path: str
     class_name: str

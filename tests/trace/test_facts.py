@@ -96,7 +96,7 @@ def test_differences_of_one_name_are_one_with_their_bytes_summed():
 def test_differences_say_how_much_more_or_less_it_may_be():
     found = (difference("a", 10, 4, 12), difference("b", 0, 3, 7), difference("c", 5, 0, 4))
     facts = facts_of(two_steps().evolve(differences=found))
-    assert (facts.below_bytes, facts.above_bytes) == (6 + 5, 2 + 7)
+    assert (facts.lower_margin_bytes, facts.upper_margin_bytes) == (6 + 5, 2 + 7)
 
 
 def fragmented() -> Recorder:
@@ -112,9 +112,9 @@ def test_a_run_gets_through_with_less_than_it_reserves_where_it_can():
     assert facts.reserved_bytes == 540 * MIB
     assert facts.allocated_bytes == 300 * MIB
     assert 300 * MIB <= facts.least_reserved_bytes <= 300 * MIB + 0.02 * 540 * MIB
-    assert facts.reserved_within(400 * MIB) == 400 * MIB
-    assert facts.reserved_within(100 * MIB) == facts.least_reserved_bytes
-    assert facts.reserved_within(1 << 40) == facts.reserved_bytes
+    assert facts.reserved_bytes_within(400 * MIB) == 400 * MIB
+    assert facts.reserved_bytes_within(100 * MIB) == facts.least_reserved_bytes
+    assert facts.reserved_bytes_within(1 << 40) == facts.reserved_bytes
 
 
 @settings(max_examples=50)

@@ -13,8 +13,8 @@ from planner.trace.allocator.settings import (
     SMALL_BYTES,
     SMALL_SEGMENT_BYTES,
     AllocatorSettings,
-    round_size,
-    segment_size,
+    block_size_bytes,
+    segment_size_bytes,
 )
 from planner.units import round_up
 
@@ -159,7 +159,7 @@ class CachingAllocator:
 
     def malloc(self, requested_bytes: int) -> MemoryBlock | None:
         """Allocate a block, or return `None` if memory runs out; models `malloc` and `alloc_found_block`."""
-        size = round_size(requested_bytes, self._divisions)
+        size = block_size_bytes(requested_bytes, self._divisions)
         pool = self.small if size <= SMALL_BYTES else self.large
         block = self._take_cached(pool, size) or self._reserve_with_retries(pool, size)
         if block is None:
@@ -226,7 +226,7 @@ class CachingAllocator:
         """Reserve a block of memory from the card once; models `alloc_block`."""
         if self._expandable:
             return self._allocate_expandable(pool, size)
-        segment_bytes = segment_size(size)
+        segment_bytes = segment_size_bytes(size)
         if self.reserved_bytes + segment_bytes > self._capacity_bytes:
             return None
         self._count_reserved(segment_bytes)

@@ -30,7 +30,7 @@ LARGE_STEP_BYTES: Final = 2 * MIB
 """`kRoundLarge`: segments of large requests are rounded up to a multiple of this size."""
 
 
-def round_size(bytes_: int, divisions: int = 1) -> int:
+def block_size_bytes(bytes_: int, divisions: int = 1) -> int:
     """Return the block size in bytes for a request; models `round_size` and `roundup_power2_next_division`.
 
     **Formula**: the next multiple of 512 bytes; with `divisions`, the range between two powers of two is divided into
@@ -42,7 +42,7 @@ def round_size(bytes_: int, divisions: int = 1) -> int:
     return max(round_up(bytes_, step), MIN_BLOCK_BYTES)
 
 
-def segment_size(size: int) -> int:
+def segment_size_bytes(size: int) -> int:
     """Return the segment size in bytes for a rounded request; models `get_allocation_size`."""
     if size <= SMALL_BYTES:
         return SMALL_SEGMENT_BYTES

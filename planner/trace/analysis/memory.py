@@ -161,7 +161,7 @@ def _framework_overhead(facts: TracedFacts, gpu: Gpu | None, available_bytes: in
     fixed = overhead_with_slack(card, 0, 0, threads)
     reserved = facts.reserved_bytes
     if available_bytes is not None:
-        reserved = facts.reserved_within(available_bytes - fixed.total)
+        reserved = facts.reserved_bytes_within(available_bytes - fixed.total)
     return overhead_with_slack(card, reserved - facts.allocated_bytes, facts.largest_tensor_bytes, threads)
 
 
@@ -176,9 +176,9 @@ def _overhead_term(facts: TracedFacts, overhead: FrameworkOverhead) -> Term:
 def _needed_memory(facts: TracedFacts, overhead: FrameworkOverhead) -> Interval:
     allocated = facts.allocated_bytes
     return Interval(
-        max(allocated - facts.below_bytes, 0) + overhead.low,
+        max(allocated - facts.lower_margin_bytes, 0) + overhead.low,
         allocated + overhead.total,
-        allocated + facts.above_bytes + overhead.high,
+        allocated + facts.upper_margin_bytes + overhead.high,
     )
 
 

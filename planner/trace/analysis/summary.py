@@ -47,7 +47,7 @@ def digest_of(recording: TraceRecording) -> str:
 
 
 def phases_of(recording: TraceRecording, live: LiveMemory) -> tuple[TracedPhase, ...]:
-    """Return each phase of `recording` at its highest memory over all steps, in the order in which they first ran."""
+    """Return each phase of `recording` at its highest memory over all steps, in order of first occurrence."""
     highest: dict[PhaseName, tuple[int, Span]] = {}
     for span in recording.spans:
         index = live.highest_index(span.start, span.end)

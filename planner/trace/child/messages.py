@@ -58,13 +58,13 @@ def _without_fake_execution(frames: Sequence[FrameSummary]) -> Sequence[FrameSum
 
 
 def outermost_user_frame(frames: Iterable[FrameSummary], files: Iterable[Path]) -> FrameSummary | None:
-    """Return the outermost frame of `frames` that is in `files`."""
+    """Return the outermost frame in `frames` from a file in `files`."""
     names = _path_spellings(files)
     return next((frame for frame in frames if frame.filename in names), None)
 
 
 def innermost_user_frame(frames: Iterable[FrameSummary], files: Iterable[Path]) -> FrameSummary | None:
-    """Return the innermost frame of `frames` that is in `files`."""
+    """Return the innermost frame in `frames` from a file in `files`."""
     return outermost_user_frame(reversed(list(frames)), files)
 
 
@@ -130,7 +130,7 @@ class Progress(NamedTuple):
 
 
 class TraceFailure(Spec):
-    """Reason why the worker failed, for display."""
+    """Failure of the worker: the stage, reason, hint and traceback shown to the user."""
 
     stage: str
     reason: str
