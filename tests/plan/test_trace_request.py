@@ -28,7 +28,7 @@ def test_training_is_traced_as_it_is_planned(catalog):
     assert (request.checkpointing, request.attention) == ("full", "eager")
     assert (request.parallel.ranks, request.parallel.strategy) == (2, "ddp")
     assert (request.device, request.compute_capability) == ("cuda", "8.9")
-    assert not request.runs_own_code
+    assert not request.runs_user_code
 
 
 @pytest.mark.parametrize(("compute", "dtype"), [("bf16", "bf16"), ("tf32", "fp32"), ("fp32", "fp32")])

@@ -267,4 +267,4 @@ class TraceDialog(QDialog):
 
 
 def _provides_inputs(candidate: TraceCandidate) -> bool:
-    return candidate.kind == "function" and candidate.brings_inputs
+    return candidate.kind == "function" and candidate.returns_inputs

@@ -29,7 +29,7 @@ from planner.trace.request import (
     request_batch,
     request_sequence_length,
     with_batch,
-    with_sequence,
+    with_sequence_length,
 )
 from planner.workload.presentation import doubling
 
@@ -378,4 +378,4 @@ def _put_batch(request: TraceRequest, value: object) -> TraceRequest:
 
 
 def _put_sequence(request: TraceRequest, value: object) -> TraceRequest:
-    return with_sequence(request, value if isinstance(value, int) else None)
+    return with_sequence_length(request, value if isinstance(value, int) else None)
