@@ -66,7 +66,7 @@ class RegionCarbon(Spec):
     carbon_kg: float
 
 
-def region_of(offer: Offer) -> str | None:
+def region_code(offer: Offer) -> str | None:
     """Return the catalog's region code of the electricity that `offer` uses, or None if unknown."""
     if offer.region is None:
         return None
@@ -92,7 +92,7 @@ def footprint(region: Region, energy_kwh: float, pue: Figure) -> Footprint:
 
 def rented_footprint(offer: Offer, it_kwh: float, catalog: CostCatalog) -> Footprint | None:
     """Return the footprint of `it_kwh` drawn by the machines of `offer`, or None if its region is unknown."""
-    code = region_of(offer)
+    code = region_code(offer)
     if code is None:
         return None
     try:

@@ -5,7 +5,7 @@ from functools import cached_property
 from pathlib import Path
 
 from planner.cost.constants import Constant, EgressTariff, egress_tariffs
-from planner.cost.energy import EnergyRecord, Region, region
+from planner.cost.energy import EnergyRecord, Region, merge_region
 from planner.cost.figure import Figure
 from planner.cost.owning.costs import Ownership
 from planner.cost.owning.purchase import Purchase
@@ -105,7 +105,7 @@ class CostCatalog:
             SpecError: If the catalog has no data on it.
         """
         if code not in self._regions:
-            self._regions[code] = region(self.energy, code, {"EUR": self.constant("fx-eur-to-usd")})
+            self._regions[code] = merge_region(self.energy, code, {"EUR": self.constant("fx-eur-to-usd")})
         return self._regions[code]
 
     def ownership(self, place: PlaceKind) -> Ownership:

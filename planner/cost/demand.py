@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Self
 from pydantic import Field
 
 from planner.base import Spec
-from planner.cost.finance import round_up
+from planner.cost.finance import ceil_with_tolerance
 from planner.cost.job import HOURS_PER_YEAR, DailyHours, Job, Run, Service, WorkUnit
 from planner.errors import SpecError
 from planner.performance.inference.waiting import wait_seconds
@@ -218,9 +218,9 @@ def _service_demand(job: Service, throughput: Throughput | None) -> Demand:
     average = required_groups(job, throughput or Throughput())
     loads = load_profile(job, average)
     peak = max(loads) if job.hourly_shares else average * job.peak_factor
-    groups = max(round_up(peak), 1)
+    groups = max(ceil_with_tolerance(peak), 1)
     busy = average * job.busy_fraction * HOURS_PER_MONTH
-    rented = HOURS_PER_MONTH * (fmean(map(round_up, loads)) if job.scales_down else groups)
+    rented = HOURS_PER_MONTH * (fmean(map(ceil_with_tolerance, loads)) if job.scales_down else groups)
     return Demand(
         period="month",
         groups=groups,
@@ -233,11 +233,11 @@ def _service_demand(job: Service, throughput: Throughput | None) -> Demand:
         stored_gb=job.model_gb,
         egress_gb=job.egress_gb_per_month,
         always_on=not job.scales_down,
-        peak_wait_seconds=_peak_wait(job, throughput or Throughput(), groups, peak),
+        peak_wait_seconds=_peak_wait_seconds(job, throughput or Throughput(), groups, peak),
     )
 
 
-def _peak_wait(job: Service, throughput: Throughput, groups: int, peak: float) -> float | None:
+def _peak_wait_seconds(job: Service, throughput: Throughput, groups: int, peak: float) -> float | None:
     """Return the mean wait at the peak load of `peak` groups at the planned utilization."""
     if throughput.concurrent_requests is None:
         return None
@@ -272,13 +272,15 @@ def run_hours(run: Run, throughput: Throughput | None) -> RunHours:
         SpecError: If the throughput in the run's unit is unknown, or the size of an epoch is missing.
     """
     work = _work_hours(run, throughput)
-    given = run.unit == "hours"
+    is_exact = run.unit == "hours"
     written = work / run.checkpoint_interval_hours if run.checkpoint_interval_hours else 1.0
     checkpoint = written * run.checkpoint_seconds / _SECONDS_PER_HOUR
     evaluation = work * run.evaluation_fraction
     start = run.restart_seconds / _SECONDS_PER_HOUR
     total = work + checkpoint + evaluation + start
-    low, high = (1.0, 1.0) if given or throughput is None else (throughput.low_time_factor, throughput.high_time_factor)
+    low, high = (
+        (1.0, 1.0) if is_exact or throughput is None else (throughput.low_time_factor, throughput.high_time_factor)
+    )
     return RunHours(
         work_hours=work,
         checkpoint_hours=checkpoint,

@@ -72,7 +72,7 @@ class Region(Spec):
         return other.evolve(source=f"{other.source} ({instead} price, as no {kind} price is known)")
 
 
-def region(records: tuple[EnergyRecord, ...], code: str, rates: Mapping[str, Figure]) -> Region:
+def merge_region(records: tuple[EnergyRecord, ...], code: str, rates: Mapping[str, Figure]) -> Region:
     """Return the electricity of the region `code`; `rates` are the values of currencies in dollars.
 
     A price in another currency is converted only if no source has one in dollars, with a remark in its source.
@@ -87,9 +87,9 @@ def region(records: tuple[EnergyRecord, ...], code: str, rates: Mapping[str, Fig
     return Region(
         code=code,
         name=about[0].name,
-        household=_newest_tariff(about, "household") or _converted(about, "household", rates),
-        industrial=_newest_tariff(about, "industrial") or _converted(about, "industrial", rates),
-        carbon_grams_per_kwh=_carbon(about),
+        household=_newest_tariff(about, "household") or _converted_tariff(about, "household", rates),
+        industrial=_newest_tariff(about, "industrial") or _converted_tariff(about, "industrial", rates),
+        carbon_grams_per_kwh=_carbon_intensity(about),
     )
 
 
@@ -101,7 +101,7 @@ def _newest_tariff(records: list[EnergyRecord], kind: TariffKind) -> Figure | No
     return Figure(value=newest.tariff(kind), source=newest.price_source, date=newest.price_date)
 
 
-def _converted(records: list[EnergyRecord], kind: TariffKind, rates: Mapping[str, Figure]) -> Figure | None:
+def _converted_tariff(records: list[EnergyRecord], kind: TariffKind, rates: Mapping[str, Figure]) -> Figure | None:
     priced = [record for record in records if record.local_tariff(kind) is not None and record.currency in rates]
     if not priced:
         return None
@@ -111,7 +111,7 @@ def _converted(records: list[EnergyRecord], kind: TariffKind, rates: Mapping[str
     return Figure(value=local * rate.value, source=f"{newest.price_source}: {how}", date=newest.price_date)
 
 
-def _carbon(records: list[EnergyRecord]) -> Figure | None:
+def _carbon_intensity(records: list[EnergyRecord]) -> Figure | None:
     known = [record for record in records if record.carbon_grams_per_kwh is not None]
     if not known:
         return None

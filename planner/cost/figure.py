@@ -25,7 +25,7 @@ class Figure(Spec):
     certainty: Certainty = "quoted"
 
     @model_validator(mode="after")
-    def _lies_within_its_range(self) -> Self:
+    def _check_range(self) -> Self:
         if not self.lowest <= self.value <= self.highest:
             raise ValueError(f"{self.value:g} is not between {self.lowest:g} and {self.highest:g}")
         return self

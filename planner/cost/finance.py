@@ -9,7 +9,7 @@ _HIGHEST_RATE: Final = 100.0
 _ROUNDING: Final = 1e-9
 
 
-def round_up(amount: float) -> int:
+def ceil_with_tolerance(amount: float) -> int:
     """Return `amount` rounded up, ignoring tiny excesses from floating-point rounding."""
     return math.ceil(amount - _ROUNDING)
 

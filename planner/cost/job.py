@@ -56,7 +56,7 @@ class Service(Spec):
     egress_gb_per_month: float = Field(default=0.0, ge=0, le=1e9)
 
     @model_validator(mode="after")
-    def _knows_every_hour(self) -> Self:
+    def _check_hourly_shares(self) -> Self:
         shares = self.hourly_shares
         if shares and (len(shares) != _HOURS_PER_DAY or min(shares) < 0 or not 0 < sum(shares) < math.inf):
             raise ValueError("hourly_shares needs 24 non-negative numbers that are not all zero")

@@ -183,6 +183,6 @@ class CostResult(Spec):
     notes: tuple[str, ...] = ()
 
 
-def symbol(name: str, figure: Figure, meaning: str) -> MoneySymbol:
+def figure_symbol(name: str, figure: Figure, meaning: str) -> MoneySymbol:
     """Return the symbol `name` with the value and source of `figure`."""
     return MoneySymbol(name, figure.value, meaning, figure.source, figure.date)

@@ -84,8 +84,8 @@ def break_even_utilization(servers: OwnedServers, rent_usd_per_gpu_hour: float) 
     """
     rest, busy = owned_month(servers, 0.0), owned_month(servers, 1.0)
     slope = rent_usd_per_gpu_hour * servers.gpus * HOURS_PER_MONTH - (busy.energy_usd - rest.energy_usd)
-    found = rest.usd / slope if slope > 0 else None
-    return found if found is not None and found <= 1 else None
+    utilization = rest.usd / slope if slope > 0 else None
+    return utilization if utilization is not None and utilization <= 1 else None
 
 
 def payback_month(servers: OwnedServers, utilization: float, rent_usd_per_gpu_hour: float) -> int | None:

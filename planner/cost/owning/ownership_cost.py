@@ -20,7 +20,7 @@ from planner.cost.owning.costs import (
 from planner.cost.owning.residual import value_lost_per_hour, yearly_depreciation
 from planner.cost.rent_or_buy.case import Case
 from planner.cost.rent_or_buy.cash_flows import CashFlows
-from planner.cost.result import MoneySymbol, MoneyTerm, OwnCost, symbol
+from planner.cost.result import MoneySymbol, MoneyTerm, OwnCost, figure_symbol
 from planner.cost.terms import CostTerms
 
 _MONTHS: Final = 12
@@ -142,7 +142,7 @@ def explain_ownership(
         ),
         carbon=footprint(catalog.region(terms.region), kwh, case.figures["pue"]),
         oldest_price_date=min(dates, default=None),
-        notes=(*_colocation_notes(case), *place.notes, _OWN_STORAGE, _ONLY_CARDS, *_not_counted(case, purchase)),
+        notes=(*_colocation_notes(case), *place.notes, _OWN_STORAGE, _ONLY_CARDS, *_uncounted_notes(case, purchase)),
     )
 
 
@@ -181,7 +181,7 @@ def _upfront_terms(case: Case, purchase: UpfrontCosts) -> Iterator[MoneyTerm]:
     for name, formula, figures in _UPFRONT:
         usd = getattr(purchase, name)
         if usd:
-            yield _term(case, name, usd, formula, figures, counts)
+            yield _ownership_term(case, name, usd, formula, figures, counts)
 
 
 def _monthly_terms(case: Case, purchase: UpfrontCosts, yearly: RunningCosts, streams: CashFlows) -> Iterator[MoneyTerm]:
@@ -192,21 +192,23 @@ def _monthly_terms(case: Case, purchase: UpfrontCosts, yearly: RunningCosts, str
         MoneySymbol("P", full_power_watts(case.central, case.shape) / _WATTS, "kW of all servers at full load", _JOB),
     )
     if energy:
-        used = MoneySymbol("h", streams.busy_hours_per_year / case.shape.groups / _MONTHS, "hours of work", _JOB)
-        yield _term(case, "energy", energy, "P · PUE · e · (730.5 · i + h · (a − i))", _ENERGY, (*counts, used))
+        busy_hours = MoneySymbol("h", streams.busy_hours_per_year / case.shape.groups / _MONTHS, "hours of work", _JOB)
+        yield _ownership_term(
+            case, "energy", energy, "P · PUE · e · (730.5 · i + h · (a − i))", _ENERGY, (*counts, busy_hours)
+        )
     for name, formula, figures in _YEARLY:
         usd = getattr(yearly, name) / _MONTHS
         if usd:
-            yield _term(case, name, usd, formula, figures, counts)
+            yield _ownership_term(case, name, usd, formula, figures, counts)
 
 
-def _term(
+def _ownership_term(
     case: Case, name: str, usd: float, formula: str, figures: tuple[str, ...], counts: tuple[MoneySymbol, ...]
 ) -> MoneyTerm:
     """Return a term whose range is that of its first figure; it lists the `counts` that occur in its formula."""
     main, grows_by = case.figures[figures[0]], _GROWS_BY.get(name, float)
     now = grows_by(main.value)
-    named = tuple(symbol(_MEANINGS[figure][0], case.figures[figure], _MEANINGS[figure][1]) for figure in figures)
+    named = tuple(figure_symbol(_MEANINGS[figure][0], case.figures[figure], _MEANINGS[figure][1]) for figure in figures)
     dates = [case.figures[figure].date for figure in figures]
     return MoneyTerm(
         name=name,
@@ -244,7 +246,7 @@ def _colocation_notes(case: Case) -> Iterator[str]:
         yield _POWER_INCLUDED if included else _POWER_METERED
 
 
-def _not_counted(case: Case, purchase: UpfrontCosts) -> Iterator[str]:
+def _uncounted_notes(case: Case, purchase: UpfrontCosts) -> Iterator[str]:
     names = [name for name in ("tax", "shipping", "install") if not getattr(purchase, name)]
     if not case.central["insurance_fraction_per_year"]:
         names.append("insurance")

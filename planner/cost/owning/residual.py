@@ -28,12 +28,15 @@ def yearly_depreciation(cost_usd: float, method: DepreciationMethod, years: floa
     if method == "straight-line":
         return [cost_usd / years * max(min(years - year, 1.0), 0.0) for year in range(horizon_years)]
     if method == "declining":
-        return [cost_usd * (remaining(year) - remaining(year + 1)) for year in range(horizon_years)]
+        return [
+            cost_usd * (remaining_value_fraction(year) - remaining_value_fraction(year + 1))
+            for year in range(horizon_years)
+        ]
     shares = (*MACRS_5_YEAR, *(0.0,) * horizon_years)
     return [cost_usd * share for share in shares[:horizon_years]]
 
 
-def remaining(years: float) -> float:
+def remaining_value_fraction(years: float) -> float:
     """Return the fraction of the value that is left after `years` of the declining trend."""
     return float(10 ** (-DECLINE_ORDERS_PER_YEAR * years))
 
@@ -89,20 +92,22 @@ class ResaleCurve:
             if years <= after.years:
                 part = (years - before.years) / (after.years - before.years)
                 return (
-                    _between(before.low, after.low, part),
-                    _between(before.share, after.share, part),
-                    _between(before.high, after.high, part),
+                    _interpolate_exponentially(before.low, after.low, part),
+                    _interpolate_exponentially(before.share, after.share, part),
+                    _interpolate_exponentially(before.high, after.high, part),
                 )
-        return self._beyond(known[-2], known[-1], years)
+        return self._band_after_last_point(known[-2], known[-1], years)
 
-    def _beyond(self, before: ResalePoint, last: ResalePoint, years: float) -> tuple[float, float, float]:
+    def _band_after_last_point(
+        self, before: ResalePoint, last: ResalePoint, years: float
+    ) -> tuple[float, float, float]:
         """Return the band after the last point, which keeps declining at the rate of its middle."""
         part = (years - before.years) / (last.years - before.years)
-        further = _between(before.share, last.share, part) / last.share if last.share > 0 else 0.0
+        further = _interpolate_exponentially(before.share, last.share, part) / last.share if last.share > 0 else 0.0
         return last.low * further, last.share * further, last.high * further
 
 
-def _between(before: float, after: float, part: float) -> float:
+def _interpolate_exponentially(before: float, after: float, part: float) -> float:
     return float(before * (after / before) ** part) if after > 0 else 0.0
 
 
@@ -113,15 +118,15 @@ def resale_curve(constants: tuple[Constant, ...]) -> ResaleCurve:
         ResalePoint(
             years=year,
             low=by_id[f"residual-h100-after-{year}-yr-low"],
-            share=remaining(year),
-            high=max(_p100_share(by_id, year), remaining(year)),
+            share=remaining_value_fraction(year),
+            high=max(_p100_share(by_id, year), remaining_value_fraction(year)),
         )
         for year in _YEARS
     ]
     return ResaleCurve(points=tuple(points))
 
 
-def own_curve(share: float, horizon_years: float) -> ResaleCurve:
+def user_resale_curve(share: float, horizon_years: float) -> ResaleCurve:
     """Return the curve that declines exponentially to the user's own value at the horizon."""
     return ResaleCurve(
         points=(ResalePoint(years=horizon_years, low=share, share=share, high=share),), source=USER_SOURCE

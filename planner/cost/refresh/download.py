@@ -84,24 +84,24 @@ class Fetcher:
         """
         until = time.monotonic() + self._total_seconds
         for _ in range(_MOST_REDIRECTS + 1):
-            self._check(url)
-            answer = self._ask(url, until, may_wait=True)
+            self._check_host(url)
+            answer = self._request(url, until, may_wait=True)
             if isinstance(answer, str):
                 url = answer
                 continue
-            content = self._read(answer, url, most_bytes, until)
+            content = self._read_body(answer, url, most_bytes, until)
             now = datetime.now(UTC).isoformat(timespec="seconds")
             return Fetched(content, url, now, hashlib.sha256(content).hexdigest())
-        raise PriceError(_host(url), "redirects too often", _TRY_LATER)
+        raise PriceError(_host_name(url), "redirects too often", _TRY_LATER)
 
-    def _check(self, url: str) -> None:
+    def _check_host(self, url: str) -> None:
         parts = urlsplit(url)
         if parts.scheme not in self._schemes:
-            raise PriceError(_host(url), f"prices are not fetched over {parts.scheme or 'no protocol'}")
+            raise PriceError(_host_name(url), f"prices are not fetched over {parts.scheme or 'no protocol'}")
         if parts.hostname not in self._hosts:
-            raise PriceError(_host(url), "is not one of the hosts that prices are fetched from")
+            raise PriceError(_host_name(url), "is not one of the hosts that prices are fetched from")
 
-    def _ask(self, url: str, until: float, *, may_wait: bool) -> http.client.HTTPResponse | str:
+    def _request(self, url: str, until: float, *, may_wait: bool) -> http.client.HTTPResponse | str:
         """Return the response, or the URL that it redirects to."""
         request = Request(url, headers={"User-Agent": _AGENT, "Accept-Encoding": "identity"})
         try:
@@ -110,17 +110,17 @@ class Fetcher:
             with error:
                 if error.code in _REDIRECTS and error.headers.get("Location"):
                     return urljoin(url, str(error.headers["Location"]))
-                if error.code == _TOO_MANY_REQUESTS and may_wait and self._waited(error.headers, until):
-                    return self._ask(url, until, may_wait=False)
-                raise PriceError(_host(url), _status_error(error), _TRY_LATER) from error
+                if error.code == _TOO_MANY_REQUESTS and may_wait and self._wait_if_short(error.headers, until):
+                    return self._request(url, until, may_wait=False)
+                raise PriceError(_host_name(url), _status_error(error), _TRY_LATER) from error
         except (OSError, http.client.HTTPException) as error:
-            raise PriceError(_host(url), _connection_error(error), _CHECK_CONNECTION, environment=True) from error
+            raise PriceError(_host_name(url), _connection_error(error), _CHECK_CONNECTION, environment=True) from error
         if response.headers.get("Content-Encoding", "identity").lower() != "identity":
             response.close()
-            raise PriceError(_host(url), "sent a compressed response that was not requested", _TRY_LATER)
+            raise PriceError(_host_name(url), "sent a compressed response that was not requested", _TRY_LATER)
         return response
 
-    def _waited(self, headers: Message, until: float) -> bool:
+    def _wait_if_short(self, headers: Message, until: float) -> bool:
         """Wait as long as a busy server requests, if that is short; return whether to try again."""
         seconds = _WAITS.get(headers.get("Retry-After", ""))
         if seconds is None or seconds > until - time.monotonic():
@@ -130,36 +130,36 @@ class Fetcher:
             time.sleep(_POLL_SECONDS)
         return not self._stop()
 
-    def _read(self, response: http.client.HTTPResponse, url: str, most_bytes: int, until: float) -> bytes:
-        found = bytearray()
+    def _read_body(self, response: http.client.HTTPResponse, url: str, most_bytes: int, until: float) -> bytes:
+        content = bytearray()
         with response:
             while True:
                 if self._stop():
-                    raise PriceError(_host(url), "fetching was cancelled")
+                    raise PriceError(_host_name(url), "fetching was cancelled")
                 if time.monotonic() > until:
                     raise PriceError(
-                        _host(url), f"took longer than {self._total_seconds:.0f} seconds", _CHECK_CONNECTION
+                        _host_name(url), f"took longer than {self._total_seconds:.0f} seconds", _CHECK_CONNECTION
                     )
                 try:
                     piece = response.read1(_PIECE_BYTES)
                 except (OSError, http.client.HTTPException) as error:
                     raise PriceError(
-                        _host(url), _connection_error(error), _CHECK_CONNECTION, environment=True
+                        _host_name(url), _connection_error(error), _CHECK_CONNECTION, environment=True
                     ) from error
                 if not piece:
                     break
-                found += piece
-                if len(found) > most_bytes:
-                    raise PriceError(_host(url), f"sends more than the limit of {most_bytes:,} bytes", _TRY_LATER)
-            _check_whole(response, url)
-        return bytes(found)
+                content += piece
+                if len(content) > most_bytes:
+                    raise PriceError(_host_name(url), f"sends more than the limit of {most_bytes:,} bytes", _TRY_LATER)
+            _check_complete(response, url)
+        return bytes(content)
 
 
-def _check_whole(response: http.client.HTTPResponse, url: str) -> None:
+def _check_complete(response: http.client.HTTPResponse, url: str) -> None:
     """Reject a truncated file, which is shorter than its stated length."""
     if response.length:
         raise PriceError(
-            _host(url), f"ended the transfer {response.length:,} bytes early", _CHECK_CONNECTION, environment=True
+            _host_name(url), f"ended the transfer {response.length:,} bytes early", _CHECK_CONNECTION, environment=True
         )
 
 
@@ -177,5 +177,5 @@ def _connection_error(error: BaseException) -> str:
     return f"cannot be reached ({(str(reason) or type(reason).__name__)[:200]})"
 
 
-def _host(url: str) -> str:
+def _host_name(url: str) -> str:
     return urlsplit(url).hostname or url[:100]

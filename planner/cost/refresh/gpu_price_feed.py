@@ -59,42 +59,42 @@ def read_feed(content: bytes) -> Iterator[Listing | RejectedRow]:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise PriceError(TITLE, f"the file has an unknown structure ({_describe_error(error)})") from error
     for offer in offers:
-        found = _offer(offer, date, rate)
-        if found is not None:
-            yield found
+        listing = _parse_offer(offer, date, rate)
+        if listing is not None:
+            yield listing
 
 
-def _offer(offer: Any, date: str, rate: Mapping[str, Any]) -> Listing | RejectedRow | None:  # noqa: ANN401  # JSON of others
-    what = TITLE
+def _parse_offer(offer: Any, date: str, rate: Mapping[str, Any]) -> Listing | RejectedRow | None:  # noqa: ANN401  # JSON of others
+    row_name = TITLE
     try:
         provider = PROVIDERS.get(offer["provider"])
-        what = f"{offer['provider']} {offer['gpu_model_raw']}"[:100]
+        row_name = f"{offer['provider']} {offer['gpu_model_raw']}"[:100]
         if offer["pricing_type"] not in _KINDS or offer.get("gpu_partition") or offer["price_per_gpu_hr"] is None:
             return None
         if provider is None:
-            return RejectedRow(what, "the provider is unknown")
-        return _listing(offer, provider, date, rate)
+            return RejectedRow(row_name, "the provider is unknown")
+        return _build_listing(offer, provider, date, rate)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        return RejectedRow(what, f"a field is invalid ({_describe_error(error)})")
+        return RejectedRow(row_name, f"a field is invalid ({_describe_error(error)})")
 
 
-def _listing(offer: Mapping[str, Any], provider: str, date: str, rate: Mapping[str, Any]) -> Listing:
+def _build_listing(offer: Mapping[str, Any], provider: str, date: str, rate: Mapping[str, Any]) -> Listing:
     memory, note = offer.get("vram_gb"), str(offer.get("notes") or "")[:200]
     currency = str(offer["currency"])
     is_dollar = currency == "USD"
     return Listing(
-        provider=_with_cloud(provider, note),
+        provider=_provider_with_cloud(provider, note),
         instance=str(offer["gpu_model_raw"])[:100],
-        card=_card(offer),
+        card=_card_name(offer),
         card_memory_gb=None if memory is None else float(memory),
         count=int(offer["gpu_count"]),
         region=str(offer.get("region") or "")[:100],
         price_usd_per_hour=float(offer["price_total_hr_usd"]),
         is_spot=_KINDS[offer["pricing_type"]],
         date=date,
-        vcpus=_number(offer.get("vcpu")),
-        ram_gb=_number(offer.get("ram_gb")),
-        storage_gb=_number(offer.get("disk_gb")),
+        vcpus=_parse_number(offer.get("vcpu")),
+        ram_gb=_parse_number(offer.get("ram_gb")),
+        storage_gb=_parse_number(offer.get("disk_gb")),
         billed_currency=currency,
         billed_price_per_hour=None if is_dollar else float(offer["price_total_hr"]),
         usd_per_billed=None if is_dollar else float(rate[f"{currency.lower()}_usd"]),
@@ -103,7 +103,7 @@ def _listing(offer: Mapping[str, Any], provider: str, date: str, rate: Mapping[s
     )
 
 
-def _card(offer: Mapping[str, Any]) -> str:
+def _card_name(offer: Mapping[str, Any]) -> str:
     """Return family and form factor if the feed recognized the card, else the provider's own spelling."""
     if not offer.get("gpu_recognised"):
         return str(offer["gpu_model_raw"])[:100]
@@ -113,13 +113,13 @@ def _card(offer: Mapping[str, Any]) -> str:
     return f"{offer['gpu_family']} {stated}".strip()[:100]
 
 
-def _with_cloud(provider: str, note: str) -> str:
+def _provider_with_cloud(provider: str, note: str) -> str:
     """Return the provider with the name of its cloud if it has several, such as "RunPod Secure"."""
     cloud = next((cloud for cloud in _CLOUDS if note.startswith(f"{cloud} cloud")), None)
     return provider if cloud is None else f"{provider} {cloud.capitalize()}"
 
 
-def _number(value: object) -> float | None:
+def _parse_number(value: object) -> float | None:
     return float(value) if isinstance(value, int | float) else None
 
 

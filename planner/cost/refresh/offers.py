@@ -52,9 +52,9 @@ class Listing:
 
 @dataclass(frozen=True)
 class RejectedRow:
-    """A rejected row with the reason; `what` is its name in the source."""
+    """A rejected row with the reason; `name` is its name in the source."""
 
-    what: str
+    name: str
     reason: str
 
 
@@ -86,7 +86,7 @@ class Matcher:
     def match(self, listing: Listing) -> Match:
         """Return the card of `listing`, its candidates, or neither if nothing matches."""
         known = self._known.get((listing.provider, listing.instance))
-        if known is not None and _is_of_size(self._hardware.gpu(known), listing.card_memory_gb):
+        if known is not None and _has_memory_size(self._hardware.gpu(known), listing.card_memory_gb):
             return Match(known, ())
         key = listing.card, listing.card_memory_gb
         if key not in self._found:
@@ -94,13 +94,13 @@ class Matcher:
         return self._found[key]
 
     def _look_up(self, card: str, memory_gb: float | None) -> Match:
-        found = [gpu for gpu in find_candidates(self._hardware, card) if _is_of_size(gpu, memory_gb)]
-        if len(found) == 1:
-            return Match(found[0].id, ())
-        return Match(None, tuple(gpu.id for gpu in found))
+        cards = [gpu for gpu in find_candidates(self._hardware, card) if _has_memory_size(gpu, memory_gb)]
+        if len(cards) == 1:
+            return Match(cards[0].id, ())
+        return Match(None, tuple(gpu.id for gpu in cards))
 
 
-def _is_of_size(gpu: Gpu, memory_gb: float | None) -> bool:
+def _has_memory_size(gpu: Gpu, memory_gb: float | None) -> bool:
     """Return whether a card may have the stated memory, which is always true if none is stated."""
     if memory_gb is None or not memory_gb or gpu.memory_bytes is None:
         return True
@@ -111,7 +111,7 @@ def _is_of_size(gpu: Gpu, memory_gb: float | None) -> bool:
 _NO_SLUG: Final = re.compile(r"[^a-z0-9.]+")
 
 
-def offers_of(
+def merge_listings(
     rows: Iterable[Listing | RejectedRow], matcher: Matcher, source: str
 ) -> tuple[list[Offer], list[RejectedRow]]:
     """Return the offers in `rows`, and the rejected rows.
@@ -128,7 +128,7 @@ def offers_of(
         else:
             machines[row.place].append(row)
     for listings in machines.values():
-        made = _offer(listings, matcher, source)
+        made = _merge_offer(listings, matcher, source)
         if isinstance(made, RejectedRow):
             refused.append(made)
         elif made.id in offers:
@@ -138,13 +138,13 @@ def offers_of(
     return list(offers.values()), refused
 
 
-def _offer(listings: Sequence[Listing], matcher: Matcher, source: str) -> Offer | RejectedRow:
+def _merge_offer(listings: Sequence[Listing], matcher: Matcher, source: str) -> Offer | RejectedRow:
     first = listings[0]
-    what = " ".join(part for part in (first.provider, first.instance, first.region) if part)
-    found = matcher.match(first)
-    if found.gpu is None and not found.candidates:
+    row_name = " ".join(part for part in (first.provider, first.instance, first.region) if part)
+    match = matcher.match(first)
+    if match.gpu is None and not match.candidates:
         size = f" with {first.card_memory_gb:g} GB" if first.card_memory_gb else ""
-        return RejectedRow(what, f"the catalog has no card called {first.card!r}{size}")
+        return RejectedRow(row_name, f"the catalog has no card called {first.card!r}{size}")
     on_demand = [listing for listing in listings if not listing.is_spot]
     spot = [listing for listing in listings if listing.is_spot]
     try:
@@ -153,8 +153,8 @@ def _offer(listings: Sequence[Listing], matcher: Matcher, source: str) -> Offer 
                 "id": _offer_id(first),
                 "provider": first.provider,
                 "instance": first.instance,
-                "gpu": found.gpu,
-                "candidates": found.candidates,
+                "gpu": match.gpu,
+                "candidates": match.candidates,
                 "gpu_count": first.count,
                 "gpu_memory_gb": first.card_memory_gb,
                 "vcpus": first.vcpus or None,
@@ -162,7 +162,7 @@ def _offer(listings: Sequence[Listing], matcher: Matcher, source: str) -> Offer 
                 "local_storage_gb": first.storage_gb,
                 "region": first.region or None,
                 "billed_currency": first.billed_currency,
-                "exchange_rate": _rate(first, source),
+                "exchange_rate": _exchange_rate_fields(first, source),
                 "on_demand_price_usd_per_hour": _median_price(on_demand),
                 "spot_price_usd_per_hour": _median_price(spot),
                 "price_date": min(listing.date for listing in listings),
@@ -171,10 +171,10 @@ def _offer(listings: Sequence[Listing], matcher: Matcher, source: str) -> Offer 
             }
         )
     except ValidationError as error:
-        return RejectedRow(what, SpecError.from_validation(error).message)
+        return RejectedRow(row_name, SpecError.from_validation(error).message)
 
 
-def _rate(listing: Listing, source: str) -> dict[str, object] | None:
+def _exchange_rate_fields(listing: Listing, source: str) -> dict[str, object] | None:
     if listing.usd_per_billed is None:
         return None
     return {

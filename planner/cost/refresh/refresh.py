@@ -9,7 +9,7 @@ from typing import Final, Literal, NamedTuple
 from planner.cost.refresh import gpu_price_feed as price_feed
 from planner.cost.refresh import gpuhunt
 from planner.cost.refresh.download import Fetched, Fetcher
-from planner.cost.refresh.offers import Listing, Matcher, RejectedRow, offers_of
+from planner.cost.refresh.offers import Listing, Matcher, RejectedRow, merge_listings
 from planner.cost.refresh.store import PriceStore, ProviderPrices, StoredPrices
 from planner.cost.renting.offer import Offer
 from planner.errors import PriceError
@@ -32,28 +32,28 @@ _Key = tuple[str, str | None, float, str]
 
 def find_doubts(before: Sequence[Offer], after: Sequence[Offer]) -> tuple[str, ...]:
     """Return what is implausible about a provider's new offers compared with the previous ones, as sentences."""
-    old, new = _prices(before), _prices(after)
-    found: list[str] = []
+    old, new = _newest_prices(before), _newest_prices(after)
+    doubts: list[str] = []
     if len(before) >= _MIN_OFFERS and len(after) < MIN_ROWS_SHARE * len(before):
-        found.append(f"{len(after):,} offers instead of {len(before):,}")
+        doubts.append(f"{len(after):,} offers instead of {len(before):,}")
     moves = {key: new[key] / old[key] for key in old if key in new}
-    low, high = _limits(after)
+    low, high = _price_limits(after)
     far = sorted((key for key, move in moves.items() if not low <= move <= high), key=lambda key: -abs(moves[key] - 1))
-    found += [_describe_change(key, old[key], new[key]) for key in far[:_MAX_LISTED]]
+    doubts += [_describe_change(key, old[key], new[key]) for key in far[:_MAX_LISTED]]
     if len(far) > _MAX_LISTED:
-        found.append(f"{len(far) - _MAX_LISTED:,} more prices changed as much")
+        doubts.append(f"{len(far) - _MAX_LISTED:,} more prices changed as much")
     if len(moves) >= _MIN_OFFERS and abs(median(moves.values()) - 1) > MAX_MEDIAN_CHANGE:
-        found.append(f"the median price change is {median(moves.values()) - 1:+.0%}")
-    return tuple(found)
+        doubts.append(f"the median price change is {median(moves.values()) - 1:+.0%}")
+    return tuple(doubts)
 
 
-def _limits(offers: Sequence[Offer]) -> tuple[float, float]:
+def _price_limits(offers: Sequence[Offer]) -> tuple[float, float]:
     if offers and offers[0].provider in MARKETPLACES:
         return 1 / _MARKETPLACE_CHANGE, _MARKETPLACE_CHANGE
     return MAX_FALL, MAX_RISE
 
 
-def _prices(offers: Sequence[Offer]) -> Mapping[_Key, float]:
+def _newest_prices(offers: Sequence[Offer]) -> Mapping[_Key, float]:
     """Return the newest price of each machine and rental mode."""
     by_age = sorted(offers, key=lambda offer: offer.price_date or "")
     return {
@@ -130,25 +130,25 @@ class Refresh:
         for at, source in enumerate(sources):
             progress(at, len(sources), source.title)
             try:
-                found = self._parts(source, *source.fetch(fetcher))
+                results = self._provider_results(source, *source.fetch(fetcher))
             except PriceError as error:
                 outcomes.append(ProviderOutcome(source.title, source.title, "failed", error=error))
                 continue
-            for part, outcome in found:
+            for part, outcome in results:
                 other = parts.get(part.provider)
-                if other is None or _day(part) > _day(other[0]):
+                if other is None or _latest_day(part) > _latest_day(other[0]):
                     parts[part.provider] = part, outcome
         progress(len(sources), len(sources), "")
-        return (*self._settle(parts), *outcomes)
+        return (*self._store_or_hold(parts), *outcomes)
 
-    def _parts(
+    def _provider_results(
         self, source: PriceSource, fetched: Fetched, rows: Sequence[Listing | RejectedRow]
     ) -> list[tuple[ProviderPrices, ProviderOutcome]]:
         """Return the offers of each provider in a file, with their result."""
-        on_time = [self._not_of_tomorrow(row) for row in rows]
-        offers, refused = offers_of(on_time, self._matcher, f"{source.title} ({fetched.url})")
+        on_time = [self._reject_future_date(row) for row in rows]
+        offers, refused = merge_listings(on_time, self._matcher, f"{source.title} ({fetched.url})")
         if not offers:
-            why = f", such as {refused[0].what}: {refused[0].reason}" if refused else ""
+            why = f", such as {refused[0].name}: {refused[0].reason}" if refused else ""
             raise PriceError(source.title, f"contains no usable offer{why}")
         providers = dict.fromkeys(offer.provider for offer in offers)
         return [
@@ -166,37 +166,37 @@ class Refresh:
                     provider,
                     source.title,
                     "new",
-                    refused=tuple(row for row in refused if len(providers) == 1 or row.what.startswith(provider)),
+                    refused=tuple(row for row in refused if len(providers) == 1 or row.name.startswith(provider)),
                 ),
             )
             for provider in providers
         ]
 
-    def _not_of_tomorrow(self, row: Listing | RejectedRow) -> Listing | RejectedRow:
+    def _reject_future_date(self, row: Listing | RejectedRow) -> Listing | RejectedRow:
         if isinstance(row, Listing) and row.date > self._today.isoformat():
             return RejectedRow(f"{row.provider} {row.instance}", f"its price is dated {row.date}, in the future")
         return row
 
-    def _settle(self, parts: dict[str, tuple[ProviderPrices, ProviderOutcome]]) -> list[ProviderOutcome]:
+    def _store_or_hold(self, parts: dict[str, tuple[ProviderPrices, ProviderOutcome]]) -> list[ProviderOutcome]:
         """Store the new prices or hold them back, and return the results."""
         stored = self._store.read()
-        taken: list[ProviderPrices] = []
+        accepted: list[ProviderPrices] = []
         held: list[ProviderPrices] = []
         outcomes = []
         for part, outcome in parts.values():
-            odd = find_doubts(self._before(part.provider, stored), part.offers)
+            doubts = find_doubts(self._previous_offers(part.provider, stored), part.offers)
             same = (known := stored.snapshot.part(part.provider)) is not None and known.offers == part.offers
-            status: RefreshStatus = "held" if odd else "unchanged" if same else "new"
-            (held if odd else taken).append(part)
-            outcomes.append(outcome._replace(status=status, offers=len(part.offers), doubts=odd))
-        if taken:
-            self._store.take(stored.snapshot.with_parts(tuple(taken), self._taken_at))
-        settled = {part.provider for part in taken}
+            status: RefreshStatus = "held" if doubts else "unchanged" if same else "new"
+            (held if doubts else accepted).append(part)
+            outcomes.append(outcome._replace(status=status, offers=len(part.offers), doubts=doubts))
+        if accepted:
+            self._store.take(stored.snapshot.with_parts(tuple(accepted), self._taken_at))
+        settled = {part.provider for part in accepted}
         waiting = tuple(part for part in stored.held.parts if part.provider not in settled)
         self._store.hold(stored.held.evolve(parts=waiting).with_parts(tuple(held), self._taken_at))
         return outcomes
 
-    def _before(self, provider: str, stored: StoredPrices) -> tuple[Offer, ...]:
+    def _previous_offers(self, provider: str, stored: StoredPrices) -> tuple[Offer, ...]:
         """Return a provider's previous offers."""
         part = stored.snapshot.part(provider)
         if part is not None:
@@ -212,7 +212,7 @@ def accept_held(store: PriceStore, providers: Sequence[str] = ()) -> tuple[str, 
         PriceError: If no prices of a named provider are held, or the folder cannot be written.
     """
     stored = store.read()
-    chosen = _held_of(stored, providers)
+    chosen = _select_held(stored, providers)
     store.take(stored.snapshot.with_parts(chosen, stored.held.taken_at))
     _remove_held(store, stored, chosen)
     return tuple(part.provider for part in chosen)
@@ -225,12 +225,12 @@ def discard_held(store: PriceStore, providers: Sequence[str] = ()) -> tuple[str,
         PriceError: As `accept_held`.
     """
     stored = store.read()
-    chosen = _held_of(stored, providers)
+    chosen = _select_held(stored, providers)
     _remove_held(store, stored, chosen)
     return tuple(part.provider for part in chosen)
 
 
-def _held_of(stored: StoredPrices, providers: Sequence[str]) -> tuple[ProviderPrices, ...]:
+def _select_held(stored: StoredPrices, providers: Sequence[str]) -> tuple[ProviderPrices, ...]:
     names = [part.provider for part in stored.held.parts]
     for provider in providers:
         if provider not in names:
@@ -244,5 +244,5 @@ def _remove_held(store: PriceStore, stored: StoredPrices, chosen: Sequence[Provi
     store.hold(stored.held.evolve(parts=tuple(part for part in stored.held.parts if part.provider not in gone)))
 
 
-def _day(part: ProviderPrices) -> str:
+def _latest_day(part: ProviderPrices) -> str:
     return max(offer.price_date or "" for offer in part.offers)

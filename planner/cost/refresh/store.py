@@ -44,8 +44,10 @@ class PriceSnapshot(Spec):
     def with_parts(self, parts: tuple[ProviderPrices, ...], taken_at: str) -> "PriceSnapshot":
         """Return this snapshot with the offers of the providers in `parts` added or replaced."""
         fresh = {part.provider for part in parts}
-        kept = tuple(part for part in self.parts if part.provider not in fresh)
-        return PriceSnapshot(taken_at=taken_at, parts=tuple(sorted((*kept, *parts), key=lambda part: part.provider)))
+        unchanged = tuple(part for part in self.parts if part.provider not in fresh)
+        return PriceSnapshot(
+            taken_at=taken_at, parts=tuple(sorted((*unchanged, *parts), key=lambda part: part.provider))
+        )
 
 
 KEPT_SNAPSHOTS: Final = 3
@@ -89,11 +91,11 @@ class PriceStore:
     def read(self) -> StoredPrices:
         """Return the contents; unreadable files are skipped and reported."""
         problems: list[PriceError] = []
-        snapshots = (self._try(path, PriceSnapshot, problems) for path in self._snapshots())
-        newest = next((found for found in snapshots if found is not None), _EMPTY)
-        held = self._try(self.folder / _HELD, PriceSnapshot, problems) or _EMPTY
-        choice = self._try(self.folder / _CHOICE, PriceChoice, problems) or PriceChoice()
-        own = self._try(self.folder / _OWN, OwnOffers, problems) or OwnOffers()
+        snapshots = (self._read_or_report(path, PriceSnapshot, problems) for path in self._snapshots())
+        newest = next((snapshot for snapshot in snapshots if snapshot is not None), _EMPTY)
+        held = self._read_or_report(self.folder / _HELD, PriceSnapshot, problems) or _EMPTY
+        choice = self._read_or_report(self.folder / _CHOICE, PriceChoice, problems) or PriceChoice()
+        own = self._read_or_report(self.folder / _OWN, OwnOffers, problems) or OwnOffers()
         return StoredPrices(newest, held, own.offers, choice.use_bundled, tuple(problems))
 
     def take(self, snapshot: PriceSnapshot) -> None:
@@ -121,7 +123,7 @@ class PriceStore:
     def _snapshots(self) -> list[Path]:
         return sorted(self.folder.glob("snapshot-*.json"), reverse=True)
 
-    def _try(self, path: Path, kind: type[_Content], problems: list[PriceError]) -> _Content | None:
+    def _read_or_report(self, path: Path, kind: type[_Content], problems: list[PriceError]) -> _Content | None:
         if not path.exists():
             return None
         try:
@@ -148,12 +150,12 @@ def read_offers(path: Path) -> tuple[Offer, ...]:
         PriceError: If it cannot be read or an offer is invalid; the reason names the field.
     """
     try:
-        found = TypeAdapter(tuple[Offer, ...]).validate_json(read_regular(path, "price file", _MOST_BYTES))
+        offers = TypeAdapter(tuple[Offer, ...]).validate_json(read_regular(path, "price file", _MOST_BYTES))
     except UnreadableFileError as error:
         raise PriceError(str(path), error.reason, error.hint) from error
     except ValidationError as error:
         raise PriceError(str(path), SpecError.from_validation(error).message) from error
-    return tuple(offer.evolve(own=True) for offer in found)
+    return tuple(offer.evolve(own=True) for offer in offers)
 
 
 def offers_in_use(bundled: tuple[Offer, ...], stored: StoredPrices) -> tuple[Offer, ...]:
@@ -163,12 +165,12 @@ def offers_in_use(bundled: tuple[Offer, ...], stored: StoredPrices) -> tuple[Off
     their date, since sources without an account do not publish them.
     """
     fetched = () if stored.use_bundled else tuple(offer for part in stored.snapshot.parts for offer in part.offers)
-    replaced = {_machine(offer) for offer in fetched}
-    kept = (offer if _machine(offer) not in replaced else _only_commitments(offer) for offer in bundled)
-    return (*stored.own, *fetched, *(offer for offer in kept if offer is not None))
+    replaced = {_machine_key(offer) for offer in fetched}
+    remaining = (offer if _machine_key(offer) not in replaced else _only_commitments(offer) for offer in bundled)
+    return (*stored.own, *fetched, *(offer for offer in remaining if offer is not None))
 
 
-def _machine(offer: Offer) -> tuple[str, str, float, str | None]:
+def _machine_key(offer: Offer) -> tuple[str, str, float, str | None]:
     return offer.provider, offer.instance, offer.gpu_count, offer.region
 
 

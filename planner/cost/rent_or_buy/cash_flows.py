@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from planner.cost.finance import annuity, discounted, round_up
+from planner.cost.finance import annuity, ceil_with_tolerance, discounted
 from planner.cost.job import HOURS_PER_YEAR
 from planner.cost.owning.costs import ServerSetup, financed_usd
 from planner.cost.owning.residual import ResaleCurve
@@ -54,7 +54,7 @@ class CashFlows:
         hours = self.busy_hours_per_year if hours_per_year is None else hours_per_year
         until = years
         if self.rent_term_years:
-            until = round_up(years / self.rent_term_years) * self.rent_term_years
+            until = ceil_with_tolerance(years / self.rent_term_years) * self.rent_term_years
         per_year = self.rent_usd_per_hour * hours + self.rent_usd_per_year
         return per_year * annuity(self.discount_rate, until, self.drift)
 
@@ -119,14 +119,14 @@ def break_even_years(streams: CashFlows, horizon_years: float) -> tuple[float | 
     later = times[0]
     for time in times[1:]:
         if streams.saving_usd(time) < 0:
-            return _crossing(streams, time, later), None
+            return _crossing_years(streams, time, later), None
         later = time
     if streams.saving_usd(later / _STEPS_PER_YEAR) < 0:
-        return _crossing(streams, later / _STEPS_PER_YEAR, later), None
+        return _crossing_years(streams, later / _STEPS_PER_YEAR, later), None
     return None, NEVER_DEARER
 
 
-def _crossing(streams: CashFlows, before: float, after: float) -> float:
+def _crossing_years(streams: CashFlows, before: float, after: float) -> float:
     for _ in range(_BISECTIONS):
         middle = (before + after) / 2
         before, after = (middle, after) if streams.saving_usd(middle) < 0 else (before, middle)

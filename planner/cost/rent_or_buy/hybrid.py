@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from planner.base import Spec
-from planner.cost.finance import annuity, round_up
+from planner.cost.finance import annuity, ceil_with_tolerance
 from planner.cost.job import HOURS_PER_YEAR
 from planner.cost.rent_or_buy.case import Case
 from planner.errors import SpecError
@@ -60,7 +60,7 @@ def best_mix(
     mixes = []
     for owned, fixed in enumerate(own_fixed_usd):
         done = sum(min(load, owned) for load in loads)
-        rented = sum(max(round_up(load) - owned, 0) for load in loads)
+        rented = sum(max(ceil_with_tolerance(load) - owned, 0) for load in loads)
         mixes.append(
             Mix(
                 owned=owned,
@@ -80,7 +80,7 @@ def find_best_mix(case: Case, loads: Sequence[float], rent_usd_per_hour: float) 
     """
     check_loads(loads)
     years, rate, drift = case.horizon_years, case.discount_rate, case.streams().drift
-    fixed = [_fixed_usd(case, groups) for groups in range(round_up(max(loads)) + 1)]
+    fixed = [_fixed_usd(case, groups) for groups in range(ceil_with_tolerance(max(loads)) + 1)]
     per_hour = replace(case, shape=case.shape.evolve(groups=1)).streams().own_usd_per_hour
     return best_mix(
         loads,

@@ -7,7 +7,7 @@ from typing import Final
 
 from planner.base import Spec
 from planner.cost.figure import NINETY_PERCENT, TEN_TO_NINETY
-from planner.cost.finance import annuity, discounted, round_up
+from planner.cost.finance import annuity, ceil_with_tolerance, discounted
 from planner.cost.owning.costs import financed_usd
 from planner.cost.rent_or_buy.case import RESALE, Case
 from planner.cost.rent_or_buy.cash_flows import CashFlows
@@ -49,7 +49,7 @@ class Simulation(Spec):
 
 
 @dataclass(frozen=True, slots=True)
-class _TimePoint:
+class _TimePointFactors:
     """Factors at one time that are the same in every draw."""
 
     years: float
@@ -80,11 +80,11 @@ def simulate(
         for moment, rent, own in zip(moments, rents, owns, strict=True):
             rent.append(_rent_usd(drawn, moment))
             own.append(_own_usd(drawn, moment))
-    return _outcome(moments, rents, owns, draws, seed)
+    return _simulate_draws(moments, rents, owns, draws, seed)
 
 
-def _outcome(
-    moments: Sequence[_TimePoint], rents: list[list[float]], owns: list[list[float]], draws: int, seed: int
+def _simulate_draws(
+    moments: Sequence[_TimePointFactors], rents: list[list[float]], owns: list[list[float]], draws: int, seed: int
 ) -> Simulation:
     savings = [rent - own for rent, own in zip(rents[-1], owns[-1], strict=True)]
     band = tuple(
@@ -102,11 +102,11 @@ def _outcome(
     )
 
 
-def _time_point(case: Case, years: float) -> _TimePoint:
+def _time_point(case: Case, years: float) -> _TimePointFactors:
     term = case.rent_term_years
-    return _TimePoint(
+    return _TimePointFactors(
         years=years,
-        rent_years=round_up(years / term) * term if term else years,
+        rent_years=ceil_with_tolerance(years / term) * term if term else years,
         annuity=annuity(case.discount_rate, years),
         discount=discounted(1.0, case.discount_rate, years),
         financed=financed_usd(1.0, case.shape, case.discount_rate, years),
@@ -114,12 +114,12 @@ def _time_point(case: Case, years: float) -> _TimePoint:
     )
 
 
-def _rent_usd(drawn: CashFlows, moment: _TimePoint) -> float:
+def _rent_usd(drawn: CashFlows, moment: _TimePointFactors) -> float:
     per_year = drawn.rent_usd_per_hour * drawn.busy_hours_per_year + drawn.rent_usd_per_year
     return per_year * annuity(drawn.discount_rate, moment.rent_years, drawn.drift)
 
 
-def _own_usd(drawn: CashFlows, moment: _TimePoint) -> float:
+def _own_usd(drawn: CashFlows, moment: _TimePointFactors) -> float:
     """Return the result of `CashFlows.own_usd` from precomputed factors; financing is proportional to the purchase."""
     cash = (drawn.own_usd_per_year + drawn.own_usd_per_hour * drawn.busy_hours_per_year) * moment.annuity
     low, middle, high = moment.resale
@@ -129,8 +129,8 @@ def _own_usd(drawn: CashFlows, moment: _TimePoint) -> float:
     return drawn.capex_usd * moment.financed + cash - drawn.resale_base_usd * share * moment.discount
 
 
-def _quantiles(found: list[float]) -> Quantiles:
-    ranked = sorted(found)
+def _quantiles(values: list[float]) -> Quantiles:
+    ranked = sorted(values)
     low, middle, high = (ranked[min(len(ranked) * tenth // 10, len(ranked) - 1)] for tenth in _TENTHS)
     return Quantiles(p10=low, p50=middle, p90=high)
 
@@ -163,7 +163,7 @@ def tornado(case: Case) -> tuple[Swing, ...]:
 def _swing(case: Case, name: str) -> Swing:
     years = case.horizon_years
     low, high = (case.streams({name: sign * TEN_TO_NINETY}).saving_usd(years) for sign in (-1, 1))
-    values = [_value(case, name, deviation) for deviation in (-TEN_TO_NINETY, 0.0, TEN_TO_NINETY)]
+    values = [_figure_value(case, name, deviation) for deviation in (-TEN_TO_NINETY, 0.0, TEN_TO_NINETY)]
     return Swing(
         name=name,
         low_value=values[0],
@@ -176,7 +176,7 @@ def _swing(case: Case, name: str) -> Swing:
     )
 
 
-def _value(case: Case, name: str, deviation: float) -> float:
+def _figure_value(case: Case, name: str, deviation: float) -> float:
     if name == RESALE:
         return case.resale.share(case.horizon_years, deviation)
     return case.figures[name].quantile(deviation)

@@ -10,12 +10,12 @@ from planner.cost.catalog import CostCatalog
 from planner.cost.constants import Constant, EgressTariff
 from planner.cost.demand import HOURS_PER_MONTH, Demand
 from planner.cost.figure import Figure
-from planner.cost.finance import round_up
+from planner.cost.finance import ceil_with_tolerance
 from planner.cost.renting.offer import Offer
 from planner.cost.terms import RentMode, RentTerms
 from planner.errors import SpecError
 
-_BANDS: Final = (("h100", "H100 p5"), ("a100", "A100 p4d"), ("l4", "L4"))
+_INTERRUPTION_BANDS: Final = (("h100", "H100 p5"), ("a100", "A100 p4d"), ("l4", "L4"))
 """Cards of the published bands; `l4` is a whole id, the others are prefixes of ids."""
 
 
@@ -65,7 +65,7 @@ def interruption_overhead(
     )
 
 
-def mean_hours_between(share_per_month: float) -> float:
+def mean_hours_between_interruptions(share_per_month: float) -> float:
     """Return the mean time between interruptions, from the fraction of machines interrupted per month.
 
     **Formula** M = 730.5 / −ln(1 − s)
@@ -81,7 +81,9 @@ def interruption_share(gpu_id: str, constants: tuple[Constant, ...]) -> Figure:
     **Source** AWS Spot Instance Advisor, 1 May 2025; cards without a band get the range of all bands.
     """
     bands = {constant.name: constant for constant in constants if constant.kind == "spot_interruption"}
-    name = next((band for start, band in _BANDS if gpu_id == start or gpu_id.startswith(f"{start}-")), None)
+    name = next(
+        (band for start, band in _INTERRUPTION_BANDS if gpu_id == start or gpu_id.startswith(f"{start}-")), None
+    )
     low = bands[f"{name or 'L4'} low"]
     high = bands[f"{name or 'H100 p5'} high"]
     source = low.source if name else f"{low.source}: no band of this card, the range of all bands"
@@ -97,7 +99,7 @@ def interruption_share(gpu_id: str, constants: tuple[Constant, ...]) -> Figure:
     )
 
 
-CARDS_OF_A_MACHINE: Final = 8
+MAX_CARDS_PER_MACHINE: Final = 8
 """The largest number of cards per machine in any offer."""
 COMMITTED_HOURS_PER_YEAR: Final = 8_760.0
 """Billed hours of one year of commitment, with 365 days."""
@@ -178,10 +180,10 @@ def quote(offer: Offer, mode: RentMode, demand: Demand, count: int, terms: RentT
         raise SpecError("rent.mode", f"{offer.id} has no {mode} price", "Choose another offer or another rental mode.")
     if offer.gpu_count < 1:
         raise SpecError("rent.offer", f"{offer.id} is a fraction of {offer.gpu_count:g} of a card")
-    instances = max(round_up(count / offer.gpu_count), terms.minimum_instances)
-    mean_hours = _mean_hours(offer, terms, facts) if mode == "spot" else None
-    waste = _overhead(demand, mean_hours.value / instances) if mean_hours else None
-    hours = _hours(demand, waste)
+    instances = max(ceil_with_tolerance(count / offer.gpu_count), terms.minimum_instances)
+    mean_hours = _interruption_interval_hours(offer, terms, facts) if mode == "spot" else None
+    waste = _interruption_overhead(demand, mean_hours.value / instances) if mean_hours else None
+    hours = _hours_with_interruptions(demand, waste)
     increment = offer.billing_increment_seconds or terms.billing_increment_seconds
     billed = _billed_hours(mode, demand, hours, increment, terms)
     machine, capped = _machine_usd(offer, instances, billed, price, demand, increment, terms, waste)
@@ -212,7 +214,7 @@ def quote(offer: Offer, mode: RentMode, demand: Demand, count: int, terms: RentT
 
 def needs_extra_machines(offer: Offer, count: int) -> bool:
     """Return whether the cards need more machines than necessary, as each offered machine has too few."""
-    return offer.gpu_count < min(count, CARDS_OF_A_MACHINE)
+    return offer.gpu_count < min(count, MAX_CARDS_PER_MACHINE)
 
 
 def commitment_share(offer: Offer, mode: RentMode) -> float | None:
@@ -226,7 +228,7 @@ def commitment_share(offer: Offer, mode: RentMode) -> float | None:
     return reserved / steady if reserved < steady else None
 
 
-def _hours(demand: Demand, waste: InterruptionOverhead | None) -> float:
+def _hours_with_interruptions(demand: Demand, waste: InterruptionOverhead | None) -> float:
     if waste is None:
         return demand.rented_hours
     if demand.period == "month":
@@ -234,22 +236,22 @@ def _hours(demand: Demand, waste: InterruptionOverhead | None) -> float:
     return demand.work_hours * (1 + waste.waste_fraction) + demand.start_hours
 
 
-def _mean_hours(offer: Offer, terms: RentTerms, facts: RentFacts) -> Figure:
+def _interruption_interval_hours(offer: Offer, terms: RentTerms, facts: RentFacts) -> Figure:
     """Return the mean time between interruptions of one machine."""
     if terms.mean_hours_between_interruptions is not None:
         return Figure.own(terms.mean_hours_between_interruptions)
     share = interruption_share(offer.cards[0], facts.constants)
     return Figure(
-        value=mean_hours_between(share.value),
-        low=mean_hours_between(share.highest),
-        high=mean_hours_between(share.lowest),
+        value=mean_hours_between_interruptions(share.value),
+        low=mean_hours_between_interruptions(share.highest),
+        high=mean_hours_between_interruptions(share.lowest),
         source=share.source,
         date=share.date,
         certainty=share.certainty,
     )
 
 
-def _overhead(demand: Demand, mean_hours: float) -> InterruptionOverhead:
+def _interruption_overhead(demand: Demand, mean_hours: float) -> InterruptionOverhead:
     return interruption_overhead(demand.checkpoint_hours, demand.start_hours, mean_hours, demand.interval_hours)
 
 
@@ -258,7 +260,7 @@ def _billed_hours(mode: RentMode, demand: Demand, hours: float, increment: int, 
     hours += terms.idle_billed_hours
     if mode not in TERM_YEARS:
         session, step = hours / demand.sessions, increment / _SECONDS_PER_HOUR
-        return round_up(session / step) * step * demand.sessions
+        return ceil_with_tolerance(session / step) * step * demand.sessions
     return _committed_hours(TERM_YEARS[mode], demand, hours)
 
 
@@ -266,9 +268,9 @@ def _committed_hours(term_years: float, demand: Demand, hours: float) -> float:
     """Return the group-hours of one period that a commitment bills: its whole term, used or not."""
     if demand.periods_per_year is None:
         term = COMMITTED_HOURS_PER_YEAR * term_years
-        return round_up(hours / term) * term
+        return ceil_with_tolerance(hours / term) * term
     yearly = hours * demand.periods_per_year
-    groups = max(demand.groups, round_up(yearly / (12 * HOURS_PER_MONTH)))
+    groups = max(demand.groups, ceil_with_tolerance(yearly / (12 * HOURS_PER_MONTH)))
     return max(groups * COMMITTED_HOURS_PER_YEAR, yearly) / demand.periods_per_year
 
 

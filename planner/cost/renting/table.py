@@ -65,19 +65,19 @@ def quote_offers(
     rows = [
         row
         for offer in offers
-        if _is_wanted(offer, terms, today)
+        if _matches_terms(offer, terms, today)
         for mode in (modes or (terms.mode,))
-        for row in _rows_of(offer, mode, candidates, terms, facts, today)
+        for row in _offer_rows(offer, mode, candidates, terms, facts, today)
     ]
     return tuple(sorted(rows, key=lambda row: (not row.comparable, row.usd)))
 
 
-def cheapest(rows: Iterable[OfferRow]) -> OfferRow | None:
+def cheapest_row(rows: Iterable[OfferRow]) -> OfferRow | None:
     """Return the cheapest comparable row, or None."""
     return min((row for row in rows if row.comparable), key=lambda row: row.usd, default=None)
 
 
-def _is_wanted(offer: Offer, terms: RentTerms, today: date) -> bool:
+def _matches_terms(offer: Offer, terms: RentTerms, today: date) -> bool:
     if terms.providers and offer.provider not in terms.providers:
         return False
     if terms.regions and offer.region not in terms.regions:
@@ -85,7 +85,7 @@ def _is_wanted(offer: Offer, terms: RentTerms, today: date) -> bool:
     return terms.include_history or not offer.is_history(today)
 
 
-def _rows_of(
+def _offer_rows(
     offer: Offer,
     mode: RentMode,
     candidates: Mapping[str, CardDemand],

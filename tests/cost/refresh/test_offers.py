@@ -3,7 +3,7 @@
 import pytest
 from price_samples import offer
 
-from planner.cost.refresh.offers import Listing, Matcher, RejectedRow, offers_of
+from planner.cost.refresh.offers import Listing, Matcher, RejectedRow, merge_listings
 from planner.cost.refresh.refresh import find_doubts
 from planner.hardware.catalog import load_hardware
 from planner.paths import catalog_dir
@@ -27,7 +27,7 @@ def listing(**changes: object) -> Listing:
 
 
 def made(*rows: Listing | RejectedRow, known: dict | None = None):
-    return offers_of(rows, Matcher(HARDWARE, known or {}), "a list")
+    return merge_listings(rows, Matcher(HARDWARE, known or {}), "a list")
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_another_currency_keeps_its_rate_and_day():
 def test_what_cannot_be_is_refused_and_named(changes, reason):
     offers, refused = made(listing(**changes))
     assert offers == []
-    assert refused[0].what == "AWS p5.48xlarge us-east-1"
+    assert refused[0].name == "AWS p5.48xlarge us-east-1"
     assert reason in refused[0].reason
 
 

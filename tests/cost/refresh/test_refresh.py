@@ -164,8 +164,8 @@ def test_refused_rows_are_told_with_their_provider(live):
         feed_offer(provider="vultr"),
     )
     found = {outcome.provider: outcome for outcome in live.refresh(live.feed)}
-    assert [row.what for row in found["Verda"].refused] == ["Verda Riva 128"]
-    assert [row.what for row in found["Vultr"].refused] == ["Vultr Voodoo 2"]
+    assert [row.name for row in found["Verda"].refused] == ["Verda Riva 128"]
+    assert [row.name for row in found["Vultr"].refused] == ["Vultr Voodoo 2"]
 
 
 def test_a_list_without_any_use_is_a_failure(live):

@@ -16,7 +16,7 @@ from planner.cost.renting.quote import (
     commitment_share,
     interruption_overhead,
     interruption_share,
-    mean_hours_between,
+    mean_hours_between_interruptions,
     quote,
 )
 from planner.cost.terms import RentTerms
@@ -177,7 +177,7 @@ def test_interruptions_without_pause_are_refused() -> None:
 
 
 def test_interruption_shares_become_hours() -> None:
-    assert mean_hours_between(0.15) == pytest.approx(730.5 / -math.log(0.85))
+    assert mean_hours_between_interruptions(0.15) == pytest.approx(730.5 / -math.log(0.85))
 
 
 def test_cards_without_a_band_take_the_range_of_all(catalog: Catalog) -> None:
