@@ -1,4 +1,4 @@
-"""Known prices of one kind of card: purchases by kind of price, rentals by rental mode.
+"""Known prices of one card model: purchase prices by kind, rental prices by rental mode.
 
 Kinds are never mixed: list prices, shop prices, second-hand prices and hourly rents.
 """
@@ -16,7 +16,7 @@ from planner.cost.terms import HISTORY_DAYS, RENT_MODES, RentMode
 
 BoughtKind = Literal["list", "partner", "street", "used"]
 BOUGHT_KINDS: Final[tuple[BoughtKind, ...]] = ("list", "partner", "street", "used")
-"""list: the maker's price, at launch or later; partner: of board partners; street: of shops; used: second hand."""
+"""list: the maker's price; partner: board partners' prices; street: shop prices; used: second-hand prices."""
 LIST_PRICE_SELLER: Final = "list price"
 """The seller of list prices, whose prices of several days form a history."""
 
@@ -53,37 +53,37 @@ class PriceSpread:
 
     @cached_property
     def current(self) -> tuple[PricePoint, ...]:
-        """Return the prices that ranges, medians and counts are based on.
+        """Return the current prices, on which ranges, medians and counts are based.
 
-        They are those of the last twelve months; if there are none, the older ones; and only if none has a date, the
-        undated ones.
+        These are the prices of the last twelve months; without any, the older prices; and only if no price has a date,
+        the undated prices.
         """
         dated = tuple(point for point in self.points if point.age_days is not None)
         return tuple(point for point in dated if not _is_outdated(point)) or dated or self.points
 
     @cached_property
     def older(self) -> tuple[PricePoint, ...]:
-        """Return the prices that are excluded in favor of those of the last twelve months."""
+        """Return the old prices that are excluded in favor of prices from the last twelve months."""
         return tuple(point for point in self.points if point.age_days is not None and point not in self.current)
 
     @cached_property
     def undated(self) -> tuple[PricePoint, ...]:
-        """Return the prices that are excluded because they have no date and others have one."""
+        """Return the undated prices, which are excluded if others have a date."""
         return tuple(point for point in self.points if point.age_days is None and point not in self.current)
 
     @cached_property
     def low(self) -> PricePoint:
-        """Return the lowest of the current prices."""
+        """Return the lowest current price."""
         return min(self.current, key=lambda point: point.price_usd)
 
     @cached_property
     def high(self) -> PricePoint:
-        """Return the highest of the current prices."""
+        """Return the highest current price."""
         return max(self.current, key=lambda point: point.price_usd)
 
     @cached_property
     def latest(self) -> PricePoint:
-        """Return the newest price; of several on one day, the lowest."""
+        """Return the newest price; of several prices on that day, the lowest."""
         return self.points[0]
 
     @cached_property
@@ -163,7 +163,7 @@ def card_prices(
 def rents_of_machine(
     gpu_id: str, count: int, system_id: str, offers: Iterable[Offer], today: date
 ) -> dict[RentMode, PriceSpread]:
-    """Return the rents of `count` cards in one machine, or of the system itself, for all cards together.
+    """Return the rental prices of `count` cards in one machine, or of the system itself, for all cards together.
 
     **Formula** price of a card × count. Offers that are not comparable are left out.
     """
@@ -202,7 +202,7 @@ def _spreads_by_kind(cards: list[Purchase], launch: PricePoint | None, today: da
 
 
 def _purchase_doubts(purchase: Purchase) -> tuple[str, ...]:
-    """Return the reasons why a price is not comparable with others."""
+    """Return the reasons why a purchase price is not comparable with others."""
     doubts = (
         (f"one of {', '.join(purchase.candidates)}: the source is ambiguous", bool(purchase.candidates)),
         (purchase.doubt or "", purchase.doubt is not None),
@@ -244,7 +244,7 @@ def _offer_points(offer: Offer, today: date) -> list[tuple[RentMode, PricePoint]
     if offer.price_kind == "median":
         remarks.append("the median of a marketplace's offers")
     if offer.gpu_count < 1:
-        remarks.append(f"a fraction of {offer.gpu_count:g} of a card")
+        remarks.append(f"only {offer.gpu_count:g} of a card")
     return [
         (
             mode,

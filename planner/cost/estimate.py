@@ -1,4 +1,4 @@
-"""Cost estimate of one plan: renting, owning, their break-even, and the decision with its sensitivities."""
+"""Cost estimate for one plan: renting, owning, break-even, and the decision with its sensitivities."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ _CARD_PRICE = "card_price_usd"
 
 
 def make_decision(case: Case, streams: CashFlows, crossing: BreakEven, rent: RentCost, own: OwnCost) -> Decision:
-    """Return the decision over the horizon, in present value, with the figures that it is based on."""
+    """Return the rent-or-buy decision over the horizon, in present value, with the figures behind it."""
     years, shape = case.horizon_years, case.shape
     rented, owned = streams.rent_usd(years), streams.own_usd(years)
     flip_rent = flip_value(case, RENT_PRICE)
@@ -59,7 +59,7 @@ def make_decision(case: Case, streams: CashFlows, crossing: BreakEven, rent: Ren
 
 
 def flip_value(case: Case, name: str) -> float | None:
-    """Return the value of one figure at which renting and owning cost the same, or None if it is not positive.
+    """Return the value of the figure `name` at which renting and owning cost the same, or None if it is not positive.
 
     **Formula** the saving is linear in a price: x* = x₀ − saving(x₀) · (x₁ − x₀) / (saving(x₁) − saving(x₀))
     """
@@ -76,7 +76,7 @@ def _saving_usd(case: Case, name: str, value: float) -> float:
 
 
 def _undated_figures(rent: RentCost, own: OwnCost) -> list[str]:
-    """Return the names of the figures without a date, the largest amount first."""
+    """Return the names of the cost terms without a date, the largest amount first."""
     terms = (*rent.terms, *own.upfront, *own.monthly)
     named = [term for term in terms if term.date is None and term.certainty != "yours"]
     return [term.name for term in sorted(named, key=lambda term: -term.usd)]
@@ -88,7 +88,7 @@ _VAT: Final = "the offer's price excludes VAT, and the household electricity pri
 _CAPACITY_NOTE: Final = "one group of cards answers {:,.3g} requests per second, {:,.0f} concurrently"
 _WAIT_NOTE: Final = "; at peak load, a request waits {:.2g} s on average, or less"
 _SHORTEST_WAIT: Final = 0.01
-_NO_CARBON: Final = "the location of the machines is unknown, and so is the carbon of their electricity"
+_NO_CARBON: Final = "the location of the machines is unknown, and so is the carbon intensity of their electricity"
 _LOW: Final[Mapping[str, float]] = {TIME: -TEN_TO_NINETY, USE: -TEN_TO_NINETY}
 
 
@@ -100,7 +100,7 @@ class CostEstimate:
     case: Case | None
     demand: Demand
     rows: tuple[OfferRow, ...]
-    """All offers of the plan's card, for the job."""
+    """Rows for all offers of the plan's card."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,18 +116,18 @@ class _EstimateInputs:
     facts: RentFacts
 
     def quote(self, offer: Offer, mode: RentMode) -> RentQuote:
-        """Return the quote of one offer for the job."""
+        """Return the quote for the job from one offer and rental mode."""
         return quote(offer, mode, self.demand, self.count, self.terms.rent, self.facts)
 
     def rent_cost(self, chosen: RentQuote) -> RentCost:
-        """Return the explained cost of the chosen quote."""
+        """Return the cost of the chosen quote, with its derivation."""
         return rent_cost(chosen, self.demand, self.terms.rent, self.facts, self.throughput)
 
 
 def estimate_cost(
     terms: CostTerms, gpu: Gpu, count: int, throughput: Throughput | None, catalog: CostCatalog, today: date
 ) -> CostEstimate:
-    """Return the cost of the job on `count` cards at the given throughput, rented and owned.
+    """Estimate the cost of the job on `count` cards at the given throughput, rented and owned.
 
     Raises:
         SpecError: If the terms name an offer of another card, or the job's hours cannot be computed.
@@ -148,7 +148,7 @@ def estimate_cost(
 
 
 def hybrid_of_plan(estimate: CostEstimate, terms: CostTerms, throughput: Throughput | None) -> Hybrid | None:
-    """Return the best mix of owned groups and groups rented for peaks, or None if it does not apply.
+    """Return the best mix of owned card groups and groups rented for peaks, or None if a mix does not apply.
 
     It applies to services with an hourly offer and a limited number of groups.
     """
@@ -168,7 +168,7 @@ def hybrid_of_plan(estimate: CostEstimate, terms: CostTerms, throughput: Through
 
 
 def _choose_quote(inputs: _EstimateInputs, rows: tuple[OfferRow, ...]) -> tuple[RentQuote | None, str]:
-    """Return the quote of the named offer, or of the cheapest comparable one; else the reason why there is none."""
+    """Return the quote of the named or cheapest comparable offer, or None and the reason why there is none."""
     gpu, terms = inputs.gpu, inputs.terms.rent
     if terms.offer is not None:
         offer = inputs.catalog.offer(terms.offer)
@@ -251,7 +251,7 @@ def _notes(inputs: _EstimateInputs, chosen: RentQuote) -> tuple[str, ...]:
 
 
 def _service_notes(inputs: _EstimateInputs) -> Iterator[str]:
-    """Yield a note on the capacity and waiting time of a service, as far as they are known."""
+    """Yield a note on the capacity and waiting time of a service, if known."""
     job, throughput, wait = inputs.terms.job, inputs.throughput, inputs.demand.peak_wait_seconds
     if isinstance(job, Service) and throughput is not None and throughput.concurrent_requests is not None:
         per_second = throughput.requests_per_second(job.prompt_tokens, job.output_tokens) or 0.0

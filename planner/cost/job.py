@@ -9,7 +9,7 @@ from planner.base import Spec
 
 WorkUnit = Literal["tokens", "samples", "epochs", "steps", "hours"]
 HOURS_PER_YEAR: Final = 8_766.0
-"""Hours of a year of 365.25 days."""
+"""Hours in a year of 365.25 days."""
 _HOURS_PER_DAY: Final = 24
 
 
@@ -64,7 +64,7 @@ class Service(Spec):
 
 
 class DailyHours(Spec):
-    """Cards in use for a number of hours per day."""
+    """Cards that are in use for a number of hours per day."""
 
     kind: Literal["daily-hours"] = "daily-hours"
     hours_per_day: float = Field(gt=0, le=24)

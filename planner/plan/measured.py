@@ -125,8 +125,8 @@ def _reserving_engine(process: CardProcess) -> str:
 def check_prediction(evaluation: Evaluation, measured: MeasuredCard, gpu: Gpu | None = None) -> PredictionCheck:
     """Compare the prediction of `evaluation` with a measurement, with the likeliest reason for a difference.
 
-    The plan's process is compared if it is known; otherwise the whole card, with the memory used by other programs added to
-    the prediction.
+    The plan's process is compared if it is known; otherwise the whole card, and the prediction then includes the memory
+    used by other programs.
     """
     expected = predict_card(evaluation, gpu)
     if measured.process_bytes is not None:

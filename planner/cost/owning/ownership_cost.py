@@ -61,7 +61,7 @@ _GROWS_BY: Final[dict[str, Callable[[float], float]]] = {
     "host": lambda factor: factor - 1,
     "network": lambda share: share / (1 - share),
 }
-"""Functions of the first figure that these terms are proportional to; other terms are proportional to the figure."""
+"""For terms that are not proportional to their first figure: the function of it that they are proportional to."""
 _YEARLY: Final = (
     ("colocation", "P · k", ("colocation_usd_per_kw_month", "card_power_watts", "server_power_factor")),
     ("operations", "C · o / 12", ("operations_fraction_per_year",)),
@@ -78,7 +78,7 @@ _PRICES: Final = (
     "colocation_usd_per_kw_month",
     "licence_usd_per_gpu_year",
 )
-"""Figures that are prices, whose age is reported."""
+"""Names of figures that are prices; the age of prices is reported."""
 _ENERGY: Final = (
     "tariff_usd_per_kwh",
     "pue",
@@ -102,7 +102,7 @@ def explain_ownership(
     throughput: Throughput | None,
     catalog: CostCatalog,
 ) -> OwnCost:
-    """Return the explained cost of owning; the terms add up to the upfront and monthly totals."""
+    """Return the cost of owning with its derivation; the terms add up to the upfront and monthly totals."""
     place = catalog.ownership(terms.buy.place)
     purchase = upfront_costs(case.central, case.shape)
     yearly = running_costs(case.central, case.shape, purchase)
@@ -147,7 +147,7 @@ def explain_ownership(
 
 
 def book_servers(case: Case, streams: CashFlows, terms: CostTerms) -> OwnedServers:
-    """Return the servers from the accounting view, with the power at work as their full power."""
+    """Return the servers for the accounting view, with their power at work as full power."""
     values, shape = case.central, case.shape
     active = values["active_power_fraction"]
     idle = 0.0 if shape.switched_off_when_idle else values["idle_power_fraction"]
@@ -168,7 +168,7 @@ def book_servers(case: Case, streams: CashFlows, terms: CostTerms) -> OwnedServe
 
 
 def book_utilization(case: Case, streams: CashFlows) -> float:
-    """Return the fraction of the time that the servers work."""
+    """Return the servers' utilization for the accounting view: the fraction of time at work."""
     return min(streams.busy_hours_per_year / (HOURS_PER_YEAR * case.shape.groups), 1.0)
 
 
@@ -205,7 +205,7 @@ def _monthly_terms(case: Case, purchase: UpfrontCosts, yearly: RunningCosts, str
 def _ownership_term(
     case: Case, name: str, usd: float, formula: str, figures: tuple[str, ...], counts: tuple[MoneySymbol, ...]
 ) -> MoneyTerm:
-    """Return a term whose range is that of its first figure; it lists the `counts` that occur in its formula."""
+    """Return a cost term with the range of its first figure; it lists the `counts` in its formula."""
     main, grows_by = case.figures[figures[0]], _GROWS_BY.get(name, float)
     now = grows_by(main.value)
     named = tuple(figure_symbol(_MEANINGS[figure][0], case.figures[figure], _MEANINGS[figure][1]) for figure in figures)
@@ -224,7 +224,7 @@ def _ownership_term(
 
 
 def _rate_of_return(case: Case, streams: CashFlows) -> float | None:
-    """Return the yearly rate of return of buying instead of renting, or None if it never pays back.
+    """Return the yearly rate of return from buying instead of renting, or None if the purchase never pays back.
 
     **Assumes** whole years, and the resale at the end of the last.
     """

@@ -1,4 +1,4 @@
-"""Purchase prices of hardware, and the price of one new card derived from them."""
+"""Hardware purchase prices, and the price of one new card derived from them."""
 
 from datetime import date, timedelta
 from statistics import median
@@ -18,7 +18,7 @@ Included = Literal["card", "baseboard", "server", "rack", "networking", "worksta
 
 
 class Purchase(Spec):
-    """One price of a card, a server, a switch or a workstation, for `gpu` or one of several `candidates`."""
+    """Purchase price of a card, server, switch or workstation, for `gpu` or one of several `candidates`."""
 
     id: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")
     item: str = Field(min_length=1, description="name in the source")
@@ -47,14 +47,14 @@ class Purchase(Spec):
 _RECENT_DAYS: Final = 731
 _LOW: Final = 0.5
 _HIGH: Final = 2.0
-"""90 % range around a single known price. **Source** Epoch AI, training-cost-trends."""
+"""Factors for the 90 % range around a single known price. **Source** Epoch AI, training-cost-trends."""
 _MIN_PRICES: Final = 3
 
 
 def card_price(
     purchases: tuple[Purchase, ...], gpu_id: str, launch_price_usd: float | None, today: date
 ) -> Figure | None:
-    """Return the price of one card in USD, or None if unknown.
+    """Return the purchase price of one card in USD, or None if unknown.
 
     **Formula** the median of shop and list prices for the card alone from the last two years or without a date; else of
     older prices; else the launch price. Second-hand and doubtful prices, and those that may be for another card, are

@@ -1,4 +1,4 @@
-"""Download of files over HTTPS from allowed hosts, within limits of time and size.
+"""File downloads over HTTPS from allowed hosts, within limits on time and size.
 
 No cookies, no credentials, no redirects to other hosts, and no compression in transfer, as a small response could
 unpack to a large one. Nothing is written to disk here.
@@ -19,16 +19,16 @@ from planner.errors import PriceError
 from planner.units import MIB
 
 Stop = Callable[[], bool]
-"""Returns whether the download is cancelled."""
+"""Callback that returns whether the download is cancelled."""
 
 TIMEOUT_SECONDS: Final = 10.0
-"""Timeout for a server's response."""
+"""Timeout for a server's response, in seconds."""
 TOTAL_SECONDS: Final = 120.0
-"""Timeout for one whole file."""
+"""Timeout for one whole file, in seconds."""
 MOST_BYTES: Final = 20 * MIB
 _LONGEST_WAIT_SECONDS: Final = 10
 _WAITS: Final = {str(seconds): seconds for seconds in range(_LONGEST_WAIT_SECONDS + 1)}
-"""Values of the header Retry-After that are honored; longer waits are refused."""
+"""Longest wait from a Retry-After header that is honored, in seconds."""
 _POLL_SECONDS: Final = 0.05
 _MOST_REDIRECTS: Final = 3
 _PIECE_BYTES: Final = 65_536
@@ -49,7 +49,7 @@ class Fetched(NamedTuple):
 
 
 class _NoRedirects(HTTPRedirectHandler):
-    """Leaves redirects to the caller, which checks the host."""
+    """HTTP handler that leaves redirects to the caller, which checks the host."""
 
     def redirect_request(
         self, req: Request, fp: IO[bytes], code: int, msg: str, headers: Message, newurl: str
@@ -58,7 +58,7 @@ class _NoRedirects(HTTPRedirectHandler):
 
 
 class Fetcher:
-    """Downloads from `hosts` only; other `schemes` are for tests, whose server has no certificate.
+    """Downloader for files on `hosts`; `schemes` other than HTTPS are for tests, whose server has no certificate.
 
     `stop` cancels a download, and `answer_seconds` and `total_seconds` are its time limits.
     """
@@ -76,7 +76,7 @@ class Fetcher:
         self._opener: OpenerDirector = build_opener(_NoRedirects)
 
     def fetch(self, url: str, most_bytes: int = MOST_BYTES) -> Fetched:
-        """Return the file at `url`.
+        """Download the file at `url`.
 
         Raises:
             PriceError: If the host is not allowed or cannot be reached, if it refuses, sends more than `most_bytes` or
@@ -102,7 +102,7 @@ class Fetcher:
             raise PriceError(_host_name(url), "is not one of the hosts that prices are fetched from")
 
     def _request(self, url: str, until: float, *, may_wait: bool) -> http.client.HTTPResponse | str:
-        """Return the response, or the URL that it redirects to."""
+        """Return the server's response, or the URL that the server redirects to."""
         request = Request(url, headers={"User-Agent": _AGENT, "Accept-Encoding": "identity"})
         try:
             response = cast("http.client.HTTPResponse", self._opener.open(request, timeout=self._answer_seconds))
@@ -121,7 +121,7 @@ class Fetcher:
         return response
 
     def _wait_if_short(self, headers: Message, until: float) -> bool:
-        """Wait as long as a busy server requests, if that is short; return whether to try again."""
+        """Wait as long as a busy server requests, if that is short; return whether to retry."""
         seconds = _WAITS.get(headers.get("Retry-After", ""))
         if seconds is None or seconds > until - time.monotonic():
             return False
@@ -156,7 +156,7 @@ class Fetcher:
 
 
 def _check_complete(response: http.client.HTTPResponse, url: str) -> None:
-    """Reject a truncated file, which is shorter than its stated length."""
+    """Reject a truncated response, which is shorter than its stated length."""
     if response.length:
         raise PriceError(
             _host_name(url), f"ended the transfer {response.length:,} bytes early", _CHECK_CONNECTION, environment=True

@@ -1,7 +1,7 @@
 """The price file of gpu-price-feed, which collects prices once a day from the APIs of providers.
 
 **Source**: github.com/toolshedlabs-hash/gpu-price-feed at 03b0c63 (2026-08-23): `README.md`, `METHODOLOGY.md` and
-`data/prices.json` for what the fields mean. It keeps form factors apart, says which rows are slices of a card, and
+`data/prices.json` for the meaning of the fields. It distinguishes form factors, marks slices of a card, and
 gives the rate and day by which prices in euros were converted.
 """
 
@@ -34,7 +34,7 @@ _CLOUDS: Final = ("secure", "community")
 
 
 def fetch_price_feed(fetcher: Fetcher, url: str = URL) -> tuple[Fetched, list[Listing | RejectedRow]]:
-    """Return the file and its rows.
+    """Download the price file, and return it with its rows.
 
     Raises:
         PriceError: If it cannot be fetched or is not the expected list.
@@ -44,7 +44,7 @@ def fetch_price_feed(fetcher: Fetcher, url: str = URL) -> tuple[Fetched, list[Li
 
 
 def read_feed(content: bytes) -> Iterator[Listing | RejectedRow]:
-    """Yield the offers of whole cards.
+    """Yield the rows for whole cards.
 
     Raises:
         PriceError: If it is not JSON or has an unknown structure.
@@ -104,7 +104,7 @@ def _build_listing(offer: Mapping[str, Any], provider: str, date: str, rate: Map
 
 
 def _card_name(offer: Mapping[str, Any]) -> str:
-    """Return family and form factor if the feed recognized the card, else the provider's own spelling."""
+    """Return the card's family and form factor if the feed recognized it, else the provider's own spelling."""
     if not offer.get("gpu_recognised"):
         return str(offer["gpu_model_raw"])[:100]
     form = offer.get("gpu_form")
@@ -114,7 +114,7 @@ def _card_name(offer: Mapping[str, Any]) -> str:
 
 
 def _provider_with_cloud(provider: str, note: str) -> str:
-    """Return the provider with the name of its cloud if it has several, such as "RunPod Secure"."""
+    """Return the provider's name, with the cloud's name if there are several, such as "RunPod Secure"."""
     cloud = next((cloud for cloud in _CLOUDS if note.startswith(f"{cloud} cloud")), None)
     return provider if cloud is None else f"{provider} {cloud.capitalize()}"
 

@@ -24,7 +24,7 @@ _BROKEN: Final = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError,
 
 
 def unpack(content: bytes, member: str, provider: str, most_bytes: int = MOST_UNPACKED_BYTES) -> bytes:
-    """Return the file `member`, which must be the only one in the archive.
+    """Unpack the file `member`, which must be the only file in the archive.
 
     Raises:
         PriceError: If `content` is not such an archive, is truncated, or unpacks to more than `most_bytes`.
@@ -40,7 +40,7 @@ def unpack(content: bytes, member: str, provider: str, most_bytes: int = MOST_UN
 
 
 def _inflate(archive: zipfile.ZipFile, member: str, provider: str, most_bytes: int) -> bytes:
-    """Return the unpacked file, limiting its actual size, since the size in the header may be wrong."""
+    """Return the unpacked file; its actual size is limited, since the size in the header may be wrong."""
     content = bytearray()
     with archive.open(member) as stream:
         while piece := stream.read(_PIECE_BYTES):
@@ -76,7 +76,7 @@ _WORDS: Final = re.compile(r"(?<=RTX)(?=PRO)|(?<=PRO)(?=\d)|(?<=\d)(?=Ti|SUPER|A
 
 
 def fetch_gpuhunt(fetcher: Fetcher, key: str, base: str = BASE) -> tuple[Fetched, list[Listing | RejectedRow]]:
-    """Return the archive of one provider, by gpuhunt's name, and its rows.
+    """Download a provider's archive, by gpuhunt's name for the provider, and return it with its rows.
 
     Raises:
         PriceError: If it cannot be fetched or is not the expected list.
@@ -92,7 +92,7 @@ def fetch_gpuhunt(fetcher: Fetcher, key: str, base: str = BASE) -> tuple[Fetched
 
 
 def read_table(table: bytes, provider: str, date: str) -> Iterator[Listing | RejectedRow]:
-    """Yield the rows of a provider's CSV file that have cards.
+    """Yield the rows with cards in a provider's CSV file.
 
     Raises:
         PriceError: If it is not text or lacks a column.

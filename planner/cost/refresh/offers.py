@@ -1,4 +1,4 @@
-"""Rows of price sources and their conversion to offers: machines merged, cards matched, fields validated."""
+"""Conversion of price-source rows to offers: machines are merged, cards matched, and fields validated."""
 
 import re
 from collections import defaultdict
@@ -19,7 +19,7 @@ from planner.units import GIB
 
 @dataclass(frozen=True)
 class Listing:
-    """One row of a source, in its own spelling; the price is for the whole instance.
+    """One row of a price source, in the source's spelling; the price is for the whole instance.
 
     `card` is the source's spelling, and `card_memory_gb` its memory size per card. `region` is empty if it is not
     stated. `billed_currency` and `billed_price_per_hour` are the provider's price, converted with the source's rate
@@ -46,13 +46,13 @@ class Listing:
 
     @property
     def place(self) -> tuple[str, str, str, int]:
-        """Return the provider, instance, region and number of cards, which identify a machine."""
+        """Return the key of a machine: provider, instance, region and number of cards."""
         return self.provider, self.instance, self.region, self.count
 
 
 @dataclass(frozen=True)
 class RejectedRow:
-    """A rejected row with the reason; `name` is its name in the source."""
+    """A rejected source row with the reason; `name` is the row's name in the source."""
 
     name: str
     reason: str
@@ -62,19 +62,19 @@ Known = Mapping[tuple[str, str], str]
 """Cards of known instance types, by provider and instance."""
 
 _MEMORY_DIFFERENCE: Final = 0.07
-"""Tolerance of stated memory sizes, which may be rounded and in either unit: 23 GB and 24 GiB can be the same card."""
+"""Relative tolerance for stated memory sizes, which may be rounded, in GB or in GiB."""
 _DECIMAL: Final = 1e9
 
 
 class Match(NamedTuple):
-    """The matched card `gpu`, or the ids of its `candidates`."""
+    """Id of the matched card (`gpu`), or ids of the possible cards (`candidates`)."""
 
     gpu: str | None
     candidates: tuple[str, ...]
 
 
 class Matcher:
-    """Matches listings to cards of the catalog; each spelling is looked up once.
+    """Matcher of source rows to catalog cards; each spelling is looked up once.
 
     A known instance type keeps its card: "p5.48xlarge" has H100 SXM, whatever a list calls them.
     """
@@ -84,7 +84,7 @@ class Matcher:
         self._found: dict[tuple[str, float | None], Match] = {}
 
     def match(self, listing: Listing) -> Match:
-        """Return the card of `listing`, its candidates, or neither if nothing matches."""
+        """Return the card for `listing`, or the candidate cards; an empty match if no card fits."""
         known = self._known.get((listing.provider, listing.instance))
         if known is not None and _has_memory_size(self._hardware.gpu(known), listing.card_memory_gb):
             return Match(known, ())
@@ -101,7 +101,7 @@ class Matcher:
 
 
 def _has_memory_size(gpu: Gpu, memory_gb: float | None) -> bool:
-    """Return whether a card may have the stated memory, which is always true if none is stated."""
+    """Return whether a card may have the stated memory; always true if no memory is stated."""
     if memory_gb is None or not memory_gb or gpu.memory_bytes is None:
         return True
     sizes = gpu.memory_bytes / GIB, gpu.memory_bytes / _DECIMAL
@@ -114,7 +114,7 @@ _NO_SLUG: Final = re.compile(r"[^a-z0-9.]+")
 def merge_listings(
     rows: Iterable[Listing | RejectedRow], matcher: Matcher, source: str
 ) -> tuple[list[Offer], list[RejectedRow]]:
-    """Return the offers in `rows`, and the rejected rows.
+    """Merge source rows into offers, and return the offers and the rejected rows.
 
     Rows of the same machine become one offer with its on-demand and spot prices. If a marketplace has several hosts,
     the offer has their median price, and its notes state their number and price range.

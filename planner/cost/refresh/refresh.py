@@ -1,4 +1,4 @@
-"""Price update: fetch every source, use plausible prices, hold back doubtful ones, and report the results."""
+"""Price update: fetch every source, use plausible prices, hold back doubtful prices, and report the results."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -22,7 +22,7 @@ MAX_RISE: Final = 1.5
 MAX_FALL: Final = 0.5
 MAX_MEDIAN_CHANGE: Final = 0.25
 MARKETPLACES: Final = frozenset({"Vast.ai", "RunPod Community", "Akash"})
-"""Marketplaces, on which individual hosts set their own prices."""
+"""Marketplaces, where individual hosts set their own prices."""
 _MARKETPLACE_CHANGE: Final = 5.0
 _MIN_OFFERS: Final = 5
 _MAX_LISTED: Final = 5
@@ -31,7 +31,7 @@ _Key = tuple[str, str | None, float, str]
 
 
 def find_doubts(before: Sequence[Offer], after: Sequence[Offer]) -> tuple[str, ...]:
-    """Return what is implausible about a provider's new offers compared with the previous ones, as sentences."""
+    """Return sentences on implausible changes from a provider's previous offers to the new ones."""
     old, new = _newest_prices(before), _newest_prices(after)
     doubts: list[str] = []
     if len(before) >= _MIN_OFFERS and len(after) < MIN_ROWS_SHARE * len(before):
@@ -69,12 +69,12 @@ def _describe_change(key: _Key, before: float, after: float) -> str:
 
 Rows = tuple[Fetched, list[Listing | RejectedRow]]
 Progress = Callable[[int, int, str], None]
-"""Called with the number of finished sources, their total, and the title of the next one."""
+"""Called with the number of finished sources, the number of all sources, and the title of the next source."""
 RefreshStatus = Literal["new", "unchanged", "held", "failed"]
 
 
 class PriceSource(NamedTuple):
-    """One file to fetch: `key` selects it on the command line, and `title` is its display name."""
+    """One price file to fetch: `key` selects it on the command line, and `title` is its display name."""
 
     key: str
     title: str
@@ -83,7 +83,7 @@ class PriceSource(NamedTuple):
 
 
 class ProviderOutcome(NamedTuple):
-    """Result for one provider, or for a failed source, whose title is then the `provider`."""
+    """Update result for one provider; for a failed source, `provider` is the source's title."""
 
     provider: str
     source: str
@@ -105,7 +105,7 @@ HOSTS: Final = frozenset(source.host for source in SOURCES)
 
 
 class Refresh:
-    """One price update; the `bundled` offers identify the cards of known instance types."""
+    """One price update; the `bundled` offers identify the cards in known instance types."""
 
     def __init__(self, store: PriceStore, hardware: HardwareCatalog, bundled: tuple[Offer, ...], now: datetime) -> None:
         self._store, self._bundled = store, bundled
@@ -117,7 +117,7 @@ class Refresh:
     def run(
         self, fetcher: Fetcher, sources: Sequence[PriceSource] = SOURCES, progress: Progress = lambda *_: None
     ) -> tuple[ProviderOutcome, ...]:
-        """Fetch `sources` one after another, store their prices, and return the result for each provider.
+        """Fetch `sources` one after another, store the prices, and return the result for each provider.
 
         A failed source leaves the prices of its providers unchanged. If two sources have the same provider, the newer
         prices win, and on the same day those of the earlier source.
@@ -144,7 +144,7 @@ class Refresh:
     def _provider_results(
         self, source: PriceSource, fetched: Fetched, rows: Sequence[Listing | RejectedRow]
     ) -> list[tuple[ProviderPrices, ProviderOutcome]]:
-        """Return the offers of each provider in a file, with their result."""
+        """Return each provider's offers in a fetched file, with the provider's result."""
         on_time = [self._reject_future_date(row) for row in rows]
         offers, refused = merge_listings(on_time, self._matcher, f"{source.title} ({fetched.url})")
         if not offers:
@@ -178,7 +178,7 @@ class Refresh:
         return row
 
     def _store_or_hold(self, parts: dict[str, tuple[ProviderPrices, ProviderOutcome]]) -> list[ProviderOutcome]:
-        """Store the new prices or hold them back, and return the results."""
+        """Store plausible new prices, hold back doubtful prices, and return the results."""
         stored = self._store.read()
         accepted: list[ProviderPrices] = []
         held: list[ProviderPrices] = []
@@ -197,7 +197,7 @@ class Refresh:
         return outcomes
 
     def _previous_offers(self, provider: str, stored: StoredPrices) -> tuple[Offer, ...]:
-        """Return a provider's previous offers."""
+        """Return the offers of a provider before the update."""
         part = stored.snapshot.part(provider)
         if part is not None:
             return part.offers
@@ -206,7 +206,7 @@ class Refresh:
 
 
 def accept_held(store: PriceStore, providers: Sequence[str] = ()) -> tuple[str, ...]:
-    """Use held prices, of all providers or of the named ones; return these providers.
+    """Accept held-back prices from all or the named providers, and return these providers.
 
     Raises:
         PriceError: If no prices of a named provider are held, or the folder cannot be written.
@@ -219,7 +219,7 @@ def accept_held(store: PriceStore, providers: Sequence[str] = ()) -> tuple[str, 
 
 
 def discard_held(store: PriceStore, providers: Sequence[str] = ()) -> tuple[str, ...]:
-    """Delete held prices, of all providers or of the named ones; return these providers.
+    """Delete held-back prices from all or the named providers, and return these providers.
 
     Raises:
         PriceError: As `accept_held`.
@@ -234,8 +234,8 @@ def _select_held(stored: StoredPrices, providers: Sequence[str]) -> tuple[Provid
     names = [part.provider for part in stored.held.parts]
     for provider in providers:
         if provider not in names:
-            hint = f"Prices are held for {', '.join(names)}." if names else "No prices are held."
-            raise PriceError(provider, "has no held prices", hint)
+            hint = f"Prices are held back for {', '.join(names)}." if names else "No prices are held back."
+            raise PriceError(provider, "has no held-back prices", hint)
     return tuple(part for part in stored.held.parts if not providers or part.provider in providers)
 
 

@@ -1,4 +1,4 @@
-"""Storage of fetched prices and the user's own offers in the user's folder.
+"""Storage of fetched prices and the user's own offers in the price folder.
 
 The last three snapshots are kept. An unreadable file is skipped and reported, and the snapshot before it is used.
 """
@@ -19,7 +19,7 @@ SCHEMA_VERSION: Final = 1
 
 
 class ProviderPrices(Spec):
-    """Offers of one provider from one source."""
+    """Offers of one provider from one price source."""
 
     provider: str = Field(min_length=1)
     source: str = Field(min_length=3, description="the source's name")
@@ -38,11 +38,11 @@ class PriceSnapshot(Spec):
     parts: tuple[ProviderPrices, ...] = ()
 
     def part(self, provider: str) -> ProviderPrices | None:
-        """Return the offers of a provider, or None."""
+        """Return the offers of a provider, or None if the snapshot has none."""
         return next((part for part in self.parts if part.provider == provider), None)
 
     def with_parts(self, parts: tuple[ProviderPrices, ...], taken_at: str) -> "PriceSnapshot":
-        """Return this snapshot with the offers of the providers in `parts` added or replaced."""
+        """Return this snapshot with the providers' offers in `parts` added or replaced."""
         fresh = {part.provider for part in parts}
         unchanged = tuple(part for part in self.parts if part.provider not in fresh)
         return PriceSnapshot(
@@ -70,7 +70,7 @@ class OwnOffers(Spec):
 
 
 class StoredPrices(NamedTuple):
-    """Contents of the folder: `snapshot` is the newest readable one, and `problems` are the unreadable files."""
+    """Contents of the price folder: `snapshot` is the newest readable one, `problems` describe unreadable files."""
 
     snapshot: PriceSnapshot
     held: PriceSnapshot
@@ -89,7 +89,7 @@ class PriceStore:
         self.folder = folder
 
     def read(self) -> StoredPrices:
-        """Return the contents; unreadable files are skipped and reported."""
+        """Return the contents of the price folder; unreadable files are skipped and reported."""
         problems: list[PriceError] = []
         snapshots = (self._read_or_report(path, PriceSnapshot, problems) for path in self._snapshots())
         newest = next((snapshot for snapshot in snapshots if snapshot is not None), _EMPTY)
@@ -99,21 +99,21 @@ class PriceStore:
         return StoredPrices(newest, held, own.offers, choice.use_bundled, tuple(problems))
 
     def take(self, snapshot: PriceSnapshot) -> None:
-        """Use `snapshot` from now on, and keep the two before it."""
+        """Save `snapshot` as the prices in use, and keep the two previous snapshots."""
         self._write(f"snapshot-{snapshot.taken_at}.json", snapshot)
         self.use_bundled(False)
         for old in self._snapshots()[KEPT_SNAPSHOTS:]:
             old.unlink(missing_ok=True)
 
     def hold(self, snapshot: PriceSnapshot) -> None:
-        """Hold doubtful prices until the user accepts or discards them; an empty snapshot holds none."""
+        """Hold back doubtful prices until the user accepts or discards them; an empty snapshot clears the list."""
         if snapshot.parts:
             self._write(_HELD, snapshot)
         else:
             (self.folder / _HELD).unlink(missing_ok=True)
 
     def use_bundled(self, chosen: bool) -> None:
-        """Use the bundled prices, or the fetched ones again."""
+        """Switch to the bundled prices, or back to the fetched prices."""
         self._write(_CHOICE, PriceChoice(use_bundled=chosen))
 
     def set_own(self, offers: Iterable[Offer]) -> None:
@@ -144,7 +144,7 @@ class PriceStore:
 
 
 def read_offers(path: Path) -> tuple[Offer, ...]:
-    """Return the offers in the user's file: a JSON list as printed by `gpu-planner prices --json`.
+    """Read the user's own offers: a JSON list as printed by `gpu-planner prices --json`.
 
     Raises:
         PriceError: If it cannot be read or an offer is invalid; the reason names the field.
@@ -159,7 +159,7 @@ def read_offers(path: Path) -> tuple[Offer, ...]:
 
 
 def offers_in_use(bundled: tuple[Offer, ...], stored: StoredPrices) -> tuple[Offer, ...]:
-    """Return the user's own offers, the fetched ones, and the bundled ones that these do not replace.
+    """Return the user's own offers, the fetched offers, and the bundled offers that are not replaced.
 
     A fetched machine replaces the bundled on-demand and spot prices of the same machine; bundled commitments stay, with
     their date, since sources without an account do not publish them.

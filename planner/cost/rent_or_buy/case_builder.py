@@ -1,4 +1,4 @@
-"""Construction of a rent-or-buy case from a plan's terms, place, region, card and offer."""
+"""Construction of a rent-or-buy case from cost terms, place, region, card and offer."""
 
 from datetime import date
 from typing import Final
@@ -21,7 +21,7 @@ _EPOCH: Final = "github:epoch-research/training-cost-trends"
 _HOST: Final = {"a100": "a100", "tesla-v100": "v100", "tesla-p100": "p100"}
 _POWER: Final = {"h100": "h100", "a100": "a100"}
 _TARIFF_SWING: Final = 1.25
-"""**Source** the US industrial average of 2022 over that of 2020 (Epoch AI): 0.0832 / 0.0667."""
+"""**Source** the US industrial average price of 2022 over the 2020 average (Epoch AI): 0.0832 / 0.0667."""
 _LOW_DRIFT: Final = -0.3
 _HIGH_DRIFT: Final = 0.3
 _DRIFT_SOURCE: Final = (
@@ -31,7 +31,7 @@ _NO_DRIFT: Final = f"constant prices; range from {_DRIFT_SOURCE}"
 
 
 class UnknownFigureError(SpecError):
-    """A figure of owning that neither the user nor the catalog provides."""
+    """An ownership figure that neither the user nor the catalog provides."""
 
 
 def build_case(
@@ -75,7 +75,7 @@ def _chosen_resale_curve(terms: CostTerms, catalog: CostCatalog) -> ResaleCurve:
 
 
 def _owned_groups(demand: Demand, busy_per_year: float) -> int:
-    """Return the number of groups to own, for the peak demand and for a year's work in a year."""
+    """Return the number of card groups to own, enough for the peak demand and for a year's work in a year."""
     groups = ceil_with_tolerance(busy_per_year / HOURS_PER_YEAR)
     if demand.periods_per_year is None and groups > 1:
         reason = "one run takes longer than the horizon"
@@ -155,7 +155,7 @@ def _tariff_figure(terms: CostTerms, place: Ownership, catalog: CostCatalog) -> 
 
 
 def _constant_of_family(preset: Figure, gpu: Gpu, known: dict[str, str], kind: str, catalog: CostCatalog) -> Figure:
-    """Return the constant of the card's family if there is one, with a range that includes the preset's."""
+    """Return the constant for the card's family if there is one, with a range that includes the preset's value."""
     family = next((name for start, name in known.items() if gpu.id.startswith(start)), None)
     if family is None:
         return preset
@@ -164,7 +164,7 @@ def _constant_of_family(preset: Figure, gpu: Gpu, known: dict[str, str], kind: s
 
 
 def _rent_figure(quote: RentQuote | None) -> Figure:
-    """Return the rent of one billed group-hour."""
+    """Return the rent per billed group-hour."""
     if quote is None:
         return Figure(value=0.0, source="nothing is rented", certainty="assumed")
     price = quote.machine_usd / quote.billed_hours

@@ -59,7 +59,7 @@ class CashFlows:
         return per_year * annuity(self.discount_rate, until, self.drift)
 
     def saving_usd(self, years: float) -> float:
-        """Return the saving of owning over renting by `years`; negative if renting is cheaper."""
+        """Return the amount that owning saves over renting within `years`; negative if renting is cheaper."""
         return self.rent_usd(years) - self.own_usd(years)
 
 
@@ -74,7 +74,7 @@ FIXED_RENT: Final = "the cost of renting does not depend on use, so there is no 
 
 
 def break_even(streams: CashFlows, horizon_years: float) -> BreakEven:
-    """Return the break-even points over the horizon, each missing one with a reason."""
+    """Return the break-even points over the horizon, with a reason for each missing point."""
     hours, reason = break_even_hours_per_year(streams, horizon_years)
     years, years_reason = break_even_years(streams, horizon_years)
     shape = streams.shape
@@ -88,7 +88,7 @@ def break_even(streams: CashFlows, horizon_years: float) -> BreakEven:
 
 
 def break_even_hours_per_year(streams: CashFlows, horizon_years: float) -> tuple[float | None, str | None]:
-    """Return the group-hours per year at which both cost the same over the horizon, or None and the reason.
+    """Return the group-hours per year at which renting and owning cost the same, or None and the reason.
 
     **Formula** both costs are linear in the hours h: h* = (own(0) − rent(0)) / (rent slope − own slope)
     """

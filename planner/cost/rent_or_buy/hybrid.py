@@ -20,11 +20,11 @@ class Mix(Spec):
     own_usd: float
     rent_usd: float
     owned_work_fraction: float
-    """Fraction of the work done by the owned groups."""
+    """Fraction of the work that the owned groups do."""
 
     @property
     def usd(self) -> float:
-        """Return the total cost."""
+        """Return the total cost in USD."""
         return self.own_usd + self.rent_usd
 
 
@@ -42,7 +42,7 @@ def best_mix(
     rent_usd_per_hour: float,
     hours: float,
 ) -> Hybrid:
-    """Return the cost of each number of owned groups; of equally cheap ones, the best is the smallest.
+    """Return the mix for each number of owned groups, and the cheapest mix with the fewest owned groups.
 
     `loads` are the groups needed in equal parts of `hours`; `own_fixed_usd` are the fixed costs of owning 0, 1, 2 …
     groups.

@@ -14,7 +14,7 @@ from planner.cost.rent_or_buy.cash_flows import CashFlows
 
 DRAWS: Final = 2_000
 SEED: Final = 20_261_121
-"""The date on which the catalog's prices were collected."""
+"""Random seed: the date on which the catalog's prices were collected."""
 _POINTS: Final = 12
 _CHECK_EVERY: Final = 50
 _TENTHS: Final = (1, 5, 9)
@@ -29,7 +29,7 @@ class Quantiles(Spec):
 
 
 class BandPoint(Spec):
-    """Cumulative cost at one time, in present value, over all draws."""
+    """Quantiles of the cumulative cost at one time, in present value, over all draws."""
 
     years: float
     rent_usd: Quantiles
@@ -63,7 +63,7 @@ class _TimePointFactors:
 def simulate(
     case: Case, draws: int = DRAWS, seed: int = SEED, cancelled: Callable[[], bool] = lambda: False
 ) -> Simulation | None:
-    """Return the result of `draws` draws, or None as soon as `cancelled` returns true.
+    """Return the result of a simulation with `draws` draws, or None as soon as `cancelled` returns true.
 
     **Source** Epoch AI, training-cost-trends: log-normals from 90 % ranges
 
@@ -145,17 +145,17 @@ class Swing(Spec):
     low_saving_usd: float
     high_saving_usd: float
     flips: bool
-    """Whether the two ends of the range lead to different decisions."""
+    """Whether the decision differs between the two ends of the range."""
     source: str
 
     @property
     def width_usd(self) -> float:
-        """Return the range of the saving."""
+        """Return the width of the saving's range in USD."""
         return abs(self.high_saving_usd - self.low_saving_usd)
 
 
 def tornado(case: Case) -> tuple[Swing, ...]:
-    """Return the swing of each uncertain input, the widest first."""
+    """Return the swing of each uncertain input for a tornado chart, the widest first."""
     swings = [_swing(case, name) for name in case.uncertain]
     return tuple(sorted((swing for swing in swings if swing.width_usd), key=lambda swing: -swing.width_usd))
 

@@ -16,7 +16,7 @@ from planner.cost.terms import RentMode, RentTerms
 from planner.errors import SpecError
 
 _INTERRUPTION_BANDS: Final = (("h100", "H100 p5"), ("a100", "A100 p4d"), ("l4", "L4"))
-"""Cards of the published bands; `l4` is a whole id, the others are prefixes of ids."""
+"""Cards with published interruption rates; `l4` is a whole card id, `h100` and `a100` are prefixes of card ids."""
 
 
 class InterruptionOverhead(Spec):
@@ -29,12 +29,12 @@ class InterruptionOverhead(Spec):
 
     @property
     def waste_fraction(self) -> float:
-        """Return the total overhead."""
+        """Return the total overhead as a fraction of the work."""
         return self.checkpoint_fraction + self.lost_fraction + self.restart_fraction
 
 
 def best_checkpoint_interval(checkpoint_hours: float, mean_hours: float) -> float:
-    """Return the optimal hours of work between two checkpoints.
+    """Return the optimal interval between checkpoints, in hours of work.
 
     **Formula** τ = √(2 · δ · M)
     **Source** Young (1974), Daly (2006), first order
@@ -46,7 +46,7 @@ def best_checkpoint_interval(checkpoint_hours: float, mean_hours: float) -> floa
 def interruption_overhead(
     checkpoint_hours: float, restart_hours: float, mean_hours: float, interval_hours: float | None = None
 ) -> InterruptionOverhead:
-    """Return the overhead of interruptions with a mean distance of `mean_hours`.
+    """Return the overhead of interruptions that occur every `mean_hours` on average.
 
     **Formula** δ/τ + (τ/2 + R)/M. Without `interval_hours`, the optimal interval; checkpoints that take no time may be
     continuous.
@@ -100,7 +100,7 @@ def interruption_share(gpu_id: str, constants: tuple[Constant, ...]) -> Figure:
 
 
 MAX_CARDS_PER_MACHINE: Final = 8
-"""The largest number of cards per machine in any offer."""
+"""Largest number of cards per machine in any offer."""
 COMMITTED_HOURS_PER_YEAR: Final = 8_760.0
 """Billed hours of one year of commitment, with 365 days."""
 TERM_YEARS: Final[dict[RentMode, float]] = {"reserved-1y": 1.0, "reserved-3y": 3.0}
@@ -110,7 +110,7 @@ _STORAGE: Final = ("storage-object-standard", "storage-object-standard-low")
 
 @dataclass(frozen=True, eq=False)
 class RentFacts:
-    """Catalog data for renting besides the offers: egress tariffs, storage prices and constants."""
+    """Catalog data for rental costs: egress tariffs, storage prices and constants."""
 
     egress: Mapping[str, EgressTariff]
     storage: Figure
@@ -118,7 +118,7 @@ class RentFacts:
 
     @classmethod
     def of(cls, catalog: CostCatalog) -> "RentFacts":
-        """Return the data from the catalog."""
+        """Return the rental data in the cost catalog."""
         typical, low = (catalog.constant(name) for name in _STORAGE)
         storage = typical.evolve(low=low.value, high=typical.value * typical.value / low.value, certainty="assumed")
         return cls(catalog.egress, storage, catalog.constants)
@@ -126,7 +126,7 @@ class RentFacts:
 
 @dataclass(frozen=True, slots=True)
 class RentQuote:
-    """Numbers of renting one offer in one mode."""
+    """Billed machines, hours and costs for a job on one offer in one rental mode."""
 
     offer: Offer
     mode: RentMode
@@ -139,7 +139,7 @@ class RentQuote:
     low_hours: float
     high_hours: float
     billed_hours: float
-    """Group-hours."""
+    """Billed group-hours."""
     machine_usd: float
     storage_usd: float
     egress_usd: float
@@ -152,17 +152,17 @@ class RentQuote:
 
     @property
     def usd(self) -> float:
-        """Return the total."""
+        """Return the total cost in USD."""
         return self.machine_usd + self.storage_usd + self.egress_usd
 
     @property
     def low_usd(self) -> float:
-        """Return the total for the shortest duration and the low end of a marketplace's prices."""
+        """Return the total cost for the shortest duration and the low end of a marketplace's prices."""
         return self.usd - self.machine_usd * (1 - self.low_hours / self.hours * self.offer.price_range[0])
 
     @property
     def high_usd(self) -> float:
-        """Return the total for the longest duration and the high end of a marketplace's prices."""
+        """Return the total cost for the longest duration and the high end of a marketplace's prices."""
         return self.usd + self.machine_usd * (self.high_hours / self.hours * self.offer.price_range[1] - 1)
 
 
@@ -179,7 +179,7 @@ def quote(offer: Offer, mode: RentMode, demand: Demand, count: int, terms: RentT
     if price is None:
         raise SpecError("rent.mode", f"{offer.id} has no {mode} price", "Choose another offer or another rental mode.")
     if offer.gpu_count < 1:
-        raise SpecError("rent.offer", f"{offer.id} is a fraction of {offer.gpu_count:g} of a card")
+        raise SpecError("rent.offer", f"{offer.id} is only {offer.gpu_count:g} of a card")
     instances = max(ceil_with_tolerance(count / offer.gpu_count), terms.minimum_instances)
     mean_hours = _interruption_interval_hours(offer, terms, facts) if mode == "spot" else None
     waste = _interruption_overhead(demand, mean_hours.value / instances) if mean_hours else None
@@ -213,7 +213,7 @@ def quote(offer: Offer, mode: RentMode, demand: Demand, count: int, terms: RentT
 
 
 def needs_extra_machines(offer: Offer, count: int) -> bool:
-    """Return whether the cards need more machines than necessary, as each offered machine has too few."""
+    """Return whether the cards are spread over more machines than necessary, since each offered machine has too few."""
     return offer.gpu_count < min(count, MAX_CARDS_PER_MACHINE)
 
 
@@ -256,7 +256,7 @@ def _interruption_overhead(demand: Demand, mean_hours: float) -> InterruptionOve
 
 
 def _billed_hours(mode: RentMode, demand: Demand, hours: float, increment: int, terms: RentTerms) -> float:
-    """Return the billed group-hours of one period."""
+    """Return the billed group-hours in one period."""
     hours += terms.idle_billed_hours
     if mode not in TERM_YEARS:
         session, step = hours / demand.sessions, increment / _SECONDS_PER_HOUR
@@ -265,7 +265,7 @@ def _billed_hours(mode: RentMode, demand: Demand, hours: float, increment: int, 
 
 
 def _committed_hours(term_years: float, demand: Demand, hours: float) -> float:
-    """Return the group-hours of one period that a commitment bills: its whole term, used or not."""
+    """Return the group-hours billed for a commitment in one period: its whole term, used or not."""
     if demand.periods_per_year is None:
         term = COMMITTED_HOURS_PER_YEAR * term_years
         return ceil_with_tolerance(hours / term) * term
@@ -284,7 +284,7 @@ def _machine_usd(
     terms: RentTerms,
     waste: InterruptionOverhead | None,
 ) -> tuple[float, bool]:
-    """Return the cost of the machines, and whether it is capped at the on-demand cost."""
+    """Return the cost of the machines in USD, and whether it is capped at the on-demand cost."""
     quoted = instances * billed * price
     steady = offer.on_demand_price_usd_per_hour
     if waste is None or steady is None:
@@ -294,7 +294,7 @@ def _machine_usd(
 
 
 def _egress_usd(offer: Offer, gigabytes: float, terms: RentTerms, facts: RentFacts) -> tuple[float, str]:
-    """Return the cost of egress, and a note if it is unknown."""
+    """Return the egress cost in USD, and a note if it is unknown."""
     if gigabytes == 0 or offer.egress_free:
         return 0.0, ""
     if terms.egress_usd_per_gb is not None:

@@ -12,7 +12,7 @@ _JOB = "the job"
 def rent_cost(
     quote: RentQuote, demand: Demand, terms: RentTerms, facts: RentFacts, throughput: Throughput | None = None
 ) -> RentCost:
-    """Return the explained cost of `quote`; its terms add up to its price."""
+    """Return the cost of `quote` with its derivation; the terms add up to the quoted price."""
     offer = quote.offer
     parts = [_machines_term(quote, demand), _storage_term(quote, demand), _egress_term(quote, demand, terms, facts)]
     gpus = quote.instances * offer.gpu_count
@@ -137,7 +137,7 @@ def _egress_price(quote: RentQuote, terms: RentTerms, facts: RentFacts) -> tuple
 
 
 def _price_remarks(quote: RentQuote) -> tuple[str, ...]:
-    """Return remarks on the price."""
+    """Return remarks on the quoted price."""
     offer = quote.offer
     remarks = []
     if offer.price_date is None:

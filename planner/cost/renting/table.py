@@ -1,4 +1,4 @@
-"""Table of all offers that can do a job, with their cost, and the choice of the cheapest."""
+"""Table of all offers for a job, with their cost, and the choice of the cheapest offer."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ TOO_FEW_CARDS: Final = "has fewer cards per machine than the plan; larger machin
 
 @dataclass(frozen=True, slots=True)
 class CardDemand:
-    """Cards that the plan fits on: their number, and the job's demand at their throughput."""
+    """Number of cards of one kind that the plan fits on, and the job's demand at their throughput."""
 
     gpu: str
     count: int
@@ -44,7 +44,7 @@ class OfferRow:
     price_date: str | None
     age_days: int | None
     comparable: bool
-    """Whether it may be ranked as the cheapest."""
+    """Whether the offer may be ranked as the cheapest."""
     remarks: tuple[str, ...]
     """Remarks on the price, including the reasons why it is not comparable."""
 
@@ -93,7 +93,7 @@ def _offer_rows(
     facts: RentFacts,
     today: date,
 ) -> Iterator[OfferRow]:
-    """Yield the offer's row; that of an ambiguous offer covers the costs of all its candidates."""
+    """Yield the offer's row; for an ambiguous offer, its range covers the costs of all candidate cards."""
     fitting = [candidates[card] for card in offer.cards if card in candidates]
     if not fitting or offer.price_usd_per_hour(mode) is None or offer.gpu_count < 1:
         return
@@ -121,7 +121,7 @@ def _offer_rows(
 
 
 def _disqualifications(offer: Offer, count: int, terms: RentTerms) -> Iterator[str]:
-    """Yield the reasons why the offer is not comparable."""
+    """Yield the reasons why the offer is not comparable with others."""
     yield from offer.doubts
     if offer.system:
         yield WHOLE_SYSTEM

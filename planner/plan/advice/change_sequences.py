@@ -1,4 +1,4 @@
-"""Ladders of a plan: smaller batches, shorter sequences, more cards."""
+"""Ordered lists of settings for a plan: smaller batches, shorter sequences, more cards."""
 
 from collections.abc import Iterator
 from math import gcd
@@ -20,7 +20,7 @@ _DATA_PARALLEL: Final = "data parallelism: each card holds the whole model and p
 
 
 def plan_sequences(plan: Plan, workload: Workload, architecture: Architecture) -> tuple[ChangeSequence, ...]:
-    """Return the sequences of `plan`; `workload` is the plan's with its defaults filled in."""
+    """Return the change sequences of `plan`; `workload` is the plan's workload with its defaults filled in."""
     own = (
         _training_sequences(workload)
         if isinstance(workload, Training)
@@ -117,7 +117,7 @@ def _without_other_programs(workload: Workload) -> ChangeSequence:
 
 
 def _more_cards(plan: Plan, workload: Workload) -> ChangeSequence:
-    """Return the plan on more cards that divide its batch, so that the global batch size stays the same."""
+    """Return the changes to more cards that divide the batch, so that the global batch size stays the same."""
     field = "micro_batch" if isinstance(workload, Training) else "batch"
     size: int = getattr(workload, field)
 
@@ -139,7 +139,7 @@ def _more_cards(plan: Plan, workload: Workload) -> ChangeSequence:
 
 
 def _split_model(workload: Workload, architecture: Architecture) -> ChangeSequence:
-    """Return the plan on several cards that split the model, instead of one."""
+    """Return the changes from one card to several cards that split the model."""
     sharing = default_sharding(workload, architecture)
 
     def shared(count: int) -> PlanChange:
@@ -164,7 +164,7 @@ def _split_model(workload: Workload, architecture: Architecture) -> ChangeSequen
 
 
 def _split_batch(workload: Training, cards: int) -> dict[str, object]:
-    """Return fewer or smaller passes per card that keep the global batch size; empty if that is impossible."""
+    """Return settings with fewer or smaller passes per card and the same global batch size; empty if impossible."""
     passes = gcd(workload.gradient_accumulation, cards)
     left = cards // passes
     if workload.micro_batch % left:

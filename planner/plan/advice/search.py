@@ -84,8 +84,8 @@ def find_changes(
 ) -> tuple[ChangedPlan, ...]:
     """Return every evaluated set of changes; a set that fits is not extended.
 
-    A sequence stands alone or ends a set: its value is the mildest with which the set fits, or is tight if none fits. A
-    change that takes much time is combined with at most one other, so that sets without it are found too.
+    A change from a sequence stands alone or ends a set, with the mildest value with which the set fits, or is tight. A
+        change that takes much time is combined with at most one other, so that sets without it are found too.
     """
     singles = [
         candidate

@@ -62,8 +62,9 @@ class TrainingSupport(NamedTuple):
 class Software(NamedTuple):
     """A program: `name` is its value in files, `module` its file in this folder and in those of its behaviors.
 
-    `log` names the program with the same log format, if any, and `needs` its dependencies. The estimates follow the source and figures of `version`. `training_title` is the title with the training libraries around it, if
-    that differs.
+    `log` names the program with the same log format, if any, and `needs` its dependencies. The estimates follow the
+    source and figures of `version`. `training_title` is the title with the training libraries around it, if that
+    differs.
     """
 
     name: str

@@ -89,9 +89,9 @@ def test_held_prices_can_be_thrown_away(live):
     live.refresh()
     assert discard_held(live.store, ["AWS"]) == ("AWS",)
     assert live.price() == 55.04
-    with pytest.raises(PriceError, match="AWS: has no held prices") as caught:
+    with pytest.raises(PriceError, match="AWS: has no held-back prices") as caught:
         accept_held(live.store, ["AWS"])
-    assert caught.value.hint == "No prices are held."
+    assert caught.value.hint == "No prices are held back."
 
 
 def test_what_is_held_of_others_stays_held(live):
@@ -102,7 +102,7 @@ def test_what_is_held_of_others_stays_held(live):
     assert [part.provider for part in live.store.read().held.parts] == ["AWS"]
     with pytest.raises(PriceError, match="Verda") as caught:
         discard_held(live.store, ["Verda"])
-    assert caught.value.hint == "Prices are held for AWS."
+    assert caught.value.hint == "Prices are held back for AWS."
 
 
 def test_believable_prices_replace_held_ones(live):

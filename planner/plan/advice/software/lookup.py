@@ -1,4 +1,4 @@
-"""Changes and sequences of all programs."""
+"""Memory-saving changes of all programs."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
@@ -18,7 +18,7 @@ _SEQUENCES: Final[Mapping[str, Callable[[Inference, Architecture], Iterator[Chan
 
 
 def engine_sequences(workload: Inference, architecture: Architecture) -> Iterator[ChangeSequence]:
-    """Yield the sequences of the program that runs `workload`, whose defaults are filled in."""
+    """Yield the ordered lists of settings for the program that runs `workload`, whose defaults are filled in."""
     program_sequences = _SEQUENCES.get(workload.profile or "")
     if program_sequences is not None:
         yield from program_sequences(workload, architecture)
