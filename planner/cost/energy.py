@@ -64,7 +64,7 @@ class Region(Spec):
     carbon_grams_per_kwh: Figure | None
 
     def tariff(self, kind: TariffKind) -> Figure | None:
-        """Return the price in USD per kWh; if only the other tariff is known, that one, with a remark in its source."""
+        """Return the price in USD per kWh; if only the other tariff is known, the other price with a remark."""
         wanted, other = (self.household, self.industrial) if kind == "household" else (self.industrial, self.household)
         if wanted is not None or other is None:
             return wanted

@@ -13,7 +13,7 @@ from planner.cost.job import HOURS_PER_YEAR, Service
 from planner.cost.owning.accounting import break_even_utilization, payback_month
 from planner.cost.owning.costs import full_power_watts
 from planner.cost.owning.ownership_cost import book_servers, book_utilization, explain_ownership
-from planner.cost.rent_or_buy.case import RENT_PRICE, RESALE, TIME, USE, Case
+from planner.cost.rent_or_buy.case import RENT_PRICE, RESALE, TIME, USE, RentOrBuyCase
 from planner.cost.rent_or_buy.case_builder import UnknownFigureError, build_case
 from planner.cost.rent_or_buy.cash_flows import CashFlows, break_even, hours_to_pay_back
 from planner.cost.rent_or_buy.hybrid import MOST_GROUPS, Hybrid, find_best_mix
@@ -29,7 +29,9 @@ from planner.hardware.gpu import Gpu
 _CARD_PRICE = "card_price_usd"
 
 
-def make_decision(case: Case, streams: CashFlows, crossing: BreakEven, rent: RentCost, own: OwnCost) -> Decision:
+def make_decision(
+    case: RentOrBuyCase, streams: CashFlows, crossing: BreakEven, rent: RentCost, own: OwnCost
+) -> Decision:
     """Return the rent-or-buy decision over the horizon, in present value, with the figures behind it."""
     years, shape = case.horizon_years, case.shape
     rented, owned = streams.rent_usd(years), streams.own_usd(years)
@@ -58,7 +60,7 @@ def make_decision(case: Case, streams: CashFlows, crossing: BreakEven, rent: Ren
     )
 
 
-def flip_value(case: Case, name: str) -> float | None:
+def flip_value(case: RentOrBuyCase, name: str) -> float | None:
     """Return the value of the figure `name` at which renting and owning cost the same, or None if it is not positive.
 
     **Formula** the saving is linear in a price: x* = x₀ − saving(x₀) · (x₁ − x₀) / (saving(x₁) − saving(x₀))
@@ -71,7 +73,7 @@ def flip_value(case: Case, name: str) -> float | None:
     return flip if flip > 0 else None
 
 
-def _saving_usd(case: Case, name: str, value: float) -> float:
+def _saving_usd(case: RentOrBuyCase, name: str, value: float) -> float:
     return case.with_values({**case.central, name: value}).saving_usd(case.horizon_years)
 
 
@@ -97,7 +99,7 @@ class CostEstimate:
     """The cost result, and the inputs for tornado charts, Monte Carlo simulations and further questions."""
 
     result: CostResult
-    case: Case | None
+    case: RentOrBuyCase | None
     demand: Demand
     rows: tuple[OfferRow, ...]
     """Rows for all offers of the plan's card."""
@@ -182,7 +184,7 @@ def _choose_quote(inputs: _EstimateInputs, rows: tuple[OfferRow, ...]) -> tuple[
     return None, f"no current {kind} for the {gpu.name} ({terms.mode}) is known"
 
 
-def _cost_result(inputs: _EstimateInputs, case: Case, chosen: RentQuote | None, reason: str) -> CostResult:
+def _cost_result(inputs: _EstimateInputs, case: RentOrBuyCase, chosen: RentQuote | None, reason: str) -> CostResult:
     streams, terms = case.streams(), inputs.terms
     own = explain_ownership(case, streams, inputs.demand, terms, inputs.gpu.id, inputs.throughput, inputs.catalog)
     if chosen is None:
@@ -195,12 +197,12 @@ def _cost_result(inputs: _EstimateInputs, case: Case, chosen: RentQuote | None, 
         break_even=crossing,
         curve=cost_curve(case),
         answer=make_decision(case, streams, crossing, rent, own),
-        notes=_notes(inputs, chosen),
+        notes=_rental_notes(inputs, chosen),
     )
 
 
 def _accounting_figures(
-    case: Case, streams: CashFlows, rent: RentCost, terms: CostTerms
+    case: RentOrBuyCase, streams: CashFlows, rent: RentCost, terms: CostTerms
 ) -> dict[str, float | int | None]:
     servers, utilization = book_servers(case, streams, terms), book_utilization(case, streams)
     hours = hours_to_pay_back(streams.capex_usd, streams.rent_usd_per_hour, streams.own_usd_per_hour)
@@ -211,14 +213,14 @@ def _accounting_figures(
     }
 
 
-def _with_footprint(rent: RentCost, chosen: RentQuote, case: Case, inputs: _EstimateInputs) -> RentCost:
+def _with_footprint(rent: RentCost, chosen: RentQuote, case: RentOrBuyCase, inputs: _EstimateInputs) -> RentCost:
     watts = full_power_watts(case.central, case.shape) / case.shape.groups * case.central["active_power_fraction"]
     carbon = rented_footprint(chosen.offer, watts / _WATTS * inputs.demand.busy_hours, inputs.catalog)
     notes = (*rent.notes, _NO_CARBON) if carbon is None else rent.notes
     return rent.evolve(carbon=carbon, notes=notes)
 
 
-def cost_curve(case: Case) -> tuple[CostPoint, ...]:
+def cost_curve(case: RentOrBuyCase) -> tuple[CostPoint, ...]:
     """Return the cumulative cost of renting and owning at 61 points over the horizon, in present value.
 
     The bands are the 10th to 90th percentiles of the hours of use and of the resale value.
@@ -230,7 +232,7 @@ def cost_curve(case: Case) -> tuple[CostPoint, ...]:
     return tuple(_cost_point(case, years, low, middle, high) for years in times)
 
 
-def _cost_point(case: Case, years: float, low: CashFlows, middle: CashFlows, high: CashFlows) -> CostPoint:
+def _cost_point(case: RentOrBuyCase, years: float, low: CashFlows, middle: CashFlows, high: CashFlows) -> CostPoint:
     return CostPoint(
         years=years,
         gpu_hours=middle.busy_hours_per_year * years * case.shape.count,
@@ -243,7 +245,7 @@ def _cost_point(case: Case, years: float, low: CashFlows, middle: CashFlows, hig
     )
 
 
-def _notes(inputs: _EstimateInputs, chosen: RentQuote) -> tuple[str, ...]:
+def _rental_notes(inputs: _EstimateInputs, chosen: RentQuote) -> tuple[str, ...]:
     buy = inputs.terms.buy
     household = inputs.catalog.ownership(buy.place).tariff_kind == "household"
     taxed = household and chosen.offer.exchange_rate is not None and buy.tariff_usd_per_kwh is None

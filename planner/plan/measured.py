@@ -13,7 +13,7 @@ from planner.monitor.readings.sample import CardProcess
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
 from planner.plan.plan import Plan
-from planner.plan.solve import SolvableField, Solved, largest_that_fits, on_cards
+from planner.plan.solve import SolvableField, SolveResult, largest_that_fits, on_cards
 from planner.workload.parallel import Parallel
 from planner.workload.software.processes import MEMORY_RESERVING_PROGRAMS
 
@@ -173,7 +173,7 @@ def plan_for_card(plan: Plan, gpu: Gpu, count: int = 1, other_processes_bytes: i
     return on_cards(plan.evolve(workload=workload, gpu=gpu.id, count=count), count)
 
 
-def largest_batches(plan: Plan, catalog: Catalog) -> tuple[Solved, Solved] | None:
+def largest_batches(plan: Plan, catalog: Catalog) -> tuple[SolveResult, SolveResult] | None:
     """Return the largest batch size that fits on the plan's card, and the largest batch size with a tight fit.
 
     None for a traced module, whose batch size is fixed, and for a plan without a card.

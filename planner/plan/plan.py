@@ -31,14 +31,14 @@ class ModelChoice(Spec):
 
         Bytes in a path that are not valid text become question marks.
         """
-        return cls(id=_readable(name), architecture=architecture, path=_readable(str(path)))
+        return cls(id=_readable_text(name), architecture=architecture, path=_readable_text(str(path)))
 
     @classmethod
     def of_trace(cls, facts: TracedFacts) -> Self:
         """Return the choice of a traced module, named after its file without folders."""
         target = facts.request.target
-        path = _readable(target.place) if target.kind == "file" else None
-        return cls(id=_readable(target.short_title), trace=facts, path=path)
+        path = _readable_text(target.place) if target.kind == "file" else None
+        return cls(id=_readable_text(target.short_title), trace=facts, path=path)
 
     @model_validator(mode="after")
     def _is_of_one_kind(self) -> Self:
@@ -55,7 +55,7 @@ class Plan(Spec):
     workload: Workload = Inference()
     gpu: str | None = Field(default=None, description="the catalog's id of the card")
     count: int = Field(
-        default_factory=lambda known: _named_cards(known.get("workload")) or 1,
+        default_factory=lambda known: _named_card_count(known.get("workload")) or 1,
         ge=1,
         le=MOST_CARDS,
         validate_default=True,
@@ -70,15 +70,15 @@ class Plan(Spec):
     @model_validator(mode="after")
     def _counts_unequal_cards(self) -> Self:
         """Reject a card count that differs from the total of the unequal cards."""
-        named = _named_cards(self.workload)
+        named = _named_card_count(self.workload)
         if named and named != self.count:
             raise ValueError(f"count is {self.count:,}, but workload.gpus names {named:,} cards")
         return self
 
 
-def _named_cards(workload: Workload | None) -> int:
+def _named_card_count(workload: Workload | None) -> int:
     return sum(kind.count for kind in workload.gpus) if workload else 0
 
 
-def _readable(text: str) -> str:
+def _readable_text(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")

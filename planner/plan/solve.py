@@ -72,7 +72,7 @@ _LARGEST_VALUE: Final = 1 << 24
 _MOST_CARDS: Final = 1 << 16
 
 
-class Solved(Spec):
+class SolveResult(Spec):
     """Result of a search: the quantity (`asked`), a workload field, `count` or `gpu`, and its value.
 
     `bounded_by` is the limit on the value: the card's memory, the model's maximum length, or the allowed range. `how`
@@ -92,7 +92,9 @@ class Solved(Spec):
     plan: Plan | None = ModelField(default=None, exclude=True, repr=False)
 
 
-def largest_that_fits(plan: Plan, catalog: Catalog, field: SolvableField, at_worst: MinimumVerdict = "fits") -> Solved:
+def largest_that_fits(
+    plan: Plan, catalog: Catalog, field: SolvableField, at_worst: MinimumVerdict = "fits"
+) -> SolveResult:
     """Search for the largest value of `field` with which `plan` fits on its card.
 
     With `at_worst` "tight", a tight fit counts as well. Lengths are limited to the model's maximum.
@@ -107,11 +109,11 @@ def largest_that_fits(plan: Plan, catalog: Catalog, field: SolvableField, at_wor
         reason = "a diffusion pipeline has no such length"
         if fixed is not None:
             reason = f"every input of this model has {fixed:,} tokens"
-        return Solved(asked=field, reason=reason)
+        return SolveResult(asked=field, reason=reason)
     workload = with_defaults(plan.workload, architecture, plan.count)
     owner = field_owner(field)
     if owner is not None and owner.name != workload.profile:
-        return Solved(
+        return SolveResult(
             asked=field, reason=f"only {owner.title} can keep layers in RAM, and the plan uses other software"
         )
 
@@ -121,14 +123,14 @@ def largest_that_fits(plan: Plan, catalog: Catalog, field: SolvableField, at_wor
     most, bound = _upper_bound(plan, field, architecture)
     least = fit(1)
     if not meets(least, at_worst):
-        return Solved(asked=field, reason=_no_solution_reason(least))
+        return SolveResult(asked=field, reason=_no_solution_reason(least))
     value, largest_fit = _search_largest(fit, at_worst, most, least)
     return _search_result(
         field, value, with_value(plan, field, value), largest_fit, bound if value == most else "memory"
     )
 
 
-def fewest_cards(plan: Plan, catalog: Catalog, at_worst: MinimumVerdict = "fits") -> Solved:
+def fewest_cards(plan: Plan, catalog: Catalog, at_worst: MinimumVerdict = "fits") -> SolveResult:
     """Search for the smallest number of the plan's cards on which `plan` fits.
 
     A plan with its own parallelism keeps it, over as many replicas as necessary. If each card holds the whole model and
@@ -157,17 +159,17 @@ def fewest_cards(plan: Plan, catalog: Catalog, at_worst: MinimumVerdict = "fits"
         reason = _no_solution_reason(
             assess_fit(plan, catalog, architecture), "each card still needs more memory than it has"
         )
-        return Solved(asked="count", reason=reason)
+        return SolveResult(asked="count", reason=reason)
     how = sharing.title if sharing and fewest > 1 else ""
     fit = assess_fit(spread(fewest), catalog, architecture)
     return _search_result("count", fewest, spread(fewest), fit, None).evolve(how=how)
 
 
-def smallest_card(plan: Plan, catalog: Catalog, at_worst: MinimumVerdict = "fits") -> Solved:
+def smallest_card(plan: Plan, catalog: Catalog, at_worst: MinimumVerdict = "fits") -> SolveResult:
     """Search for the card with the least memory on which `plan` fits; traced plans are supported, too."""
     fit = next((fit for fit in find_fits(plan, catalog) if meets(fit, at_worst)), None)
     if fit is None:
-        return Solved(asked="gpu", reason="no card in the catalog is large enough")
+        return SolveResult(asked="gpu", reason="no card in the catalog is large enough")
     return _search_result("gpu", fit.gpu_id, plan.evolve(gpu=fit.gpu_id), fit, None)
 
 
@@ -272,8 +274,8 @@ def _upper_bound(plan: Plan, field: SolvableField, architecture: Architecture) -
     return (made_for, "model") if made_for is not None and made_for <= allowed else (allowed, "workload")
 
 
-def _search_result(asked: str, value: int | str, plan: Plan, fit: CardFit, bound: Limit | None) -> Solved:
-    return Solved.model_validate(
+def _search_result(asked: str, value: int | str, plan: Plan, fit: CardFit, bound: Limit | None) -> SolveResult:
+    return SolveResult.model_validate(
         {
             "asked": asked,
             "value": value,

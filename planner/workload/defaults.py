@@ -65,7 +65,7 @@ def with_defaults(workload: Training | Inference, architecture: Architecture, co
     WEIGHT_FILE_RULES.check(workload, model=architecture)
     if images:
         prompt = max(prompt, images * image_tokens(architecture.stacks[0], workload.image_size) + 1)
-    return _checked(
+    return _validated_workload(
         workload,
         profile=profile,
         weights=native_format_name(profile, weights, architecture),
@@ -98,7 +98,7 @@ def _images_per_prompt(workload: Inference, architecture: Architecture, profile:
     return 1 if workload.images is None else workload.images
 
 
-def _checked(workload: Inference, **changes: object) -> Inference:
+def _validated_workload(workload: Inference, **changes: object) -> Inference:
     try:
         return workload.evolve(**changes)
     except ValidationError as error:

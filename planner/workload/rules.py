@@ -202,7 +202,7 @@ def _is_16_bit(weights: str | None, compute: Compute) -> bool:
     return (weights or compute) in ("bf16", "fp16")
 
 
-def _zero_limit(profile: str, stages: int) -> int:
+def _max_zero_stage(profile: str, stages: int) -> int:
     own = training_support(profile)
     return min(own.zero_limit, own.zero_limit_in_pipeline) if stages > 1 else own.zero_limit
 
@@ -210,10 +210,10 @@ def _zero_limit(profile: str, stages: int) -> int:
 def _supported_offloads(profile: str, stages: int) -> tuple[Offload, ...]:
     """Return the offload values that a program supports; parameters can be offloaded only if replicas shard them."""
     offloads = training_support(profile).offloads
-    return offloads if _zero_limit(profile, stages) == _PARAMETERS_SHARDED else offloads[:2]
+    return offloads if _max_zero_stage(profile, stages) == _PARAMETERS_SHARDED else offloads[:2]
 
 
-def _zero_message(zero: int, profile: str, _stages: int) -> str:
+def _zero_stage_message(zero: int, profile: str, _stages: int) -> str:
     own, title = training_support(profile), SOFTWARE[profile].title
     if zero > own.zero_limit:
         return f"{title} supports ZeRO up to stage {own.zero_limit}"
@@ -232,7 +232,7 @@ def _foreign_settings(engine: EngineSettings | Mapping[str, object], profile: st
     return tuple(name for name in _explicit_settings(engine) if name not in own)
 
 
-def _foreign_message(engine: EngineSettings, profile: str) -> str:
+def _foreign_setting_message(engine: EngineSettings, profile: str) -> str:
     name = _foreign_settings(engine, profile)[0]
     owner = setting_owner(name)
     return f"{name} is a setting of {owner.title if owner else name}, but the profile is {SOFTWARE[profile].title}"
@@ -360,7 +360,7 @@ INFERENCE_RULES: Final = RuleSet(
     WorkloadRule(
         ("engine", "profile"),
         lambda engine, profile: not _foreign_settings(engine, profile),
-        _foreign_message,
+        _foreign_setting_message,
         remedies=(lambda engine, profile: {f"engine.{name}": None for name in _foreign_settings(engine, profile)},),
     ),
     *(
@@ -543,11 +543,11 @@ PARALLEL_TRAINING_RULES: Final = RuleSet(
     ),
     WorkloadRule(
         ("parallel.zero", "profile", "parallel.pipeline"),
-        lambda zero, profile, stages: zero <= _zero_limit(profile, stages),
-        _zero_message,
+        lambda zero, profile, stages: zero <= _max_zero_stage(profile, stages),
+        _zero_stage_message,
         hint="Choose a lower stage.",
         narrows=("parallel.zero",),
-        remedies=(lambda _, profile, stages: {"parallel.zero": _zero_limit(profile, stages)},),
+        remedies=(lambda _, profile, stages: {"parallel.zero": _max_zero_stage(profile, stages)},),
     ),
     WorkloadRule(
         ("parallel.offload", "profile", "parallel.pipeline"),

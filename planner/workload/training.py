@@ -101,7 +101,7 @@ class Lora(Spec):
 
 
 class Training(Spec):
-    """One optimizer step that trains all parameters, those that `trainable` names, or adapters.
+    """A training workload: one optimizer step on all parameters, on parameters named by `trainable`, or on adapters.
 
     `with_defaults` fills in fields that are `None` for the model.
     """

@@ -18,7 +18,7 @@ from planner.cost.owning.costs import (
     upfront_costs,
 )
 from planner.cost.owning.residual import value_lost_per_hour, yearly_depreciation
-from planner.cost.rent_or_buy.case import Case
+from planner.cost.rent_or_buy.case import RentOrBuyCase
 from planner.cost.rent_or_buy.cash_flows import CashFlows
 from planner.cost.result import MoneySymbol, MoneyTerm, OwnCost, figure_symbol
 from planner.cost.terms import CostTerms
@@ -94,7 +94,7 @@ _ONLY_CARDS: Final = "only the cards are assumed to be resold; the resale value 
 
 
 def explain_ownership(
-    case: Case,
+    case: RentOrBuyCase,
     streams: CashFlows,
     demand: Demand,
     terms: CostTerms,
@@ -146,7 +146,7 @@ def explain_ownership(
     )
 
 
-def book_servers(case: Case, streams: CashFlows, terms: CostTerms) -> OwnedServers:
+def book_servers(case: RentOrBuyCase, streams: CashFlows, terms: CostTerms) -> OwnedServers:
     """Return the servers for the accounting view, with their power at work as full power."""
     values, shape = case.central, case.shape
     active = values["active_power_fraction"]
@@ -167,12 +167,12 @@ def book_servers(case: Case, streams: CashFlows, terms: CostTerms) -> OwnedServe
     )
 
 
-def book_utilization(case: Case, streams: CashFlows) -> float:
+def book_utilization(case: RentOrBuyCase, streams: CashFlows) -> float:
     """Return the servers' utilization for the accounting view: the fraction of time at work."""
     return min(streams.busy_hours_per_year / (HOURS_PER_YEAR * case.shape.groups), 1.0)
 
 
-def _upfront_terms(case: Case, purchase: UpfrontCosts) -> Iterator[MoneyTerm]:
+def _upfront_terms(case: RentOrBuyCase, purchase: UpfrontCosts) -> Iterator[MoneyTerm]:
     shape = case.shape
     counts = (
         MoneySymbol("n", shape.cards, "cards", _JOB),
@@ -184,7 +184,9 @@ def _upfront_terms(case: Case, purchase: UpfrontCosts) -> Iterator[MoneyTerm]:
             yield _ownership_term(case, name, usd, formula, figures, counts)
 
 
-def _monthly_terms(case: Case, purchase: UpfrontCosts, yearly: RunningCosts, streams: CashFlows) -> Iterator[MoneyTerm]:
+def _monthly_terms(
+    case: RentOrBuyCase, purchase: UpfrontCosts, yearly: RunningCosts, streams: CashFlows
+) -> Iterator[MoneyTerm]:
     energy = (yearly.idle_energy + yearly.usd_per_busy_hour * streams.busy_hours_per_year) / _MONTHS
     counts = (
         MoneySymbol("n", case.shape.cards, "cards", _JOB),
@@ -203,7 +205,7 @@ def _monthly_terms(case: Case, purchase: UpfrontCosts, yearly: RunningCosts, str
 
 
 def _ownership_term(
-    case: Case, name: str, usd: float, formula: str, figures: tuple[str, ...], counts: tuple[MoneySymbol, ...]
+    case: RentOrBuyCase, name: str, usd: float, formula: str, figures: tuple[str, ...], counts: tuple[MoneySymbol, ...]
 ) -> MoneyTerm:
     """Return a cost term with the range of its first figure; it lists the `counts` in its formula."""
     main, grows_by = case.figures[figures[0]], _GROWS_BY.get(name, float)
@@ -223,7 +225,7 @@ def _ownership_term(
     )
 
 
-def _rate_of_return(case: Case, streams: CashFlows) -> float | None:
+def _rate_of_return(case: RentOrBuyCase, streams: CashFlows) -> float | None:
     """Return the yearly rate of return from buying instead of renting, or None if the purchase never pays back.
 
     **Assumes** whole years, and the resale at the end of the last.
@@ -239,14 +241,14 @@ def _rate_of_return(case: Case, streams: CashFlows) -> float | None:
     return irr(flows)
 
 
-def _colocation_notes(case: Case) -> Iterator[str]:
+def _colocation_notes(case: RentOrBuyCase) -> Iterator[str]:
     """Yield a note on how electricity is paid for in colocation."""
     if case.central["colocation_usd_per_kw_month"]:
         included = case.shape.colocation_power == "included"
         yield _POWER_INCLUDED if included else _POWER_METERED
 
 
-def _uncounted_notes(case: Case, purchase: UpfrontCosts) -> Iterator[str]:
+def _uncounted_notes(case: RentOrBuyCase, purchase: UpfrontCosts) -> Iterator[str]:
     names = [name for name in ("tax", "shipping", "install") if not getattr(purchase, name)]
     if not case.central["insurance_fraction_per_year"]:
         names.append("insurance")

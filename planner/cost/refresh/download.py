@@ -28,7 +28,7 @@ TOTAL_SECONDS: Final = 120.0
 MOST_BYTES: Final = 20 * MIB
 _LONGEST_WAIT_SECONDS: Final = 10
 _WAITS: Final = {str(seconds): seconds for seconds in range(_LONGEST_WAIT_SECONDS + 1)}
-"""Longest wait from a Retry-After header that is honored, in seconds."""
+"""Retry-After header values that are honored, in seconds; longer waits are refused."""
 _POLL_SECONDS: Final = 0.05
 _MOST_REDIRECTS: Final = 3
 _PIECE_BYTES: Final = 65_536
@@ -39,7 +39,7 @@ _CHECK_CONNECTION: Final = "Check the connection and try again; current prices s
 _TRY_LATER: Final = "Try again later; current prices stay in use."
 
 
-class Fetched(NamedTuple):
+class FetchedFile(NamedTuple):
     """A downloaded file, with its URL, time (ISO 8601, UTC) and SHA-256."""
 
     content: bytes
@@ -75,7 +75,7 @@ class Fetcher:
         self._answer_seconds, self._total_seconds = answer_seconds, total_seconds
         self._opener: OpenerDirector = build_opener(_NoRedirects)
 
-    def fetch(self, url: str, most_bytes: int = MOST_BYTES) -> Fetched:
+    def fetch(self, url: str, most_bytes: int = MOST_BYTES) -> FetchedFile:
         """Download the file at `url`.
 
         Raises:
@@ -91,7 +91,7 @@ class Fetcher:
                 continue
             content = self._read_body(answer, url, most_bytes, until)
             now = datetime.now(UTC).isoformat(timespec="seconds")
-            return Fetched(content, url, now, hashlib.sha256(content).hexdigest())
+            return FetchedFile(content, url, now, hashlib.sha256(content).hexdigest())
         raise PriceError(_host_name(url), "redirects too often", _TRY_LATER)
 
     def _check_host(self, url: str) -> None:

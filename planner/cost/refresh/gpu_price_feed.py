@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from planner.cost.refresh.download import Fetched, Fetcher
+from planner.cost.refresh.download import FetchedFile, Fetcher
 from planner.cost.refresh.offers import Listing, RejectedRow
 from planner.errors import PriceError
 
@@ -33,7 +33,7 @@ _KINDS: Final = {"on-demand": False, "spot": True}
 _CLOUDS: Final = ("secure", "community")
 
 
-def fetch_price_feed(fetcher: Fetcher, url: str = URL) -> tuple[Fetched, list[Listing | RejectedRow]]:
+def fetch_price_feed(fetcher: Fetcher, url: str = URL) -> tuple[FetchedFile, list[Listing | RejectedRow]]:
     """Download the price file, and return it with its rows.
 
     Raises:

@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from planner.cost.refresh.download import Fetched, Fetcher
+from planner.cost.refresh.download import FetchedFile, Fetcher
 from planner.cost.refresh.offers import Listing, RejectedRow
 from planner.errors import PriceError
 from planner.units import MIB
@@ -75,7 +75,7 @@ _VERSION: Final = re.compile(r"(\d{4})(\d{2})(\d{2})-\d+", re.ASCII)
 _WORDS: Final = re.compile(r"(?<=RTX)(?=PRO)|(?<=PRO)(?=\d)|(?<=\d)(?=Ti|SUPER|Ada|NVL)|(?<=Ti)(?=SUPER)")
 
 
-def fetch_gpuhunt(fetcher: Fetcher, key: str, base: str = BASE) -> tuple[Fetched, list[Listing | RejectedRow]]:
+def fetch_gpuhunt(fetcher: Fetcher, key: str, base: str = BASE) -> tuple[FetchedFile, list[Listing | RejectedRow]]:
     """Download a provider's archive, by gpuhunt's name for the provider, and return it with its rows.
 
     Raises:

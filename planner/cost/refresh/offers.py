@@ -66,14 +66,14 @@ _MEMORY_DIFFERENCE: Final = 0.07
 _DECIMAL: Final = 1e9
 
 
-class Match(NamedTuple):
+class CardMatch(NamedTuple):
     """Id of the matched card (`gpu`), or ids of the possible cards (`candidates`)."""
 
     gpu: str | None
     candidates: tuple[str, ...]
 
 
-class Matcher:
+class CardMatcher:
     """Matcher of source rows to catalog cards; each spelling is looked up once.
 
     A known instance type keeps its card: "p5.48xlarge" has H100 SXM, whatever a list calls them.
@@ -81,23 +81,23 @@ class Matcher:
 
     def __init__(self, hardware: HardwareCatalog, known: Known) -> None:
         self._hardware, self._known = hardware, known
-        self._found: dict[tuple[str, float | None], Match] = {}
+        self._found: dict[tuple[str, float | None], CardMatch] = {}
 
-    def match(self, listing: Listing) -> Match:
+    def match(self, listing: Listing) -> CardMatch:
         """Return the card for `listing`, or the candidate cards; an empty match if no card fits."""
         known = self._known.get((listing.provider, listing.instance))
         if known is not None and _has_memory_size(self._hardware.gpu(known), listing.card_memory_gb):
-            return Match(known, ())
+            return CardMatch(known, ())
         key = listing.card, listing.card_memory_gb
         if key not in self._found:
             self._found[key] = self._look_up(*key)
         return self._found[key]
 
-    def _look_up(self, card: str, memory_gb: float | None) -> Match:
+    def _look_up(self, card: str, memory_gb: float | None) -> CardMatch:
         cards = [gpu for gpu in find_candidates(self._hardware, card) if _has_memory_size(gpu, memory_gb)]
         if len(cards) == 1:
-            return Match(cards[0].id, ())
-        return Match(None, tuple(gpu.id for gpu in cards))
+            return CardMatch(cards[0].id, ())
+        return CardMatch(None, tuple(gpu.id for gpu in cards))
 
 
 def _has_memory_size(gpu: Gpu, memory_gb: float | None) -> bool:
@@ -112,7 +112,7 @@ _NO_SLUG: Final = re.compile(r"[^a-z0-9.]+")
 
 
 def merge_listings(
-    rows: Iterable[Listing | RejectedRow], matcher: Matcher, source: str
+    rows: Iterable[Listing | RejectedRow], matcher: CardMatcher, source: str
 ) -> tuple[list[Offer], list[RejectedRow]]:
     """Merge source rows into offers, and return the offers and the rejected rows.
 
@@ -138,7 +138,7 @@ def merge_listings(
     return list(offers.values()), refused
 
 
-def _merge_offer(listings: Sequence[Listing], matcher: Matcher, source: str) -> Offer | RejectedRow:
+def _merge_offer(listings: Sequence[Listing], matcher: CardMatcher, source: str) -> Offer | RejectedRow:
     first = listings[0]
     row_name = " ".join(part for part in (first.provider, first.instance, first.region) if part)
     match = matcher.match(first)
@@ -167,7 +167,7 @@ def _merge_offer(listings: Sequence[Listing], matcher: Matcher, source: str) -> 
                 "spot_price_usd_per_hour": _median_price(spot),
                 "price_date": min(listing.date for listing in listings),
                 "source": source,
-                "notes": tuple(_notes(on_demand, spot)),
+                "notes": tuple(_price_notes(on_demand, spot)),
             }
         )
     except ValidationError as error:
@@ -189,7 +189,7 @@ def _median_price(listings: Sequence[Listing]) -> float | None:
     return median(listing.price_usd_per_hour for listing in listings) if listings else None
 
 
-def _notes(on_demand: Sequence[Listing], spot: Sequence[Listing]) -> Iterator[str]:
+def _price_notes(on_demand: Sequence[Listing], spot: Sequence[Listing]) -> Iterator[str]:
     for listings, kind in ((on_demand, ""), (spot, "spot: ")):
         if len(listings) > 1:
             prices = sorted(listing.price_usd_per_hour for listing in listings)

@@ -8,8 +8,8 @@ from typing import Final, Literal, NamedTuple
 
 from planner.cost.refresh import gpu_price_feed as price_feed
 from planner.cost.refresh import gpuhunt
-from planner.cost.refresh.download import Fetched, Fetcher
-from planner.cost.refresh.offers import Listing, Matcher, RejectedRow, merge_listings
+from planner.cost.refresh.download import FetchedFile, Fetcher
+from planner.cost.refresh.offers import CardMatcher, Listing, RejectedRow, merge_listings
 from planner.cost.refresh.store import PriceStore, ProviderPrices, StoredPrices
 from planner.cost.renting.offer import Offer
 from planner.errors import PriceError
@@ -67,7 +67,7 @@ def _describe_change(key: _Key, before: float, after: float) -> str:
     return f"{instance}{place}, {mode}: {before:,.4g} → {after:,.4g} USD per hour (× {after / before:.2f})"
 
 
-Rows = tuple[Fetched, list[Listing | RejectedRow]]
+Rows = tuple[FetchedFile, list[Listing | RejectedRow]]
 Progress = Callable[[int, int, str], None]
 """Called with the number of finished sources, the number of all sources, and the title of the next source."""
 RefreshStatus = Literal["new", "unchanged", "held", "failed"]
@@ -110,7 +110,7 @@ class Refresh:
     def __init__(self, store: PriceStore, hardware: HardwareCatalog, bundled: tuple[Offer, ...], now: datetime) -> None:
         self._store, self._bundled = store, bundled
         known = {(offer.provider, offer.instance): offer.gpu for offer in bundled if offer.gpu}
-        self._matcher = Matcher(hardware, known)
+        self._matcher = CardMatcher(hardware, known)
         self._taken_at = f"{now:%Y%m%dT%H%M%SZ}"
         self._today = now.date()
 
@@ -142,7 +142,7 @@ class Refresh:
         return (*self._store_or_hold(parts), *outcomes)
 
     def _provider_results(
-        self, source: PriceSource, fetched: Fetched, rows: Sequence[Listing | RejectedRow]
+        self, source: PriceSource, fetched: FetchedFile, rows: Sequence[Listing | RejectedRow]
     ) -> list[tuple[ProviderPrices, ProviderOutcome]]:
         """Return each provider's offers in a fetched file, with the provider's result."""
         on_time = [self._reject_future_date(row) for row in rows]

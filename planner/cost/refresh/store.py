@@ -166,7 +166,7 @@ def offers_in_use(bundled: tuple[Offer, ...], stored: StoredPrices) -> tuple[Off
     """
     fetched = () if stored.use_bundled else tuple(offer for part in stored.snapshot.parts for offer in part.offers)
     replaced = {_machine_key(offer) for offer in fetched}
-    remaining = (offer if _machine_key(offer) not in replaced else _only_commitments(offer) for offer in bundled)
+    remaining = (offer if _machine_key(offer) not in replaced else _commitment_prices_only(offer) for offer in bundled)
     return (*stored.own, *fetched, *(offer for offer in remaining if offer is not None))
 
 
@@ -174,7 +174,7 @@ def _machine_key(offer: Offer) -> tuple[str, str, float, str | None]:
     return offer.provider, offer.instance, offer.gpu_count, offer.region
 
 
-def _only_commitments(offer: Offer) -> Offer | None:
+def _commitment_prices_only(offer: Offer) -> Offer | None:
     if offer.reserved_1y_price_usd_per_hour is None and offer.reserved_3y_price_usd_per_hour is None:
         return None
     return offer.evolve(on_demand_price_usd_per_hour=None, spot_price_usd_per_hour=None)

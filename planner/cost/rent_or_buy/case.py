@@ -19,7 +19,7 @@ _NOTHING: Final[Mapping[str, float]] = {}
 
 
 @dataclass(frozen=True, eq=False)
-class Case:
+class RentOrBuyCase:
     """All inputs of one rent-or-buy decision.
 
     `figures` has the ownership figures by the names in `planner.cost.owning.costs.FIGURES`, the rent per billed

@@ -11,7 +11,7 @@ from planner.cost.job import HOURS_PER_YEAR
 from planner.cost.owning.costs import FIGURES, Ownership, ServerSetup
 from planner.cost.owning.purchase import card_price
 from planner.cost.owning.residual import ResaleCurve, resale_curve, user_resale_curve
-from planner.cost.rent_or_buy.case import DRIFT, RENT_PRICE, TIME, USE, Case
+from planner.cost.rent_or_buy.case import DRIFT, RENT_PRICE, TIME, USE, RentOrBuyCase
 from planner.cost.renting.quote import TERM_YEARS, RentQuote
 from planner.cost.terms import BuyTerms, CostTerms
 from planner.errors import SpecError
@@ -36,7 +36,7 @@ class UnknownFigureError(SpecError):
 
 def build_case(
     terms: CostTerms, gpu: Gpu, count: int, demand: Demand, quote: RentQuote | None, catalog: CostCatalog, today: date
-) -> Case:
+) -> RentOrBuyCase:
     """Return the case of owning `count` cards for each group of `demand`, compared with renting at `quote`.
 
     Raises:
@@ -49,9 +49,9 @@ def build_case(
     fixed = quote is not None and _is_rent_fixed(quote, demand)
     billed = quote.billed_hours if quote else 0.0
     per_year = demand.per_year(terms.horizon_years)
-    return Case(
+    return RentOrBuyCase(
         figures={
-            **_figures(terms, gpu, place, catalog, today),
+            **_ownership_figures(terms, gpu, place, catalog, today),
             RENT_PRICE: _rent_figure(quote),
             DRIFT: _price_drift_figure(terms.rent.price_drift_per_year),
             TIME: _duration_factor(demand),
@@ -99,7 +99,9 @@ def _server_setup(buy: BuyTerms, place: Ownership, count: int, groups: int) -> S
     )
 
 
-def _figures(terms: CostTerms, gpu: Gpu, place: Ownership, catalog: CostCatalog, today: date) -> dict[str, Figure]:
+def _ownership_figures(
+    terms: CostTerms, gpu: Gpu, place: Ownership, catalog: CostCatalog, today: date
+) -> dict[str, Figure]:
     figures: dict[str, Figure] = {name: getattr(place, name) for name in FIGURES if name in type(place).model_fields}
     buy = terms.buy
     figures["card_price_usd"] = _card_price_figure(buy, gpu, catalog, today)

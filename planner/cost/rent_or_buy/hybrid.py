@@ -7,7 +7,7 @@ from typing import Final
 from planner.base import Spec
 from planner.cost.finance import annuity, ceil_with_tolerance
 from planner.cost.job import HOURS_PER_YEAR
-from planner.cost.rent_or_buy.case import Case
+from planner.cost.rent_or_buy.case import RentOrBuyCase
 from planner.errors import SpecError
 
 MOST_GROUPS: Final = 2_000
@@ -29,7 +29,7 @@ class Mix(Spec):
 
 
 class Hybrid(Spec):
-    """The mixes for every number of owned groups up to the peak, and the cheapest one."""
+    """Mixes for every number of owned groups up to the peak, and the cheapest mix."""
 
     best: Mix
     mixes: tuple[Mix, ...]
@@ -72,7 +72,7 @@ def best_mix(
     return Hybrid(best=min(mixes, key=lambda mix: mix.usd), mixes=tuple(mixes))
 
 
-def find_best_mix(case: Case, loads: Sequence[float], rent_usd_per_hour: float) -> Hybrid:
+def find_best_mix(case: RentOrBuyCase, loads: Sequence[float], rent_usd_per_hour: float) -> Hybrid:
     """Return the best mix for `case` and the `loads` of its horizon, with hourly rent.
 
     Raises:
@@ -101,7 +101,7 @@ def check_loads(loads: Sequence[float]) -> None:
         raise SpecError("loads", f"must be from 0 to {MOST_GROUPS:,} groups, and at least one")
 
 
-def _fixed_usd(case: Case, groups: int) -> float:
+def _fixed_usd(case: RentOrBuyCase, groups: int) -> float:
     if groups == 0:
         return 0.0
     return replace(case, shape=case.shape.evolve(groups=groups)).streams().own_usd(case.horizon_years, 0.0)

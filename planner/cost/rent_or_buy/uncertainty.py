@@ -9,7 +9,7 @@ from planner.base import Spec
 from planner.cost.figure import NINETY_PERCENT, TEN_TO_NINETY
 from planner.cost.finance import annuity, ceil_with_tolerance, discounted
 from planner.cost.owning.costs import financed_usd
-from planner.cost.rent_or_buy.case import RESALE, Case
+from planner.cost.rent_or_buy.case import RESALE, RentOrBuyCase
 from planner.cost.rent_or_buy.cash_flows import CashFlows
 
 DRAWS: Final = 2_000
@@ -50,7 +50,7 @@ class Simulation(Spec):
 
 @dataclass(frozen=True, slots=True)
 class _TimePointFactors:
-    """Factors at one time that are the same in every draw."""
+    """Annuity, discount, financing and resale factors at one time, the same in every draw."""
 
     years: float
     rent_years: float
@@ -61,7 +61,7 @@ class _TimePointFactors:
 
 
 def simulate(
-    case: Case, draws: int = DRAWS, seed: int = SEED, cancelled: Callable[[], bool] = lambda: False
+    case: RentOrBuyCase, draws: int = DRAWS, seed: int = SEED, cancelled: Callable[[], bool] = lambda: False
 ) -> Simulation | None:
     """Return the result of a simulation with `draws` draws, or None as soon as `cancelled` returns true.
 
@@ -102,7 +102,7 @@ def _simulate_draws(
     )
 
 
-def _time_point(case: Case, years: float) -> _TimePointFactors:
+def _time_point(case: RentOrBuyCase, years: float) -> _TimePointFactors:
     term = case.rent_term_years
     return _TimePointFactors(
         years=years,
@@ -154,13 +154,13 @@ class Swing(Spec):
         return abs(self.high_saving_usd - self.low_saving_usd)
 
 
-def tornado(case: Case) -> tuple[Swing, ...]:
+def tornado(case: RentOrBuyCase) -> tuple[Swing, ...]:
     """Return the swing of each uncertain input for a tornado chart, the widest first."""
     swings = [_swing(case, name) for name in case.uncertain]
     return tuple(sorted((swing for swing in swings if swing.width_usd), key=lambda swing: -swing.width_usd))
 
 
-def _swing(case: Case, name: str) -> Swing:
+def _swing(case: RentOrBuyCase, name: str) -> Swing:
     years = case.horizon_years
     low, high = (case.streams({name: sign * TEN_TO_NINETY}).saving_usd(years) for sign in (-1, 1))
     values = [_figure_value(case, name, deviation) for deviation in (-TEN_TO_NINETY, 0.0, TEN_TO_NINETY)]
@@ -176,7 +176,7 @@ def _swing(case: Case, name: str) -> Swing:
     )
 
 
-def _figure_value(case: Case, name: str, deviation: float) -> float:
+def _figure_value(case: RentOrBuyCase, name: str, deviation: float) -> float:
     if name == RESALE:
         return case.resale.share(case.horizon_years, deviation)
     return case.figures[name].quantile(deviation)

@@ -116,7 +116,7 @@ def _offer_rows(
         price_date=offer.price_date,
         age_days=offer.age_days(today),
         comparable=not prevented,
-        remarks=(*prevented, *_remarks(offer, quotes, today)),
+        remarks=(*prevented, *_offer_remarks(offer, quotes, today)),
     )
 
 
@@ -129,7 +129,7 @@ def _disqualifications(offer: Offer, count: int, terms: RentTerms) -> Iterator[s
         yield TOO_FEW_CARDS
 
 
-def _remarks(offer: Offer, quotes: list[RentQuote], today: date) -> Iterator[str]:
+def _offer_remarks(offer: Offer, quotes: list[RentQuote], today: date) -> Iterator[str]:
     if offer.price_kind == "median":
         yield MEDIAN if offer.sample_size is None else f"{MEDIAN} ({offer.sample_size} of them)"
     if offer.price_date is None:

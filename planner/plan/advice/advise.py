@@ -260,7 +260,7 @@ def _best_advice(pieces: Iterable[Advice]) -> tuple[Advice, ...]:
     ranked = sorted(pieces, key=_ranking_key)
     chosen: list[Advice] = []
     for advice in ranked:
-        alike = sum(1 for other in chosen if _levers(other) == _levers(advice))
+        alike = sum(1 for other in chosen if _advice_levers(other) == _advice_levers(advice))
         simpler = any(_is_simpler(other, advice) for other in ranked)
         if not simpler and alike < (_MAX_SIMILAR if len(advice.steps) == 1 else 1):
             chosen.append(advice)
@@ -289,17 +289,17 @@ def _slowdown_key(advice: Advice) -> tuple[float, bool]:
     return (advice.slower_by_about or 1.0, advice.slower_by_about is None)
 
 
-def _levers(advice: Advice) -> frozenset[str]:
+def _advice_levers(advice: Advice) -> frozenset[str]:
     return frozenset(step.lever for step in advice.steps)
 
 
-def _is_simpler(one: Advice, other: Advice) -> bool:
-    """Return whether `one` needs fewer changes than `other` for about the same result at no higher cost."""
+def _is_simpler(advice: Advice, other: Advice) -> bool:
+    """Return whether `advice` has fewer changes than the `other` advice, about the same effect, and no higher cost."""
     return (
-        len(one.steps) < len(other.steps)
-        and _VERDICT_ORDER.index(one.verdict) <= _VERDICT_ORDER.index(other.verdict)
-        and _cost_rank(one) <= _cost_rank(other)
-        and (one.slower_by_about or 1.0) <= (other.slower_by_about or 1.0)
-        and RISKS.index(one.risk) <= RISKS.index(other.risk)
-        and one.kept >= _SIMILAR_WORK * other.kept
+        len(advice.steps) < len(other.steps)
+        and _VERDICT_ORDER.index(advice.verdict) <= _VERDICT_ORDER.index(other.verdict)
+        and _cost_rank(advice) <= _cost_rank(other)
+        and (advice.slower_by_about or 1.0) <= (other.slower_by_about or 1.0)
+        and RISKS.index(advice.risk) <= RISKS.index(other.risk)
+        and advice.kept >= _SIMILAR_WORK * other.kept
     )

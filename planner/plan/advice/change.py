@@ -19,7 +19,7 @@ _FEWEST_TOKENS: Final = 32
 
 
 class PlanChange(NamedTuple):
-    """One change that reduces the memory of a plan.
+    """A change that reduces the memory of a plan.
 
     `lever` is what it changes: an advice never combines two changes of the same lever. `applies` are the values that
     workload fields must have, with defaults filled in; `engine.n_ubatch` is a field of a part. `settings` are the

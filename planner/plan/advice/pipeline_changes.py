@@ -102,7 +102,7 @@ def smaller_images(workload: Inference) -> ChangeSequence:
     longer = max(width, height)
 
     def smaller(side: int) -> PlanChange:
-        size = (_scaled(width, side, longer), _scaled(height, side, longer))
+        size = (_scaled_side(width, side, longer), _scaled_side(height, side, longer))
         return PlanChange(
             name=f"images of {size[0]:,} × {size[1]:,} pixels",
             lever="length",
@@ -120,6 +120,6 @@ def smaller_images(workload: Inference) -> ChangeSequence:
     )
 
 
-def _scaled(side: int, longest: int, longer: int) -> int:
+def _scaled_side(side: int, longest: int, longer: int) -> int:
     """Return `side` scaled so that the longer side is `longest`, in steps that every pipeline accepts."""
     return max(_STEP_PIXELS, side * longest // longer // _STEP_PIXELS * _STEP_PIXELS)

@@ -97,7 +97,9 @@ def find_changes(
     sequences = tuple(numbers)
     evaluated.extend(_apply_sequences(search, [search.start, *level[:_SEQUENCE_BASES]], sequences))
     for size in range(2, _MAX_CHANGES + 1):
-        level = _extend(search, level, changes, [candidate for candidate in evaluated if meets(candidate.fit, "fits")])
+        level = _extend_sets(
+            search, level, changes, [candidate for candidate in evaluated if meets(candidate.fit, "fits")]
+        )
         evaluated.extend(level)
         level = _not_fitting(candidate for candidate in level if not _takes_much_time(candidate))
         if size < _MAX_CHANGES:
@@ -112,7 +114,7 @@ def _not_fitting(candidate: Iterable[ChangedPlan]) -> list[ChangedPlan]:
     )[:_BEAM]
 
 
-def _extend(
+def _extend_sets(
     search: ChangeSearch, level: list[ChangedPlan], changes: list[PlanChange], enough: list[ChangedPlan]
 ) -> list[ChangedPlan]:
     """Return the sets in `level` with one more change, except supersets of the sets in `enough`, which already fit."""
@@ -121,7 +123,7 @@ def _extend(
     for base in level:
         for change in changes:
             names = frozenset((change.name, *(changed.name for changed in base.changes)))
-            if names in grown or _same_lever(base, change.lever) or any(part < names for part in done):
+            if names in grown or _has_lever(base, change.lever) or any(part < names for part in done):
                 continue
             candidate = search.evaluate(base, change)
             if candidate is not None:
@@ -134,7 +136,7 @@ def _apply_sequences(
 ) -> Iterator[ChangedPlan]:
     for base in bases:
         for sequence in sequences:
-            candidate = None if _same_lever(base, sequence.lever) else _mildest_fit(search, base, sequence)
+            candidate = None if _has_lever(base, sequence.lever) else _mildest_fit(search, base, sequence)
             if candidate is not None:
                 yield candidate
 
@@ -162,5 +164,5 @@ def _takes_much_time(base: ChangedPlan) -> bool:
     return any(change.cost == "much-time" for change in base.changes)
 
 
-def _same_lever(base: ChangedPlan, lever: str) -> bool:
+def _has_lever(base: ChangedPlan, lever: str) -> bool:
     return any(change.lever == lever for change in base.changes)

@@ -39,17 +39,17 @@ def resolve_conflicts(plan: Plan, edits: Mapping[str, object], catalog: Catalog)
         PlannerError: If the plan cannot be evaluated.
     """
     try:
-        return _resolve(plan, edits, catalog)
+        return _resolve_fields(plan, edits, catalog)
     except SpecError as error:
         if error.field != "task" or "model" not in edits or not isinstance(plan.workload, Training):
             raise
         held = {name: getattr(plan.workload, name) for name in ("gpus", "other_processes_bytes")}
         run = plan.evolve(workload=Inference().evolve(**held), count=plan.count)
-        resolved = _resolve(run, edits, catalog)
+        resolved = _resolve_fields(run, edits, catalog)
         return resolved._replace(adjustments=("task", *resolved.adjustments))
 
 
-def _resolve(plan: Plan, edits: Mapping[str, object], catalog: Catalog) -> ResolvedPlan:
+def _resolve_fields(plan: Plan, edits: Mapping[str, object], catalog: Catalog) -> ResolvedPlan:
     own = {name: value for name, value in edits.items() if not name.startswith(WORKLOAD)}
     edited = {name.removeprefix(WORKLOAD): value for name, value in edits.items() if name.startswith(WORKLOAD)}
     context = {"count": own.get("count", plan.count), "model": _edited_architecture(plan, own, catalog)}

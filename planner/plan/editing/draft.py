@@ -41,7 +41,9 @@ class WorkloadDraft:
     @property
     def adjustments(self) -> tuple[str, ...]:
         """Return the names of the adjusted fields: not edited, but with a different value than before."""
-        return tuple(name for name in self._adjusted if self.value(name) != self._before.get(name, self._default(name)))
+        return tuple(
+            name for name in self._adjusted if self.value(name) != self._before.get(name, self._default_value(name))
+        )
 
     def check(self) -> None:
         """Validate the edited values on their own, independent of the other fields.
@@ -59,7 +61,7 @@ class WorkloadDraft:
 
     def value(self, name: str) -> FieldValue:
         """Return the value of the field `name`; for a group such as `lora`, a mapping of its fields, or None."""
-        return self._value(name, self._fields)
+        return self._field_value(name, self._fields)
 
     def adjust_field(self, name: str, value: object) -> None:
         """Set the field `name`, unless the user edited it."""
@@ -77,7 +79,7 @@ class WorkloadDraft:
             return False
         for remedy in rule.remedies:
             made = remedy(*values) if callable(remedy) else remedy
-            changes = {name: self._default(name) if value is RESET else value for name, value in made.items()}
+            changes = {name: self._default_value(name) if value is RESET else value for name, value in made.items()}
             if self._satisfies_rule(rule, changes):
                 for name, value in changes.items():
                     self.adjust_field(name, value)
@@ -91,7 +93,7 @@ class WorkloadDraft:
             SpecError: The same error, if that field was edited or the error blames a group of fields.
         """
         name = error.field.removeprefix(WORKLOAD)
-        default = self._default(name)
+        default = self._default_value(name)
         if not self._is_adjustable(name) or _nested_fields(self._fields, name) or self.value(name) == default:
             raise error
         self.adjust_field(name, default)
@@ -115,17 +117,17 @@ class WorkloadDraft:
         if any(self.value(name) != value and not self._is_adjustable(name) for name, value in changes.items()):
             return False
         changed = _updated_fields(self._fields, changes)
-        return rule.holds(*rule.values(lambda name: self._value(name, changed)))
+        return rule.holds(*rule.values(lambda name: self._field_value(name, changed)))
 
     def _is_adjustable(self, name: str) -> bool:
         return not any(edited == name or edited.startswith(f"{name}.") for edited in self._edited)
 
-    def _value(self, name: str, fields: Mapping[str, object]) -> FieldValue:
+    def _field_value(self, name: str, fields: Mapping[str, object]) -> FieldValue:
         if name in self._context:
             return self._context[name]
-        return _nested_fields(fields, name) or fields.get(name, self._default(name))
+        return _nested_fields(fields, name) or fields.get(name, self._default_value(name))
 
-    def _default(self, name: str) -> FieldValue:
+    def _default_value(self, name: str) -> FieldValue:
         outer, _, inner = name.partition(".")
         if not inner:
             return getattr(self._fresh, outer, None)

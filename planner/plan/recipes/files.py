@@ -33,7 +33,7 @@ _Loader: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _DuplicateKeyError(ValueError):
-    """A key that occurs twice in one section."""
+    """Error for a key that occurs twice in one section."""
 
 
 class _StrictLoader(_Loader):  # type: ignore[misc,valid-type]  # the class depends on what PyYAML was built with

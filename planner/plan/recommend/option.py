@@ -153,7 +153,7 @@ def rank_options(
         best_value=min(sure, key=lambda option: option.usd * option.slowness, default=None),
         pareto=tuple(option.key for option in _pareto_front(sure)),
         left_out=tuple(ExcludedCount(reason=reason, count=count) for reason, count in left_out.most_common() if count),
-        nearest=min(others, key=lambda option: _excess(option, wish), default=None) if not sure else None,
+        nearest=min(others, key=lambda option: _excess_factor(option, wish), default=None) if not sure else None,
         oldest_price_date=min(dates, default=None),
     )
 
@@ -167,7 +167,7 @@ def _pareto_front(cheapest_first: Sequence[HardwareOption]) -> Iterator[Hardware
             yield option
 
 
-def _excess(option: HardwareOption, wish: Wish) -> float:
+def _excess_factor(option: HardwareOption, wish: Wish) -> float:
     """Return the product of the factors by which an option exceeds the limits in `wish`."""
     limits = (
         (option.usd, wish.budget_usd),

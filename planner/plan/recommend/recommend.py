@@ -48,10 +48,10 @@ def sharded_plans(
     parallel = bare.workload.parallel
     if not parallel.is_plain:
         unit = parallel.model_shards * parallel.expert
-        yield from ((ShardedPlan(on_cards(bare, count), ""),) for count in _sorted(counts) if count % unit == 0)
+        yield from ((ShardedPlan(on_cards(bare, count), ""),) for count in _sorted_counts(counts) if count % unit == 0)
         return
     sharing = default_sharding(with_defaults(bare.workload, architecture, 1), architecture)
-    for count in _sorted(counts):
+    for count in _sorted_counts(counts):
         plain = ShardedPlan(on_cards(bare, count), "")
         shared = (ShardedPlan(on_cards(bare, count, sharing.settings(count)), sharing.title),)
         yield (plain, *(shared if count > 1 and count in sharing.counts else ()))
@@ -74,7 +74,7 @@ def apply_option(option: HardwareOption, plan: Plan, catalog: Catalog) -> Plan:
     return spread.plan.evolve(gpu=option.gpu, cost=plan.cost.evolve(rent=rent))
 
 
-def _sorted(counts: tuple[int, ...]) -> list[int]:
+def _sorted_counts(counts: tuple[int, ...]) -> list[int]:
     return sorted(set(counts))
 
 
@@ -240,7 +240,7 @@ def _rent_options(
 
 def _rented_option(cards: _CapableCards, row: OfferRow) -> HardwareOption:
     return HardwareOption(
-        **_shared_fields(cards),
+        **_common_fields(cards),
         having="rent",
         hours=row.hours,
         low_hours=row.low_hours,
@@ -277,10 +277,14 @@ def _owned_option(plan: Plan, catalog: Catalog, cards: _CapableCards, today: dat
     periods = demand.per_year(terms.horizon_years) * terms.horizon_years
     usd, low, high = (
         case.streams(deviations).own_usd(terms.horizon_years) / periods
-        for deviations in ({}, _only_uncertain(_LOW, case.uncertain), _only_uncertain(_HIGH, case.uncertain))
+        for deviations in (
+            {},
+            _uncertain_deviations(_LOW, case.uncertain),
+            _uncertain_deviations(_HIGH, case.uncertain),
+        )
     )
     return HardwareOption(
-        **_shared_fields(cards),
+        **_common_fields(cards),
         having="own",
         hours=demand.busy_hours,
         low_hours=demand.low_busy_hours,
@@ -292,11 +296,11 @@ def _owned_option(plan: Plan, catalog: Catalog, cards: _CapableCards, today: dat
     )
 
 
-def _only_uncertain(deviations: Mapping[str, float], uncertain: tuple[str, ...]) -> dict[str, float]:
+def _uncertain_deviations(deviations: Mapping[str, float], uncertain: tuple[str, ...]) -> dict[str, float]:
     return {name: value for name, value in deviations.items() if name in uncertain}
 
 
-def _shared_fields(cards: _CapableCards) -> dict[str, object]:
+def _common_fields(cards: _CapableCards) -> dict[str, object]:
     """Return the fields that renting and owning the same cards have in common."""
     power, count = cards.gpu.drawn_watts, cards.spread.plan.count
     return {

@@ -125,7 +125,7 @@ class ConfigReader:
         Raises:
             RecipeError: If the value is not a whole number or is out of bounds.
         """
-        value = self._value(key)
+        value = self._config_value(key)
         if isinstance(value, str) and value.strip().isdecimal() and len(value) < 20:
             value = int(value)
         if isinstance(value, float) and value.is_integer():
@@ -142,10 +142,10 @@ class ConfigReader:
         Raises:
             RecipeError: If the value is not a number or is out of bounds.
         """
-        value = self._value(key)
+        value = self._config_value(key)
         if isinstance(value, str):
             value = _parse_number(value)
-        if value is None and self._value(key) is None:
+        if value is None and self._config_value(key) is None:
             return None
         if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= high:
             self.fail(key, f"must be a number from 0 to {high:g}")
@@ -157,7 +157,7 @@ class ConfigReader:
         Raises:
             RecipeError: If the value is not a boolean.
         """
-        value = self._value(key)
+        value = self._config_value(key)
         if isinstance(value, str):
             value = _SWITCHES.get(value.lower(), value)
         if value is not None and not isinstance(value, bool):
@@ -170,7 +170,7 @@ class ConfigReader:
         Raises:
             RecipeError: If the value is not a string.
         """
-        value = self._value(key)
+        value = self._config_value(key)
         if value is not None and not isinstance(value, str):
             self.fail(key, "must be a string")
         return value or None
@@ -181,7 +181,7 @@ class ConfigReader:
         Raises:
             RecipeError: If the value is not a list of strings.
         """
-        value = self._value(key)
+        value = self._config_value(key)
         if isinstance(value, str):
             value = value.replace(",", " ").split()
         if value is None:
@@ -196,7 +196,7 @@ class ConfigReader:
         Raises:
             RecipeError: If the value is not a section.
         """
-        value = self._value(key)
+        value = self._config_value(key)
         if value is None:
             return None
         if not isinstance(value, Mapping):
@@ -233,7 +233,7 @@ class ConfigReader:
         self._builder.ignored.append(IgnoredKey(key=self._prefix + key, reason=reason))
 
     def ignore_all(self, keys: Iterable[str], reason: str) -> None:
-        """Record that those of `keys` in the file set nothing, with the reason."""
+        """Record that any of `keys` in the file set nothing, with the reason."""
         for key in keys:
             if self.has(key):
                 self.ignore(key, reason)
@@ -268,9 +268,9 @@ class ConfigReader:
         """
         for key in self._config:
             if key not in self._accounted:
-                self.ignore(key, self._reason(key, neutral, others or {}))
+                self.ignore(key, self._ignore_reason(key, neutral, others or {}))
 
-    def _reason(self, key: str, neutral: Collection[str], others: Mapping[str, str]) -> str:
+    def _ignore_reason(self, key: str, neutral: Collection[str], others: Mapping[str, str]) -> str:
         value = self._config[key]
         if key in neutral:
             return NEUTRAL
@@ -297,7 +297,7 @@ class ConfigReader:
         """
         return self._builder.finish(kind, self._source)
 
-    def _value(self, key: str) -> object:
+    def _config_value(self, key: str) -> object:
         value = self.raw(key)
         return None if value == AUTO else value
 

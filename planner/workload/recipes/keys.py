@@ -31,7 +31,7 @@ TRAINER_NEUTRAL: Final = split_keys(
     fsdp_min_num_params fsdp_transformer_layer_cls_to_wrap liger_kernel_config torch_compile_backend torch_compile_mode
     """
 )
-"""Fields of transformers' `TrainingArguments`, those of version 5.23 and some of 4."""
+"""Fields of transformers' `TrainingArguments` in version 5.23, and some from version 4."""
 
 TRAINER_OTHERS: Final = {
     "torch_compile": "a compiled model",

@@ -72,7 +72,7 @@ class Recipe(Spec):
 
     @property
     def not_estimated(self) -> tuple[IgnoredKey, ...]:
-        """Return the ignored keys that may affect memory: unsupported and unknown ones."""
+        """Return the ignored keys that may affect memory: unsupported and unknown keys."""
         return tuple(entry for entry in self.ignored if entry.reason.startswith((NOT_ESTIMATED, UNKNOWN)))
 
 

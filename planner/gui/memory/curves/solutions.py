@@ -12,7 +12,7 @@ from planner.plan.plan import Plan
 from planner.plan.solve import (
     LENGTHS,
     SolvableField,
-    Solved,
+    SolveResult,
     fewest_cards,
     largest_allowed,
     largest_that_fits,
@@ -139,7 +139,7 @@ def _smallest(plan: Plan, catalog: Catalog) -> Solution:
     )
 
 
-def _card_words(solved: Solved, catalog: Catalog) -> str:
+def _card_words(solved: SolveResult, catalog: Catalog) -> str:
     if not isinstance(solved.value, str):
         return f"none, {solved.reason}"
     name = catalog.hardware.gpu(solved.value).name
