@@ -19,7 +19,7 @@ from planner.workload.workload import Inference
 _MIN_DIFFERENCE: Final = 1 * MIB
 MIN_FACTOR: Final = 0.7
 MAX_FACTOR: Final = 1.4
-"""Largest measured-to-estimated ratio for a correction; checked runs are within 6 %, so beyond it the run is different."""
+"""Largest measured-to-estimated ratio for a correction; beyond it, the runs differ: checked runs are within 6 %."""
 _MAX_WEIGHT_DIFFERENCE: Final = 0.1
 _SCALING: Final[dict[RowName, tuple[TermName, ...]]] = {
     "kv_cache": ("kv_cache",),
