@@ -1,4 +1,4 @@
-"""Bytes per element of each kind of value under a precision setting."""
+"""Bytes per element of parameters and activations under a precision setting."""
 
 from typing import NamedTuple
 
@@ -21,8 +21,8 @@ def training_precision(workload: Training) -> Precision:
     """Return the bytes per element of the values of `workload`.
 
     **Assumes** that under autocast the residual stream stays in the format of the parameters, since additions and
-    norms run in fp32 there, while matrix products read and write the autocast format; and that the parameters beside
-    quantised ones are in fp32 (peft `prepare_model_for_kbit_training`).
+    norms run in fp32 there, while matrix products read and write the autocast format; and that the unquantized
+    parameters of a quantized network are in fp32 (peft `prepare_model_for_kbit_training`).
     """
     parameter = ELEMENT_BYTES.get(workload.weights or default_weight_format(workload), ELEMENT_BYTES["fp32"])
     autocast = autocasts(workload.compute) and parameter == 4

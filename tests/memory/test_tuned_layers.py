@@ -199,7 +199,7 @@ def test_experts_computed_all_at_once_are_cast_under_autocast():
 def test_without_adapted_layers_nothing_is_multiplied_out():
     assert magnitude_scratch((), 2, 2) == ()
     adapters = AdapterSettings(8, 4, 4, dropout=False, dora=True, converts=True)
-    assert not adapters.shares(2)
+    assert not adapters.shares_input(2)
     bare = small_llama()
     stack = bare.main
     group = stack.groups[0]
