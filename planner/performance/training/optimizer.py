@@ -8,7 +8,7 @@ from planner.memory.training.adapters.trained import tuning_of
 from planner.memory.training.optimizer_states import optimizer_term, parameters_in
 from planner.models.architecture import Architecture
 from planner.performance.software.lookup import training_pace
-from planner.workload.defaults import default_weights
+from planner.workload.defaults import default_weight_format
 from planner.workload.training import Training
 
 HOST_BYTES_PER_S: Final = 100e9
@@ -73,5 +73,5 @@ def exchanged_bytes(workload: Training) -> int:
 def _trained_format(workload: Training) -> str:
     if workload.lora is not None:
         return workload.lora.adapter_dtype
-    kept = workload.weights or default_weights(workload)
+    kept = workload.weights or default_weight_format(workload)
     return kept if kept in ELEMENT_BYTES else "bf16"

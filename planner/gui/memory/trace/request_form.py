@@ -19,7 +19,7 @@ from planner.gui.widgets.inputs.number_field import NumberField
 from planner.gui.widgets.layout import in_column
 from planner.gui.widgets.section import Section
 from planner.gui.workspace import Workspace
-from planner.plan.trace_request import operators_of
+from planner.plan.trace_request import operator_fields
 from planner.present.plan.settings import setting_title
 from planner.trace.request import (
     Argument,
@@ -276,7 +276,7 @@ class RequestForm(QWidget):
             heading.section.setVisible(heading.shown(request))
 
     def _capability(self) -> str | None:
-        value = operators_of(self._workspace.evaluation.gpu)["compute_capability"]
+        value = operator_fields(self._workspace.evaluation.gpu)["compute_capability"]
         return None if value is None else str(value)
 
     def _ask_main(self) -> None:
