@@ -42,7 +42,7 @@ _ASIDE_WIDTH: Final = 180
 
 
 class MemoryTab(QuestionTab):
-    """Questions about the plan on the left; the answer and its evidence on the right."""
+    """Questions about the plan on the left; the memory answer and its evidence on the right."""
 
     key: ClassVar[str] = "memory"
     title: ClassVar[str] = "Memory"
@@ -72,13 +72,13 @@ class MemoryTab(QuestionTab):
         self._fill_column()
         self._lay_out(self.controls, self._status_place)
         self.copy_menu = ResultMenu(
-            ResultFormats(self.copy_result, self._csv, self._json, self._picture), "memory", self
+            ResultFormats(self.copy_result, self._csv_text, self._json_text, self._picture), "memory", self
         )
         self.copy_menu.failed.connect(workspace.failed)
         self.controls.copy.setMenu(self.copy_menu)
         self.bar.activated.connect(self.breakdown.open_term)
         for panel in (self.advice, self.exploration):
-            panel.updated.connect(self._order)
+            panel.updated.connect(self._set_tab_order)
         self.tracer.changed.connect(self._on_tracer_changed)
         workspace.navigator.log_requested.connect(self.compare_with_log)
 
@@ -87,7 +87,7 @@ class MemoryTab(QuestionTab):
 
     @cached_property
     def trace_status(self) -> "TraceStatus":
-        """Return the status of the tracer, above the column."""
+        """Return the status of the tracer, shown above the column with the answer."""
         from planner.gui.memory.trace.status import TraceStatus
 
         made = TraceStatus(self.theme, self.tracer)
@@ -97,7 +97,7 @@ class MemoryTab(QuestionTab):
 
     @cached_property
     def devices(self) -> "Devices":
-        """Return the table of the cards, for plans whose cards hold different parts."""
+        """Return the table of the cards, for plans whose cards hold different parts of the model."""
         from planner.gui.memory.devices import Devices
 
         made = Devices(self.theme)
@@ -106,7 +106,7 @@ class MemoryTab(QuestionTab):
 
     @cached_property
     def log_dialog(self) -> "LogDialog":
-        """Return the log dialog, which keeps its log until another is read."""
+        """Return the log dialog, which keeps its log until another log is read."""
         from planner.gui.memory.log_dialog import LogDialog
 
         return LogDialog(self.workspace, self.theme, self.tasks, self.window())
@@ -165,13 +165,13 @@ class MemoryTab(QuestionTab):
             self.trace.setVisible(view.supported and evaluation.traced is not None)
             self.trace.set_evaluation(evaluation)
         self._compare()
-        self._order()
+        self._set_tab_order()
 
     def copy_result(self) -> str:
         """Return the answer with its breakdown, phases and notes as text."""
         text = evaluation_view(self.workspace.evaluation, self.workspace.catalog).as_text()
-        found = "" if self.workspace.evaluation.traced is None else self.trace.as_text()
-        return f"{text}\n\n{found}" if found else text
+        trace_tables = "" if self.workspace.evaluation.traced is None else self.trace.as_text()
+        return f"{text}\n\n{trace_tables}" if trace_tables else text
 
     def focus_search(self) -> None:
         """Open the list of models with its search field focused."""
@@ -183,7 +183,7 @@ class MemoryTab(QuestionTab):
 
     @Slot(object)
     def compare_with_log(self, file: object = None) -> None:
-        """Open the log dialog, with the log in `file` if one is given."""
+        """Open the log dialog, with the log in `file` unless `file` is None."""
         self.log_dialog.show()
         self.log_dialog.raise_()
         self.log_dialog.source.field.setFocus()
@@ -191,8 +191,8 @@ class MemoryTab(QuestionTab):
             self.log_dialog.source.open_file(file)
 
     @Slot()
-    def _order(self) -> None:
-        """Include rows that were added later in the tab order."""
+    def _set_tab_order(self) -> None:
+        """Include rows that were added later in the keyboard tab order."""
         stops = tuple(tab_stops(self._column))
         if stops != self._stops:
             self._stops = stops
@@ -209,10 +209,10 @@ class MemoryTab(QuestionTab):
         if self.tracer.check is not None or "comparison" in vars(self):
             self.comparison.refresh()
 
-    def _csv(self) -> str:
+    def _csv_text(self) -> str:
         return rows_to_csv(evaluation_view(self.workspace.evaluation, self.workspace.catalog).csv_rows())
 
-    def _json(self) -> str:
+    def _json_text(self) -> str:
         """Return what `gpu-planner fit --json` prints for this plan."""
         return self.workspace.evaluation.model_dump_json(indent=2)
 

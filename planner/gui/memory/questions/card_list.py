@@ -1,4 +1,4 @@
-"""List of cards of several kinds with their numbers."""
+"""Editable list of several kinds of cards with the number of cards of each kind."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -19,7 +19,7 @@ _NUMBER_WIDTH = 64
 
 
 class CardList(QWidget):
-    """Editable list of cards; `edited` carries the new cards, `finished` ends the gesture."""
+    """Editable list of card kinds; `edited` carries the new list, `finished` ends the editing gesture."""
 
     edited = Signal(object)
     finished = Signal()
@@ -37,7 +37,7 @@ class CardList(QWidget):
 
     @property
     def cards(self) -> tuple[CardCount, ...]:
-        """Return the cards that are shown."""
+        """Return the shown kinds of cards with their numbers."""
         return self._cards
 
     def set_cards(self, cards: Sequence[CardCount]) -> None:
@@ -55,14 +55,14 @@ class CardList(QWidget):
             row.show_kind(kind)
 
     def show_problem(self, message: str) -> None:
-        """Show below the list why the cards are not allowed."""
+        """Show below the list why these cards are not allowed."""
         show_message(self._message, message)
 
     def add(self, gpu_id: str) -> None:
         """Add one card of the kind `gpu_id`."""
-        found = [place for place, kind in enumerate(self._cards) if kind.id == gpu_id]
-        if found:
-            self._change(found[0], count=self._cards[found[0]].count + 1)
+        positions = [place for place, kind in enumerate(self._cards) if kind.id == gpu_id]
+        if positions:
+            self._change(positions[0], count=self._cards[positions[0]].count + 1)
         else:
             self.edited.emit((*self._cards, CardCount(id=gpu_id)))
         self.finished.emit()
@@ -88,7 +88,7 @@ class CardList(QWidget):
 
 
 class CardCountRow(QWidget):
-    """Row with a kind of card, its number, and a button to remove it."""
+    """Row with a kind of card, the number of cards, and a button to remove the row."""
 
     def __init__(self, workspace: Workspace, theme: Theme, place: int) -> None:
         super().__init__()
@@ -108,6 +108,6 @@ class CardCountRow(QWidget):
         layout.addWidget(self.remove, 0, Qt.AlignmentFlag.AlignTop)
 
     def show_kind(self, kind: CardCount) -> None:
-        """Show `kind`."""
+        """Show the card and the number in `kind`."""
         self.card.set_value(kind.id)
         self.number.set_value(kind.count)
