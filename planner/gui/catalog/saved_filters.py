@@ -49,7 +49,7 @@ class SavedFilters(QMenu):
             delete.addAction(name, partial(self.delete, name))
 
     def apply(self, name: str) -> None:
-        """Apply the filter `name`; an unreadable one is reported in the window."""
+        """Apply the filter `name`; an unreadable filter is reported in the window."""
         with self._workspace.reporting():
             try:
                 wanted = type(self._page().filter).model_validate(self._saved[name])
@@ -59,22 +59,22 @@ class SavedFilters(QMenu):
             self.applied.emit(wanted)
 
     def save(self, name: str) -> None:
-        """Save the current filter as `name`, replacing one of that name."""
+        """Save the current filter as `name`, replacing a filter with that name."""
         if name.strip():
             saved_filter = self._page().filter.model_dump(mode="json", exclude_defaults=True)
             self._store({**self._saved, name.strip(): saved_filter})
 
     def rename(self, name: str, other: str) -> None:
         """Rename a filter; a name that is already taken is reported in the window."""
-        wanted = other.strip()
-        if not wanted or wanted == name:
+        new_name = other.strip()
+        if not new_name or new_name == name:
             return
         with self._workspace.reporting():
-            if wanted in self._saved:
+            if new_name in self._saved:
                 hint = "Choose another name, or delete that one first."
-                raise PlannerError(f"A saved filter “{wanted}” already exists.", hint)
+                raise PlannerError(f"A saved filter “{new_name}” already exists.", hint)
             saved_filter = {key: value for key, value in self._saved.items() if key != name}
-            self._store({**saved_filter, wanted: self._saved[name]})
+            self._store({**saved_filter, new_name: self._saved[name]})
 
     def delete(self, name: str) -> None:
         """Delete the filter `name`."""
@@ -83,8 +83,8 @@ class SavedFilters(QMenu):
     @Slot()
     def ask_name(self) -> None:
         """Ask for a name and save the current filter."""
-        usual = ", ".join(condition.words for condition in conditions(self._page().filter))
-        name, agreed = QInputDialog.getText(self, "Save these filters", "Name", text=usual)
+        suggested_name = ", ".join(condition.words for condition in conditions(self._page().filter))
+        name, agreed = QInputDialog.getText(self, "Save these filters", "Name", text=suggested_name)
         if agreed:
             self.save(name)
 

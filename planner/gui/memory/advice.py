@@ -86,7 +86,7 @@ class AdviceLine(QWidget):
 
 
 class AdvicePanel(QWidget):
-    """Section with suggestions; it opens by itself when the plan does not fit or is tight, and computes only while open.
+    """Section with suggestions; opens by itself when the plan does not fit or is tight, and computes only while open.
 
     `updated` is emitted when the suggestions match the current plan.
     """

@@ -38,8 +38,8 @@ _ORIGINS: Final = {
     "model": "from the model",
     "workload": "your choice",
     "card": "from the card",
-    "format": "of the format",
-    "library": "of the library",
+    "format": "from the format",
+    "library": "from the library",
 }
 _CELL_SPACING: Final = 2
 Cells = tuple[str, str, str, str, str]

@@ -285,7 +285,10 @@ class LogDialog(QDialog):
     def _correction_text(self, correction: Correction | None) -> str:
         if correction is not None:
             stored_text = "" if self._log_and_reading else f" Stored from your log of {fmt.date(correction.date)}."
-            return f"{correction.changes}. It is stored on this computer and applies only to plans that use it.{stored_text}"
+            return (
+                f"{correction.changes}. It is stored on this computer and applies only to plans that use it."
+                f"{stored_text}"
+            )
         if self._log_and_reading is None:
             return "A log of the plan's engine on the plan's card can correct the estimate."
         return (

@@ -196,7 +196,7 @@ def test_before_something_is_forgotten_it_is_named(own, workspace):
     press(dialog, QDialogButtonBox.StandardButton.Save)
     box = own.ask_forget()
     assert box.text() == "Forget your own data about GeForce RTX 3090?"
-    assert "This is lost: your changes: paid $720." in box.informativeText()
+    assert "This will be deleted: your changes: paid $720." in box.informativeText()
     assert box.defaultButton() is box.button(QMessageBox.StandardButton.Cancel)
     box.button(QMessageBox.StandardButton.Cancel).click()
     assert gpu(workspace, "rtx-3090").purchase_price_usd == 720

@@ -8,7 +8,7 @@ from PySide6.QtCore import QPointF, QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPaintEvent, QPolygonF
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from planner.gui.plot.legend import flow
+from planner.gui.plot.legend import line_positions
 from planner.gui.theme import Theme
 
 _SIDE: Final = 12
@@ -124,7 +124,7 @@ class SymbolLegend(QWidget):
         widths = [
             self._swatch_width(entry) + self._metrics.horizontalAdvance(entry.words) + 2 for entry in self._entries
         ]
-        places = flow(widths, width, self._theme.spacing.medium)
+        places = line_positions(widths, width, self._theme.spacing.medium)
         return [
             QRect(round(left), line * height, wide, height) for (line, left), wide in zip(places, widths, strict=True)
         ]

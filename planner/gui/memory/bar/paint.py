@@ -7,7 +7,7 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QBrush, QFontMetricsF, QPainter, QPainterPath, QPen
 
 from planner.gui.memory.bar.layout import Piece, lay_out
-from planner.gui.plot.legend import flow
+from planner.gui.plot.legend import line_positions
 from planner.gui.theme import Theme
 from planner.present import format as fmt
 from planner.present.memory.view import MemoryView, Segment
@@ -41,7 +41,7 @@ class BarPicture:
         self._named = [piece for piece in self.layout.pieces if piece not in self._labelled]
         self._swatch = self._metrics.ascent()
         widths = [self._name_offset + self._metrics.horizontalAdvance(piece.segment.text) for piece in self._named]
-        self._places = flow(widths, self.bar.right(), theme.spacing.large)
+        self._places = line_positions(widths, self.bar.right(), theme.spacing.large)
 
     @property
     def height(self) -> int:

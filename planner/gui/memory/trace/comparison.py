@@ -44,7 +44,7 @@ _COLUMNS: Final[tuple[Column[ComparisonRow], ...]] = (
     _size_column("estimated", "Estimated", lambda row: row.estimated_bytes, fmt.size),
     _size_column("traced", "Traced", lambda row: row.traced_bytes, fmt.size),
     _size_column("difference", "Difference", lambda row: row.difference_bytes, fmt.size_difference),
-    Column("share", "Of the trace", lambda row: row.difference_fraction, _difference_text, align="right", width=11),
+    Column("share", "Relative", lambda row: row.difference_fraction, _difference_text, align="right", width=11),
 )
 
 

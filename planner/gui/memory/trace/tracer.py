@@ -55,7 +55,6 @@ class TraceRun:
     """Pending or running trace.
 
     `plan` is the plan whose estimate the trace checks, None if the traced module becomes the plan's model.
-
     """
 
     request: TraceRequest
