@@ -94,8 +94,8 @@ class ComparePage(QWidget):
         self._bar = QWidget()
         self._pages = QStackedWidget()
         self._lay_out()
-        self.table.used.connect(self._on_used)
-        self.table.removed.connect(self._on_removed)
+        self.table.used.connect(self._on_entry_used)
+        self.table.removed.connect(self._on_entry_removed)
         self.table.counted.connect(self.count_up)
         self._add.clicked.connect(partial(self.offer, self._add))
         self._nothing.add.clicked.connect(partial(self.offer, self._nothing.add))
@@ -146,16 +146,16 @@ class ComparePage(QWidget):
     def use_current(self) -> None:
         """Put the current entry into the plan."""
         if self.ids:
-            self._on_used(self.table.place)
+            self._on_entry_used(self.table.place)
 
     @Slot()
     def remove_current(self) -> None:
         """Remove the current entry."""
         if self.ids:
-            self._on_removed(self.table.place)
+            self._on_entry_removed(self.table.place)
 
     def count_up(self, by: int) -> None:
-        """Change the number of cards or systems of the current entry; at least one remains."""
+        """Change the number of cards or systems in the current entry, to at least 1."""
         if not self.ids:
             return
         entry = self.entries()[self.table.place]
@@ -249,7 +249,7 @@ class ComparePage(QWidget):
         self.refresh()
 
     @Slot(int)
-    def _on_used(self, place: int) -> None:
+    def _on_entry_used(self, place: int) -> None:
         entry = self.entries()[place]
         if entry.row is None:
             return
@@ -258,7 +258,7 @@ class ComparePage(QWidget):
             self._workspace.answer(label, {"gpu": entry.row.id, "count": entry.count})
 
     @Slot(int)
-    def _on_removed(self, place: int) -> None:
+    def _on_entry_removed(self, place: int) -> None:
         self._store_ids((*self.ids[:place], *self.ids[place + 1 :]))
 
     @Slot(bool)

@@ -1,4 +1,4 @@
-"""Comparison table: one column per card or system, one row per figure, with bars and a mark on the best."""
+"""Comparison table: one column per card or system, one row per figure, with bars and a mark on the best value."""
 
 from collections.abc import Sequence
 from typing import Final, TypeGuard
@@ -112,7 +112,7 @@ class CompareModel(QAbstractTableModel):
 
 
 def _may_wrap(cell: Cell | None) -> TypeGuard[Cell]:
-    """Return whether a cell may wrap: text does, a figure with a bar stays on one line."""
+    """Return whether a cell's text may wrap: a text may, a figure with a bar stays on one line."""
     return cell is not None and cell.share is None and not cell.is_best
 
 
@@ -214,7 +214,7 @@ class CompareTable(QTableView):
         return pixmap
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Use the current entry with Enter, remove it with Delete, change its count with + and -."""
+        """Use the current entry with Enter, remove the entry with Delete, change its count with + and -."""
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
             self.used.emit(self.place)
         elif event.key() in (Qt.Key.Key_Delete, Qt.Key.Key_Backspace):

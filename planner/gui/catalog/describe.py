@@ -24,7 +24,7 @@ from planner.present.memory.verdict import memory_answer, more_cards, verdict_ph
 
 @dataclass(frozen=True, slots=True)
 class RecordSummary:
-    """Texts about a record; `use` is the label of the button that uses it, empty if it cannot be used."""
+    """Texts about a record; `use` is the label of the button that puts the record into the plan, or empty."""
 
     name: str
     kind: str

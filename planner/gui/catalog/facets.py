@@ -39,7 +39,7 @@ _OPEN: Final = ValueRange()
 class FacetGroup(QWidget):
     """Check boxes for `values`, pairs of value (None is unknown) and title; `chosen` carries the checked values.
 
-    A long list shows only the first few and the checked values until it is expanded.
+    A long list shows only the first few values and the checked values until the user expands the list.
     """
 
     chosen = Signal(object)

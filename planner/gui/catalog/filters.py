@@ -1,4 +1,4 @@
-"""Filters of the catalog as values, with conditions that can be named, counted and removed one by one."""
+"""Catalog filters as immutable values, with conditions that can be named, counted and removed one by one."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
@@ -201,7 +201,7 @@ class CatalogFilter(RecordFilter):
 
 
 class NameSearch:
-    """Index of the records' search texts: reading them record by record would take most of a keystroke's time."""
+    """Index of the records' search texts, which makes searching fast enough to follow each keystroke."""
 
     def __init__(self, records: Sequence[SearchableRecord]) -> None:
         self._texts = tuple((record.id, record.search_text) for record in records)

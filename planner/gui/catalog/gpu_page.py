@@ -36,7 +36,7 @@ _DEFAULT_COLUMNS: Final = (
 
 
 class GpuPage(Page):
-    """The cards of the catalog, those of this machine on top, with the plan's verdict, job time and job cost."""
+    """Cards of the catalog with the plan's verdict, job time and job cost; cards in this machine are on top."""
 
     key = "accelerators"
     title = "Accelerators"
@@ -103,7 +103,7 @@ class GpuPage(Page):
         self.table.arranged.emit()
 
     def sort_by_best(self, key: str) -> None:
-        """Show the column `key`, sort by it with the best on top, and select that record."""
+        """Show the column `key`, sort by it with the best record on top, and select the best record."""
         self.table.show_column(key, shown=True)
         self.table.sort_by(key, descending=not lower_is_better(key))
         if self.model.records:
@@ -136,7 +136,7 @@ class GpuPage(Page):
         return [GpuRow(gpu) for gpu in self.workspace.catalog.hardware.gpus]
 
     def judged_rows(self) -> list[GpuRow]:
-        """Return the cards with verdicts, prices and job costs; those of this machine are marked."""
+        """Return the cards with verdicts, prices and job costs; cards in this machine are marked."""
         plan, catalog, known = self.workspace.plan, self.workspace.catalog, self.lookups
         software = () if known.prices is None else catalog.software  # loaded with the prices by the background thread
         rows = gpu_rows(catalog.hardware, fits_by_gpu(plan, catalog), known.jobs, known.prices, software)
@@ -148,7 +148,7 @@ class GpuPage(Page):
         return None if row is None else row.gpu
 
     def _find_here(self) -> None:
-        """Match the cards of this machine with the catalog and list them first."""
+        """Match the cards in this machine with the catalog, and list the matches first."""
         self._here = detect_cards(self.workspace.catalog.hardware, self.workspace.devices)
         self.model.set_first(self._here.words)
         self.here.setText(self._here.sentence)

@@ -63,7 +63,9 @@ class Lookups(QObject):
             self._jobs_timer.start()
         if self._prices_catalog is not catalog:
             self._prices_catalog, self.prices, self.rents = catalog, None, None
-            self._tasks.run(_PRICES_TASK, partial(_read_prices, catalog, self.today()), self._set_prices, self._report)
+            self._tasks.run(
+                _PRICES_TASK, partial(_read_prices, catalog, self.today()), self._set_prices, self._report_error
+            )
 
     @Slot()
     def _start_jobs(self) -> None:
@@ -80,7 +82,7 @@ class Lookups(QObject):
         self.prices, self.rents = prices_and_rents
         self.found.emit()
 
-    def _report(self, error: BaseException) -> None:
+    def _report_error(self, error: BaseException) -> None:
         if not isinstance(error, PlannerError):
             raise error
         self._workspace.failed.emit(error)

@@ -80,7 +80,7 @@ class _CardDialog(QDialog):
         return handled
 
     def save(self) -> None:
-        """Store the input; raises a `PlannerError` if it is not allowed."""
+        """Store the input; raise a `PlannerError` if a value is not allowed."""
         raise NotImplementedError
 
     @Slot()
@@ -205,7 +205,7 @@ def _catalog_value_text(value: float | None, per_unit: float) -> str:
 
 
 class OwnCards:
-    """Edits the user's hardware file and applies it to the whole window.
+    """Edits the user's hardware file and applies the changes to the whole window.
 
     `current` returns the selected card; `show` selects another by id.
     """
@@ -223,7 +223,7 @@ class OwnCards:
         self._current, self._show, self._today = current, show, today
 
     def ask_change(self) -> QDialog | None:
-        """Open the form for the user's values of the current card, if there is one."""
+        """Open the form for the user's values for the current card, if a card is selected."""
         gpu = self._current()
         if gpu is None:
             return None
@@ -235,7 +235,7 @@ class OwnCards:
         return None
 
     def ask_new(self) -> QDialog | None:
-        """Open the form for a new card based on the current one, if there is one."""
+        """Open the form for a new card based on the current card, if a card is selected."""
         gpu = self._current()
         if gpu is None:
             return None
@@ -257,7 +257,7 @@ class OwnCards:
         self._show(card.id)
 
     def ask_forget(self) -> QMessageBox | None:
-        """Ask whether to delete the user's values of the current card, or the card if it is user-defined."""
+        """Ask whether to delete the user's values for the current card, or the whole card if user-defined."""
         gpu = self._current()
         if gpu is None:
             return None
@@ -269,12 +269,12 @@ class OwnCards:
         return None
 
     def forget(self, gpu_id: str) -> None:
-        """Delete a user-defined card and the user's values of a card."""
+        """Delete a user-defined card, and the user's values for a catalog card."""
         with self._workspace.reporting():
             self._write_own_hardware(_read_own_hardware().without(gpu_id))
 
     def add_from(self, path: Path) -> None:
-        """Import cards and values from a file, which replace existing ones with the same id."""
+        """Import cards and values from a file; they replace existing cards and values with the same id."""
         with self._workspace.reporting():
             added = read_own(path, self._today())
             self._write_own_hardware(_read_own_hardware().joined(added), added, path)
@@ -285,13 +285,13 @@ class OwnCards:
             write_own(path, _read_own_hardware())
 
     def choose_file(self) -> None:
-        """Ask for a file and import it."""
+        """Ask for a hardware file and import its cards."""
         chosen, _ = QFileDialog.getOpenFileName(self._parent, "Add cards of your own", "", _HARDWARE_FILES)
         if chosen:
             self.add_from(Path(chosen))
 
     def choose_target(self) -> None:
-        """Ask for a file and export to it."""
+        """Ask for a file and export the user's cards to the file."""
         chosen, _ = QFileDialog.getSaveFileName(self._parent, "Export your own cards", "hardware.json", _HARDWARE_FILES)
         if chosen:
             self.export_to(Path(chosen))
@@ -330,7 +330,7 @@ class OwnCards:
     def _write_own_hardware(
         self, own: OwnHardware, added: OwnHardware = _NO_HARDWARE, path: Path | None = None
     ) -> None:
-        """Write the file after checking that the catalog and the plan are valid with it."""
+        """Write the user's hardware file after checking that the catalog and the plan are valid with `own`."""
         hardware = with_own_hardware(load_hardware(self._workspace.catalog.folder), own)
         problem = first_problem(hardware, added)
         if problem is not None:

@@ -133,17 +133,17 @@ class Page(QWidget):
         """Show only records that contain every word of `text` and lie within the bounds in `text`."""
         self.narrow(self._filter.with_query(text=text), "text")
 
-    def narrow(self, wanted: RecordFilter, latest: str = "") -> None:
-        """Apply the filter `wanted`; `latest` is the key of the condition that was changed last."""
+    def narrow(self, new_filter: RecordFilter, latest: str = "") -> None:
+        """Apply the filter `new_filter`; `latest` is the key of the condition that was changed last."""
         text_before = self._filter.query.text
-        self._filter, self._latest = wanted, latest
-        self.model.set_filter(None if wanted.is_empty else self._matching_ids)
+        self._filter, self._latest = new_filter, latest
+        self.model.set_filter(None if new_filter.is_empty else self._matching_ids)
         self.show_rows()
         self._counting.start()
-        self.facets.show_filter(wanted)
-        self.chips.show_conditions([found for found in conditions(wanted) if found.key != "text"])
-        if wanted.query.text != text_before:
-            self.searched.emit(wanted.query.text)
+        self.facets.show_filter(new_filter)
+        self.chips.show_conditions([found for found in conditions(new_filter) if found.key != "text"])
+        if new_filter.query.text != text_before:
+            self.searched.emit(new_filter.query.text)
 
     def about(self, _text: str) -> str:
         """Explain a search term for which the page has no records."""

@@ -28,7 +28,7 @@ class SavedFilters(QMenu):
     @property
     def names(self) -> tuple[str, ...]:
         """Return the names of the saved filters in alphabetical order."""
-        return tuple(sorted(self._saved, key=str.casefold))
+        return tuple(sorted(self._saved_by_name, key=str.casefold))
 
     @Slot()
     def fill(self) -> None:
@@ -52,7 +52,7 @@ class SavedFilters(QMenu):
         """Apply the filter `name`; an unreadable filter is reported in the window."""
         with self._workspace.reporting():
             try:
-                wanted = type(self._page().filter).model_validate(self._saved[name])
+                wanted = type(self._page().filter).model_validate(self._saved_by_name[name])
             except ValidationError:
                 hint = "It was saved by another version. Delete it and save it again."
                 raise PlannerError(f"The saved filter “{name}” cannot be read.", hint) from None
@@ -62,7 +62,7 @@ class SavedFilters(QMenu):
         """Save the current filter as `name`, replacing a filter with that name."""
         if name.strip():
             saved_filter = self._page().filter.model_dump(mode="json", exclude_defaults=True)
-            self._store({**self._saved, name.strip(): saved_filter})
+            self._store_filters({**self._saved_by_name, name.strip(): saved_filter})
 
     def rename(self, name: str, other: str) -> None:
         """Rename a filter; a name that is already taken is reported in the window."""
@@ -70,15 +70,15 @@ class SavedFilters(QMenu):
         if not new_name or new_name == name:
             return
         with self._workspace.reporting():
-            if new_name in self._saved:
+            if new_name in self._saved_by_name:
                 hint = "Choose another name, or delete that one first."
                 raise PlannerError(f"A saved filter “{new_name}” already exists.", hint)
-            saved_filter = {key: value for key, value in self._saved.items() if key != name}
-            self._store({**saved_filter, new_name: self._saved[name]})
+            saved_filter = {key: value for key, value in self._saved_by_name.items() if key != name}
+            self._store_filters({**saved_filter, new_name: self._saved_by_name[name]})
 
     def delete(self, name: str) -> None:
         """Delete the filter `name`."""
-        self._store({key: value for key, value in self._saved.items() if key != name})
+        self._store_filters({key: value for key, value in self._saved_by_name.items() if key != name})
 
     @Slot()
     def ask_name(self) -> None:
@@ -95,9 +95,9 @@ class SavedFilters(QMenu):
             self.rename(name, other)
 
     @property
-    def _saved(self) -> dict[str, dict[str, Any]]:
+    def _saved_by_name(self) -> dict[str, dict[str, Any]]:
         saved: dict[str, dict[str, Any]] = getattr(self._workspace.settings.current.catalog, self._page().saved_in)
         return saved
 
-    def _store(self, filters: dict[str, dict[str, Any]]) -> None:
+    def _store_filters(self, filters: dict[str, dict[str, Any]]) -> None:
         self._workspace.settings.update_catalog(**{self._page().saved_in: filters})

@@ -111,15 +111,15 @@ class CatalogTab(Tab):
             self.page.show_view(view)
 
     def compare_records(self, names: tuple[str, ...]) -> None:
-        """Add records to the comparison and show it."""
+        """Add records to the comparison, and show the comparison."""
         self.compare.add(tuple(f"{self.page.key}:{name}" for name in names))
         self.show_view("compare")
 
-    def apply_filter(self, wanted: RecordFilter) -> None:
+    def apply_filter(self, new_filter: RecordFilter) -> None:
         """Apply a filter to the page for its kind of records, and show that page."""
         self._leave_comparison()
-        self.bar.pages.button(0 if isinstance(wanted, CatalogFilter) else 1).click()
-        self.page.narrow(wanted)
+        self.bar.pages.button(0 if isinstance(new_filter, CatalogFilter) else 1).click()
+        self.page.narrow(new_filter)
 
     def compare_chosen(self) -> None:
         """Add the selected records to the comparison."""
@@ -137,7 +137,7 @@ class CatalogTab(Tab):
         self.page.facets.clear()
 
     def sort_cards(self, key: str) -> None:
-        """Show the column `key` of the accelerators and sort by it, best first."""
+        """Show the accelerators' column `key` and sort the table by this column, best first."""
         self._show_accelerators()
         self.gpus.sort_by_best(key)
 

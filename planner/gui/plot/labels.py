@@ -172,7 +172,7 @@ class NameLayer(QGraphicsItem):
         shown = point_names[:_MAX_NAMES]
         area = self._view_box.rect()
         metrics = QFontMetricsF(self._theme.font("small"))
-        labels = [self._label(one, metrics) for one in shown]
+        labels = [self._label_at_point(one, metrics) for one in shown]
         boxes = place_names(labels, self._point_counts(xs, ys), (area.width(), area.height()), needed)
         self._placed = [(one.name, box) for one, box in zip(shown, boxes, strict=True) if box is not None]
         self.update()
@@ -189,7 +189,7 @@ class NameLayer(QGraphicsItem):
         for name, box in self._placed:
             painter.drawText(QRectF(*box), int(Qt.AlignmentFlag.AlignCenter), name)
 
-    def _label(self, point_name: PointName, metrics: QFontMetricsF) -> Label:
+    def _label_at_point(self, point_name: PointName, metrics: QFontMetricsF) -> Label:
         point = self._view_box.mapFromView(QPointF(point_name.x, point_name.y))
         width = metrics.horizontalAdvance(point_name.name) + 2
         return Label(point.x(), point.y(), width, metrics.height(), point_name.reach)

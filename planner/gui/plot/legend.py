@@ -139,7 +139,7 @@ class LegendButton(QAbstractButton):
 
 
 def line_positions(widths: Sequence[float], line_width: float, gap: float) -> list[tuple[int, float]]:
-    """Break entries of these widths into lines; return the line number and left end of each."""
+    """Break entries with these widths into lines; return each entry's line number and left end."""
     places, line, left = [], 0, 0.0
     for width in widths:
         if left and left + width > line_width:

@@ -65,7 +65,7 @@ class PlotPanel(QWidget):
         """Fill the table, which is about to be shown, with the current data."""
 
     def _show_in_table(self, records: Sequence[Any], columns: tuple[Column[Any], ...]) -> "RecordTable":
-        """Show records in the table and return it; a table with other columns is replaced."""
+        """Show records in the table and return the table; a table with other columns is replaced."""
         if self.table is not None and self.table.records().columns != columns:
             self._pages.removeWidget(self.table)
             self.table.deleteLater()
@@ -108,9 +108,9 @@ class PlotPanel(QWidget):
         self._pages.setCurrentWidget(shown)
 
     def _export_menu(self, noun: str, file_stem: str) -> ExportMenu:
-        copies: dict[str, Copied] = {"Copy as picture": self._picture, "Copy as table": self._tab_separated_text}
+        copies: dict[str, Copied] = {"Copy as picture": self._chart_picture, "Copy as table": self._tab_separated_text}
         formats = (
-            FileFormat("Picture", ".png", self._picture),
+            FileFormat("Picture", ".png", self._chart_picture),
             FileFormat("Drawing", ".svg", lambda: self._chart.drawing() if self._chart is not None else b""),
             FileFormat("Table", ".csv", lambda: rows_to_csv(self.csv_rows())),
         )
@@ -118,7 +118,7 @@ class PlotPanel(QWidget):
         menu.failed.connect(self.failed)
         return menu
 
-    def _picture(self) -> QPixmap:
+    def _chart_picture(self) -> QPixmap:
         return QPixmap() if self._chart is None else self._chart.picture()
 
     def _tab_separated_text(self) -> str:
@@ -154,7 +154,7 @@ Data = TypeVar("Data", bound=PlotData)
 
 
 class DataPanel(PlotPanel, Generic[Data]):
-    """Panel whose chart draws one immutable `data` object and reads out a point of it."""
+    """Panel with a chart that draws one immutable `data` object and reads out its points."""
 
     def __init__(self, theme: Theme, heading: str, noun: str, file_stem: str) -> None:
         super().__init__(theme, heading, noun, file_stem, _TABLE_HEIGHT)

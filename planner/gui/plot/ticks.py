@@ -34,7 +34,7 @@ def nice_step(minimum: float) -> float:
 
 
 def round_ticks(
-    low: float, high: float, tick_count: int, words: Callable[[float], str] = fmt.plain, *, whole: bool = False
+    low: float, high: float, tick_count: int, format_value: Callable[[float], str] = fmt.plain, *, whole: bool = False
 ) -> Ticks:
     """Return about `tick_count` ticks at round numbers from `low` to `high`, at integers only if `whole`."""
     step = nice_step((high - low) / max(1, tick_count))
@@ -43,18 +43,18 @@ def round_ticks(
     if whole:
         step = max(1, step)
     values = [number * step for number in range(ceil(low / step), floor(high / step) + 1)]
-    return [(value, words(value)) for value in values]
+    return [(value, format_value(value)) for value in values]
 
 
-def log_ticks(low: float, high: float, most: int, words: Callable[[float], str] = fmt.plain) -> Ticks:
-    """Return ticks of a logarithmic axis from 10^`low` to 10^`high`: at 1, 2 and 5 if at most `most`, else at 1."""
-    factors = _FINE_FACTORS if (high - low) * len(_FINE_FACTORS) <= most else _COARSE_FACTORS
+def log_ticks(low: float, high: float, max_ticks: int, format_value: Callable[[float], str] = fmt.plain) -> Ticks:
+    """Return logarithmic ticks from 10^`low` to 10^`high`: at 1, 2 and 5 if at most `max_ticks`, else at 1."""
+    factors = _FINE_FACTORS if (high - low) * len(_FINE_FACTORS) <= max_ticks else _COARSE_FACTORS
     ticks = [
         (log10(factor) + exponent, factor * 10.0**exponent)
         for exponent in range(floor(low), ceil(high) + 1)
         for factor in factors
     ]
-    return [(place, words(value)) for place, value in ticks if low <= place <= high]
+    return [(place, format_value(value)) for place, value in ticks if low <= place <= high]
 
 
 def money_label(value: float) -> str:

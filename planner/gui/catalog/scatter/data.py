@@ -132,11 +132,11 @@ def padded_range(values: Floats, logarithmic: bool) -> tuple[float, float]:
     return low - room, high + room
 
 
-def scatter_ticks(ends: tuple[float, float], most: int, logarithmic: bool, is_year: bool) -> Ticks:
-    """Return at most about `most` round ticks of an axis."""
+def scatter_ticks(ends: tuple[float, float], max_ticks: int, logarithmic: bool, is_year: bool) -> Ticks:
+    """Return at most about `max_ticks` round ticks of an axis."""
     if logarithmic:
-        return log_ticks(*ends, most)
-    return round_ticks(*ends, most, _year_text if is_year else fmt.plain, whole=is_year)
+        return log_ticks(*ends, max_ticks)
+    return round_ticks(*ends, max_ticks, _year_text if is_year else fmt.plain, whole=is_year)
 
 
 def _year_text(value: float) -> str:
@@ -151,7 +151,7 @@ def _places(values: Floats, logarithmic: bool) -> Floats:
 
 
 def _ratio_steps(values: Floats) -> Ints:
-    """Return the step (0 to `_STEPS` − 1, spaced by ratio) of each value; `_STEPS` if it is unknown."""
+    """Return the step (0 to `_STEPS` − 1, spaced by ratio) of each value; `_STEPS` for an unknown value."""
     places = _places(values, logarithmic=True)
     known = np.isfinite(places)
     steps = np.full(len(values), _STEPS)

@@ -104,7 +104,10 @@ class ScatterPanel(PlotPanel):
         drawn = set(self.plot.data.ids) if self.plot is not None else set()
         head = ("id", "name", *(column.axis for column in columns))
         rows = [row for row in self._model.records if row.id in drawn]
-        return (head, *((row.id, self._name(row), *(_exact_text(column, row) for column in columns)) for row in rows))
+        return (
+            head,
+            *((row.id, self._row_title(row), *(_exact_text(column, row) for column in columns)) for row in rows),
+        )
 
     def show_rows(self) -> None:
         """Draw the rows of the model; the first call imports the plotting library."""
@@ -115,7 +118,7 @@ class ScatterPanel(PlotPanel):
         x, y = self._columns[choice.x], self._columns[choice.y]
         plot.set_axis_titles((x.axis, y.axis), f"{y.axis} against {x.axis}; the table shows the same figures")
         plot.set_prioritized(self._model.marked, self._model.first)
-        plot.draw(data, choice, lambda name: self._name(self._model.find(name)))
+        plot.draw(data, choice, lambda name: self._row_title(self._model.find(name)))
         classes = [(name, symbol_of(place, data.ordered)) for place, name in enumerate(data.class_names)]
         size_title = self._columns[choice.size].axis if choice.size else ""
         self.legend.show_classes(classes, set(data.classes.tolist()), plot.class_color, size_title, data.size_ends)
@@ -134,7 +137,7 @@ class ScatterPanel(PlotPanel):
             self._set_chart(self.plot)
         return self.plot
 
-    def _name(self, row: Any) -> str:  # noqa: ANN401  # a page's own record
+    def _row_title(self, row: Any) -> str:  # noqa: ANN401  # a page's own record
         return self._columns["name"].text(row)
 
     @Slot(object)
@@ -146,11 +149,11 @@ class ScatterPanel(PlotPanel):
                 self.plot.card.show_lines(self.lines_of(row), self.plot.pixels_of(name))
 
     def lines_of(self, row: Any) -> tuple[str, ...]:  # noqa: ANN401  # a page's own record
-        """Return the hover text of a point: its name and the values that position it."""
+        """Return the hover text for a point: the record's name and the values on the axes."""
         keys = dict.fromkeys((self.choice.x, self.choice.y, self.choice.size, self.choice.color, "fits"))
         columns = [self._columns[key] for key in keys if key in self._columns]
         figures = (f"{column.title}: {_text_with_unit(column, row)}" for column in columns)
-        return (self._name(row), *figures)
+        return (self._row_title(row), *figures)
 
     def _show_choice(self) -> None:
         choice = self.choice
@@ -164,7 +167,7 @@ class ScatterPanel(PlotPanel):
         self._update_front_switch(choice)
 
     def _update_front_switch(self, choice: PlotChoice) -> None:
-        """Enable the Pareto front where it is defined; the user's choice is kept."""
+        """Enable the switch for the Pareto front if both axes have a better direction; keep the user's choice."""
         neither = [self._columns[key].title for key in (choice.x, choice.y) if lower_is_better(key) is None]
         box = self.boxes["pareto"]
         with QSignalBlocker(box):

@@ -87,7 +87,7 @@ class ScatterPlot(Chart):
         front = list(data.front) if choice.pareto else []
         self._front.setData(data.xs[front], data.ys[front])
         self._set_ranges(padded_range(data.xs, choice.log_x), padded_range(data.ys, choice.log_y))
-        self._mark()
+        self._mark_points()
         self._place_ticks()
 
     def set_prioritized(self, planned: str | None, here: Collection[str]) -> None:
@@ -97,7 +97,7 @@ class ScatterPlot(Chart):
     def mark(self, current: str | None, selected: Collection[str]) -> None:
         """Draw rings around the current record and the selected records."""
         self._current, self._selected = current or "", frozenset(selected)
-        self._mark()
+        self._mark_points()
 
     def class_color(self, place: int) -> QColor:
         """Return the color of a class: a series color, or for steps of a number a shade from pale to strong."""
@@ -183,7 +183,7 @@ class ScatterPlot(Chart):
             chosen = order[0 if direction > 0 else -1]
         self.chosen.emit(self.data.ids[chosen])
 
-    def _mark(self) -> None:
+    def _mark_points(self) -> None:
         ringed = self.data.places_of(self._selected.union((self._current,)))
         self._rings.setData(self.data.xs[ringed], self.data.ys[ringed])
         self.names.clear()

@@ -145,15 +145,15 @@ class Exploration(QWidget):
         if self._evaluation is not None and self.curve.data is not None:
             axis = self.curve.data.axis
             with self._workspace.reporting():
-                self._apply(axis, plan_at_value(self._evaluation.plan, self._workspace.catalog, axis, value))
+                self._apply_plan(axis, plan_at_value(self._evaluation.plan, self._workspace.catalog, axis, value))
 
     @Slot(object)
-    def _use(self, solution: Solution) -> None:
+    def _use_solution(self, solution: Solution) -> None:
         if solution.plan is not None:
             with self._workspace.reporting():
-                self._apply(solution.field_name, solution.plan)
+                self._apply_plan(solution.field_name, solution.plan)
 
-    def _apply(self, field_name: str, plan: Plan) -> None:
+    def _apply_plan(self, field_name: str, plan: Plan) -> None:
         """Apply `plan` as one undo step named after the field `field_name`."""
         self._workspace.end_gesture()
         self._workspace.apply(in_sentence(title_of(field_name)), workload=plan.workload, gpu=plan.gpu, count=plan.count)
@@ -161,7 +161,7 @@ class Exploration(QWidget):
 
     def _add_solution_row(self) -> None:
         row = SolutionRow(self._theme)
-        row.used.connect(self._use)
+        row.used.connect(self._use_solution)
         self.rows.append(row)
         self._column.insertWidget(len(self.rows) - 1, row)
 

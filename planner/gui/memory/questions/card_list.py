@@ -55,42 +55,42 @@ class CardList(QWidget):
             row.show_kind(kind)
 
     def show_problem(self, message: str) -> None:
-        """Show below the list why these cards are not allowed."""
+        """Show below the list why the listed cards are not allowed."""
         show_message(self._message, message)
 
     def add(self, gpu_id: str) -> None:
         """Add one card of the kind `gpu_id`."""
-        positions = [place for place, kind in enumerate(self._cards) if kind.id == gpu_id]
+        positions = [row_index for row_index, kind in enumerate(self._cards) if kind.id == gpu_id]
         if positions:
-            self._change(positions[0], count=self._cards[positions[0]].count + 1)
+            self._change_row(positions[0], count=self._cards[positions[0]].count + 1)
         else:
             self.edited.emit((*self._cards, CardCount(id=gpu_id)))
         self.finished.emit()
 
     def _add_row(self) -> None:
-        place = len(self.rows)
-        row = CardCountRow(self._workspace, self._theme, place)
-        row.card.edited.connect(lambda gpu_id: self._change(place, id=gpu_id))
-        row.number.edited.connect(lambda count: self._change(place, count=count))
-        row.remove.clicked.connect(partial(self._remove, place))
+        row_index = len(self.rows)
+        row = CardCountRow(self._workspace, self._theme, row_index)
+        row.card.edited.connect(lambda gpu_id: self._change_row(row_index, id=gpu_id))
+        row.number.edited.connect(lambda count: self._change_row(row_index, count=count))
+        row.remove.clicked.connect(partial(self._remove_row, row_index))
         for field in (row.card, row.number):
             field.finished.connect(self.finished)
         self.rows.append(row)
-        self._column.insertWidget(place, row)
+        self._column.insertWidget(row_index, row)
 
-    def _change(self, place: int, **changes: object) -> None:
-        changed = self._cards[place].evolve(**changes)
-        self.edited.emit((*self._cards[:place], changed, *self._cards[place + 1 :]))
+    def _change_row(self, row_index: int, **changes: object) -> None:
+        changed = self._cards[row_index].evolve(**changes)
+        self.edited.emit((*self._cards[:row_index], changed, *self._cards[row_index + 1 :]))
 
-    def _remove(self, place: int) -> None:
-        self.edited.emit((*self._cards[:place], *self._cards[place + 1 :]))
+    def _remove_row(self, row_index: int) -> None:
+        self.edited.emit((*self._cards[:row_index], *self._cards[row_index + 1 :]))
         self.finished.emit()
 
 
 class CardCountRow(QWidget):
     """Row with a kind of card, the number of cards, and a button to remove the row."""
 
-    def __init__(self, workspace: Workspace, theme: Theme, place: int) -> None:
+    def __init__(self, workspace: Workspace, theme: Theme, row_index: int) -> None:
         super().__init__()
         self.card = PickerField(
             theme, lambda: card_choices(workspace), lambda value: selected_card_name(workspace, value), "Search cards"
@@ -98,8 +98,8 @@ class CardCountRow(QWidget):
         self.number = NumberField(1, 100_000)
         self.number.setFixedWidth(_NUMBER_WIDTH)
         self.remove = IconButton(theme, "close", "Remove these cards")
-        self.card.set_name(f"Cards, kind {place + 1}")
-        self.number.set_name(f"Number of cards of kind {place + 1}")
+        self.card.set_name(f"Cards, kind {row_index + 1}")
+        self.number.set_name(f"Number of cards of kind {row_index + 1}")
         layout = QHBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(theme.spacing.tiny)

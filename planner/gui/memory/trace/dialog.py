@@ -135,7 +135,7 @@ class TraceDialog(QDialog):
 
     @property
     def problem(self) -> str:
-        """Return why the last attempt to start a trace failed; empty if it succeeded."""
+        """Return why the last attempt to start a trace failed; empty after a success."""
         return self._problem.text() if not self._problem.isHidden() else ""
 
     def set_request(self, request: TraceRequest | None) -> None:

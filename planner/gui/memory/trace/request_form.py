@@ -163,12 +163,12 @@ def with_strategy(request: TraceRequest, strategy: object) -> TraceRequest:
 
 
 def parallel_text(parallel: TraceParallel) -> str:
-    """Return a summary of the ranks: `one rank` or `FSDP on 8 ranks`."""
+    """Return a short text about the ranks: `one rank` or `FSDP on 8 ranks`."""
     return "one rank" if parallel.ranks == 1 else f"{parallel.strategy.upper()} on {parallel.ranks:,} ranks"
 
 
 def gradients_text(request: TraceRequest) -> str:
-    """Return a summary of the settings that determine the lifetime of gradients and activations."""
+    """Return a short text about the settings that determine the lifetime of gradients and activations."""
     lifetime = option_title(ZERO_GRAD, request.zero_grad).lower()
     checkpointing = {"none": "", "selective": ", selective checkpointing", "full": ", checkpointing"}
     steps = f", {request.gradient_accumulation:,} accumulation steps" if request.gradient_accumulation > 1 else ""
@@ -342,7 +342,7 @@ class RequestForm(QWidget):
         get: Callable[[TraceRequest], object] | None = None,
         set_value: SetRequestValue | None = None,
     ) -> None:
-        """Add a field to a form; without `get` and `set_value` it edits the request's attribute `key`."""
+        """Add a field to a form; without `get` and `set_value` the field edits the request's attribute `key`."""
         title = label.replace("&", "").lower()
         self._request_fields[key] = _RequestField(
             field, form, title, get or attrgetter(key), set_value or _set_attribute(key), is_shown

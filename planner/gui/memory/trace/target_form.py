@@ -222,7 +222,7 @@ class TargetForm(QWidget):
         return parse_arguments(self.arguments.text)
 
     def set_target(self, target: Target, arguments: tuple[Argument, ...]) -> None:
-        """Show a target; a model given by its configuration cannot be changed here."""
+        """Show a target; the plan's own model, built from its configuration, cannot be changed here."""
         self._config = target if target.kind == "config" else None
         self._model.setText(target.place if self._config else "")
         self.kind.set_value(target.kind)
@@ -243,7 +243,7 @@ class TargetForm(QWidget):
         self.changed.emit()
 
     def read_file(self, name: str = "") -> None:
-        """List the classes and functions of the file, and select `name` or the most likely one."""
+        """List the classes and functions of the file, and select `name` or the most likely entry."""
         self._reading.stop()
         try:
             candidates = find_candidates(Path(self.file.text).expanduser()) if self.file.text else ()

@@ -32,7 +32,7 @@ class RunningTrace(Protocol):
         """Cancel the trace."""
 
     def result(self) -> "TraceRecording":
-        """Wait for the recording and return it."""
+        """Wait for the end of the trace and return its recording."""
 
 
 Start = Callable[[TraceRequest, Callable[["Progress"], None]], RunningTrace]
@@ -105,7 +105,7 @@ class Tracer(QObject):
 
     @property
     def wanted(self) -> TraceRequest | None:
-        """Return the pending, running or failed request whose result replaces the plan's model."""
+        """Return the pending, running or failed request for a trace that replaces the plan's model."""
         for work in (self._pending, self.run):
             if work is not None and work.plan is None:
                 return work.request
@@ -162,7 +162,7 @@ class Tracer(QObject):
 
     @Slot()
     def refuse(self) -> None:
-        """Discard the request whose consent was refused."""
+        """Discard the request that the user refused to run."""
         self._pending = None
         self.changed.emit()
 
