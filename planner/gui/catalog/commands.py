@@ -83,7 +83,7 @@ CATALOG_COMMANDS: Final[tuple[UnboundAction["CatalogTab"], ...]] = (
     ),
     UnboundAction(
         "catalog.forget",
-        "&Forget your figures or card…",
+        "D&elete your figures or card…",
         "Catalog/Your own/1",
         lambda tab: tab.about_card().ask_forget(),
     ),

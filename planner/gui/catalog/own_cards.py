@@ -133,7 +133,7 @@ class ChangeDialog(_CardDialog):
             lambda: None,
             "Price you paid per card; the cost of ownership is computed from it.",
         )
-        self.form.add("Power &limit, W", self.limit, lambda: None, "As set with nvidia-smi -pl.")
+        self.form.add("Power &limit, W", self.limit, lambda: None, "Power limit as set with nvidia-smi -pl.")
         self.form.add("&Remark", self.note, lambda: "")
         self.fields = {"purchase_price_usd": self.paid, "power_limit_watts": self.limit, "note": self.note}
         if change is not None:
@@ -172,7 +172,7 @@ class NewCardDialog(_CardDialog):
         self.form.add("&Name", self.name, lambda: "")
         self.form.add("&Memory, GiB", self.memory, lambda: None, "Physical memory of the whole card.")
         self.form.add("&Bandwidth, GB/s", self.bandwidth, lambda: None, "Memory bandwidth of the whole card.")
-        self.form.add("Po&wer, W", self.power, lambda: None, "Board power.")
+        self.form.add("Po&wer, W", self.power, lambda: None, "Board power of the card.")
         self.form.add(
             "&Paid, USD",
             self.paid,
@@ -264,7 +264,7 @@ class OwnCards:
         with self._workspace.reporting():
             own = _read_own_hardware()
             if not own.names(gpu.id):
-                raise PlannerError(f"You have no values of your own for {gpu.name}.", "There is nothing to forget.")
+                raise PlannerError(f"You have no values of your own for {gpu.name}.", "There is nothing to delete.")
             return self._open_question(gpu, removal_summary(own, gpu.id))
         return None
 
@@ -302,10 +302,10 @@ class OwnCards:
                 self.forget(gpu.id)
 
         box = confirmation(
-            "Forget your figures or card?",
-            f"Forget your own data about {gpu.name}?",
+            "Delete your figures or card?",
+            f"Delete your own data about {gpu.name}?",
             f"This will be deleted: {deleted_text}. It cannot be undone; “Export your cards…” keeps a copy.",
-            QPushButton("&Forget it"),
+            QPushButton("&Delete"),
             self._parent,
             answer,
         )
@@ -342,7 +342,7 @@ class OwnCards:
         try:
             evaluate(self._workspace.plan, changed)
         except PlannerError as error:
-            hint = "Put another card into the plan first."
+            hint = "Choose another card for the plan first."
             raise PlannerError(f"The plan could not be evaluated after this change: {error.message}", hint) from error
         write_own(own_hardware_file(), own)
         self._workspace.set_catalog(changed)

@@ -56,7 +56,7 @@ class QuestionColumn(QScrollArea):
         self.sharing = QuestionsByTask(self._make_sharing_questions, self._set_tab_order)
         self.find_cards = FindCardsButton(workspace, theme)
         self._reset = QPushButton("Re&set")
-        self._reset.setToolTip("Reset every workload setting to its default.")
+        self._reset.setToolTip("Reset all workload settings to their defaults.")
         self.copy = QPushButton("Cop&y")
         self.copy.setToolTip("Copy or save the answer.")
         self.compare = CompareButton(workspace, theme)

@@ -290,9 +290,10 @@ class LogDialog(QDialog):
                 f"{stored_text}"
             )
         if self._log_and_reading is None:
-            return "A log of the plan's engine on the plan's card can correct the estimate."
+            return "A log from the plan's engine on the plan's card can correct the estimate."
         return (
-            "This log cannot correct the estimate: a correction needs a card, the plan's engine and a comparable run."
+            "This log cannot correct the estimate: a correction needs a card, a log from the plan's engine "
+            "and a comparable run."
         )
 
     def _lay_out(self, theme: Theme) -> None:

@@ -45,17 +45,19 @@ class Subject(QWidget):
         self.presets = PresetButton(workspace, theme)
         self._open = link_button(
             "&Open file…",
-            "Plan for your own model. A file can be dropped into the window as well.",
+            "Plan for your own model. You can also drop its file into the window.",
         )
         self._trace = link_button(
             "Trace a mod&ule…",
-            "Measure any PyTorch module. A .py file can be dropped into the window as well.",
+            "Trace the memory of any PyTorch module. You can also drop a .py file into the window.",
         )
         self._form = form = new_form(theme)
         form.add("&Model", self.model, hint="The model to plan for.")
         form.add_below(self._detail)
         form.add_across(button_row(self.presets, self._open, self._trace))
-        form.add("I want &to", self.task, hint="Adapt the model, train it from scratch, or run inference.", wide=True)
+        form.add(
+            "I want &to", self.task, hint="Fine-tune the model, train it from scratch, or run inference.", wide=True
+        )
         in_column(form, owner=self)
         bind(workspace, self.model, partial(self._choose_model, workspace))
         bind(workspace, self.task, partial(self._set_goal, workspace))

@@ -30,7 +30,7 @@ from planner.present.record_text import rows_to_csv
 def _size_column(
     key: str, title: str, get_bytes: Callable[[VersusRow], int | None], cell_text: Callable[[VersusRow], str]
 ) -> Column[VersusRow]:
-    return gib_column(key, title, get_bytes, cell_text, 16, "no such phase")
+    return gib_column(key, title, get_bytes, cell_text, 16, "phase does not occur")
 
 
 VERSUS_COLUMNS: Final[tuple[Column[VersusRow], ...]] = (

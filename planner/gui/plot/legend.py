@@ -91,7 +91,7 @@ class LegendButton(QAbstractButton):
         self.setChecked(True)
         self.setText(entry.title)
         self.setAccessibleName(entry.spoken or entry.title.replace("&", ""))
-        self.setToolTip("Click to hide or show; double-click to show only this one")
+        self.setToolTip("Click to hide or show this series; double-click to show only this series")
         self.setFont(theme.font("small"))
 
     def sizeHint(self) -> QSize:

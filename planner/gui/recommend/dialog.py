@@ -77,7 +77,7 @@ class RequirementsForm(QWidget):
         left.add("&Deadline, hours", self.deadline, lambda: None, "Maximum duration of a run.")
         left.add("&Power, W", self.power, lambda: None, "Maximum total board power of all cards.")
         right.add("&Rent or own", self.having, lambda: ("rent", "own"), "Consider rented cards, owned cards, or both.")
-        right.add("Rental &type", self.modes, lambda: ("on-demand",), "Rental terms to consider.")
+        right.add("Rental &type", self.modes, lambda: ("on-demand",), "Rental types to consider.")
         right.add("&Cards", self.counts, lambda: (1, 2, 4, 8), "Numbers of cards to consider.")
         left.set_row_visible(self.deadline, period == "run")
         self.set_wish(wish)

@@ -53,8 +53,10 @@ class CardsQuestions(QWidget):
             "Plan for several kinds of cards, such as two kinds in one machine.",
         )
         self._form = form = new_form(theme)
-        form.add("Card", self.card, hint="The card to run on.")
-        form.add("&Number of cards", self.count, lambda: 1, "Each card holds the whole model unless it is sharded.")
+        form.add("Card", self.card, hint="The card that trains or runs the model.")
+        form.add(
+            "&Number of cards", self.count, lambda: 1, "Each card holds the whole model unless the model is sharded."
+        )
         form.add_across(self.unequal)
         form.add_below(button_row(self.add))
         form.add(label_of(others), self.others, lambda: others.default, tooltip_of(others))

@@ -88,7 +88,7 @@ def _make_targets_picker(theme: Theme, workspace: Workspace) -> PickerField:
         return targets.typed_targets(text, workspace.evaluation.architecture)
 
     return PickerField(
-        theme, find_choices, targets.target_title, "Search layers, or type names with commas", parse_typed_text
+        theme, find_choices, targets.target_title, "Search layers, or type names separated by commas", parse_typed_text
     )
 
 

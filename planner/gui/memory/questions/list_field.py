@@ -22,7 +22,7 @@ def parse_numbers(text: str) -> tuple[int, ...]:
     """
     parts = parse_names(text)
     if not all(part.isascii() and part.isdigit() and len(part) < 10 for part in parts):
-        raise SpecError("numbers", "type whole numbers with commas between them")
+        raise SpecError("numbers", "type whole numbers separated by commas")
     return tuple(map(int, parts))
 
 

@@ -57,7 +57,7 @@ class TraceComparison(QWidget):
         self.sentence = make_label(font=theme.font(bold=True), wrap=True)
         self._model = RecordTableModel(_COLUMNS, lambda row: row.title, self)
         self.table = RecordTable(self._model, theme, name="Estimate and trace")
-        self.use = link_button("Use the trace", "Plan with the traced run and show its timeline.")
+        self.use = link_button("Use the trace", "Use the traced memory in the plan, and show its timeline.")
         in_column(in_row((self.sentence, 1), self.use), self.table, owner=self, spacing=theme.spacing.tiny)
         self.use.clicked.connect(self._use_trace)
         self.refresh()

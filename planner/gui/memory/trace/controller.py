@@ -100,7 +100,7 @@ class TraceController(QObject):
 def _consent_question(request: TraceRequest) -> str:
     files = user_files(request)
     names = "\n".join(map(str, files)) or request.target.title
-    return f"To trace it, this code has to run on this computer:\n\n{names}"
+    return f"To trace the module, this code has to run on this computer:\n\n{names}"
 
 
 def _consent_terms() -> str:

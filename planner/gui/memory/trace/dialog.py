@@ -46,7 +46,11 @@ class AdvancedForm(QWidget):
         self._problem.hide()
         form = new_form(theme)
         form.add("&Loss", self.loss, hint="cross_entropy, mse_loss … of torch.nn.functional, or file.py:function.")
-        form.add("&Custom step", self.step, hint="file.py:function(modules, inputs) that runs a whole training step.")
+        form.add(
+            "&Custom step",
+            self.step,
+            hint="Function file.py:function(modules, inputs) that runs a whole training step.",
+        )
         form.add("Optimizer arguments", self.optimizer_arguments, hint="For example: lr=0.1, fused=True.")
         form.add("Frozen", self.freeze, hint="Name patterns of parameters that are not trained: encoder.*, *.bias")
         form.add(

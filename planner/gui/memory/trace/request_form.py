@@ -314,7 +314,7 @@ class RequestForm(QWidget):
         hint = "Full keeps only each layer's input and recomputes the other activations in the backward pass."
         self._add_field(form, "checkpointing", "Checkpointing", ChoiceField(theme, CHECKPOINTING), hint, _is_training)
         title = setting_title("gradient_accumulation")
-        hint = "Backward passes whose gradients are summed before an optimizer step."
+        hint = "Number of backward passes whose gradients are summed before an optimizer step."
         self._add_field(form, "gradient_accumulation", title, NumberField(1, 10_000), hint, _has_optimizer)
         hint = "When the gradients of a step are freed."
         self._add_field(form, "zero_grad", "Gra&dients", ChoiceField(theme, ZERO_GRAD), hint, _has_optimizer)
@@ -324,7 +324,7 @@ class RequestForm(QWidget):
         form, theme = new_form(self._theme), self._theme
         hint = "CUDA uses different operators than the CPU; which ones depends on the card."
         self._add_field(form, "device", "Device", self._device, hint, get=device_of, set_value=with_device)
-        hint = "Processes that share the work. One of them is traced; none is launched."
+        hint = "Number of parallel processes. One process is traced; none is launched."
         self._add_field(form, "ranks", "Ran&ks", NumberField(1, 100_000), hint, get=_rank_count, set_value=with_ranks)
         strategies = ChoiceField(theme, STRATEGIES)
         hint = "DDP keeps a full copy of the model on each rank; FSDP2 shards it."

@@ -174,9 +174,11 @@ class TargetForm(QWidget):
         self._summary = make_label(role="muted", font=theme.font("small"), wrap=True)
         self._model = make_label(wrap=True)
         self._form = new_form(theme)
-        self._form.add("The &module is", self.kind, hint="Defined in a file of yours, or in an installed package.")
+        self._form.add("The &module is", self.kind, hint="Defined in your own file or in an installed package.")
         self._form.add_below(self._model)
-        self._form.add("&File", self.file, hint="A Python file. It can be dropped into the window as well.")
+        self._form.add(
+            "&File", self.file, hint="Python file with the module. You can also drop the file into the window."
+        )
         self._form.add("&Name in it", self.name, hint="A module class, or a function that returns a module.")
         self._form.add("I&mport path", self.place, hint="The module path, a colon, and the name.")
         self._form.add_below(self._summary)
