@@ -127,11 +127,11 @@ class ComparePage(QWidget):
     def offer(self, anchor: QWidget) -> SearchPopover:
         """Open a list of all cards and systems below `anchor`, to add an entry."""
         choices, hint = hardware_choices(self._workspace), "Search accelerators and systems, or: 2 x DGX H100"
-        made = SearchPopover(self, self._theme, hint, typed=partial(several_of, choices))
-        made.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        made.chosen.connect(self._on_chosen)
-        made.offer(anchor, choices)
-        return made
+        popover = SearchPopover(self, self._theme, hint, typed=partial(several_of, choices))
+        popover.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        popover.chosen.connect(self._on_chosen)
+        popover.offer(anchor, choices)
+        return popover
 
     @Slot(object)
     def _on_chosen(self, key: object) -> None:
@@ -171,12 +171,12 @@ class ComparePage(QWidget):
         self._pages.setCurrentIndex(0 if entries else 1)
         self._bar.setVisible(bool(entries))
         plan, catalog = self._workspace.plan, self._workspace.catalog
-        wanted = {entry.id: entry.cards for entry in entries}
-        requested = (plan, catalog, wanted)
+        targets = {entry.id: entry.cards for entry in entries}
+        requested = (plan, catalog, targets)
         if requested != self._requested:
             self._requested, self._placements, self._prices = requested, {}, {}
-            if wanted:
-                work = partial(_place_and_price, plan, catalog, wanted, datetime.now(UTC).date())
+            if targets:
+                work = partial(_place_and_price, plan, catalog, targets, datetime.now(UTC).date())
                 self._tasks.run("catalog-compare", work, self._show_results, self._on_error)
         self._show_entries()
 

@@ -104,12 +104,12 @@ class FacetGroup(QWidget):
 
     def _show_rows(self, checked_values: Sequence[str | None]) -> None:
         for value, row in self._places.items():
-            shown = self._expanded or row < _COLLAPSED_ROWS or value in checked_values
-            if shown and value not in self._boxes:
+            is_shown = self._expanded or row < _COLLAPSED_ROWS or value in checked_values
+            if is_shown and value not in self._boxes:
                 self._make_check_box(value)
             if value in self._boxes:
-                self._boxes[value].setVisible(shown)
-                self._numbers[value].setVisible(shown)
+                self._boxes[value].setVisible(is_shown)
+                self._numbers[value].setVisible(is_shown)
         self._more.setVisible(len(self._places) > _COLLAPSED_ROWS)
         self._more.setText("Show fewer" if self._expanded else f"Show all {len(self._places)}")
 
@@ -191,10 +191,10 @@ class RangeSlider(QWidget):
 
     def _drag(self, x: float) -> None:
         last = len(self._slider_stops) - 1
-        wanted = round((x - _RADIUS) / max(1, self.width() - 2 * _RADIUS) * last)
+        nearest_stop = round((x - _RADIUS) / max(1, self.width() - 2 * _RADIUS) * last)
         other = self._places[1 - self._dragged]
         least, most = (0, other) if self._dragged == 0 else (other, last)
-        place = min(max(wanted, least), most)
+        place = min(max(nearest_stop, least), most)
         if place != self._places[self._dragged]:
             self._places[self._dragged] = place
             self.update()

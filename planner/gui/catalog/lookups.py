@@ -27,13 +27,13 @@ _JOBS_DELAY_MS: Final = 300
 
 
 class Lookups(QObject):
-    """Computes job costs and prices for the current plan and catalog; `found` is emitted when results arrive.
+    """Computes job costs and prices for the current plan and catalog; `results_arrived` is emitted when results arrive.
 
     A change of the plan cancels the running job computation, and no stale results are kept. `prices` (of cards) and
     `rents` (of systems) are None until they have been read. `today` returns the date of the prices.
     """
 
-    found = Signal()
+    results_arrived = Signal()
 
     def __init__(
         self,
@@ -76,11 +76,11 @@ class Lookups(QObject):
     def _set_jobs(self, jobs: Mapping[str, JobSummary] | None) -> None:
         if jobs is not None:
             self.jobs = jobs
-            self.found.emit()
+            self.results_arrived.emit()
 
     def _set_prices(self, prices_and_rents: "tuple[Mapping[str, CardPrices], Rents]") -> None:
         self.prices, self.rents = prices_and_rents
-        self.found.emit()
+        self.results_arrived.emit()
 
     def _report_error(self, error: BaseException) -> None:
         if not isinstance(error, PlannerError):

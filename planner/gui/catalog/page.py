@@ -98,7 +98,7 @@ class Page(QWidget):
         self.table.current_changed.connect(self._mark_points)
         for narrowed in (self.facets.changed, self.chips.lifted, self.empty.lifted):
             narrowed.connect(self.narrow)
-        lookups.found.connect(self._on_found)
+        lookups.results_arrived.connect(self._on_lookup_results)
 
     def plain_rows(self) -> Sequence[Any]:
         """Return the records of the catalog without verdicts."""
@@ -155,7 +155,7 @@ class Page(QWidget):
         self.facets.show_counts(self._filter.counts(self._rows_with_words()))
 
     @Slot()
-    def _on_found(self) -> None:
+    def _on_lookup_results(self) -> None:
         self.judge()
         self.describe_current()
 

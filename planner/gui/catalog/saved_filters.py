@@ -52,11 +52,11 @@ class SavedFilters(QMenu):
         """Apply the filter `name`; an unreadable filter is reported in the window."""
         with self._workspace.reporting():
             try:
-                wanted = type(self._page().filter).model_validate(self._saved_by_name[name])
+                saved_filter = type(self._page().filter).model_validate(self._saved_by_name[name])
             except ValidationError:
                 hint = "It was saved by another version. Delete it and save it again."
                 raise PlannerError(f"The saved filter “{name}” cannot be read.", hint) from None
-            self.applied.emit(wanted)
+            self.applied.emit(saved_filter)
 
     def save(self, name: str) -> None:
         """Save the current filter as `name`, replacing a filter with that name."""

@@ -33,9 +33,9 @@ _KEY: Final = "advice"
 
 
 class AdviceLine(QWidget):
-    """One suggestion with its *Apply* button; `wanted` carries the advice when the button is pressed."""
+    """One suggestion with its *Apply* button; `apply_requested` carries the advice when the button is pressed."""
 
-    wanted = Signal(object)
+    apply_requested = Signal(object)
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -70,7 +70,7 @@ class AdviceLine(QWidget):
 
     @Slot()
     def _on_clicked(self) -> None:
-        self.wanted.emit(self._advice)
+        self.apply_requested.emit(self._advice)
 
     def _lay_out(self) -> None:
         grid = QGridLayout(self)
@@ -148,8 +148,8 @@ class AdvicePanel(QWidget):
             self._tasks.run(_KEY, work, partial(self._on_suggestions, self._evaluation.plan), self._on_error)
 
     def _start_timer(self) -> None:
-        wanted = self._evaluation is not None and self._evaluation.plan != self._suggestions_plan
-        if wanted and self.isVisible() and self.section.is_open:
+        is_outdated = self._evaluation is not None and self._evaluation.plan != self._suggestions_plan
+        if is_outdated and self.isVisible() and self.section.is_open:
             self._rest.start()
 
     def _on_suggestions(self, plan: Plan, result: "tuple[tuple[Suggestion, ...], str]") -> None:
@@ -177,7 +177,7 @@ class AdvicePanel(QWidget):
 
     def _add_line(self) -> None:
         line = AdviceLine(self._theme)
-        line.wanted.connect(self._apply)
+        line.apply_requested.connect(self._apply)
         self._lines.append(line)
         self._column.insertWidget(len(self._lines) - 1, line)
 

@@ -42,9 +42,9 @@ class FindCardsButton(QPushButton):
     @cached_property
     def popover(self) -> Popover:
         """Return the popover with the list of fitting cards."""
-        made = Popover(self, self._theme, self.cards)
-        self.cards.done.connect(made.close)
-        return made
+        new_popover = Popover(self, self._theme, self.cards)
+        self.cards.done.connect(new_popover.close)
+        return new_popover
 
     @Slot()
     def open(self) -> None:

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QScrollArea, QVB
 from planner.gui.memory.buttons import CompareButton, FindCardsButton
 from planner.gui.memory.questions.cards import CardsQuestions
 from planner.gui.memory.questions.questions import Questions
-from planner.gui.memory.subject import Subject
+from planner.gui.memory.subject import SubjectForm
 from planner.gui.memory.trace.controller import TracedRunForm
 from planner.gui.theme import Theme
 from planner.gui.widgets.layout import set_tab_order, tab_stops
@@ -33,11 +33,11 @@ class QuestionsByTask(dict[Task, Questions]):
 
     def make(self, task: Task) -> Questions:
         """Build the question forms for `task`."""
-        made = self[task] = self._make(task)
-        self.place.addWidget(made)
-        made.grown.connect(self._on_made)
+        new_questions = self[task] = self._make(task)
+        self.place.addWidget(new_questions)
+        new_questions.grown.connect(self._on_made)
         self._on_made()
-        return made
+        return new_questions
 
     __missing__ = make
 
@@ -49,7 +49,7 @@ class QuestionColumn(QScrollArea):
         super().__init__()
         self._workspace = workspace
         self.what_if = what_if
-        self.subject = Subject(workspace, theme)
+        self.subject = SubjectForm(workspace, theme)
         self._theme = theme
         self.questions = QuestionsByTask(self._make_questions, self._set_tab_order)
         self.cards = CardsQuestions(workspace, theme)

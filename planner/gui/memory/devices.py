@@ -75,7 +75,7 @@ _COLUMNS: Final[tuple[Column[DeviceRow], ...]] = (
 )
 
 
-class Devices(QWidget):
+class DeviceTable(QWidget):
     """Table with one row for each group of identical cards; hidden if all cards hold the same part of the model."""
 
     def __init__(self, theme: Theme) -> None:

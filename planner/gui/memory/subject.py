@@ -21,7 +21,7 @@ from planner.workload.workload import Training, Workload
 GOALS: Final = (("fine-tune", "Fine-tune"), ("train", "Train"), ("run", "Run"))
 
 
-class Subject(QWidget):
+class SubjectForm(QWidget):
     """Form for the model with its size, buttons for other starting points, and the task.
 
     Full fine-tuning and training from scratch take the same memory and are the same plan; `goal` remembers which of

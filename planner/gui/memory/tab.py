@@ -13,7 +13,7 @@ from planner.gui.memory.answer import AnswerPanel, CorrectionStrip
 from planner.gui.memory.bar.bar import StackedBar
 from planner.gui.memory.breakdown import Breakdown
 from planner.gui.memory.controls import QuestionColumn
-from planner.gui.memory.curves.exploration import Exploration
+from planner.gui.memory.curves.exploration import ExplorationPanel
 from planner.gui.memory.phases import PhaseBars
 from planner.gui.memory.trace.controller import TraceController, TracedRunForm
 from planner.gui.memory.trace.tracer import Start, Tracer, start_in_child
@@ -30,7 +30,7 @@ from planner.present.plan.phrase import evaluation_view
 from planner.present.record_text import rows_to_csv
 
 if TYPE_CHECKING:
-    from planner.gui.memory.devices import Devices
+    from planner.gui.memory.devices import DeviceTable
     from planner.gui.memory.log_dialog import LogDialog
     from planner.gui.memory.trace.comparison import TraceComparison
     from planner.gui.memory.trace.evidence import TraceEvidence
@@ -63,7 +63,7 @@ class MemoryTab(QuestionTab):
         self.breakdown = Breakdown(theme)
         self.phases = PhaseBars(theme)
         self.advice = AdvicePanel(workspace, theme, tasks)
-        self.exploration = Exploration(workspace, theme, tasks, _ASIDE_WIDTH)
+        self.exploration = ExplorationPanel(workspace, theme, tasks, _ASIDE_WIDTH)
         self._versus_place, self._devices_place = QVBoxLayout(), QVBoxLayout()
         self._comparison_place, self._trace_place = QVBoxLayout(), QVBoxLayout()
         self._status_place = QWidget()
@@ -90,19 +90,19 @@ class MemoryTab(QuestionTab):
         """Return the status of the tracer, shown above the column with the answer."""
         from planner.gui.memory.trace.status import TraceStatus
 
-        made = TraceStatus(self.theme, self.tracer)
-        made.edit_wanted.connect(self.trace_controller.open_dialog)
-        in_column(made, owner=self._status_place)
-        return made
+        widget = TraceStatus(self.theme, self.tracer)
+        widget.edit_wanted.connect(self.trace_controller.open_dialog)
+        in_column(widget, owner=self._status_place)
+        return widget
 
     @cached_property
-    def devices(self) -> "Devices":
+    def devices(self) -> "DeviceTable":
         """Return the table of the cards, for plans whose cards hold different parts of the model."""
-        from planner.gui.memory.devices import Devices
+        from planner.gui.memory.devices import DeviceTable
 
-        made = Devices(self.theme)
-        self._devices_place.addWidget(made)
-        return made
+        widget = DeviceTable(self.theme)
+        self._devices_place.addWidget(widget)
+        return widget
 
     @cached_property
     def log_dialog(self) -> "LogDialog":
@@ -116,28 +116,28 @@ class MemoryTab(QuestionTab):
         """Return the comparison with the pinned plan."""
         from planner.gui.memory.versus import VersusPanel
 
-        made = VersusPanel(self.workspace, self.theme)
-        made.activated.connect(self.breakdown.open_term)
-        self._versus_place.addWidget(made)
-        return made
+        widget = VersusPanel(self.workspace, self.theme)
+        widget.activated.connect(self.breakdown.open_term)
+        self._versus_place.addWidget(widget)
+        return widget
 
     @cached_property
     def comparison(self) -> "TraceComparison":
         """Return the comparison of the estimate with its trace."""
         from planner.gui.memory.trace.comparison import TraceComparison
 
-        made = TraceComparison(self.workspace, self.theme, self.tracer)
-        self._comparison_place.addWidget(made)
-        return made
+        widget = TraceComparison(self.workspace, self.theme, self.tracer)
+        self._comparison_place.addWidget(widget)
+        return widget
 
     @cached_property
     def trace(self) -> "TraceEvidence":
         """Return the evidence of the plan's traced module."""
         from planner.gui.memory.trace.evidence import TraceEvidence
 
-        made = TraceEvidence(self.workspace, self.theme, self.tasks)
-        self._trace_place.addWidget(made)
-        return made
+        widget = TraceEvidence(self.workspace, self.theme, self.tasks)
+        self._trace_place.addWidget(widget)
+        return widget
 
     def refresh(self, evaluation: Evaluation) -> None:
         """Show `evaluation`; the curve follows after a delay."""

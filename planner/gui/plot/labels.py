@@ -165,16 +165,16 @@ class NameLayer(QGraphicsItem):
             self.update()
 
     def place(self, point_names: Sequence[PointName], xs: Floats, ys: Floats, needed: int) -> None:
-        """Show as many of the `point_names` names as there is room for, earlier names first.
+        """Show as many of `point_names` as there is room for, earlier names first.
 
         All but the first `needed` names are shown only where they hide no point.
         """
         shown = point_names[:_MAX_NAMES]
         area = self._view_box.rect()
         metrics = QFontMetricsF(self._theme.font("small"))
-        labels = [self._label_at_point(one, metrics) for one in shown]
+        labels = [self._label_at_point(point_name, metrics) for point_name in shown]
         boxes = place_names(labels, self._point_counts(xs, ys), (area.width(), area.height()), needed)
-        self._placed = [(one.name, box) for one, box in zip(shown, boxes, strict=True) if box is not None]
+        self._placed = [(point_name.name, box) for point_name, box in zip(shown, boxes, strict=True) if box is not None]
         self.update()
 
     def boundingRect(self) -> QRectF:

@@ -129,9 +129,9 @@ class RequirementsForm(QWidget):
 
 
 class AwardList(QWidget):
-    """List of the three recommended options with reasons and what would change the choice; `used` carries an option."""
+    """Three recommended options with their reasons; `use_requested` carries the option to use."""
 
-    used = Signal(object)
+    use_requested = Signal(object)
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -168,7 +168,7 @@ class AwardList(QWidget):
         use = QPushButton("Use this")
         use.setAccessibleName(f"Use the {view.award} one")
         option: HardwareOption = view.row.option
-        use.clicked.connect(lambda: self.used.emit(option))
+        use.clicked.connect(lambda: self.use_requested.emit(option))
         in_row((words, 1), (use, 0, Qt.AlignmentFlag.AlignTop), owner=line, spacing=self._theme.spacing.medium)
         return line
 
@@ -214,7 +214,7 @@ class RecommendDialog(QDialog):
         self.resize(_SIZE)
         self._rest.timeout.connect(self.search)
         self.form.changed.connect(self._rest.start)
-        self.awards.used.connect(self.use)
+        self.awards.use_requested.connect(self.use)
         self.pareto.hovered.connect(self._describe)
         self.pareto.chosen.connect(lambda row: self.table.choose(row.id))
         self.stop.clicked.connect(self.end)

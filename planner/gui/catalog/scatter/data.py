@@ -128,8 +128,8 @@ def padded_range(values: Floats, logarithmic: bool) -> tuple[float, float]:
         return 0.0, 1.0
     low, high = float(values.min()), float(values.max())
     alone = 0.3 if logarithmic else abs(high) * 0.1 or 1.0
-    room = _MARGIN_FRACTION * (high - low or alone)
-    return low - room, high + room
+    margin = _MARGIN_FRACTION * (high - low or alone)
+    return low - margin, high + margin
 
 
 def scatter_ticks(ends: tuple[float, float], max_ticks: int, logarithmic: bool, is_year: bool) -> Ticks:
@@ -166,8 +166,8 @@ def _size_steps(values: Floats, key: str) -> tuple[Ints, tuple[tuple[float, str]
     """Return the size step of each value (0 if unknown), and the smallest and largest size in use with their values."""
     steps = _ratio_steps(values)
     unknown = steps == _STEPS
-    used = np.unique(steps[~unknown]).tolist()
-    ends = {SIZES[step]: [_step_range_text(values[steps == step], key)] for step in (*used[:1], *used[-1:])}
+    used_steps = np.unique(steps[~unknown]).tolist()
+    ends = {SIZES[step]: [_step_range_text(values[steps == step], key)] for step in (*used_steps[:1], *used_steps[-1:])}
     if unknown.any():
         ends[SIZES[0]] = [*ends.get(SIZES[0], []), fmt.UNKNOWN]
     return np.where(unknown, 0, steps), tuple((size, " or ".join(words)) for size, words in ends.items())
@@ -175,8 +175,8 @@ def _size_steps(values: Floats, key: str) -> tuple[Ints, tuple[tuple[float, str]
 
 def _text_classes(texts: Sequence[str]) -> tuple[tuple[str, ...], Ints]:
     """Return the class names by frequency, the rarest merged, and the class index of each text."""
-    named = [text for text, _ in Counter(texts).most_common()]
-    names = tuple(named) if len(named) <= MOST_CLASSES else (*named[: MOST_CLASSES - 1], _OTHERS)
+    class_texts = [text for text, _ in Counter(texts).most_common()]
+    names = tuple(class_texts) if len(class_texts) <= MOST_CLASSES else (*class_texts[: MOST_CLASSES - 1], _OTHERS)
     places = {name: place for place, name in enumerate(names)}
     return names, np.array([places.get(text, len(names) - 1) for text in texts], dtype=int)
 

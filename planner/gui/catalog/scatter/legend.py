@@ -72,18 +72,18 @@ class SymbolLegend(QWidget):
         `sizes` are diameters in pixels with the value that each stands for, under `title`.
         """
         self._color = color
-        named = [
+        class_entries = [
             _Entry(name, _SIDE, symbol, place)
             for place, (name, symbol) in enumerate(classes)
             if name and place in present
         ]
         heading = [_Entry(f"{title}:", 0)] if sizes else []
         sized = [_Entry(words, size) for size, words in sizes]
-        entries = (*named, *heading, *sized)
+        entries = (*class_entries, *heading, *sized)
         if entries != self._entries:
             height = self.heightForWidth(self.width())
             self._entries = entries
-            parts = (", ".join(entry.words for entry in part) for part in (named, sized))
+            parts = (", ".join(entry.words for entry in part) for part in (class_entries, sized))
             spoken = [part for part in (next(parts), f"{title}: {next(parts)}" if sizes else "") if part]
             self.setAccessibleName(f"Legend: {'; '.join(spoken)}")
             # A new layout of the panel takes as long as drawing a thousand points.

@@ -57,13 +57,13 @@ class ScatterPanel(PlotPanel):
         self._columns = {column.key: column for column in columns}
         self.plot: ScatterPlot | None = None
         numbers = [(column.key, column.axis) for column in columns if column.is_number]
-        named = [(column.key, column.title) for column in columns if column.key in _CLASS_COLUMNS]
+        class_columns = [(column.key, column.title) for column in columns if column.key in _CLASS_COLUMNS]
         nothing = ("", "nothing")
         self.fields: dict[str, ChoiceField] = {
             "x": ChoiceField(theme, numbers),
             "y": ChoiceField(theme, numbers),
             "size": ChoiceField(theme, [nothing, *numbers]),
-            "color": ChoiceField(theme, [nothing, *named, *numbers]),
+            "color": ChoiceField(theme, [nothing, *class_columns, *numbers]),
         }
         self.boxes: dict[str, QCheckBox] = {
             "log_x": QCheckBox("log"),

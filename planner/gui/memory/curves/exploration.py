@@ -36,9 +36,9 @@ class ExplorationResult(NamedTuple):
 
 
 class SolutionRow(QWidget):
-    """Row with one solved value; `used` carries the solution when its button is pressed."""
+    """Row with one solved value; `use_requested` carries the solution when its button is pressed."""
 
-    used = Signal(object)
+    use_requested = Signal(object)
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -65,10 +65,10 @@ class SolutionRow(QWidget):
 
     @Slot()
     def _on_clicked(self) -> None:
-        self.used.emit(self.solution)
+        self.use_requested.emit(self.solution)
 
 
-class Exploration(QWidget):
+class ExplorationPanel(QWidget):
     """Memory curve and values that fit; `updated` is emitted after each finished computation."""
 
     updated = Signal()
@@ -161,7 +161,7 @@ class Exploration(QWidget):
 
     def _add_solution_row(self) -> None:
         row = SolutionRow(self._theme)
-        row.used.connect(self._use_solution)
+        row.use_requested.connect(self._use_solution)
         self.rows.append(row)
         self._column.insertWidget(len(self.rows) - 1, row)
 

@@ -66,19 +66,19 @@ class TraceEvidence(QWidget):
     @cached_property
     def timeline(self) -> TimelinePanel:
         """Return the plot of live memory over the traced run."""
-        made = TimelinePanel(self._theme)
-        made.setMinimumHeight(_TIMELINE_HEIGHT)
-        made.failed.connect(self._workspace.failed)
-        self._column.insertWidget(0, made, 3)
-        return made
+        widget = TimelinePanel(self._theme)
+        widget.setMinimumHeight(_TIMELINE_HEIGHT)
+        widget.failed.connect(self._workspace.failed)
+        self._column.insertWidget(0, widget, 3)
+        return widget
 
     @cached_property
     def tables(self) -> TraceTables:
         """Return the tables of the trace."""
-        made = TraceTables(self._theme)
-        made.failed.connect(self._workspace.failed)
-        self._column.addWidget(made, 2)
-        return made
+        widget = TraceTables(self._theme)
+        widget.failed.connect(self._workspace.failed)
+        self._column.addWidget(widget, 2)
+        return widget
 
     def set_evaluation(self, evaluation: Evaluation) -> None:
         """Show the evidence for a traced plan; its recording is loaded in the background."""

@@ -148,8 +148,8 @@ class _InputRow(QWidget):
 
 def _check_shape(text: str) -> None:
     if text.strip():
-        given = parse_input(text)
-        if given.name:
+        parsed_input = parse_input(text)
+        if parsed_input.name:
             raise SpecError("input", "the name has its own field", f"Enter only the shape, such as {_EXAMPLE_SHAPE}.")
 
 
