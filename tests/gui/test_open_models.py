@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QInputDialog, QProgressDialog, QPushButton
 from pytestqt.qtbot import QtBot
 
 from planner.gui.choices import hub_choice
-from planner.gui.memory.subject import Subject
+from planner.gui.memory.subject import SubjectForm
 from planner.gui.window import MainWindow
 from planner.gui.workspace import SAMPLE_PLAN
 
@@ -95,7 +95,7 @@ def test_a_name_typed_into_the_plan_bar_is_read(window: MainWindow, hub, qtbot: 
 
 
 def test_the_memory_tab_keeps_its_model_until_another_was_read(window: MainWindow, hub, qtbot: QtBot):
-    subject = Subject(window.workspace, window.theme)
+    subject = SubjectForm(window.workspace, window.theme)
     qtbot.addWidget(subject)
     subject.refresh(window.workspace.evaluation)
     field = subject.model

@@ -16,13 +16,13 @@ from planner.gui.widgets.layout import hairline, in_row
 from planner.present import format as fmt
 
 VIEWS: Final[dict[View, str]] = {"table": "Table", "scatter": "Scatter", "compare": "Compare"}
-_TO_TABLE = (Qt.Key.Key_Down, Qt.Key.Key_Return, Qt.Key.Key_Enter)
+_KEYS_TO_TABLE = (Qt.Key.Key_Down, Qt.Key.Key_Return, Qt.Key.Key_Enter)
 
 
 class CatalogBar(QWidget):
-    """Toolbar: `switched` carries the index of the page, `viewed` the view, `searched` the text.
+    """Toolbar: `switched` carries the chosen page's index, `viewed` the chosen view, `searched` the text.
 
-    `left` is emitted when the keyboard moves from the search to the table.
+    `left` is emitted when a key moves the focus from the search field to the table.
     """
 
     switched = Signal(int)
@@ -53,26 +53,26 @@ class CatalogBar(QWidget):
         return tuple(VIEWS)[self._views.checkedId()]
 
     def show_view(self, view: View) -> None:
-        """Check the button of `view`; the comparison has no search."""
+        """Check the button of `view`; the comparison has no search field."""
         self._views.button(tuple(VIEWS).index(view)).setChecked(True)
         for widget in (*self.pages.buttons(), self.search, self.count, self.saved):
             widget.setEnabled(view != "compare")
         self.columns.setEnabled(view == "table")
 
     def show_page(self, page: Page, hint: str) -> None:
-        """Adapt the search and the count to a page; `hint` gives an example of a query."""
-        what = f"Search {page.title.lower()}"
-        self.search.setPlaceholderText(f"Search{hint}" if hint else f"{what} (Ctrl+F)")
-        self.search.setToolTip(f"{what} (Ctrl+F){hint}")
-        self.search.setAccessibleName(what)
+        """Adapt the search field and the result count to a page; `hint` is an example of a query."""
+        search_label = f"Search {page.title.lower()}"
+        self.search.setPlaceholderText(f"Search{hint}" if hint else f"{search_label} (Ctrl+F)")
+        self.search.setToolTip(f"{search_label} (Ctrl+F){hint}")
+        self.search.setAccessibleName(search_label)
         self._fix_count_size(page)
         self.show_count(page)
 
     def show_count(self, page: Page) -> None:
         """Show the number of matching records."""
-        shown, every = page.model.rowCount(), len(page.model.all_records)
-        self.count.setText(_of(shown, every))
-        self.count.setAccessibleName(f"{fmt.integer(shown)} of {fmt.plural(every, page.noun)}")
+        match_count, total = page.model.rowCount(), len(page.model.all_records)
+        self.count.setText(_count_text(match_count, total))
+        self.count.setAccessibleName(f"{fmt.integer(match_count)} of {fmt.plural(total, page.noun)}")
 
     def show_search(self, text: str) -> None:
         """Show a search text that was set by the program."""
@@ -82,7 +82,7 @@ class CatalogBar(QWidget):
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Move from the search to the table with Down or Enter, and clear the search with Escape."""
         if watched is self.search and isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
-            if event.key() in _TO_TABLE:
+            if event.key() in _KEYS_TO_TABLE:
                 self.left.emit()
                 return True
             if event.key() == Qt.Key.Key_Escape and self.search.text():
@@ -91,10 +91,10 @@ class CatalogBar(QWidget):
         return super().eventFilter(watched, event)
 
     def _fix_count_size(self, page: Page) -> None:
-        """Fix the size of the count, or every letter of a search would lay out the whole window again."""
-        every = len(page.model.all_records)
+        """Fix the size of the count label, or every letter of a search would lay out the whole window again."""
+        total = len(page.model.all_records)
         self.count.setMinimumSize(0, 0)
-        self.count.setText(_of(every, every))
+        self.count.setText(_count_text(total, total))
         self.count.setFixedSize(self.count.sizeHint())
 
     def _lay_out(self, theme: Theme) -> None:
@@ -119,5 +119,5 @@ def _add_buttons(bar: QHBoxLayout, group: QButtonGroup, titles: tuple[str, ...])
         bar.addWidget(button)
 
 
-def _of(shown: int, every: int) -> str:
-    return f"{fmt.integer(shown)} of {fmt.integer(every)}"
+def _count_text(match_count: int, total: int) -> str:
+    return f"{fmt.integer(match_count)} of {fmt.integer(total)}"

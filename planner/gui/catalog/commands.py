@@ -15,7 +15,7 @@ def _show_columns(name: str, tab: "CatalogTab") -> None:
     tab.show_columns(name)
 
 
-def _sort(key: str, tab: "CatalogTab") -> None:
+def _sort_cards(key: str, tab: "CatalogTab") -> None:
     tab.sort_cards(key)
 
 
@@ -49,7 +49,7 @@ CATALOG_COMMANDS: Final[tuple[UnboundAction["CatalogTab"], ...]] = (
     ),
     # The keyboard cannot click a header: each numeric column has a command that sorts by it, best first.
     *(
-        UnboundAction(f"catalog.sort-{key}", title, "Catalog/Sort by/1", partial(_sort, key))
+        UnboundAction(f"catalog.sort-{key}", title, "Catalog/Sort by/1", partial(_sort_cards, key))
         for key, title in SORT_TITLES.items()
     ),
     UnboundAction(
@@ -83,7 +83,7 @@ CATALOG_COMMANDS: Final[tuple[UnboundAction["CatalogTab"], ...]] = (
     ),
     UnboundAction(
         "catalog.forget",
-        "&Forget your figures or card…",
+        "D&elete your figures or card…",
         "Catalog/Your own/1",
         lambda tab: tab.about_card().ask_forget(),
     ),

@@ -42,21 +42,21 @@ if TYPE_CHECKING:
     from planner.cost.card_prices import CardPrices
 
 
-class NothingCompared(QWidget):
-    """Page shown while nothing is compared: `add` picks by name, `show_table` opens the table."""
+class EmptyComparison(QWidget):
+    """Page shown for an empty comparison: the `add` button picks by name, `show_table` opens the table."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         space = theme.spacing
         self.add = push_button("&Add a card or system…", role="primary")
         self.show_table = QPushButton("Select in the &table")
-        words = (
+        explanation = (
             f"Compare up to {MAX_COMPARED} cards and systems: whether your plan fits on each, how long it takes, and "
             "what it costs. In the table, select rows and press Compare."
         )
         column = in_column(
             make_label("Nothing to compare yet", font=theme.font("title", bold=True)),
-            make_label(words, "muted", wrap=True),
+            make_label(explanation, "muted", wrap=True),
             in_row(self.add, self.show_table, STRETCH, spacing=space.small),
             STRETCH,
             owner=self,
@@ -67,7 +67,7 @@ class NothingCompared(QWidget):
 
 
 class ComparePage(QWidget):
-    """The compared cards and systems; `table_wanted` requests the table to select more.
+    """Comparison of cards and systems; `table_wanted` requests the table, to select more records.
 
     Entries are stored by id: `accelerators:rtx-4090`, `systems:dgx-h100`. The number of cards is the plan's unless the
     id names another (`accelerators:rtx-3090@2`); the number of systems is 1 unless it does (`systems:dgx-h100@2`).
@@ -82,7 +82,7 @@ class ComparePage(QWidget):
         self._prices: Mapping[str, CardPrices] = {}
         self._requested: object = None
         self.table = CompareTable(theme)
-        self._nothing = NothingCompared(theme)
+        self._nothing = EmptyComparison(theme)
         self._only = QCheckBox("Only &differences")
         self._add = QPushButton("&Add…")
         self._fewer = QPushButton("&Fewer")
@@ -94,44 +94,44 @@ class ComparePage(QWidget):
         self._bar = QWidget()
         self._pages = QStackedWidget()
         self._lay_out()
-        self.table.used.connect(self._on_used)
-        self.table.removed.connect(self._on_removed)
+        self.table.used.connect(self._on_entry_used)
+        self.table.removed.connect(self._on_entry_removed)
         self.table.counted.connect(self.count_up)
         self._add.clicked.connect(partial(self.offer, self._add))
         self._nothing.add.clicked.connect(partial(self.offer, self._nothing.add))
         self._nothing.show_table.clicked.connect(self.table_wanted)
         self._fewer.clicked.connect(partial(self.count_up, -1))
         self._more.clicked.connect(partial(self.count_up, 1))
-        self._fewer.setToolTip("One fewer of the selected card or system (-)")
-        self._more.setToolTip("One more of the selected card or system (+)")
-        self._only.toggled.connect(self._on_only)
+        self._fewer.setToolTip("Decrease the number of the selected card or system (-)")
+        self._more.setToolTip("Increase the number of the selected card or system (+)")
+        self._only.toggled.connect(self._on_only_differences)
         self._use.clicked.connect(self.use_current)
         self._remove.clicked.connect(self.remove_current)
         self._clear.clicked.connect(self.clear)
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """Return the ids of the compared entries that the catalog still has."""
+        """Return the ids of the compared entries that are still in the catalog."""
         return tuple(entry.id for entry in self.entries())
 
     def entries(self) -> tuple[ComparisonEntry, ...]:
-        """Return the compared entries, each with its number of cards."""
-        found = (self._entry(name) for name in self._workspace.settings.current.catalog.compared)
-        return tuple(entry for entry in found if entry is not None)
+        """Return the compared entries, each with its number of cards or systems."""
+        results = (self._entry(name) for name in self._workspace.settings.current.catalog.compared)
+        return tuple(entry for entry in results if entry is not None)
 
     def add(self, names: Sequence[str]) -> None:
         """Add entries; beyond the maximum, the oldest ones are removed."""
         names_in_order = dict.fromkeys((*self.ids, *names))
-        self._keep(tuple(names_in_order)[-MAX_COMPARED:])
+        self._store_ids(tuple(names_in_order)[-MAX_COMPARED:])
 
     def offer(self, anchor: QWidget) -> SearchPopover:
-        """Open a list of all cards and systems below `anchor`, to add one."""
+        """Open a list of all cards and systems below `anchor`, to add an entry."""
         choices, hint = hardware_choices(self._workspace), "Search accelerators and systems, or: 2 x DGX H100"
-        made = SearchPopover(self, self._theme, hint, typed=partial(several_of, choices))
-        made.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        made.chosen.connect(self._on_chosen)
-        made.offer(anchor, choices)
-        return made
+        popover = SearchPopover(self, self._theme, hint, typed=partial(several_of, choices))
+        popover.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        popover.chosen.connect(self._on_chosen)
+        popover.offer(anchor, choices)
+        return popover
 
     @Slot(object)
     def _on_chosen(self, key: object) -> None:
@@ -140,22 +140,22 @@ class ComparePage(QWidget):
     @Slot()
     def clear(self) -> None:
         """Remove all entries."""
-        self._keep(())
+        self._store_ids(())
 
     @Slot()
     def use_current(self) -> None:
         """Put the current entry into the plan."""
         if self.ids:
-            self._on_used(self.table.place)
+            self._on_entry_used(self.table.place)
 
     @Slot()
     def remove_current(self) -> None:
         """Remove the current entry."""
         if self.ids:
-            self._on_removed(self.table.place)
+            self._on_entry_removed(self.table.place)
 
     def count_up(self, by: int) -> None:
-        """Change the number of cards or systems of the current entry; at least one remains."""
+        """Change the number of cards or systems in the current entry, to at least 1."""
         if not self.ids:
             return
         entry = self.entries()[self.table.place]
@@ -163,7 +163,7 @@ class ComparePage(QWidget):
         one_system = entry.system is not None and number == 1
         name = entry.id.partition("@")[0]
         changed = name if one_system else f"{name}@{number}"
-        self._keep(tuple(dict.fromkeys(changed if name == entry.id else name for name in self.ids)))
+        self._store_ids(tuple(dict.fromkeys(changed if name == entry.id else name for name in self.ids)))
 
     def refresh(self) -> None:
         """Show the entries, and evaluate the current plan on each in the background."""
@@ -171,14 +171,14 @@ class ComparePage(QWidget):
         self._pages.setCurrentIndex(0 if entries else 1)
         self._bar.setVisible(bool(entries))
         plan, catalog = self._workspace.plan, self._workspace.catalog
-        wanted = {entry.id: entry.cards for entry in entries}
-        requested = (plan, catalog, wanted)
+        targets = {entry.id: entry.cards for entry in entries}
+        requested = (plan, catalog, targets)
         if requested != self._requested:
             self._requested, self._placements, self._prices = requested, {}, {}
-            if wanted:
-                work = partial(_try_all, plan, catalog, wanted, datetime.now(UTC).date())
-                self._tasks.run("catalog-compare", work, self._take, self._on_error)
-        self._show()
+            if targets:
+                work = partial(_place_and_price, plan, catalog, targets, datetime.now(UTC).date())
+                self._tasks.run("catalog-compare", work, self._show_results, self._on_error)
+        self._show_entries()
 
     def as_markdown(self) -> str:
         """Return the comparison as a Markdown table."""
@@ -204,7 +204,7 @@ class ComparePage(QWidget):
         rows = side_by_side(self.entries(), self._placements)
         return tuple(row for row in rows if row.differs or not self._only.isChecked())
 
-    def _show(self) -> None:
+    def _show_entries(self) -> None:
         with QSignalBlocker(self._only):
             self._only.setChecked(self._workspace.settings.current.catalog.only_differences)
         place = self.table.currentIndex()
@@ -217,9 +217,9 @@ class ComparePage(QWidget):
         if last > 0:
             self.table.setCurrentIndex(self.table.compared.index(max(row, 1), min(max(column, 1), last)))
 
-    def _take(self, found: "tuple[Mapping[str, Placement], Mapping[str, CardPrices]]") -> None:
-        self._placements, self._prices = found
-        self._show()
+    def _show_results(self, results: "tuple[Mapping[str, Placement], Mapping[str, CardPrices]]") -> None:
+        self._placements, self._prices = results
+        self._show_entries()
 
     def _on_error(self, error: BaseException) -> None:
         self._requested = None  # so that the same request is tried again
@@ -227,29 +227,29 @@ class ComparePage(QWidget):
             raise error
 
     def _entry(self, name: str) -> ComparisonEntry | None:
-        written, _, number = name.partition("@")
-        kind, _, record = written.partition(":")
+        record_key, _, number = name.partition("@")
+        kind, _, record = record_key.partition(":")
         hardware, several = self._workspace.catalog.hardware, int(number) if number.isdigit() else None
         if kind == "systems":
-            system = next((one for one in hardware.systems if one.id == record), None)
-            return None if system is None else system_entry(name, system, hardware, self._row, max(1, several or 1))
-        card = next((one for one in hardware.gpus if one.id == record), None)
+            system = next((system for system in hardware.systems if system.id == record), None)
+            return None if system is None else system_entry(name, system, hardware, self._gpu_row, max(1, several or 1))
+        card = next((gpu for gpu in hardware.gpus if gpu.id == record), None)
         if card is None:
             return None
         count = self._workspace.plan.count if several is None else several
-        return card_entry(name, self._row(card), max(1, count))
+        return card_entry(name, self._gpu_row(card), max(1, count))
 
-    def _row(self, gpu: Gpu) -> GpuRow:
+    def _gpu_row(self, gpu: Gpu) -> GpuRow:
         catalog = self._workspace.catalog
         software = catalog.software if self._prices else ()  # loaded with the prices by the background thread
         return gpu_row_without_plan(gpu, catalog.hardware, self._prices, software)
 
-    def _keep(self, names: tuple[str, ...]) -> None:
+    def _store_ids(self, names: tuple[str, ...]) -> None:
         self._workspace.settings.update_catalog(compared=names)
         self.refresh()
 
     @Slot(int)
-    def _on_used(self, place: int) -> None:
+    def _on_entry_used(self, place: int) -> None:
         entry = self.entries()[place]
         if entry.row is None:
             return
@@ -258,13 +258,13 @@ class ComparePage(QWidget):
             self._workspace.answer(label, {"gpu": entry.row.id, "count": entry.count})
 
     @Slot(int)
-    def _on_removed(self, place: int) -> None:
-        self._keep((*self.ids[:place], *self.ids[place + 1 :]))
+    def _on_entry_removed(self, place: int) -> None:
+        self._store_ids((*self.ids[:place], *self.ids[place + 1 :]))
 
     @Slot(bool)
-    def _on_only(self, only: bool) -> None:
+    def _on_only_differences(self, only: bool) -> None:
         self._workspace.settings.update_catalog(only_differences=only)
-        self._show()
+        self._show_entries()
 
     def _lay_out(self) -> None:
         space = self._theme.spacing
@@ -288,13 +288,13 @@ class ComparePage(QWidget):
         )
 
 
-def _try_all(
-    plan: Plan, catalog: Catalog, wanted: Mapping[str, PlacementTarget | None], today: date
+def _place_and_price(
+    plan: Plan, catalog: Catalog, targets: Mapping[str, PlacementTarget | None], today: date
 ) -> "tuple[Mapping[str, Placement], Mapping[str, CardPrices]]":
-    """Return the plan's placement on each of `wanted`, and the cards' prices; runs in the background."""
+    """Return the plan's placement on each of `targets`, and the prices of the cards; runs in the background."""
     from planner.plan.prices import prices_of  # reads every offer
 
-    cards = {each.gpu_id for each in wanted.values() if each is not None}
+    cards = {target.gpu_id for target in targets.values() if target is not None}
     _ = catalog.software
     prices = {gpu: prices_of(catalog.hardware.gpu(gpu), catalog, today) for gpu in cards}
-    return place_on_all(plan, wanted, catalog, today), prices
+    return place_on_all(plan, targets, catalog, today), prices

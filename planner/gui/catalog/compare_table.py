@@ -1,4 +1,4 @@
-"""Comparison table: one column per card or system, one row per figure, with bars and a mark on the best."""
+"""Comparison table: one column per card or system, one row per figure, with bars and a mark on the best value."""
 
 from collections.abc import Sequence
 from typing import Final, TypeGuard
@@ -84,7 +84,7 @@ class CompareModel(QAbstractTableModel):
         return 0 if parent.isValid() else len(self.entries) + 1
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
-        """Return a figure's text, tooltip with its source, or text for screen readers."""
+        """Return a figure's text, its tooltip with the source, or its text for screen readers."""
         if not index.isValid():
             return None
         line, cell = self._lines[index.row()], self.cell(index)
@@ -99,7 +99,7 @@ class CompareModel(QAbstractTableModel):
         return None
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> object:
-        """Return the entries' titles."""
+        """Return the titles of the compared entries."""
         if orientation == Qt.Orientation.Vertical or not 1 <= section <= len(self.entries):
             return None
         if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
@@ -111,13 +111,13 @@ class CompareModel(QAbstractTableModel):
         return None
 
 
-def _wraps(cell: Cell | None) -> TypeGuard[Cell]:
-    """Return whether a cell may wrap: text does, a figure with a bar stays on one line."""
+def _may_wrap(cell: Cell | None) -> TypeGuard[Cell]:
+    """Return whether a cell's text may wrap: a text may, a figure with a bar stays on one line."""
     return cell is not None and cell.share is None and not cell.is_best
 
 
 class _CellDelegate(QStyledItemDelegate):
-    """Delegate that paints a figure with its bar, bold with a check mark if it is best, pale if all are equal."""
+    """Delegate that paints a figure with its bar, bold with a check mark if best, pale in rows of equal figures."""
 
     def __init__(self, model: CompareModel, theme: Theme, parent: QObject) -> None:
         super().__init__(parent)
@@ -136,9 +136,9 @@ class _CellDelegate(QStyledItemDelegate):
         heading = isinstance(line, str)
         strong = heading or (cell is not None and cell.is_best)
         painter.setFont(self._theme.font(bold=strong))
-        painter.setPen(self._theme.color(self._role(line, cell)))
+        painter.setPen(self._theme.color(self._color_role(line, cell)))
         room = area.adjusted(space.small, 0, -space.small, 0)
-        if _wraps(cell):
+        if _may_wrap(cell):
             painter.drawText(room, int(_MIDDLE) | Qt.TextFlag.TextWordWrap, cell.text)
             return
         if cell is not None and cell.is_best:
@@ -158,7 +158,7 @@ class _CellDelegate(QStyledItemDelegate):
             bar = QRect(area.left() + space.small, area.bottom() - _BAR - 1, width, _BAR)
             painter.fillRect(bar, self._theme.color("accent" if cell.is_best else "muted"))
 
-    def _role(self, line: ComparedFigureRow | str, cell: Cell | None) -> str:
+    def _color_role(self, line: ComparedFigureRow | str, cell: Cell | None) -> str:
         if isinstance(line, str):
             return "text"
         unknown = cell is not None and cell.text in NO_FIGURES
@@ -166,7 +166,7 @@ class _CellDelegate(QStyledItemDelegate):
 
 
 class CompareTable(QTableView):
-    """View of a `CompareModel`: `used` and `removed` carry the index of an entry, `counted` a change of its count."""
+    """View of a `CompareModel`: `used` and `removed` carry an entry's index, `counted` a change in its count."""
 
     used = Signal(int)
     removed = Signal(int)
@@ -199,7 +199,7 @@ class CompareTable(QTableView):
         return max(0, self.currentIndex().column() - 1)
 
     def picture(self) -> QPixmap:
-        """Return a picture of the whole table, including what is scrolled out of view, at twice its size."""
+        """Return a picture of the whole table, including the parts scrolled out of view, at twice its size."""
         other = CompareTable(self._theme)
         rows = [self.compared.line(row) for row in range(self.compared.rowCount())]
         other.compared.show_rows(self.compared.entries, [row for row in rows if isinstance(row, ComparedFigureRow)])
@@ -214,7 +214,7 @@ class CompareTable(QTableView):
         return pixmap
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Use the current entry with Enter, remove it with Delete, change its count with + and -."""
+        """Use the current entry with Enter, remove the entry with Delete, change its count with + and -."""
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
             self.used.emit(self.place)
         elif event.key() in (Qt.Key.Key_Delete, Qt.Key.Key_Backspace):
@@ -240,11 +240,11 @@ class CompareTable(QTableView):
         room = (width - _TITLE_WIDTH) // max(1, len(self.compared.entries)) - 2 * self._theme.spacing.small
         bold, plain = QFontMetrics(self._theme.font(bold=True)), self.fontMetrics()
         titles = [entry.title for entry in self.compared.entries]
-        self.horizontalHeader().setFixedHeight(_height(bold, titles, room - _HEADER_MARGIN))
+        self.horizontalHeader().setFixedHeight(_wrapped_height(bold, titles, room - _HEADER_MARGIN))
         for row in range(self.compared.rowCount()):
             line = self.compared.line(row)
-            words = [] if isinstance(line, str) else [cell.text for cell in line.cells if _wraps(cell)]
-            self.verticalHeader().resizeSection(row, _height(plain, words, room))
+            words = [] if isinstance(line, str) else [cell.text for cell in line.cells if _may_wrap(cell)]
+            self.verticalHeader().resizeSection(row, _wrapped_height(plain, words, room))
 
     def _arrange(self) -> None:
         if self.compared.columnCount():
@@ -253,8 +253,8 @@ class CompareTable(QTableView):
         self.fit_heights(self.viewport().width())
 
 
-def _height(metrics: QFontMetrics, texts: Sequence[str], room: int) -> int:
-    """Return the height of the tallest of `texts` when wrapped to `room` pixels, plus padding."""
+def _wrapped_height(metrics: QFontMetrics, texts: Sequence[str], room: int) -> int:
+    """Return the height in pixels of the tallest of `texts`, wrapped to `room` pixels, plus padding."""
     within = QRect(0, 0, room, _TALL)
     heights = (metrics.boundingRect(within, Qt.TextFlag.TextWordWrap, text).height() for text in texts)
     return max(metrics.height(), *heights, 0) + _PADDING

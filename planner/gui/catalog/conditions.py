@@ -14,7 +14,7 @@ from planner.present import format as fmt
 
 
 class ChipRow(QWidget):
-    """One chip per condition; `lifted` carries the filter without it. Hidden while there are no conditions."""
+    """Row with one chip per condition; `lifted` carries the filter without the removed condition. Hidden if empty."""
 
     lifted = Signal(object)
 
@@ -27,7 +27,7 @@ class ChipRow(QWidget):
         self._flow.setContentsMargins(theme.spacing.small, 0, 0, 0)
         self.setLayout(self._flow)
         self.hide()
-        theme.changed.connect(self._tint)
+        theme.changed.connect(self._update_icons)
 
     def show_conditions(self, conditions: Sequence[FilterCondition]) -> None:
         """Show one chip per condition."""
@@ -38,11 +38,11 @@ class ChipRow(QWidget):
             self._flow.removeWidget(chip)
             chip.setParent(None)
             chip.deleteLater()  # deferred: this chip may be the sender of the current click
-        self._chips = [self._make(condition) for condition in self._shown]
-        self._tint()
+        self._chips = [self._make_chip(condition) for condition in self._shown]
+        self._update_icons()
         self.setVisible(bool(self._chips))
 
-    def _make(self, condition: FilterCondition) -> QToolButton:
+    def _make_chip(self, condition: FilterCondition) -> QToolButton:
         chip = QToolButton()
         set_style_role(chip, "chip")
         chip.setText(condition.words)
@@ -55,15 +55,15 @@ class ChipRow(QWidget):
         self._flow.addWidget(chip)
         return chip
 
-    def _tint(self) -> None:
+    def _update_icons(self) -> None:
         for chip in self._chips:
             chip.setIcon(self._theme.icon("close", "muted"))
 
 
 class EmptyResult(QWidget):
-    """Says without which condition rows would be left and offers to remove it; `lifted` carries the wider filter.
+    """Page for an empty result; offers to remove a condition. `lifted` carries the filter without that condition.
 
-    `everything` is the filter that removes none, and says what its records are called.
+    `everything` is the filter without conditions; its kind names the records.
     """
 
     lifted = Signal(object)
@@ -90,20 +90,20 @@ class EmptyResult(QWidget):
         self._button.clicked.connect(self._on_clicked)
 
     def explain(
-        self, found: tuple[FilterCondition, int] | None, asked: Sequence[FilterCondition], about: str = ""
+        self, removable: tuple[FilterCondition, int] | None, active: Sequence[FilterCondition], about: str = ""
     ) -> None:
-        """Name the condition without which `count` rows would match, or, without such a condition, all that are active.
+        """Explain the empty result: name the `removable` condition with the rows left without it, or all `active` ones.
 
-        `about` explains a search for something that the catalog does not contain.
+        `about` explains why the catalog has no records for the search term.
         """
-        if found is None:
+        if removable is None:
             self._wider = self._everything
             self._words.setText(f"No {self._noun} matches all filters.")
-            listed = " · ".join(condition.words for condition in asked)
+            listed = " · ".join(condition.words for condition in active)
             more = f"Removing a single filter is not enough: {listed}"
             self._button.setText("Clear all filters")
         else:
-            condition, count = found
+            condition, count = removable
             self._wider = condition.lifted
             left = fmt.plural(count, self._noun)
             self._words.setText(f"No matches. Without {condition.words} there would be {left}.")

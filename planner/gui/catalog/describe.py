@@ -24,7 +24,7 @@ from planner.present.memory.verdict import memory_answer, more_cards, verdict_ph
 
 @dataclass(frozen=True, slots=True)
 class RecordSummary:
-    """Texts about a record; `use` is the label of its button, empty if the record cannot be used."""
+    """Texts about a record; `use` is the label of the button that puts the record into the plan, or empty."""
 
     name: str
     kind: str
@@ -37,7 +37,7 @@ class RecordSummary:
     notes: tuple[str, ...]
 
     def as_text(self) -> str:
-        """Return everything as plain text, one line per figure."""
+        """Return the whole summary as plain text, one line per figure."""
         lines = [self.name, self.kind, self.sentence]
         for group in self.groups:
             lines += ["", group.title, *(f"{detail.title}: {detail.text}" for detail in group.details)]
@@ -45,27 +45,27 @@ class RecordSummary:
 
 
 def describe_gpu(row: GpuRow, plan: Plan, catalog: Catalog, circuit: Circuit = DEFAULT_CIRCUIT) -> RecordSummary:
-    """Describe a card, with the verdict of `plan` moved to it.
+    """Describe a card, with the verdict for `plan` moved to this card.
 
-    `circuit` would power as many of these cards as the plan has.
+    `circuit` is the electrical circuit that would power the plan's number of these cards.
     """
     gpu = row.gpu
-    verdict, phrase, sentence = _judge(on_equal_cards(plan, gpu.id, plan.count), gpu, catalog)
+    verdict, phrase, sentence = _verdict_texts(on_equal_cards(plan, gpu.id, plan.count), gpu, catalog)
     return RecordSummary(
         name=gpu.name,
-        kind=_kind(gpu),
+        kind=_kind_text(gpu),
         verdict=verdict,
         phrase=phrase,
         sentence=sentence,
         use="&Use this card",
         in_plan=plan.gpu == gpu.id,
-        groups=(*gpu_details(gpu, row.usable, row.lacks), *_facts(row, plan.count, catalog, circuit)),
-        notes=(*_remarks(gpu), *gpu.notes),
+        groups=(*gpu_details(gpu, row.usable, row.lacks), *_detail_groups(row, plan.count, catalog, circuit)),
+        notes=(*_gpu_notes(gpu), *gpu.notes),
     )
 
 
 def describe_system(row: SystemRow, plan: Plan, catalog: Catalog) -> RecordSummary:
-    """Describe a system, with the verdict of `plan` moved to its accelerators."""
+    """Describe a system, with the verdict for `plan` moved to the system's accelerators."""
     system, gpu = row.system, row.gpu
     verdict, phrase, sentence = (
         None,
@@ -73,7 +73,7 @@ def describe_system(row: SystemRow, plan: Plan, catalog: Catalog) -> RecordSumma
         "The catalog does not name the accelerator of this system.",
     )
     if gpu is not None:
-        verdict, phrase, sentence = _judge(on_equal_cards(plan, gpu.id, system.gpu_count or 1), gpu, catalog)
+        verdict, phrase, sentence = _verdict_texts(on_equal_cards(plan, gpu.id, system.gpu_count or 1), gpu, catalog)
     return RecordSummary(
         name=system.name,
         kind=" · ".join(part for part in (system.vendor, system.kind, row.accelerators, str(row.year or "")) if part),
@@ -87,8 +87,8 @@ def describe_system(row: SystemRow, plan: Plan, catalog: Catalog) -> RecordSumma
     )
 
 
-def _facts(row: GpuRow, count: int, catalog: Catalog, circuit: Circuit) -> tuple[DetailGroup, ...]:
-    """Return prices, software, speeds and power, once these records have been loaded."""
+def _detail_groups(row: GpuRow, count: int, catalog: Catalog, circuit: Circuit) -> tuple[DetailGroup, ...]:
+    """Return the details on prices, software, speeds and power, once their records have been loaded."""
     if row.prices is None:
         return ()
     software, speeds = software_of(row.gpu, catalog.software), speeds_of(row.id, catalog.speeds)
@@ -96,7 +96,7 @@ def _facts(row: GpuRow, count: int, catalog: Catalog, circuit: Circuit) -> tuple
     return tuple(group for group in groups if group.details)
 
 
-def _judge(plan: Plan, gpu: Gpu, catalog: Catalog) -> tuple[Verdict | None, str, str]:
+def _verdict_texts(plan: Plan, gpu: Gpu, catalog: Catalog) -> tuple[Verdict | None, str, str]:
     try:
         memory = evaluate(plan, catalog).memory
     except PlannerError as error:
@@ -105,14 +105,14 @@ def _judge(plan: Plan, gpu: Gpu, catalog: Catalog) -> tuple[Verdict | None, str,
     return memory.verdict, verdict_phrase(memory), sentence
 
 
-def _remarks(gpu: Gpu) -> Iterator[str]:
+def _gpu_notes(gpu: Gpu) -> Iterator[str]:
     if gpu.preliminary:
         yield "Announced; figures may change."
     if gpu.segment == "tpu":
         yield OTHER_HARDWARE["TPU"]
 
 
-def _kind(gpu: Gpu) -> str:
+def _kind_text(gpu: Gpu) -> str:
     year = () if gpu.year is None else (str(gpu.year),)
     part = () if product_kind(gpu) == "card" else (product_kind(gpu),)
     return " · ".join((gpu.vendor, SEGMENT_TITLES[gpu.segment], *part, gpu.architecture, *year))

@@ -32,12 +32,12 @@ _RIGHT: Final = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignTop
 _TALL: Final = 100_000
 _LINE_GAP: Final = 3
 _VALUE_SHARE: Final = 0.6
-_WIDTHS_KEPT: Final = 8
+_MAX_CACHED_LAYOUTS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """Text with its rectangle, style and, for tooltips, its figure."""
+    """Painted text with its rectangle and style, and the figure for its tooltip."""
 
     place: QRect
     text: str
@@ -67,14 +67,16 @@ class FigureList(QWidget):
         """Show `groups`, with each figure's source below it if `with_sources`."""
         self._groups, self._with_sources = tuple(groups), with_sources
         self._layouts.clear()
-        texts = (f"{group.title}. {'; '.join(_spoken(detail) for detail in group.details)}." for group in groups)
+        texts = (
+            f"{group.title}. {'; '.join(_accessible_text(detail) for detail in group.details)}." for group in groups
+        )
         self.setAccessibleDescription(" ".join(texts))
         self.updateGeometry()
         self.update()
 
     def tooltip_at(self, place: QPoint) -> str:
         """Return the source of the figure at `place`."""
-        for piece in self._pieces(self.width()):
+        for piece in self._cached_pieces(self.width()):
             if piece.detail is not None and piece.place.top() <= place.y() <= piece.place.bottom():
                 meaning = _MEANINGS.get(piece.detail.mark, "")
                 lines = piece.detail.tooltip.splitlines()
@@ -83,7 +85,7 @@ class FigureList(QWidget):
 
     def heightForWidth(self, width: int) -> int:
         """Return the height of all lines."""
-        return max((piece.place.bottom() + 1 for piece in self._pieces(width)), default=0)
+        return max((piece.place.bottom() + 1 for piece in self._cached_pieces(width)), default=0)
 
     def sizeHint(self) -> QSize:
         """Return the height needed at the current width."""
@@ -103,78 +105,78 @@ class FigureList(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:
         """Paint the texts in the exposed area."""
         painter = QPainter(self)
-        for piece in self._pieces(self.width()):
+        for piece in self._cached_pieces(self.width()):
             if piece.place.intersects(event.rect()):
                 painter.setFont(piece.font)
                 painter.setPen(self._theme.color(piece.role))
                 painter.drawText(piece.place, int(piece.align) | _WRAP, piece.text)
 
-    def _pieces(self, width: int) -> tuple[_Piece, ...]:
-        found = self._layouts.get(width)
-        if found is None:
-            if len(self._layouts) == _WIDTHS_KEPT:
+    def _cached_pieces(self, width: int) -> tuple[_Piece, ...]:
+        pieces = self._layouts.get(width)
+        if pieces is None:
+            if len(self._layouts) == _MAX_CACHED_LAYOUTS:
                 self._layouts.clear()
-            found = self._layouts[width] = tuple(self._lay_out(width))
-        return found
+            pieces = self._layouts[width] = tuple(self._lay_out(width))
+        return pieces
 
     def _lay_out(self, width: int) -> Iterator[_Piece]:
         top = 0
-        usual = _usual_origin(self._groups) if self._with_sources else ""
-        if usual:
-            words = f"Source, unless stated otherwise: {_in_one_line(usual)}"
-            preface = self._piece(QRect(0, 0, width, _TALL), words, "muted", small=True)
+        common_origin = _most_common_origin(self._groups) if self._with_sources else ""
+        if common_origin:
+            words = f"Source, unless stated otherwise: {_single_line_text(common_origin)}"
+            preface = self._text_piece(QRect(0, 0, width, _TALL), words, "muted", small=True)
             yield preface
             top = preface.place.bottom() + self._theme.spacing.medium
         for number, group in enumerate(self._groups):
             top += self._theme.spacing.medium if number else 0
-            heading = self._piece(QRect(0, top, width, _TALL), group.title, "text", bold=True)
+            heading = self._text_piece(QRect(0, top, width, _TALL), group.title, "text", bold=True)
             yield heading
             top = heading.place.bottom() + self._theme.spacing.tiny
             for detail in group.details:
-                for piece in self._figure(detail, usual, top, width):
+                for piece in self._figure_pieces(detail, common_origin, top, width):
                     top = max(top, piece.place.bottom() + _LINE_GAP)
                     yield piece
 
-    def _figure(self, detail: Detail, usual: str, top: int, width: int) -> Iterator[_Piece]:
+    def _figure_pieces(self, detail: Detail, common_origin: str, top: int, width: int) -> Iterator[_Piece]:
         sign_width = 2 * self._theme.spacing.small
         title, value = self._side_by_side(detail, top, width - sign_width)
         if value.place.height() > self._metrics.height():
-            title, value = self._one_below_the_other(detail, top, width - sign_width)
+            title, value = self._stacked(detail, top, width - sign_width)
         yield title
         yield value
-        yield self._piece(
+        yield self._text_piece(
             QRect(width - sign_width, value.place.top(), sign_width, _TALL), detail.mark, "muted", detail, _RIGHT
         )
-        if self._with_sources and detail.tooltip and (detail.exact or detail.origin != usual):
+        if self._with_sources and detail.tooltip and (detail.exact or detail.origin != common_origin):
             below = max(title.place.bottom(), value.place.bottom()) + 1
-            words = detail.tooltip if detail.origin != usual else detail.exact
-            yield self._piece(QRect(0, below, width, _TALL), _in_one_line(words), "muted", detail, small=True)
+            words = detail.tooltip if detail.origin != common_origin else detail.exact
+            yield self._text_piece(QRect(0, below, width, _TALL), _single_line_text(words), "muted", detail, small=True)
 
     def _side_by_side(self, detail: Detail, top: int, width: int) -> tuple[_Piece, _Piece]:
         room = width - self._theme.spacing.small
         value_width = min(
-            self._advance(detail.text), max(round(room * _VALUE_SHARE), room - self._advance(detail.title))
+            self._text_width(detail.text), max(round(room * _VALUE_SHARE), room - self._text_width(detail.title))
         )
         value_room = QRect(width - value_width, top, value_width, _TALL)
         return (
-            self._title(detail, top, room - value_width),
-            self._piece(value_room, detail.text, _role(detail), detail, _RIGHT),
+            self._title_piece(detail, top, room - value_width),
+            self._text_piece(value_room, detail.text, _value_role(detail), detail, _RIGHT),
         )
 
-    def _one_below_the_other(self, detail: Detail, top: int, width: int) -> tuple[_Piece, _Piece]:
+    def _stacked(self, detail: Detail, top: int, width: int) -> tuple[_Piece, _Piece]:
         """Return a title with a left-aligned text below it, for values that wrap."""
-        title = self._title(detail, top, width)
+        title = self._title_piece(detail, top, width)
         indent = self._theme.spacing.medium
         room = QRect(indent, title.place.bottom() + 1, width - indent, _TALL)
-        return title, self._piece(room, detail.text, _role(detail), detail)
+        return title, self._text_piece(room, detail.text, _value_role(detail), detail)
 
-    def _title(self, detail: Detail, top: int, width: int) -> _Piece:
-        """Return a title indented by its leading spaces, on every line."""
+    def _title_piece(self, detail: Detail, top: int, width: int) -> _Piece:
+        """Return a title whose lines are all indented by the title's leading spaces."""
         text = detail.title.lstrip()
         left = self._metrics.horizontalAdvance(" ") * (len(detail.title) - len(text))
-        return self._piece(QRect(left, top, width - left, _TALL), text, "muted", detail)
+        return self._text_piece(QRect(left, top, width - left, _TALL), text, "muted", detail)
 
-    def _piece(
+    def _text_piece(
         self,
         room: QRect,
         text: str,
@@ -185,37 +187,37 @@ class FigureList(QWidget):
         bold: bool = False,
         small: bool = False,
     ) -> _Piece:
-        """Return `text` at the top of `room`, as high as it needs."""
+        """Return `text` placed at the top of `room`, as high as the wrapped text."""
         font = self._small if small else self._bold if bold else self._body
         needed = QFontMetrics(font).boundingRect(room, int(align) | _WRAP, text).height()
         return _Piece(QRect(room.left(), room.top(), room.width(), needed), text, role, font, align, detail)
 
-    def _advance(self, text: str) -> int:
+    def _text_width(self, text: str) -> int:
         return self._metrics.horizontalAdvance(text) + 2
 
 
-def _role(detail: Detail) -> str:
+def _value_role(detail: Detail) -> str:
     return "muted" if detail.text in NO_FIGURES else "text"
 
 
-def _spoken(detail: Detail) -> str:
+def _accessible_text(detail: Detail) -> str:
     meaning = _MEANINGS.get(detail.mark)
     text = f"{detail.title.lstrip()}: {detail.text}"
     return f"{text}, {meaning}" if meaning else text
 
 
-def _usual_origin(groups: Sequence[DetailGroup]) -> str:
-    """Return the most frequent origin, which is stated once instead of below each figure."""
+def _most_common_origin(groups: Sequence[DetailGroup]) -> str:
+    """Return the most frequent origin of figures, which is stated once instead of below each figure."""
     origins = Counter(detail.origin for group in groups for detail in group.details if detail.origin)
     return max(origins, key=origins.__getitem__, default="")
 
 
-def _in_one_line(text: str) -> str:
+def _single_line_text(text: str) -> str:
     return text.replace("/", f"/{_BREAK}").replace("\n", " · ")
 
 
 class DetailPane(QWidget):
-    """Pane that shows one record; `used` and `comparison_wanted` follow its buttons."""
+    """Pane that shows one record; the buttons emit `used` and `comparison_wanted`."""
 
     used = Signal()
     comparison_wanted = Signal()
@@ -266,7 +268,7 @@ class DetailPane(QWidget):
         self._body.show()
 
     def as_text(self) -> str:
-        """Return the shown record as text, one line per figure; empty without one."""
+        """Return the shown record as text, one line per figure; empty without a record."""
         return self._described.as_text() if self._described else ""
 
     @Slot()

@@ -14,8 +14,8 @@ from planner.present.record_text import to_csv, to_json, to_tsv
 if TYPE_CHECKING:
     from planner.gui.catalog.tab import CatalogTab
 
-_ROWS: Final = "Table (*.csv);;Records (*.json)"
-_COMPARISON: Final = "Markdown (*.md);;Table (*.csv);;Picture (*.png)"
+_ROW_FILES: Final = "Table (*.csv);;Records (*.json)"
+_COMPARISON_FILES: Final = "Markdown (*.md);;Table (*.csv);;Picture (*.png)"
 
 
 def write_rows(path: Path, fields: Sequence[str], rows: Sequence[Mapping[str, object]]) -> None:
@@ -64,7 +64,7 @@ class CatalogExportMenu(QMenu):
         """Ask for a file and export the current view."""
         comparing = self._tab.view == "compare"
         name = "comparison.md" if comparing else f"{self._tab.page.key}.csv"
-        kinds = _COMPARISON if comparing else _ROWS
+        kinds = _COMPARISON_FILES if comparing else _ROW_FILES
         chosen, _ = QFileDialog.getSaveFileName(self._tab, "Export", name, kinds)
         if chosen:
             self._tab.export_to(Path(chosen))

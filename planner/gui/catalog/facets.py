@@ -28,18 +28,18 @@ from planner.gui.widgets.layout import ScrollColumn, in_column, in_row
 from planner.gui.widgets.section import Section
 from planner.present import format as fmt
 
-_FEW: Final = 8
+_COLLAPSED_ROWS: Final = 8
 _RADIUS: Final = 6
 _TRACK: Final = 2
-_MOST: Final = 1e9
+_MAX_VALUE: Final = 1e9
 _NARROW: Final = 40
 _OPEN: Final = ValueRange()
 
 
 class FacetGroup(QWidget):
-    """Check boxes for `values`, given as `(value, title)` (None is unknown); `chosen` carries the checked values.
+    """Check boxes for `values`, pairs of value (None is unknown) and title; `chosen` carries the checked values.
 
-    Of many values only the first few and the checked ones are shown until the list is expanded.
+    A long list shows only the first few values and the checked values until the user expands the list.
     """
 
     chosen = Signal(object)
@@ -88,7 +88,7 @@ class FacetGroup(QWidget):
             self._show_rows(self.values)
 
     def set_counts(self, counts: Mapping[str | None, int]) -> None:
-        """Show the number of records of each value; values without records are grayed out."""
+        """Show the number of records for each value; values without records are grayed out."""
         self._counts = counts
         for value in self._boxes:
             self._show_count(value)
@@ -102,19 +102,19 @@ class FacetGroup(QWidget):
         self._expanded = not self._expanded
         self._show_rows(self.values)
 
-    def _show_rows(self, ticked: Sequence[str | None]) -> None:
+    def _show_rows(self, checked_values: Sequence[str | None]) -> None:
         for value, row in self._places.items():
-            shown = self._expanded or row < _FEW or value in ticked
-            if shown and value not in self._boxes:
-                self._make(value)
+            is_shown = self._expanded or row < _COLLAPSED_ROWS or value in checked_values
+            if is_shown and value not in self._boxes:
+                self._make_check_box(value)
             if value in self._boxes:
-                self._boxes[value].setVisible(shown)
-                self._numbers[value].setVisible(shown)
-        self._more.setVisible(len(self._places) > _FEW)
+                self._boxes[value].setVisible(is_shown)
+                self._numbers[value].setVisible(is_shown)
+        self._more.setVisible(len(self._places) > _COLLAPSED_ROWS)
         self._more.setText("Show fewer" if self._expanded else f"Show all {len(self._places)}")
 
-    def _make(self, value: str | None) -> None:
-        """Create the check box of `value`; creating all of them at start would take too long."""
+    def _make_check_box(self, value: str | None) -> None:
+        """Create the check box for `value`; creating all check boxes at start would take too long."""
         box, number = QCheckBox(self._titles[value]), make_label(role="muted")
         self._boxes[value], self._numbers[value] = box, number
         self._grid.addWidget(box, self._places[value], 0)
@@ -130,7 +130,7 @@ class FacetGroup(QWidget):
 
 
 class RangeSlider(QWidget):
-    """Slider with two handles that snap to stops; `slid` carries `(low, high)`, None for a handle at its end.
+    """Slider with two handles that snap to stops; `slid` carries `(low, high)`, None for an open bound.
 
     Mouse only: the fields below it serve the keyboard.
     """
@@ -139,24 +139,24 @@ class RangeSlider(QWidget):
 
     def __init__(self, theme: Theme, stops: Sequence[float]) -> None:
         super().__init__()
-        self._theme, self._stops = theme, tuple(stops)
-        self._places = [0, len(self._stops) - 1]
+        self._theme, self._slider_stops = theme, tuple(stops)
+        self._places = [0, len(self._slider_stops) - 1]
         self._dragged = 0
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         theme.changed.connect(self.update)
 
     @property
     def bounds(self) -> tuple[float | None, float | None]:
-        """Return the two bounds; None is open."""
+        """Return the lower and upper bound; None is an open bound."""
         low, high = self._places
-        last = len(self._stops) - 1
-        return (self._stops[low] if low else None), (self._stops[high] if high < last else None)
+        last = len(self._slider_stops) - 1
+        return (self._slider_stops[low] if low else None), (self._slider_stops[high] if high < last else None)
 
     def set_bounds(self, low: float | None, high: float | None) -> None:
         """Move the handles to the nearest stops outside `low` and `high`."""
-        last = len(self._stops) - 1
-        self._places[0] = 0 if low is None else max(0, bisect_right(self._stops, low) - 1)
-        self._places[1] = last if high is None else min(last, bisect_left(self._stops, high))
+        last = len(self._slider_stops) - 1
+        self._places[0] = 0 if low is None else max(0, bisect_right(self._slider_stops, low) - 1)
+        self._places[1] = last if high is None else min(last, bisect_left(self._slider_stops, high))
         self.update()
 
     def sizeHint(self) -> QSize:
@@ -166,12 +166,12 @@ class RangeSlider(QWidget):
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """Grab the nearer handle."""
         x = event.position().x()
-        low, high = (self._x(place) for place in self._places)
+        low, high = (self._handle_x(place) for place in self._places)
         self._dragged = 0 if x < (low + high) / 2 else 1
         self._drag(x)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Drag the handle, at most to the other one."""
+        """Drag the handle, at most to the other handle."""
         self._drag(event.position().x())
 
     def paintEvent(self, _event: QPaintEvent) -> None:
@@ -179,7 +179,7 @@ class RangeSlider(QWidget):
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(Qt.PenStyle.NoPen)
-        low, high = (self._x(place) for place in self._places)
+        low, high = (self._handle_x(place) for place in self._places)
         middle = self.height() / 2
         for left, right, role in ((0.0, float(self.width()), "border"), (low, high, "accent")):
             painter.setBrush(self._theme.color(role))
@@ -190,18 +190,18 @@ class RangeSlider(QWidget):
             painter.drawEllipse(QPointF(x, middle), _RADIUS - 1, _RADIUS - 1)
 
     def _drag(self, x: float) -> None:
-        last = len(self._stops) - 1
-        wanted = round((x - _RADIUS) / max(1, self.width() - 2 * _RADIUS) * last)
+        last = len(self._slider_stops) - 1
+        nearest_stop = round((x - _RADIUS) / max(1, self.width() - 2 * _RADIUS) * last)
         other = self._places[1 - self._dragged]
         least, most = (0, other) if self._dragged == 0 else (other, last)
-        place = min(max(wanted, least), most)
+        place = min(max(nearest_stop, least), most)
         if place != self._places[self._dragged]:
             self._places[self._dragged] = place
             self.update()
             self.slid.emit(self.bounds)
 
-    def _x(self, place: int) -> float:
-        return _RADIUS + place / max(1, len(self._stops) - 1) * (self.width() - 2 * _RADIUS)
+    def _handle_x(self, place: int) -> float:
+        return _RADIUS + place / max(1, len(self._slider_stops) - 1) * (self.width() - 2 * _RADIUS)
 
 
 class RangeGroup(QWidget):
@@ -217,7 +217,7 @@ class RangeGroup(QWidget):
         self._slider = RangeSlider(theme, stops)
         written = fmt.plain if grouped else "{:.0f}".format
         self._low, self._high = (
-            DecimalField(0, _MOST, placeholder=written(end), grouped=grouped) for end in (stops[0], stops[-1])
+            DecimalField(0, _MAX_VALUE, placeholder=written(end), grouped=grouped) for end in (stops[0], stops[-1])
         )
         for field in (self._low, self._high):
             for edit in field.findChildren(QLineEdit):
@@ -236,11 +236,11 @@ class RangeGroup(QWidget):
 
     @property
     def bounds(self) -> tuple[float | None, float | None]:
-        """Return the two bounds."""
+        """Return the lower and upper bound."""
         return self._low.value, self._high.value
 
     def set_bounds(self, low: float | None, high: float | None) -> None:
-        """Show these bounds."""
+        """Show the bounds in the fields and the slider."""
         self._low.set_value(low)
         self._high.set_value(high)
         self._slider.set_bounds(low, high)
@@ -258,9 +258,9 @@ class RangeGroup(QWidget):
 
 
 class FacetPanel(ScrollColumn):
-    """Edits a filter of the kind of `empty`; `changed` carries the new filter and the key of the changed condition.
+    """Pane that edits a filter, initially `empty`; `changed` carries the new filter and the changed condition's key.
 
-    The values and ranges of `rows` are offered.
+    The pane offers the facet values and ranges that occur in `rows`.
     """
 
     changed = Signal(object, str)
@@ -272,8 +272,8 @@ class FacetPanel(ScrollColumn):
         self._kind = empty.kind
         self._clear = link_button("Clear all")
         self._toggles = {field: QCheckBox(words.format(self._kind.things)) for field, (_, words) in TOGGLES.items()}
-        self._groups = {facet: FacetGroup(theme, _values(self._kind, facet, rows)) for facet in self._kind.facets}
-        self._ranges = {key: self._range(key, rows) for key in self._kind.ranges}
+        self._groups = {facet: FacetGroup(theme, _facet_values(self._kind, facet, rows)) for facet in self._kind.facets}
+        self._ranges = {key: self._make_range_group(key, rows) for key in self._kind.ranges}
         self._sections: dict[str, Section] = {}
         self._lay_out()
         self._connect()
@@ -298,9 +298,9 @@ class FacetPanel(ScrollColumn):
         self._clear.setEnabled(not current.is_empty)
 
     def add_rows(self, rows: Sequence[Any]) -> None:
-        """Offer new values of `rows`: user-defined cards may have values that the catalog has not."""
+        """Offer new values of `rows`: user-defined cards may have values that are not in the catalog."""
         for facet, group in self._groups.items():
-            group.add_values(_values(self._kind, facet, rows))
+            group.add_values(_facet_values(self._kind, facet, rows))
 
     def show_counts(self, counts: Mapping[str, Mapping[str | None, int]]) -> None:
         """Update the counts of all facets."""
@@ -353,8 +353,8 @@ class FacetPanel(ScrollColumn):
         """Clear all filters."""
         self.changed.emit(self._empty, "")
 
-    def _on_toggled(self, field: str, ticked: bool) -> None:
-        self.changed.emit(self._filter.evolve(**{field: ticked}), field)
+    def _on_toggled(self, field: str, checked_values: bool) -> None:
+        self.changed.emit(self._filter.evolve(**{field: checked_values}), field)
 
     def _on_facet(self, facet: str, values: tuple[str | None, ...]) -> None:
         self.changed.emit(self._filter.with_query(**{self._kind.facets[facet].chosen: values}), facet)
@@ -368,13 +368,13 @@ class FacetPanel(ScrollColumn):
         others = [key for key in self._settings.current.closed_facets if key not in mine]
         self._settings.update(closed_facets=(*others, *(key for key, is_open in mine.items() if not is_open)))
 
-    def _range(self, key: str, rows: Sequence[Any]) -> RangeGroup:
-        title, stops = self._kind.columns[key].title, _stops(self._kind, key, rows)
+    def _make_range_group(self, key: str, rows: Sequence[Any]) -> RangeGroup:
+        title, stops = self._kind.columns[key].title, _slider_stops(self._kind, key, rows)
         return RangeGroup(self._theme, title, stops, grouped=key != "year")
 
 
-def _values(kind: RecordKind, facet: str, rows: Sequence[Any]) -> list[tuple[str | None, str]]:
-    """Return the values of a facet by frequency, unknown last."""
+def _facet_values(kind: RecordKind, facet: str, rows: Sequence[Any]) -> list[tuple[str | None, str]]:
+    """Return the values of a facet with their titles, most frequent first, unknown last."""
     counted = Counter(map(kind.facets[facet].read, map(kind.record_of, rows)))
     ordered = sorted(counted.most_common(), key=lambda pair: pair[0] is None)
     return [(value, kind.facet_words(facet, value)) for value, _ in ordered]
@@ -386,7 +386,7 @@ def _range_title(kind: RecordKind, key: str) -> str:
     return f"{column.title}, $" if column.measure == fmt.USD else column.header
 
 
-def _stops(kind: RecordKind, key: str, rows: Sequence[Any]) -> Sequence[float]:
+def _slider_stops(kind: RecordKind, key: str, rows: Sequence[Any]) -> Sequence[float]:
     """Return the slider stops of a column: its fixed scale, every year, or round numbers."""
     if key in kind.scales:
         return kind.scales[key]

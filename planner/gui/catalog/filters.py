@@ -1,4 +1,4 @@
-"""Filters of the catalog as values, with conditions that can be named, counted and removed one by one."""
+"""Catalog filters as immutable values, with conditions that can be named, counted and removed one by one."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
@@ -20,10 +20,10 @@ from planner.present.catalog.search_query import ParsedSearch, SearchBound, pars
 from planner.present.columns import Column
 
 _STEPS: Final = (1, 1.5, 2, 3, 4, 5, 6, 8)
-_MONEY: Final = frozenset(("price", "street", "used", "rent"))
-_FITTING: Final = ("fits", "tight")
-_UNVERIFIED: Final = ("single-source", "conflicting", "yours")
-_RENTS: Final = (
+_MONEY_COLUMNS: Final = frozenset(("price", "street", "used", "rent"))
+_FITTING_VERDICTS: Final = ("fits", "tight")
+_UNVERIFIED_CERTAINTIES: Final = ("single-source", "conflicting", "yours")
+_RENT_STOPS: Final = (
     *(0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75),
     *(1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 20.0),
 )
@@ -32,10 +32,10 @@ _RENTS: Final = (
 
 @dataclass(frozen=True, eq=False)
 class RecordKind:
-    """Filterable kind of record: its columns, its query vocabulary with the facets, and the ranges that are offered.
+    """Filterable kind of record: its columns, its query vocabulary with the facets, and the offered ranges.
 
-    `record_of` returns the record of a table row. `first` are the facets above the ranges. `scales` are slider stops of
-    columns whose values are not known at first; `like` maps a column to one whose stops it shares. `value_words`
+    `record_of` returns the record in a table row. `first` lists the facets above the ranges. `scales` has slider stops
+    for columns without values at first; `like` maps a column to another column with the same stops. `value_words`
     replaces facet values by display names. `prefix` starts the keys in the settings.
     """
 
@@ -58,19 +58,19 @@ class RecordKind:
 
     @cached_property
     def units(self) -> Mapping[str, float]:
-        """Return the base units per unit of each numeric column."""
+        """Return the factor from display unit to base unit for each numeric column."""
         return {key: column.per_unit for key, column in self.columns.items() if column.is_number}
 
     def facet_words(self, facet: str, value: str | None) -> str:
-        """Return the display name of a facet's value."""
+        """Return the display name for a value of a facet."""
         return fmt.UNKNOWN if value is None else self.value_words.get(facet, {}).get(value, value)
 
     def amount_words(self, key: str, value: float) -> str:
-        """Format a value of a column: `24 GiB`, `$1,000`, `2022`."""
+        """Format a column value with its unit: `24 GiB`, `$1,000`, `2022`."""
         if key == "year":
             return f"{value:.0f}"
         unit = self.columns[key].unit
-        return fmt.money(value) if key in _MONEY else fmt.quantity(value, unit) if unit else fmt.plain(value)
+        return fmt.money(value) if key in _MONEY_COLUMNS else fmt.quantity(value, unit) if unit else fmt.plain(value)
 
     def range_text(self, key: str, low: float | None, high: float | None) -> str:
         """Format the bounds of a column: `from 24 GiB`."""
@@ -98,7 +98,7 @@ CARDS: Final = RecordKind(
     ranges=("memory", "bandwidth", "bf16", "power", "price", "street", "used", "rent", "year"),
     record_of=attrgetter("gpu"),
     first=("vendor", "segment"),
-    scales={"rent": _RENTS},
+    scales={"rent": _RENT_STOPS},
     like={"street": "price", "used": "price"},
     value_words={"segment": SEGMENT_TITLES},
 )
@@ -106,7 +106,7 @@ CARDS: Final = RecordKind(
 
 
 class ValueRange(Spec):
-    """Lowest and highest value of a column in its unit; None is open."""
+    """Lowest and highest value of a column, in the column's unit; None is an open bound."""
 
     low: float | None = None
     high: float | None = None
@@ -115,8 +115,8 @@ class ValueRange(Spec):
 class RecordFilter(Spec):
     """A query, bounds by column, and three switches that hide records.
 
-    `only_fitting` hides records on which the plan does not fit, `confirmed` those whose figures no second document
-    confirms, `released` those whose figures may still change.
+    `only_fitting` hides records on which the plan does not fit, `confirmed` records whose figures are not confirmed
+    by a second document, `released` announced records whose figures may still change.
     """
 
     kind: ClassVar[RecordKind]
@@ -128,7 +128,7 @@ class RecordFilter(Spec):
 
     @field_validator("bounds")
     @classmethod
-    def _of_known_columns(cls, bounds: dict[str, ValueRange]) -> dict[str, ValueRange]:
+    def _check_columns(cls, bounds: dict[str, ValueRange]) -> dict[str, ValueRange]:
         unknown = [key for key in bounds if key not in cls.kind.units]
         if unknown:
             raise ValueError(f"there is no column of numbers called {', '.join(unknown)}")
@@ -136,7 +136,7 @@ class RecordFilter(Spec):
 
     @cached_property
     def parsed(self) -> ParsedSearch:
-        """Return the parsed text of the query."""
+        """Return the parsed search text of the query."""
         return parse_search(self.query.text, self.kind.units)
 
     @property
@@ -150,40 +150,40 @@ class RecordFilter(Spec):
         return not self.parsed.bounds and self.with_query(text="").is_empty
 
     def with_query(self, **changes: object) -> Self:
-        """Return a copy with fields of its query changed."""
+        """Return a copy of the filter with changed query fields."""
         return self.evolve(query=self.query.evolve(**changes))
 
     def with_bounds(self, key: str, low: float | None, high: float | None) -> Self:
-        """Return a copy with other bounds of one column."""
+        """Return a copy of the filter with other bounds for one column."""
         others = {name: bounds for name, bounds in self.bounds.items() if name != key}
-        mine = {} if low is None and high is None else {key: ValueRange(low=low, high=high)}
-        return self.evolve(bounds={**others, **mine})
+        new_bounds = {} if low is None and high is None else {key: ValueRange(low=low, high=high)}
+        return self.evolve(bounds={**others, **new_bounds})
 
     def passing(self, rows: Sequence[Any]) -> frozenset[str]:
-        """Return the ids of the rows that pass."""
+        """Return the ids of the rows that pass the filter."""
         query = self.query.evolve(text=self.parsed.words)
-        return frozenset(record.id for record in select(self._candidates(rows), query))
+        return frozenset(record.id for record in select(self._records_before_query(rows), query))
 
     def counts(self, rows: Sequence[Any]) -> Mapping[str, Mapping[str | None, int]]:
-        """Count the rows that each facet value would show."""
-        return facet_counts(self._candidates(rows), self.query.evolve(text=self.parsed.words))
+        """Return, for each facet and value, the number of rows that the value would show."""
+        return facet_counts(self._records_before_query(rows), self.query.evolve(text=self.parsed.words))
 
-    def _candidates(self, rows: Sequence[Any]) -> list[Any]:
-        """Return the records that pass everything except the query."""
+    def _records_before_query(self, rows: Sequence[Any]) -> list[Any]:
+        """Return the records that pass the switches and bounds, before the query is applied."""
         record_of = self.kind.record_of
         if self.only_fitting:
-            rows = [row for row in rows if row.verdict in _FITTING]
+            rows = [row for row in rows if row.verdict in _FITTING_VERDICTS]
         if self.confirmed:
-            rows = [row for row in rows if record_of(row).provenance.certainty not in _UNVERIFIED]
+            rows = [row for row in rows if record_of(row).provenance.certainty not in _UNVERIFIED_CERTAINTIES]
         if self.released:
             rows = [row for row in rows if not record_of(row).preliminary]
         for key, bounds in self.bounds.items():
-            rows = self._within(rows, key, bounds.low, bounds.high)
+            rows = self._rows_within(rows, key, bounds.low, bounds.high)
         for bound in self.parsed.bounds:
-            rows = self._within(rows, bound.key, bound.low, bound.high)
+            rows = self._rows_within(rows, bound.key, bound.low, bound.high)
         return list(map(record_of, rows))
 
-    def _within(self, rows: Sequence[Any], key: str, low: float | None, high: float | None) -> list[Any]:
+    def _rows_within(self, rows: Sequence[Any], key: str, low: float | None, high: float | None) -> list[Any]:
         """Return the rows whose value is known and within the bounds."""
         column = self.kind.columns[key]
         # Scale the two bounds to base units instead of thousands of values to the display unit.
@@ -194,19 +194,19 @@ class RecordFilter(Spec):
 
 
 class CatalogFilter(RecordFilter):
-    """Filter of the accelerators."""
+    """Filter for accelerators."""
 
     kind = CARDS
     query: GpuQuery = GpuQuery()
 
 
 class NameSearch:
-    """Index of the records' search texts: reading them record by record would take most of a keystroke's time."""
+    """Index of the records' search texts, which makes searching fast enough to follow each keystroke."""
 
     def __init__(self, records: Sequence[SearchableRecord]) -> None:
         self._texts = tuple((record.id, record.search_text) for record in records)
 
-    def having(self, text: str) -> frozenset[str]:
+    def ids_containing(self, text: str) -> frozenset[str]:
         """Return the ids of the records that contain every word of `text`, as `select` does."""
         found: Sequence[tuple[str, str]] = self._texts
         for word in text.lower().split():
@@ -216,7 +216,7 @@ class NameSearch:
 
 @dataclass(frozen=True, slots=True)
 class FilterCondition:
-    """One active condition: its text, and the filter without it."""
+    """One active condition: its text, and the filter without this condition."""
 
     key: str
     words: str
@@ -258,18 +258,18 @@ TOGGLE_TIPS: Final = {
 
 
 def grouped_conditions(current: RecordFilter) -> tuple[FilterCondition, ...]:
-    """Return the conditions of `current`, with all values of a facet as one."""
+    """Return the conditions of `current`, with all values of a facet as one condition."""
     found: dict[str, FilterCondition] = {}
     for condition in conditions(current):
         key = condition.key.partition(":")[0]
         known = found.get(key)
         words = f"{known.words} or {condition.words}" if known else condition.words
-        found[key] = FilterCondition(key, words, _without(current, key) if known else condition.lifted)
+        found[key] = FilterCondition(key, words, _without_facet(current, key) if known else condition.lifted)
     return tuple(found.values())
 
 
 def blocking_condition(current: RecordFilter, rows: Sequence[Any], latest: str) -> tuple[FilterCondition, int] | None:
-    """Return a condition whose removal leaves rows, and how many; the `latest` one is tried first."""
+    """Return a condition whose removal leaves rows, and the number of rows; try the `latest` condition first."""
     candidates = sorted(grouped_conditions(current), key=lambda condition: condition.key != latest)
     counted = ((condition, len(condition.lifted.passing(rows))) for condition in candidates)
     return next(((condition, count) for condition, count in counted if count), None)
@@ -286,20 +286,20 @@ def _facet_conditions(current: RecordFilter, facet: str) -> list[FilterCondition
     return [
         FilterCondition(
             f"{facet}:{value}",
-            _value_words(current.kind, facet, value),
+            _value_title(current.kind, facet, value),
             current.with_query(**{field: tuple(other for other in chosen if other != value)}),
         )
         for value in chosen
     ]
 
 
-def _value_words(kind: RecordKind, facet: str, value: str | None) -> str:
-    """Return the name of a facet value on its own; an unknown value is named with its facet."""
+def _value_title(kind: RecordKind, facet: str, value: str | None) -> str:
+    """Return the name of a facet value on its own; an unknown value is named together with its facet."""
     words = kind.facet_words(facet, value)
     return f"{kind.facets[facet].title} {words}" if value is None else words
 
 
-def _without(current: RecordFilter, facet: str) -> RecordFilter:
+def _without_facet(current: RecordFilter, facet: str) -> RecordFilter:
     return current.with_query(**{current.kind.facets[facet].chosen: ()})
 
 

@@ -1,4 +1,4 @@
-"""The page of accelerators: filters, table and the details of a card."""
+"""Catalog page of accelerators: filters, table and the details of a card."""
 
 from dataclasses import replace
 from functools import partial
@@ -28,15 +28,15 @@ from planner.present.catalog.gpu_columns import GPU_COLUMNS, lower_is_better
 from planner.present.catalog.gpu_row import GpuRow, gpu_rows
 from planner.present.catalog.records import GPU_FIELDS, gpu_fields
 
-_PANES: Final = (180, 694, 256)
-_SHOWN: Final = (
+_PANE_WIDTHS: Final = (180, 694, 256)
+_DEFAULT_COLUMNS: Final = (
     *("name", "fits", "job_time", "job_cost", "memory", "bandwidth", "bf16", "power", "fp32", "fp8", "year", "price"),
     *("vendor", "segment", "architecture"),
 )
 
 
 class GpuPage(Page):
-    """The cards of the catalog, those of this machine on top, with the plan's verdict, job time and job cost."""
+    """Cards of the catalog with the plan's verdict, job time and job cost; cards in this machine are on top."""
 
     key = "accelerators"
     title = "Accelerators"
@@ -46,11 +46,11 @@ class GpuPage(Page):
     saved_in = "filters"
 
     def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> None:
-        usual = TableLayout(shown=_SHOWN, sort_key="year", descending=True)
+        default_layout = TableLayout(shown=_DEFAULT_COLUMNS, sort_key="year", descending=True)
         lookups = Lookups(workspace, tasks)
-        super().__init__(workspace, theme, lookups, GPU_COLUMNS, usual)
+        super().__init__(workspace, theme, lookups, GPU_COLUMNS, default_layout)
         lookups.setParent(self)
-        self.own = OwnCards(workspace, theme, self, self._current, self.table.choose)
+        self.own = OwnCards(workspace, theme, self, self._current_gpu, self.table.choose)
         self.here = make_label(role="muted", wrap=True)
         self.here.setIndent(theme.spacing.small)
         self._here = NO_CARDS
@@ -59,7 +59,7 @@ class GpuPage(Page):
         change = QAction("Your &figures…", self.table)
         change.triggered.connect(self.own.ask_change)
         self.table.addAction(change)
-        self.restore(_PANES)
+        self.restore(_PANE_WIDTHS)
 
     def describe(self, record: GpuRow) -> RecordSummary:
         """Return the details of a card."""
@@ -72,7 +72,7 @@ class GpuPage(Page):
             self.workspace.answer(f"card {record.gpu.name}", {"gpu": record.id})
 
     def planned(self) -> str | None:
-        """Return the plan's card; without one, the smallest card on which the plan fits."""
+        """Return the plan's card; without a card, the smallest card on which the plan fits."""
         plan, catalog = self.workspace.plan, self.workspace.catalog
         if plan.gpu is not None or self.table.current_id is not None:
             return plan.gpu
@@ -97,13 +97,13 @@ class GpuPage(Page):
         self.table.scrollToTop()
 
     def show_columns(self, name: str) -> None:
-        """Show a named set of columns; the sort column stays if it is among them."""
+        """Show a named set of columns; the sort column stays if it is in the set."""
         now = self.table.layout_now()
         self.table.arrange(now.evolve(shown=COLUMN_SETS[name]))
         self.table.arranged.emit()
 
     def sort_by_best(self, key: str) -> None:
-        """Show the column `key`, sort by it with the best on top, and select that record."""
+        """Show the column `key`, sort by it with the best record on top, and select the best record."""
         self.table.show_column(key, shown=True)
         self.table.sort_by(key, descending=not lower_is_better(key))
         if self.model.records:
@@ -112,7 +112,7 @@ class GpuPage(Page):
         self.table.setFocus()
 
     def use_circuit(self, key: str) -> None:
-        """Compute builds with another circuit, and store it in the settings."""
+        """Compute power builds for another electrical circuit, and store the circuit in the settings."""
         self.workspace.settings.update_catalog(circuit=key)
         self.describe_current()
 
@@ -128,7 +128,7 @@ class GpuPage(Page):
         return menu
 
     def about(self, text: str) -> str:
-        """Explain FPGAs and other accelerators that are searched for but not in the catalog."""
+        """Explain why FPGAs and other accelerators in the search text are not in the catalog."""
         return describe_other_hardware(text)
 
     def plain_rows(self) -> list[GpuRow]:
@@ -136,19 +136,19 @@ class GpuPage(Page):
         return [GpuRow(gpu) for gpu in self.workspace.catalog.hardware.gpus]
 
     def judged_rows(self) -> list[GpuRow]:
-        """Return the cards with verdicts, prices and job costs; those of this machine are marked."""
+        """Return the cards with verdicts, prices and job costs; cards in this machine are marked."""
         plan, catalog, known = self.workspace.plan, self.workspace.catalog, self.lookups
         software = () if known.prices is None else catalog.software  # loaded with the prices by the background thread
         rows = gpu_rows(catalog.hardware, fits_by_gpu(plan, catalog), known.jobs, known.prices, software)
         here = self._here.words
         return [replace(row, here=here[row.id]) if row.id in here else row for row in rows]
 
-    def _current(self) -> Gpu | None:
+    def _current_gpu(self) -> Gpu | None:
         row = self.model.find(self.table.current_id)
         return None if row is None else row.gpu
 
     def _find_here(self) -> None:
-        """Match the cards of this machine with the catalog and list them first."""
+        """Match the cards in this machine with the catalog, and list the matches first."""
         self._here = detect_cards(self.workspace.catalog.hardware, self.workspace.devices)
         self.model.set_first(self._here.words)
         self.here.setText(self._here.sentence)

@@ -39,14 +39,14 @@ from planner.units import GB, GIB
 _WIDTH: Final = 460
 _MOST_GIB: Final = 1e5
 _MOST_GB_PER_S: Final = 1e6
-_KIND: Final = "Hardware (*.json)"
-_NOTHING: Final = OwnHardware()
+_HARDWARE_FILES: Final = "Hardware (*.json)"
+_NO_HARDWARE: Final = OwnHardware()
 
 
-class _OwnDialog(QDialog):
-    """Form about one card; `save` stores the input and raises if it is not allowed.
+class _CardDialog(QDialog):
+    """Base class of forms for one card; `save` stores the input, or raises an error if a value is not allowed.
 
-    `fields` are the inputs by the names that errors have for what is typed into them.
+    `fields` maps the field names in errors to the input widgets.
     """
 
     fields: Mapping[str, TypedField]
@@ -80,7 +80,7 @@ class _OwnDialog(QDialog):
         return handled
 
     def save(self) -> None:
-        """Store the input; raises a `PlannerError` if it is not allowed."""
+        """Store the input; raise a `PlannerError` if a value is not allowed."""
         raise NotImplementedError
 
     @Slot()
@@ -88,35 +88,35 @@ class _OwnDialog(QDialog):
         """Save and close, or show the problem; nothing is saved while a field is invalid."""
         wrong = next((field for field in self.fields.values() if field.problem), None)
         if wrong is not None:
-            self._refuse(wrong.problem, wrong)
+            self._show_refusal(wrong.problem, wrong)
             return
         try:
             self.save()
         except SpecError as error:
-            self._refuse(error.explained, self.fields.get(error.field))
+            self._show_refusal(error.explained, self.fields.get(error.field))
         except PlannerError as error:
-            self._refuse(f"{error.message.removesuffix('.')}. {error.hint}".strip(), None)
+            self._show_refusal(f"{error.message.removesuffix('.')}. {error.hint}".strip(), None)
         else:
             self.accept()
 
-    def _refuse(self, reason: str, field: TypedField | None) -> None:
+    def _show_refusal(self, reason: str, field: TypedField | None) -> None:
         """Show why nothing was saved, and focus the field to correct."""
         show_message(self.problem, reason if field is None else f"{field.name}: {reason}")
         if field is not None:
             field.setFocus()
 
 
-class ChangeDialog(_OwnDialog):
-    """What was paid for a card, its power limit and a remark; an empty field is as the catalog has it.
+class ChangeDialog(_CardDialog):
+    """Form for the price paid for a card, its power limit and a remark; empty fields keep the catalog's value.
 
-    `said` is what the person said before; `take` gets what is said now, none where nothing is, and may raise.
+    `change` holds the stored values. `take` receives the new values, None if all fields are empty, and may raise.
     """
 
     def __init__(
         self,
         theme: Theme,
         gpu: Gpu,
-        said: CardChange | None,
+        change: CardChange | None,
         take: Callable[[CardChange | None], None],
         today: str,
         parent: QWidget,
@@ -131,51 +131,53 @@ class ChangeDialog(_OwnDialog):
             "&Paid, USD",
             self.paid,
             lambda: None,
-            "What you paid per card; the cost of owning it is computed with this.",
+            "Price you paid per card; the cost of ownership is computed from it.",
         )
-        self.form.add("Power &limit, W", self.limit, lambda: None, "As set with nvidia-smi -pl.")
+        self.form.add("Power &limit, W", self.limit, lambda: None, "Power limit as set with nvidia-smi -pl.")
         self.form.add("&Remark", self.note, lambda: "")
         self.fields = {"purchase_price_usd": self.paid, "power_limit_watts": self.limit, "note": self.note}
-        if said is not None:
-            self.paid.set_value(said.purchase_price_usd)
-            self.limit.set_value(said.power_limit_watts)
-            self.note.set_value(said.note)
+        if change is not None:
+            self.paid.set_value(change.purchase_price_usd)
+            self.limit.set_value(change.power_limit_watts)
+            self.note.set_value(change.note)
 
     def save(self) -> None:
         """Store the user's values, or remove them if all fields are empty."""
-        told = {
+        values = {
             "purchase_price_usd": self.paid.value,
             "power_limit_watts": self.limit.value,
             "note": self.note.text or None,
         }
-        says_something = any(value is not None for value in told.values())
-        self._take(make_card_change(self._gpu.id, self._today, told) if says_something else None)
+        has_values = any(value is not None for value in values.values())
+        self._take(make_card_change(self._gpu.id, self._today, values) if has_values else None)
 
 
-class NewCardDialog(_OwnDialog):
-    """Form for a new user-defined card based on another one; `take` receives it and may raise."""
+class NewCardDialog(_CardDialog):
+    """Form for a new user-defined card based on an existing card; `take` receives the new card and may raise."""
 
     def __init__(self, theme: Theme, base: Gpu, take: Callable[[Gpu], None], today: str, parent: QWidget) -> None:
         about = (
-            f"A card that is not in the catalog. Whatever you leave empty is taken from the {base.name}, as are "
+            f"A card that is not in the catalog. Empty fields are taken from the {base.name}, as are "
             "compute rates and software."
         )
         super().__init__(theme, "Add a card of your own", about, parent)
         self._base, self._take, self._today = base, take, today
         self.name = TextField(placeholder="e.g. RTX 4090 48 GB, modified")
-        self.memory = DecimalField(0.25, _MOST_GIB, placeholder=_same(base.memory_bytes, GIB))
-        self.bandwidth = DecimalField(1, _MOST_GB_PER_S, placeholder=_same(base.bandwidth_bytes_per_s, GB))
-        self.power = DecimalField(1, MOST_WATTS, placeholder=_same(base.board_power_watts, 1))
+        self.memory = DecimalField(0.25, _MOST_GIB, placeholder=_catalog_value_text(base.memory_bytes, GIB))
+        self.bandwidth = DecimalField(
+            1, _MOST_GB_PER_S, placeholder=_catalog_value_text(base.bandwidth_bytes_per_s, GB)
+        )
+        self.power = DecimalField(1, MOST_WATTS, placeholder=_catalog_value_text(base.board_power_watts, 1))
         self.paid = DecimalField(0.01, MOST_USD, placeholder="not set")
         self.form.add("&Name", self.name, lambda: "")
         self.form.add("&Memory, GiB", self.memory, lambda: None, "Physical memory of the whole card.")
         self.form.add("&Bandwidth, GB/s", self.bandwidth, lambda: None, "Memory bandwidth of the whole card.")
-        self.form.add("Po&wer, W", self.power, lambda: None, "Board power.")
+        self.form.add("Po&wer, W", self.power, lambda: None, "Board power of the card.")
         self.form.add(
             "&Paid, USD",
             self.paid,
             lambda: None,
-            "What you paid per card; the cost of owning it is computed with this.",
+            "Price you paid per card; the cost of ownership is computed from it.",
         )
         self.fields = {
             **dict.fromkeys(("name", "id"), self.name),  # the id is made of the name
@@ -198,12 +200,12 @@ class NewCardDialog(_OwnDialog):
         self._take(derive_card(self._base, self.name.text, figures, self._today))
 
 
-def _same(value: float | None, per_unit: float) -> str:
+def _catalog_value_text(value: float | None, per_unit: float) -> str:
     return "not known" if value is None else fmt.plain(value / per_unit)
 
 
 class OwnCards:
-    """Edits the user's hardware file and applies it to the whole window.
+    """Edits the user's hardware file and applies the changes to the whole window.
 
     `current` returns the selected card; `show` selects another by id.
     """
@@ -221,23 +223,25 @@ class OwnCards:
         self._current, self._show, self._today = current, show, today
 
     def ask_change(self) -> QDialog | None:
-        """Open the form for the user's values of the current card, if there is one."""
+        """Open the form for the user's values for the current card, if a card is selected."""
         gpu = self._current()
         if gpu is None:
             return None
         with self._workspace.reporting():
-            said = _read().change_of(gpu.id)
-            return self._open(ChangeDialog(self._theme, gpu, said, self._saver(gpu), self._day(), self._parent))
+            change = _read_own_hardware().change_of(gpu.id)
+            return self._open_dialog(
+                ChangeDialog(self._theme, gpu, change, self._change_saver(gpu), self._today_text(), self._parent)
+            )
         return None
 
     def ask_new(self) -> QDialog | None:
-        """Open the form for a new card based on the current one, if there is one."""
+        """Open the form for a new card based on the current card, if a card is selected."""
         gpu = self._current()
         if gpu is None:
             return None
         with self._workspace.reporting():
-            base = self._unchanged(gpu)
-            return self._open(NewCardDialog(self._theme, base, self.add, self._day(), self._parent))
+            base = self._catalog_gpu(gpu)
+            return self._open_dialog(NewCardDialog(self._theme, base, self.add, self._today_text(), self._parent))
         return None
 
     def add(self, card: Gpu) -> None:
@@ -249,59 +253,59 @@ class OwnCards:
         if any(gpu.id == card.id for gpu in self._workspace.catalog.hardware.gpus):
             raise SpecError("name", f"{card.name!r} is already in the catalog", "Choose another name.")
         added = OwnHardware(cards=(card,))
-        self._keep(_read().joined(added), added)
+        self._write_own_hardware(_read_own_hardware().joined(added), added)
         self._show(card.id)
 
     def ask_forget(self) -> QMessageBox | None:
-        """Ask whether to delete the user's values of the current card, or the card if it is user-defined."""
+        """Ask whether to delete the user's values for the current card, or the whole card if user-defined."""
         gpu = self._current()
         if gpu is None:
             return None
         with self._workspace.reporting():
-            own = _read()
+            own = _read_own_hardware()
             if not own.names(gpu.id):
-                raise PlannerError(f"You have no values of your own for {gpu.name}.", "There is nothing to forget.")
+                raise PlannerError(f"You have no values of your own for {gpu.name}.", "There is nothing to delete.")
             return self._open_question(gpu, removal_summary(own, gpu.id))
         return None
 
     def forget(self, gpu_id: str) -> None:
-        """Delete a user-defined card and the user's values of a card."""
+        """Delete a user-defined card, and the user's values for a catalog card."""
         with self._workspace.reporting():
-            self._keep(_read().without(gpu_id))
+            self._write_own_hardware(_read_own_hardware().without(gpu_id))
 
     def add_from(self, path: Path) -> None:
-        """Import cards and values from a file, which replace existing ones with the same id."""
+        """Import cards and values from a file; they replace existing cards and values with the same id."""
         with self._workspace.reporting():
             added = read_own(path, self._today())
-            self._keep(_read().joined(added), added, path)
+            self._write_own_hardware(_read_own_hardware().joined(added), added, path)
 
     def export_to(self, path: Path) -> None:
-        """Export all user-defined cards and values to a file."""
+        """Export all user-defined cards and the user's values to a file."""
         with self._workspace.reporting():
-            write_own(path, _read())
+            write_own(path, _read_own_hardware())
 
     def choose_file(self) -> None:
-        """Ask for a file and import it."""
-        chosen, _ = QFileDialog.getOpenFileName(self._parent, "Add cards of your own", "", _KIND)
+        """Ask for a hardware file and import its cards."""
+        chosen, _ = QFileDialog.getOpenFileName(self._parent, "Add cards of your own", "", _HARDWARE_FILES)
         if chosen:
             self.add_from(Path(chosen))
 
     def choose_target(self) -> None:
-        """Ask for a file and export to it."""
-        chosen, _ = QFileDialog.getSaveFileName(self._parent, "Export your own cards", "hardware.json", _KIND)
+        """Ask for a file and export the user's cards to the file."""
+        chosen, _ = QFileDialog.getSaveFileName(self._parent, "Export your own cards", "hardware.json", _HARDWARE_FILES)
         if chosen:
             self.export_to(Path(chosen))
 
-    def _open_question(self, gpu: Gpu, loss: str) -> QMessageBox:
+    def _open_question(self, gpu: Gpu, deleted_text: str) -> QMessageBox:
         def answer(agreed: bool) -> None:
             if agreed:
                 self.forget(gpu.id)
 
         box = confirmation(
-            "Forget your figures or card?",
-            f"Forget your own data about {gpu.name}?",
-            f"This is lost: {loss}. It cannot be undone; “Export your cards…” keeps a copy.",
-            QPushButton("&Forget it"),
+            "Delete your figures or card?",
+            f"Delete your own data about {gpu.name}?",
+            f"This will be deleted: {deleted_text}. It cannot be undone; “Export your cards…” keeps a copy.",
+            QPushButton("&Delete"),
             self._parent,
             answer,
         )
@@ -309,22 +313,24 @@ class OwnCards:
         box.open()
         return box
 
-    def _unchanged(self, gpu: Gpu) -> Gpu:
+    def _catalog_gpu(self, gpu: Gpu) -> Gpu:
         """Return the card without the user's values, which do not apply to another card."""
-        own = _read()
+        own = _read_own_hardware()
         if own.change_of(gpu.id) is None:
             return gpu
         return with_own_hardware(load_hardware(self._workspace.catalog.folder), own.without_changes()).gpu(gpu.id)
 
-    def _saver(self, gpu: Gpu) -> Callable[[CardChange | None], None]:
+    def _change_saver(self, gpu: Gpu) -> Callable[[CardChange | None], None]:
         def take(change: CardChange | None) -> None:
             added = OwnHardware() if change is None else OwnHardware(changes=(change,))
-            self._keep(_read().saying(gpu.id, change), added)
+            self._write_own_hardware(_read_own_hardware().saying(gpu.id, change), added)
 
         return take
 
-    def _keep(self, own: OwnHardware, added: OwnHardware = _NOTHING, path: Path | None = None) -> None:
-        """Write the file after checking that the catalog and the plan are valid with it."""
+    def _write_own_hardware(
+        self, own: OwnHardware, added: OwnHardware = _NO_HARDWARE, path: Path | None = None
+    ) -> None:
+        """Write the user's hardware file after checking that the catalog and the plan are valid with `own`."""
         hardware = with_own_hardware(load_hardware(self._workspace.catalog.folder), own)
         problem = first_problem(hardware, added)
         if problem is not None:
@@ -336,18 +342,18 @@ class OwnCards:
         try:
             evaluate(self._workspace.plan, changed)
         except PlannerError as error:
-            hint = "Put another card into the plan first."
-            raise PlannerError(f"The plan could not be evaluated after that: {error.message}", hint) from error
+            hint = "Choose another card for the plan first."
+            raise PlannerError(f"The plan could not be evaluated after this change: {error.message}", hint) from error
         write_own(own_hardware_file(), own)
         self._workspace.set_catalog(changed)
 
-    def _open(self, dialog: QDialog) -> QDialog:
+    def _open_dialog(self, dialog: QDialog) -> QDialog:
         dialog.open()
         return dialog
 
-    def _day(self) -> str:
+    def _today_text(self) -> str:
         return self._today().isoformat()
 
 
-def _read() -> OwnHardware:
+def _read_own_hardware() -> OwnHardware:
     return read_own(own_hardware_file())

@@ -1,4 +1,4 @@
-"""Base class of the catalog pages: filters, a table or plot of records, and the details of one."""
+"""Base class of the catalog pages: filters, a table or plot of records, and details of the current record."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -31,12 +31,12 @@ _COUNT_DELAY_MS: Final = 50
 
 
 class Page(QWidget):
-    """Filters, records and the details of one.
+    """Catalog page with filters, records and details of the current record.
 
     The page shows the records that pass `filter`, initially `everything`; saved filters are in the settings' field
     `saved_in`. `counted` follows each change of the shown rows, `searched` carries a search text that the program set,
-    `comparison_wanted` the ids of records to compare. Subclasses provide the records with verdicts and details, put one
-    into the plan and name the initial one.
+    `comparison_wanted` the ids of records to compare. Subclasses provide the records with verdicts and details, put a
+    record into the plan and name the initial record.
     """
 
     counted = Signal()
@@ -50,20 +50,25 @@ class Page(QWidget):
     saved_in: ClassVar[str]
 
     def __init__(
-        self, workspace: Workspace, theme: Theme, lookups: Lookups, columns: Sequence[Column[Any]], usual: TableLayout
+        self,
+        workspace: Workspace,
+        theme: Theme,
+        lookups: Lookups,
+        columns: Sequence[Column[Any]],
+        default_layout: TableLayout,
     ) -> None:
         super().__init__()
         self.workspace, self.theme, self.lookups = workspace, theme, lookups
         self.model = RecordTableModel(columns, attrgetter("id"), self)
         self.table = RecordTable(
-            self.model, theme, usual, {"fits": lambda row: verdict_icon(row.verdict)}, name=self.title
+            self.model, theme, default_layout, {"fits": lambda row: verdict_icon(row.verdict)}, name=self.title
         )
         self.detail = DetailPane(theme)
         self._filter = self.everything
         self._latest = ""
         self._hardware = workspace.catalog.hardware
         rows = self.plain_rows()
-        self._names = self._named(rows)
+        self._names = self._name_search(rows)
         self.facets = FacetPanel(theme, workspace.settings, self.everything, rows)
         self.chips = ChipRow(theme)
         self.empty = EmptyResult(theme, self.everything)
@@ -93,7 +98,7 @@ class Page(QWidget):
         self.table.current_changed.connect(self._mark_points)
         for narrowed in (self.facets.changed, self.chips.lifted, self.empty.lifted):
             narrowed.connect(self.narrow)
-        lookups.found.connect(self._on_found)
+        lookups.results_arrived.connect(self._on_lookup_results)
 
     def plain_rows(self) -> Sequence[Any]:
         """Return the records of the catalog without verdicts."""
@@ -116,7 +121,7 @@ class Page(QWidget):
         raise NotImplementedError
 
     def planned(self) -> str | None:
-        """Return the id of the record that the plan uses, or of an initial one; None if there is none."""
+        """Return the id of the record in the plan, or of an initial record; None without such a record."""
         raise NotImplementedError
 
     @property
@@ -125,20 +130,20 @@ class Page(QWidget):
         return self._filter
 
     def search(self, text: str) -> None:
-        """Show only records that contain every word of `text` and lie within the bounds it names."""
+        """Show only records that contain every word of `text` and lie within the bounds in `text`."""
         self.narrow(self._filter.with_query(text=text), "text")
 
-    def narrow(self, wanted: RecordFilter, latest: str = "") -> None:
-        """Apply the filter `wanted`; `latest` is the key of the condition that was changed last."""
+    def narrow(self, new_filter: RecordFilter, latest: str = "") -> None:
+        """Apply the filter `new_filter`; `latest` is the key of the condition that was changed last."""
         text_before = self._filter.query.text
-        self._filter, self._latest = wanted, latest
-        self.model.set_filter(None if wanted.is_empty else self._passing)
+        self._filter, self._latest = new_filter, latest
+        self.model.set_filter(None if new_filter.is_empty else self._matching_ids)
         self.show_rows()
         self._counting.start()
-        self.facets.show_filter(wanted)
-        self.chips.show_conditions([found for found in conditions(wanted) if found.key != "text"])
-        if wanted.query.text != text_before:
-            self.searched.emit(wanted.query.text)
+        self.facets.show_filter(new_filter)
+        self.chips.show_conditions([found for found in conditions(new_filter) if found.key != "text"])
+        if new_filter.query.text != text_before:
+            self.searched.emit(new_filter.query.text)
 
     def about(self, _text: str) -> str:
         """Explain a search term for which the page has no records."""
@@ -150,22 +155,22 @@ class Page(QWidget):
         self.facets.show_counts(self._filter.counts(self._rows_with_words()))
 
     @Slot()
-    def _on_found(self) -> None:
+    def _on_lookup_results(self) -> None:
         self.judge()
         self.describe_current()
 
-    def _passing(self, _rows: Sequence[Any]) -> frozenset[str]:
+    def _matching_ids(self, _rows: Sequence[Any]) -> frozenset[str]:
         if self._filter.by_name_only:
-            return self._names.having(self._filter.parsed.words)
+            return self._names.ids_containing(self._filter.parsed.words)
         return self._filter.passing(self._rows_with_words())
 
     def _rows_with_words(self) -> Sequence[Any]:
         if not self._filter.parsed.words:
             return self.model.all_records
-        names = self._names.having(self._filter.parsed.words)
+        names = self._names.ids_containing(self._filter.parsed.words)
         return [row for name in names if (row := self.model.find(name)) is not None]
 
-    def _named(self, rows: Sequence[Any]) -> NameSearch:
+    def _name_search(self, rows: Sequence[Any]) -> NameSearch:
         return NameSearch([self.everything.kind.record_of(row) for row in rows])
 
     @cached_property
@@ -193,7 +198,7 @@ class Page(QWidget):
         self.show_rows()
 
     def show_rows(self) -> None:
-        """Show the matching rows, or explain why there are none."""
+        """Show the matching rows, or explain why no row matches."""
         if not self.model.rowCount():
             found = blocking_condition(self._filter, self.model.all_records, self._latest)
             self.empty.explain(found, grouped_conditions(self._filter), self.about(self._filter.query.text))
@@ -219,7 +224,7 @@ class Page(QWidget):
         if self._hardware is not self.workspace.catalog.hardware:
             self._hardware = self.workspace.catalog.hardware
             rows = self.plain_rows()
-            self._names = self._named(rows)
+            self._names = self._name_search(rows)
             self.facets.add_rows(rows)
         self.judge()
         planned = self.planned()
@@ -238,7 +243,7 @@ class Page(QWidget):
 
     @Slot()
     def compare_current(self) -> None:
-        """Request a comparison of the selected records, or of the current one."""
+        """Request a comparison of the selected records, or of the current record."""
         chosen = [self.model.identify(record) for record in self.table.selected_records]
         current = [] if self.table.current_id is None else [self.table.current_id]
         self.comparison_wanted.emit(tuple(chosen or current))

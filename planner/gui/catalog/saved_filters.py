@@ -28,7 +28,7 @@ class SavedFilters(QMenu):
     @property
     def names(self) -> tuple[str, ...]:
         """Return the names of the saved filters in alphabetical order."""
-        return tuple(sorted(self._saved, key=str.casefold))
+        return tuple(sorted(self._saved_by_name, key=str.casefold))
 
     @Slot()
     def fill(self) -> None:
@@ -49,42 +49,42 @@ class SavedFilters(QMenu):
             delete.addAction(name, partial(self.delete, name))
 
     def apply(self, name: str) -> None:
-        """Apply the filter `name`; an unreadable one is reported in the window."""
+        """Apply the filter `name`; an unreadable filter is reported in the window."""
         with self._workspace.reporting():
             try:
-                wanted = type(self._page().filter).model_validate(self._saved[name])
+                saved_filter = type(self._page().filter).model_validate(self._saved_by_name[name])
             except ValidationError:
                 hint = "It was saved by another version. Delete it and save it again."
                 raise PlannerError(f"The saved filter “{name}” cannot be read.", hint) from None
-            self.applied.emit(wanted)
+            self.applied.emit(saved_filter)
 
     def save(self, name: str) -> None:
-        """Save the current filter as `name`, replacing one of that name."""
+        """Save the current filter as `name`, replacing a filter with that name."""
         if name.strip():
             saved_filter = self._page().filter.model_dump(mode="json", exclude_defaults=True)
-            self._store({**self._saved, name.strip(): saved_filter})
+            self._store_filters({**self._saved_by_name, name.strip(): saved_filter})
 
     def rename(self, name: str, other: str) -> None:
         """Rename a filter; a name that is already taken is reported in the window."""
-        wanted = other.strip()
-        if not wanted or wanted == name:
+        new_name = other.strip()
+        if not new_name or new_name == name:
             return
         with self._workspace.reporting():
-            if wanted in self._saved:
+            if new_name in self._saved_by_name:
                 hint = "Choose another name, or delete that one first."
-                raise PlannerError(f"A saved filter “{wanted}” already exists.", hint)
-            saved_filter = {key: value for key, value in self._saved.items() if key != name}
-            self._store({**saved_filter, wanted: self._saved[name]})
+                raise PlannerError(f"A saved filter “{new_name}” already exists.", hint)
+            saved_filter = {key: value for key, value in self._saved_by_name.items() if key != name}
+            self._store_filters({**saved_filter, new_name: self._saved_by_name[name]})
 
     def delete(self, name: str) -> None:
         """Delete the filter `name`."""
-        self._store({key: value for key, value in self._saved.items() if key != name})
+        self._store_filters({key: value for key, value in self._saved_by_name.items() if key != name})
 
     @Slot()
     def ask_name(self) -> None:
         """Ask for a name and save the current filter."""
-        usual = ", ".join(condition.words for condition in conditions(self._page().filter))
-        name, agreed = QInputDialog.getText(self, "Save these filters", "Name", text=usual)
+        suggested_name = ", ".join(condition.words for condition in conditions(self._page().filter))
+        name, agreed = QInputDialog.getText(self, "Save these filters", "Name", text=suggested_name)
         if agreed:
             self.save(name)
 
@@ -95,9 +95,9 @@ class SavedFilters(QMenu):
             self.rename(name, other)
 
     @property
-    def _saved(self) -> dict[str, dict[str, Any]]:
+    def _saved_by_name(self) -> dict[str, dict[str, Any]]:
         saved: dict[str, dict[str, Any]] = getattr(self._workspace.settings.current.catalog, self._page().saved_in)
         return saved
 
-    def _store(self, filters: dict[str, dict[str, Any]]) -> None:
+    def _store_filters(self, filters: dict[str, dict[str, Any]]) -> None:
         self._workspace.settings.update_catalog(**{self._page().saved_in: filters})

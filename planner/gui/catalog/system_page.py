@@ -1,4 +1,4 @@
-"""The page of whole systems: their filters, table and details."""
+"""Catalog page of whole systems: filters, table and the details of a system."""
 
 from typing import Final
 
@@ -15,11 +15,11 @@ from planner.present.catalog.records import SYSTEM_FIELDS, system_fields
 from planner.present.catalog.system_columns import SYSTEM_COLUMNS
 from planner.present.catalog.system_row import SystemRow, system_rows, systems_sentence
 
-_NUMBERS: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
-_PANES: Final = (206, 648, 276)
+_COUNT_STOPS: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
+_PANE_WIDTHS: Final = (206, 648, 276)
 
 
-def _itself(row: SystemRow) -> SystemRow:
+def _row_itself(row: SystemRow) -> SystemRow:
     """Return the row itself, which is the record that queries read."""
     return row
 
@@ -30,25 +30,25 @@ SYSTEMS: Final = RecordKind(
     columns={column.key: column for column in SYSTEM_COLUMNS},
     words=SYSTEM_QUERY_SCHEMA,
     ranges=("cards", "memory", "memory_each", "bandwidth", "bf16", "link", "power", "price", "rent", "year"),
-    record_of=_itself,
+    record_of=_row_itself,
     first=("vendor", "kind"),
-    scales={"cards": _NUMBERS, "rent": round_stops([1, 20_000])},
+    scales={"cards": _COUNT_STOPS, "rent": round_stops([1, 20_000])},
     value_words={"price_kind": {kind: f"{kind} price" for kind in ("list", "street", "used")}},
     prefix="systems-",
 )
 
 
 class SystemFilter(RecordFilter):
-    """Filter of the systems."""
+    """Filter for systems."""
 
     kind = SYSTEMS
     query: SystemQuery = SystemQuery()
 
 
 class SystemPage(Page):
-    """The systems of the catalog with the plan's verdict; using one puts all its accelerators into the plan.
+    """The systems of the catalog with the plan's verdict; using a system puts all its accelerators into the plan.
 
-    `lookups` is shared with the cards' page and also provides the rents of systems.
+    `lookups` is shared with the accelerators' page and also provides the rental prices of systems.
     """
 
     key = "systems"
@@ -61,7 +61,7 @@ class SystemPage(Page):
     def __init__(self, workspace: Workspace, theme: Theme, lookups: Lookups) -> None:
         super().__init__(workspace, theme, lookups, SYSTEM_COLUMNS, default_layout(SYSTEM_COLUMNS, sort_key="name"))
         self.model.set_records(self.plain_rows())
-        self.restore(_PANES)
+        self.restore(_PANE_WIDTHS)
 
     def describe(self, record: SystemRow) -> RecordSummary:
         """Return the details of a system."""
@@ -81,7 +81,7 @@ class SystemPage(Page):
         return systems_sentence(self.workspace.plan.model.id, self.model.all_records)
 
     def planned(self) -> str | None:
-        """Return a system with the plan's cards, best as many of them; without one, the first row to begin with."""
+        """Return a system with the plan's cards, preferably as many; without such a system, the first row."""
         plan = self.workspace.plan
         alike = [row for row in self.model.records if row.gpu is not None and row.gpu.id == plan.gpu]
         exact = [row for row in alike if row.system.gpu_count == plan.count]

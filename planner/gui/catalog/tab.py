@@ -68,7 +68,7 @@ class CatalogTab(Tab):
     def refresh(self, evaluation: Evaluation) -> None:
         """Update the verdicts for the plan."""
         self.page.refresh(evaluation)
-        self._answer.setText(self._sentence())
+        self._answer.setText(self._fitting_sentence())
         if self.view == "compare":
             self.compare.refresh()
         self._show_page()
@@ -111,15 +111,15 @@ class CatalogTab(Tab):
             self.page.show_view(view)
 
     def compare_records(self, names: tuple[str, ...]) -> None:
-        """Add records to the comparison and show it."""
+        """Add records to the comparison, and show the comparison."""
         self.compare.add(tuple(f"{self.page.key}:{name}" for name in names))
         self.show_view("compare")
 
-    def apply_filter(self, wanted: RecordFilter) -> None:
-        """Apply a filter to the page that it is for, and show that page."""
+    def apply_filter(self, new_filter: RecordFilter) -> None:
+        """Apply a filter to the page for its kind of records, and show that page."""
         self._leave_comparison()
-        self.bar.pages.button(0 if isinstance(wanted, CatalogFilter) else 1).click()
-        self.page.narrow(wanted)
+        self.bar.pages.button(0 if isinstance(new_filter, CatalogFilter) else 1).click()
+        self.page.narrow(new_filter)
 
     def compare_chosen(self) -> None:
         """Add the selected records to the comparison."""
@@ -137,7 +137,7 @@ class CatalogTab(Tab):
         self.page.facets.clear()
 
     def sort_cards(self, key: str) -> None:
-        """Show the column `key` of the accelerators and sort by it, best first."""
+        """Show the accelerators' column `key` and sort the table by this column, best first."""
         self._show_accelerators()
         self.gpus.sort_by_best(key)
 
@@ -162,13 +162,13 @@ class CatalogTab(Tab):
             else:
                 write_rows(path, self.page.export_fields, self.page.export_rows())
 
-    def _sentence(self) -> str:
+    def _fitting_sentence(self) -> str:
         if self.page is not self.gpus:
             return self.systems.sentence()
         plan, catalog = self.workspace.plan, self.workspace.catalog
         fits, total = find_fits(plan, catalog), fmt.plural(len(catalog.hardware.gpus), "accelerator")
         smallest = catalog.hardware.gpu(fits[0].gpu_id).name if fits else ""
-        return fitting_sentence(plan.model.id, len(fits), f"{total}{_each(plan.count)}", smallest)
+        return fitting_sentence(plan.model.id, len(fits), f"{total}{_each_text(plan.count)}", smallest)
 
     def about_card(self) -> OwnCards:
         """Show the accelerators and return the actions on the current card."""
@@ -250,5 +250,5 @@ class CatalogTab(Tab):
         menu.popup(self.bar.columns.mapToGlobal(self.bar.columns.rect().bottomLeft()))
 
 
-def _each(count: int) -> str:
+def _each_text(count: int) -> str:
     return f" ({fmt.integer(count)} of each)" if count > 1 else ""

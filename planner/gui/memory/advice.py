@@ -25,17 +25,17 @@ if TYPE_CHECKING:
     from planner.plan.advice.advise import Advice  # imported in the background, where it is computed
     from planner.present.memory.advice import AdviceRow
 
-    Found = tuple[Advice, AdviceRow]
+    Suggestion = tuple[Advice, AdviceRow]
 
 REST_MS: Final = 200
-_FIRST: Final = 4
+_INITIAL_LINES: Final = 4
 _KEY: Final = "advice"
 
 
 class AdviceLine(QWidget):
-    """One suggestion with its *Apply* button; `wanted` carries the advice when it is pressed."""
+    """One suggestion with its *Apply* button; `apply_requested` carries the advice when the button is pressed."""
 
-    wanted = Signal(object)
+    apply_requested = Signal(object)
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -43,8 +43,8 @@ class AdviceLine(QWidget):
         self._advice: Advice | None = None
         self._mark = IconLabel(theme)
         self._title = make_label(font=theme.font(bold=True), wrap=True)
-        self._then = make_label()
-        self._price = make_label(role="muted", font=theme.font("small"), wrap=True)
+        self._effect_label = make_label()
+        self._cost_label = make_label(role="muted", font=theme.font("small"), wrap=True)
         self.apply = QPushButton("Apply")
         self._lay_out()
         self.apply.clicked.connect(self._on_clicked)
@@ -52,16 +52,16 @@ class AdviceLine(QWidget):
     @property
     def words(self) -> str:
         """Return the text of the suggestion."""
-        return f"{self._title.text()}: {self._then.text()}; {self._price.text()}"
+        return f"{self._title.text()}: {self._effect_label.text()}; {self._cost_label.text()}"
 
-    def show_advice(self, found: "Found") -> None:
+    def show_advice(self, suggestion: "Suggestion") -> None:
         """Show a suggestion and enable its button."""
-        advice, row = found
+        advice, row = suggestion
         self._advice = advice
         saves = fmt.size_difference(-advice.saved_bytes) if row.saves else ""
         self._title.setText(row.title)
-        self._then.setText(" · ".join(word for word in (saves, row.then) if word))
-        self._price.setText(row.price)
+        self._effect_label.setText(" · ".join(word for word in (saves, row.then) if word))
+        self._cost_label.setText(row.price)
         self.setToolTip("\n\n".join(row.details))
         self.apply.setAccessibleName(f"{self.apply.text()}: {row.title}")
         self.apply.setAccessibleDescription(self.words)
@@ -70,7 +70,7 @@ class AdviceLine(QWidget):
 
     @Slot()
     def _on_clicked(self) -> None:
-        self.wanted.emit(self._advice)
+        self.apply_requested.emit(self._advice)
 
     def _lay_out(self) -> None:
         grid = QGridLayout(self)
@@ -79,14 +79,14 @@ class AdviceLine(QWidget):
         grid.setVerticalSpacing(0)
         grid.addWidget(self._mark, 0, 0, Qt.AlignmentFlag.AlignTop)
         grid.addWidget(self._title, 0, 1)
-        grid.addWidget(self._then, 0, 2, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignTop)
-        grid.addWidget(self._price, 1, 1, 1, 2)
+        grid.addWidget(self._effect_label, 0, 2, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignTop)
+        grid.addWidget(self._cost_label, 1, 1, 1, 2)
         grid.addWidget(self.apply, 0, 3, 2, 1, Qt.AlignmentFlag.AlignVCenter)
         grid.setColumnStretch(1, 1)
 
 
 class AdvicePanel(QWidget):
-    """Section of suggestions that opens by itself when the plan does not fit or is tight; closed, it computes nothing.
+    """Section with suggestions; opens by itself when the plan does not fit or is tight, and computes only while open.
 
     `updated` is emitted when the suggestions match the current plan.
     """
@@ -97,8 +97,8 @@ class AdvicePanel(QWidget):
         super().__init__()
         self._workspace, self._theme, self._tasks = workspace, theme, tasks
         self._evaluation: Evaluation | None = None
-        self._found_for: Plan | None = None
-        self._found: tuple[Found, ...] = ()
+        self._suggestions_plan: Plan | None = None
+        self._suggestions: tuple[Suggestion, ...] = ()
         self._needed = False
         self._lines: list[AdviceLine] = []
         self._body = QWidget()
@@ -113,30 +113,30 @@ class AdvicePanel(QWidget):
 
     @property
     def lines(self) -> tuple[AdviceLine, ...]:
-        """Return the visible suggestions, best first."""
+        """Return the lines of the visible suggestions, best first."""
         return tuple(line for line in self._lines if not line.isHidden())
 
     def set_evaluation(self, evaluation: Evaluation) -> None:
-        """Update for the plan; suggestions for the previous one are disabled."""
+        """Update for the evaluated plan; suggestions for the previous plan are disabled."""
         self._evaluation = evaluation
         needed = needs_change(evaluation.memory)
         self.setVisible(needed or evaluation.traced is None)
         if needed != self._needed:
             self._needed = needed
             self.section.set_open(needed)
-        if evaluation.plan != self._found_for:
+        if evaluation.plan != self._suggestions_plan:
             self._tasks.cancel(_KEY)
             for line in self._lines:
                 line.setEnabled(False)
-            self._start()
+            self._start_timer()
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Update after changes that were made while this was hidden."""
+        """Update after changes that were made while the panel was hidden."""
         super().showEvent(event)
-        self._start()
+        self._start_timer()
 
     def hideEvent(self, event: QHideEvent) -> None:
-        """Compute nothing while this is hidden."""
+        """Compute nothing while the panel is hidden."""
         super().hideEvent(event)
         self._rest.stop()
 
@@ -145,49 +145,49 @@ class AdvicePanel(QWidget):
         """Compute the suggestions in the background."""
         if self._evaluation is not None:
             work = partial(_advise, self._evaluation, self._workspace.catalog)
-            self._tasks.run(_KEY, work, partial(self._on_found, self._evaluation.plan), self._on_error)
+            self._tasks.run(_KEY, work, partial(self._on_suggestions, self._evaluation.plan), self._on_error)
 
-    def _start(self) -> None:
-        wanted = self._evaluation is not None and self._evaluation.plan != self._found_for
-        if wanted and self.isVisible() and self.section.is_open:
+    def _start_timer(self) -> None:
+        is_outdated = self._evaluation is not None and self._evaluation.plan != self._suggestions_plan
+        if is_outdated and self.isVisible() and self.section.is_open:
             self._rest.start()
 
-    def _on_found(self, plan: Plan, found: "tuple[tuple[Found, ...], str]") -> None:
-        self._found_for = plan
-        self._found, nothing = found
-        self._nothing.setText(nothing)
-        self._nothing.setVisible(not self._found)
-        self._show(_FIRST)
+    def _on_suggestions(self, plan: Plan, result: "tuple[tuple[Suggestion, ...], str]") -> None:
+        self._suggestions_plan = plan
+        self._suggestions, nothing_text = result
+        self._nothing.setText(nothing_text)
+        self._nothing.setVisible(not self._suggestions)
+        self._show_suggestions(_INITIAL_LINES)
         self.updated.emit()
 
     def _on_error(self, error: BaseException) -> None:
         with self._workspace.reporting():
             raise error
 
-    def _show(self, most: int) -> None:
-        while len(self._lines) < min(most, len(self._found)):
+    def _show_suggestions(self, limit: int) -> None:
+        while len(self._lines) < min(limit, len(self._suggestions)):
             self._add_line()
         for number, line in enumerate(self._lines):
-            line.setVisible(number < min(most, len(self._found)))
-            if number < len(self._found):
-                line.show_advice(self._found[number])
-        left = len(self._found) - most
+            line.setVisible(number < min(limit, len(self._suggestions)))
+            if number < len(self._suggestions):
+                line.show_advice(self._suggestions[number])
+        left = len(self._suggestions) - limit
         self.more.setVisible(left > 0)
         self.more.setText(f"Show {fmt.integer(max(0, left))} more")
 
     def _add_line(self) -> None:
         line = AdviceLine(self._theme)
-        line.wanted.connect(self._apply)
+        line.apply_requested.connect(self._apply)
         self._lines.append(line)
         self._column.insertWidget(len(self._lines) - 1, line)
 
     @Slot()
     def _show_all(self) -> None:
-        self._show(len(self._found))
+        self._show_suggestions(len(self._suggestions))
 
     @Slot(bool)
     def _on_toggled(self, _opened: bool) -> None:
-        self._start()
+        self._start_timer()
 
     @Slot(object)
     def _apply(self, advice: "Advice") -> None:
@@ -204,11 +204,11 @@ class AdvicePanel(QWidget):
         in_column(self.section, owner=self)
 
 
-def _advise(evaluation: Evaluation, catalog: Catalog) -> "tuple[tuple[Found, ...], str]":
-    """Return each suggestion with its texts, and the sentence shown if there is none."""
+def _advise(evaluation: Evaluation, catalog: Catalog) -> "tuple[tuple[Suggestion, ...], str]":
+    """Return each suggestion with its texts, and the sentence shown if there are no suggestions."""
     # Imported here, in the background, to keep the start of the window fast.
     from planner.plan.advice.advise import advise
     from planner.present.memory.advice import advice_row, no_advice
 
-    found = tuple((advice, advice_row(advice)) for advice in advise(evaluation.plan, catalog))
-    return found, no_advice(evaluation.memory, traced=evaluation.traced is not None)
+    suggestions = tuple((advice, advice_row(advice)) for advice in advise(evaluation.plan, catalog))
+    return suggestions, no_advice(evaluation.memory, traced=evaluation.traced is not None)

@@ -19,7 +19,7 @@ from planner.plan.logs.applied_corrections import applied_corrections
 from planner.present import format as fmt
 from planner.present.memory.view import MemoryView
 
-_MARK_SCALE: Final = 1.5
+_ICON_SCALE: Final = 1.5
 
 
 class AnswerPanel(QWidget):
@@ -28,7 +28,7 @@ class AnswerPanel(QWidget):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
-        self._mark = IconLabel(theme, _MARK_SCALE)
+        self._mark = IconLabel(theme, _ICON_SCALE)
         self._sentence = make_label(selectable=True, font=theme.font("title", bold=True), wrap=True)
         self._reason = make_label(selectable=True, wrap=True)
         self._certainty = make_label(selectable=True, role="muted", wrap=True)
@@ -46,11 +46,11 @@ class AnswerPanel(QWidget):
 
     @property
     def sentence(self) -> str:
-        """Return the sentence that is shown."""
+        """Return the shown verdict sentence."""
         return self._sentence.text()
 
     def set_view(self, view: MemoryView, verdict: Verdict | None) -> None:
-        """Show a result."""
+        """Show the memory result in `view` with its verdict."""
         self._sentence.setText(view.answer)
         self._reason.setText(view.reason)
         self._reason.setVisible(bool(view.reason))
@@ -63,7 +63,7 @@ class AnswerPanel(QWidget):
         self._mark.show_icon(verdict_icon(verdict if view.supported else "does-not-fit"))
 
     def set_outdated(self, outdated: bool) -> None:
-        """Gray out the answer while a newer one is being computed."""
+        """Gray out the answer while a newer answer is being computed."""
         for label in (self._sentence, self._reason):
             set_style_role(label, "muted" if outdated else "")
 
@@ -82,15 +82,15 @@ class CorrectionStrip(QWidget):
 
     def refresh(self, evaluation: Evaluation) -> None:
         """List the corrections that are applied in `evaluation`."""
-        found = applied_corrections(evaluation)
-        sentences = [f"Corrected by your log of {fmt.date(item.date)}: {item.changes}." for item in found]
+        corrections = applied_corrections(evaluation)
+        sentences = [f"Corrected by your log of {fmt.date(item.date)}: {item.changes}." for item in corrections]
         self.words.setText(" ".join(sentences))
-        self.words.setToolTip("\n".join(map(correction_note, found)))
-        self.setVisible(bool(found))
+        self.words.setToolTip("\n".join(map(correction_note, corrections)))
+        self.setVisible(bool(corrections))
 
     @Slot()
     def _switch_off(self) -> None:
-        used = applied_corrections(self._workspace.evaluation)
-        others = tuple(item for item in self._workspace.plan.corrections if item not in used)
+        corrections = applied_corrections(self._workspace.evaluation)
+        others = tuple(item for item in self._workspace.plan.corrections if item not in corrections)
         with self._workspace.step():
             self._workspace.apply("correction", corrections=others)

@@ -1,4 +1,4 @@
-"""Memory breakdown: a table of the peak's terms, each of which expands to show its formula."""
+"""Memory breakdown: a table of the terms of the memory peak, each of which expands to show its formula."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -31,15 +31,15 @@ CONFIDENCE: Final = "Confidence"
 _WIDEST_TITLE: Final = "Framework overhead"
 _WIDEST_GIB: Final = "123.45"
 _WIDEST_SHARE: Final = "100 %"
-_WIDEST_CERTAINTY: Final = "counted exactly"
+_WIDEST_CONFIDENCE: Final = "counted exactly"
 _LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 _ORIGINS: Final = {
     "model": "from the model",
     "workload": "your choice",
     "card": "from the card",
-    "format": "of the format",
-    "library": "of the library",
+    "format": "from the format",
+    "library": "from the library",
 }
 _CELL_SPACING: Final = 2
 Cells = tuple[str, str, str, str, str]
@@ -47,53 +47,53 @@ Cells = tuple[str, str, str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class ColumnPositions:
-    """Positions of the columns, in pixels."""
+    """Horizontal positions of the breakdown columns, in pixels."""
 
     chevron: float
     swatch: float
     title: float
     gib_right: float
     share_right: float
-    how: float
-    how_right: float
-    certainty: float
+    formula: float
+    formula_right: float
+    confidence: float
     width: float
 
 
 def place_columns(theme: Theme, width: int) -> ColumnPositions:
-    """Return the columns of a table of `width` pixels; the formula takes the remaining width."""
+    """Return the column positions in a table of `width` pixels; the formula takes the remaining width."""
     metrics, plain = QFontMetricsF(theme.font(bold=True)), QFontMetricsF(theme.font())
     gap = theme.spacing.medium
     swatch = theme.icon_side + theme.spacing.tiny
     title = swatch + metrics.ascent() + theme.spacing.small
     gib_right = title + metrics.horizontalAdvance(_WIDEST_TITLE) + metrics.horizontalAdvance(_WIDEST_GIB)
     share_right = gib_right + gap + metrics.horizontalAdvance(_WIDEST_SHARE)
-    certainty = max(share_right, width - plain.horizontalAdvance(_WIDEST_CERTAINTY))
-    how = share_right + theme.spacing.large
-    return ColumnPositions(0, swatch, title, gib_right, share_right, how, certainty - gap, certainty, width)
+    confidence = max(share_right, width - plain.horizontalAdvance(_WIDEST_CONFIDENCE))
+    formula = share_right + theme.spacing.large
+    return ColumnPositions(0, swatch, title, gib_right, share_right, formula, confidence - gap, confidence, width)
 
 
 def row_height(theme: Theme) -> int:
-    """Return the height of a line of the breakdown."""
+    """Return the height of a breakdown line in pixels."""
     return round(QFontMetricsF(theme.font()).height() + theme.spacing.small)
 
 
 def paint_cells(painter: QPainter, columns: ColumnPositions, height: int, cells: Cells) -> None:
     """Paint title, GiB, share, formula and confidence into their columns, in the painter's font and pen."""
-    title, gib, share, how, certainty = cells
-    how_box = QRectF(columns.how, 0, max(0, columns.how_right - columns.how), height)
+    title, gib, share, formula, confidence = cells
+    formula_box = QRectF(columns.formula, 0, max(0, columns.formula_right - columns.formula), height)
     metrics = QFontMetricsF(painter.font())
     painter.drawText(QRectF(columns.title, 0, columns.gib_right - columns.title, height), _LEFT, title)
     painter.drawText(QRectF(0, 0, columns.gib_right, height), _RIGHT, gib)
     painter.drawText(QRectF(0, 0, columns.share_right, height), _RIGHT, share)
-    painter.drawText(how_box, _LEFT, metrics.elidedText(how, Qt.TextElideMode.ElideRight, how_box.width()))
-    painter.drawText(QRectF(columns.certainty, 0, columns.width - columns.certainty, height), _LEFT, certainty)
+    painter.drawText(formula_box, _LEFT, metrics.elidedText(formula, Qt.TextElideMode.ElideRight, formula_box.width()))
+    painter.drawText(QRectF(columns.confidence, 0, columns.width - columns.confidence, height), _LEFT, confidence)
 
 
 class TermButton(QAbstractButton):
-    """Line of a term, checked while it is expanded. Return and Space expand it; Up and Down move to its neighbors.
+    """Line of a memory term, checked while expanded. Return and Space expand the line; Up and Down move between lines.
 
-    `stepped` carries −1 or 1.
+    `stepped` carries −1 for Up and 1 for Down.
     """
 
     stepped = Signal(object)
@@ -108,13 +108,13 @@ class TermButton(QAbstractButton):
         self.setAttribute(Qt.WidgetAttribute.WA_Hover)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         theme.changed.connect(self.update)
-        self.toggled.connect(self._name)
+        self.toggled.connect(self._update_accessible_name)
 
     def set_row(self, row: TermRow) -> None:
         """Show a term."""
         self._row = row
         self.setToolTip(f"{row.exact} ({row.range_text})")
-        self._name()
+        self._update_accessible_name()
         self.update()
 
     def sizeHint(self) -> QSize:
@@ -122,12 +122,12 @@ class TermButton(QAbstractButton):
         return QSize(0, row_height(self._theme))
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Paint the line, with a frame while it has the focus."""
+        """Paint the line, with a frame while the line has the focus."""
         if self._row is None:
             return
         painter, columns = QPainter(self), place_columns(self._theme, self.width())
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        self._paint_ground(painter)
+        self._paint_background(painter)
         self._paint_marks(painter, columns, self._row)
         painter.setFont(self._theme.font(bold=self.isChecked()))
         painter.setPen(self._theme.color("text"))
@@ -149,7 +149,7 @@ class TermButton(QAbstractButton):
         else:
             super().keyPressEvent(event)
 
-    def _paint_ground(self, painter: QPainter) -> None:
+    def _paint_background(self, painter: QPainter) -> None:
         ground = self.rect().adjusted(0, 0, -1, -1)
         if self.underMouse():
             painter.fillRect(self.rect(), self._theme.color("hover"))
@@ -168,7 +168,7 @@ class TermButton(QAbstractButton):
             QRectF(columns.swatch, (self.height() - swatch) / 2, swatch, swatch), self._theme.color(row.name)
         )
 
-    def _name(self) -> None:
+    def _update_accessible_name(self) -> None:
         if self._row is not None:
             state = "open" if self.isChecked() else "closed"
             row = self._row
@@ -177,7 +177,7 @@ class TermButton(QAbstractButton):
 
 
 class TermDetail(QLabel):
-    """Formula, values, symbols, parts, source and confidence of a term as selectable text."""
+    """Details of a memory term as selectable text: formula, values, symbols, parts, source and confidence."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(wordWrap=True, textFormat=Qt.TextFormat.RichText)
@@ -189,17 +189,17 @@ class TermDetail(QLabel):
         left = round(place_columns(theme, 0).title) - _CELL_SPACING
         self.setContentsMargins(left, theme.spacing.tiny, 0, theme.spacing.small)
         self.setFont(theme.font("small"))
-        theme.changed.connect(self._write)
+        theme.changed.connect(self._update_html)
 
     def set_row(self, row: TermRow) -> None:
         """Show a term."""
         if row != self._row:
             self._row = row
             self.setAccessibleName(f"How {row.title.lower()} is computed")
-            self._write()
+            self._update_html()
 
     @Slot()
-    def _write(self) -> None:
+    def _update_html(self) -> None:
         if self._row is not None:
             self.setText(detail_html(self._row, self._theme.color("muted").name()))
 
@@ -212,8 +212,9 @@ def detail_html(row: TermRow, muted: str) -> str:
     facts += [("Confidence", row.certainty), ("Source", row.source)]
     blocks = (
         fact_rows(facts, muted),
-        _heads(("Symbol", "Value", "Meaning", "Origin"), muted) + "".join(map(_symbol, row.symbols)),
-        _heads(("Part", "Size", "Calculation"), muted) + "".join(_part(part, muted) for part in row.parts),
+        _heading_row_html(("Symbol", "Value", "Meaning", "Origin"), muted) + "".join(map(_symbol_html, row.symbols)),
+        _heading_row_html(("Part", "Size", "Calculation"), muted)
+        + "".join(_part_html(part, muted) for part in row.parts),
     )
     shown = (True, bool(row.symbols), bool(row.parts))
     tables = (f'<table width="100%" cellspacing="{_CELL_SPACING}">{block}</table>' for block in blocks)
@@ -224,19 +225,19 @@ def _equation(numbers: str, exact: str) -> str:
     return exact if exact.startswith(numbers) else f"{numbers} = {exact}"
 
 
-def _symbol(symbol: SymbolRow) -> str:
+def _symbol_html(symbol: SymbolRow) -> str:
     origin = _ORIGINS.get(symbol.origin, symbol.origin)
     return table_row(*map(escape, (symbol.name, symbol.value, symbol.meaning, origin)))
 
 
-def _part(part: PartRow, muted: str) -> str:
+def _part_html(part: PartRow, muted: str) -> str:
     numbers = _equation(part.numbers_put_in, part.exact)
     source = f'<tr><td></td><td colspan="2">{colored(part.source, muted)}</td></tr>'
     return table_row(*map(escape, (part.title, part.text, numbers))) + source
 
 
-def _heads(heads: tuple[str, ...], muted: str) -> str:
-    return table_row(*(colored(head, muted) for head in heads))
+def _heading_row_html(headings: tuple[str, ...], muted: str) -> str:
+    return table_row(*(colored(head, muted) for head in headings))
 
 
 class Breakdown(QWidget):
@@ -248,24 +249,24 @@ class Breakdown(QWidget):
         self._rows: tuple[TermRow, ...] = ()
         self._lines: list[tuple[TermButton, TermDetail]] = []
         self._open: set[str] = set()
-        self._head = _Line(theme, "muted", bold=False)
-        self._total = _Line(theme, "text", bold=True)
+        self._head = _TextLine(theme, "muted", bold=False)
+        self._total = _TextLine(theme, "text", bold=True)
         self._head.set_cells(("Term", GIB, SHARE, FORMULA, CONFIDENCE))
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Maximum)
         self._layout = in_column(self._head, self._total, owner=self, spacing=0)
 
     @property
-    def lines(self) -> tuple[TermButton, ...]:
-        """Return the buttons of the terms in order."""
+    def term_buttons(self) -> tuple[TermButton, ...]:
+        """Return the buttons of the memory terms, from top to bottom."""
         return tuple(button for button, _ in self._lines[: len(self._rows)])
 
     def detail(self, name: str) -> TermDetail | None:
-        """Return the details of the term called `name` if it is expanded."""
+        """Return the details of the term called `name`, or None if the term is collapsed."""
         names = [row.name for row in self._rows]
         return self._lines[names.index(name)][1] if name in names and name in self._open else None
 
     def set_view(self, view: MemoryView) -> None:
-        """Show the terms of a result."""
+        """Show the terms of a memory result."""
         self._rows = view.terms
         while len(self._lines) < len(self._rows):
             self._add_line()
@@ -281,20 +282,20 @@ class Breakdown(QWidget):
 
     def open_term(self, name: str) -> None:
         """Expand the term called `name` and focus it."""
-        for row, button in zip(self._rows, self.lines, strict=True):
+        for row, button in zip(self._rows, self.term_buttons, strict=True):
             if row.name == name:
                 button.setChecked(True)
-                self._toggle(self.lines.index(button))
+                self._toggle(self.term_buttons.index(button))
                 button.setFocus()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Copy all lines as tab-separated text."""
+        """Copy all lines as tab-separated text with the copy shortcut."""
         if event.matches(QKeySequence.StandardKey.Copy):
-            QGuiApplication.clipboard().setText("".join("\t".join(cells) + "\n" for cells in self._cells()))
+            QGuiApplication.clipboard().setText("".join("\t".join(cells) + "\n" for cells in self._table_cells()))
         else:
             super().keyPressEvent(event)
 
-    def _cells(self) -> list[Cells]:
+    def _table_cells(self) -> list[Cells]:
         rows = [(row.title, row.gib, row.share_text, row.how, row.certainty) for row in self._rows]
         return [self._head.cells, *rows, self._total.cells]
 
@@ -302,7 +303,7 @@ class Breakdown(QWidget):
         number = len(self._lines)
         button, detail = TermButton(self._theme), TermDetail(self._theme)
         button.clicked.connect(partial(self._toggle, number))
-        button.stepped.connect(partial(self._step, number))
+        button.stepped.connect(partial(self._focus_neighbor, number))
         self._lines.append((button, detail))
         for widget in (button, detail):
             self._layout.insertWidget(self._layout.count() - 1, widget)
@@ -319,13 +320,13 @@ class Breakdown(QWidget):
             detail.set_row(row)
         detail.setVisible(shown)
 
-    def _step(self, number: int, by: int) -> None:
-        if 0 <= number + by < len(self._rows):
-            self._lines[number + by][0].setFocus()
+    def _focus_neighbor(self, number: int, step: int) -> None:
+        if 0 <= number + step < len(self._rows):
+            self._lines[number + step][0].setFocus()
 
 
-class _Line(QWidget):
-    """The heading or the total line."""
+class _TextLine(QWidget):
+    """The heading line or the total line of the breakdown."""
 
     def __init__(self, theme: Theme, role: str, bold: bool) -> None:
         super().__init__()
@@ -335,7 +336,7 @@ class _Line(QWidget):
         theme.changed.connect(self.update)
 
     def set_cells(self, cells: Cells) -> None:
-        """Show other texts."""
+        """Show other cell texts."""
         self.cells = cells
         self.update()
 

@@ -19,12 +19,12 @@ from planner.plan.plan import ModelChoice, Plan
 if TYPE_CHECKING:
     from planner.gui.memory.fitting_cards import FittingCards
 
-_WIDTH, _HEIGHT = 680, 460
-_PLANS: Final = "Plans (*.json);;All files (*)"
+_LIST_WIDTH, _LIST_HEIGHT = 680, 460
+_PLAN_FILES: Final = "Plans (*.json);;All files (*)"
 
 
 class FindCardsButton(QPushButton):
-    """Button that opens the list of fitting cards, which is built on first use to keep the start fast."""
+    """Button that opens the list of fitting cards; the list is built on first use to keep the start fast."""
 
     def __init__(self, workspace: Workspace, theme: Theme) -> None:
         super().__init__()
@@ -41,20 +41,20 @@ class FindCardsButton(QPushButton):
 
     @cached_property
     def popover(self) -> Popover:
-        """Return the popover with the list."""
-        made = Popover(self, self._theme, self.cards)
-        self.cards.done.connect(made.close)
-        return made
+        """Return the popover with the list of fitting cards."""
+        new_popover = Popover(self, self._theme, self.cards)
+        self.cards.done.connect(new_popover.close)
+        return new_popover
 
     @Slot()
     def open(self) -> None:
-        """Find the cards and show them."""
+        """Find the cards on which the plan fits, and show the list."""
         self.cards.refresh()
-        self.popover.open_below(self, _WIDTH, _HEIGHT)
+        self.popover.open_below(self, _LIST_WIDTH, _LIST_HEIGHT)
 
 
 class CompareButton(QPushButton):
-    """Menu button that pins a plan to compare the current plan with."""
+    """Menu button that pins another plan for comparison with the current plan."""
 
     def __init__(self, workspace: Workspace, theme: Theme) -> None:
         super().__init__()
@@ -74,18 +74,18 @@ class CompareButton(QPushButton):
 
     @cached_property
     def cards(self) -> SearchPopover:
-        """Return the list of cards."""
-        return self._made("Search cards", self._pin_card)
+        """Return the searchable list of cards."""
+        return self._make_popover("Search cards", self._pin_card)
 
     @cached_property
     def models(self) -> SearchPopover:
-        """Return the list of models."""
-        return self._made("Search models", self._pin_model)
+        """Return the searchable list of models."""
+        return self._make_popover("Search models", self._pin_model)
 
     @cached_property
     def recipes(self) -> SearchPopover:
-        """Return the list of recipes."""
-        return self._made("Search recipes", self._pin_recipe)
+        """Return the searchable list of recipes."""
+        return self._make_popover("Search recipes", self._pin_recipe)
 
     def pin(self, plan: Plan) -> None:
         """Pin `plan` for comparison."""
@@ -94,15 +94,15 @@ class CompareButton(QPushButton):
 
     @Slot()
     def choose_file(self) -> None:
-        """Ask for a plan file and pin it."""
-        name, _ = QFileDialog.getOpenFileName(self, "Compare with a plan", "", _PLANS)
+        """Ask for a plan file and pin its plan."""
+        name, _ = QFileDialog.getOpenFileName(self, "Compare with a plan", "", _PLAN_FILES)
         if name:
             with self._workspace.reporting():
                 self._workspace.pin.put(load_plan(Path(name)))
 
-    def _made(self, placeholder: str, take: Callable[[object], None]) -> SearchPopover:
+    def _make_popover(self, placeholder: str, on_chosen: Callable[[object], None]) -> SearchPopover:
         popover = SearchPopover(self, self._theme, placeholder)
-        popover.chosen.connect(take)
+        popover.chosen.connect(on_chosen)
         return popover
 
     @Slot()
@@ -119,7 +119,7 @@ class CompareButton(QPushButton):
         from planner.present.plan.starting_points import preset_detail
 
         hardware = self._workspace.catalog.hardware
-        choices = [Choice(one.id, one.title, preset_detail(one, hardware)) for one in load_presets()]
+        choices = [Choice(preset.id, preset.title, preset_detail(preset, hardware)) for preset in load_presets()]
         self.recipes.offer(self, choices)
 
     @Slot(object)

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QScrollArea, QVB
 from planner.gui.memory.buttons import CompareButton, FindCardsButton
 from planner.gui.memory.questions.cards import CardsQuestions
 from planner.gui.memory.questions.questions import Questions
-from planner.gui.memory.subject import Subject
+from planner.gui.memory.subject import SubjectForm
 from planner.gui.memory.trace.controller import TracedRunForm
 from planner.gui.theme import Theme
 from planner.gui.widgets.layout import set_tab_order, tab_stops
@@ -24,7 +24,7 @@ _BEFORE_THE_CARDS: Final = tuple(group for group in GROUPS if group not in ("car
 
 
 class QuestionsByTask(dict[Task, Questions]):
-    """Questions by task, built on first access: the start of the window waits for those of one task only."""
+    """Question forms by task, built on first access: the start of the window waits for one task's forms only."""
 
     def __init__(self, make: Callable[[Task], Questions], on_made: Callable[[], None]) -> None:
         super().__init__()
@@ -32,31 +32,31 @@ class QuestionsByTask(dict[Task, Questions]):
         self._make, self._on_made = make, on_made
 
     def make(self, task: Task) -> Questions:
-        """Build the questions of `task`."""
-        made = self[task] = self._make(task)
-        self.place.addWidget(made)
-        made.grown.connect(self._on_made)
+        """Build the question forms for `task`."""
+        new_questions = self[task] = self._make(task)
+        self.place.addWidget(new_questions)
+        new_questions.grown.connect(self._on_made)
         self._on_made()
-        return made
+        return new_questions
 
     __missing__ = make
 
 
 class QuestionColumn(QScrollArea):
-    """Column that scrolls vertically; the Memory tab sets the menu of `copy`."""
+    """Vertically scrolling column of questions; the Memory tab sets the menu of the `copy` button."""
 
     def __init__(self, workspace: Workspace, theme: Theme, what_if: TracedRunForm, width: int) -> None:
         super().__init__()
         self._workspace = workspace
         self.what_if = what_if
-        self.subject = Subject(workspace, theme)
+        self.subject = SubjectForm(workspace, theme)
         self._theme = theme
-        self.questions = QuestionsByTask(self._questions_of, self._order)
+        self.questions = QuestionsByTask(self._make_questions, self._set_tab_order)
         self.cards = CardsQuestions(workspace, theme)
-        self.sharing = QuestionsByTask(self._sharing_of, self._order)
+        self.sharing = QuestionsByTask(self._make_sharing_questions, self._set_tab_order)
         self.find_cards = FindCardsButton(workspace, theme)
         self._reset = QPushButton("Re&set")
-        self._reset.setToolTip("Reset every workload setting to its default.")
+        self._reset.setToolTip("Reset all workload settings to their defaults.")
         self.copy = QPushButton("Cop&y")
         self.copy.setToolTip("Copy or save the answer.")
         self.compare = CompareButton(workspace, theme)
@@ -66,23 +66,23 @@ class QuestionColumn(QScrollArea):
         self.setFixedWidth(width)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._lay_out(theme)
-        for asked in (self.questions, self.sharing):
+        for questions_by_task in (self.questions, self.sharing):
             # Build the visible ones now: creating widgets is faster before the style sheet is applied.
-            asked.make(workspace.plan.workload.task)
+            questions_by_task.make(workspace.plan.workload.task)
         self._reset.clicked.connect(self.reset)
         self.subject.goal_chosen.connect(lambda: self.refresh(workspace.evaluation))
 
     def refresh(self, evaluation: Evaluation) -> None:
-        """Show the plan with the questions of its task, or those of its traced module."""
+        """Show the plan with the questions for its task, or with the form for its traced module."""
         task = evaluation.plan.workload.task
         self.subject.refresh(evaluation)
         self.cards.refresh(evaluation)
-        for asked in (self.questions, self.sharing):
-            own = asked[task]
-            own.set_goal(self.subject.goal)
-            own.refresh(evaluation)
-            for questions in asked.values():
-                questions.setVisible(questions is own and evaluation.traced is None)
+        for questions_by_task in (self.questions, self.sharing):
+            task_questions = questions_by_task[task]
+            task_questions.set_goal(self.subject.goal)
+            task_questions.refresh(evaluation)
+            for questions in questions_by_task.values():
+                questions.setVisible(questions is task_questions and evaluation.traced is None)
         self.what_if.refresh(evaluation)
         self.what_if.setVisible(evaluation.traced is not None)
         self._reset.setVisible(evaluation.traced is None)
@@ -100,14 +100,14 @@ class QuestionColumn(QScrollArea):
         """Return a minimum height of 0: the column scrolls."""
         return QSize(self.width(), 0)
 
-    def _questions_of(self, task: Task) -> Questions:
+    def _make_questions(self, task: Task) -> Questions:
         return Questions(self._workspace, self._theme, task, _BEFORE_THE_CARDS)
 
-    def _sharing_of(self, task: Task) -> Questions:
+    def _make_sharing_questions(self, task: Task) -> Questions:
         return Questions(self._workspace, self._theme, task, _AFTER_THE_CARDS)
 
-    def _order(self) -> None:
-        """Include questions that were built later in the tab order."""
+    def _set_tab_order(self) -> None:
+        """Include questions that were built later in the keyboard tab order."""
         set_tab_order(tuple(tab_stops(self._column)))
 
     def _lay_out(self, theme: Theme) -> None:

@@ -23,58 +23,60 @@ _MOST_ROWS: Final = 8
 def gib_column(
     key: str,
     title: str,
-    get: Callable[[Row], int | None],
-    text: Callable[[Row], str],
+    get_bytes: Callable[[Row], int | None],
+    get_text: Callable[[Row], str],
     width: int,
     unknown: str = fmt.UNKNOWN,
 ) -> Column[Row]:
-    """Return a column of `text` in GiB whose tooltip is the exact number of bytes, or `unknown`."""
+    """Return a column that shows `get_text` in GiB, with a tooltip of the exact number of bytes, or `unknown`."""
     return Column(
         key,
         title,
-        get,
-        text,
+        get_bytes,
+        get_text,
         unit="GiB",
         align="right",
         width=width,
-        tooltip=lambda row: fmt.exact_bytes(get(row), unknown),
+        tooltip=lambda row: fmt.exact_bytes(get_bytes(row), unknown),
     )
 
 
-def _used(row: DeviceRow) -> str:
+def _used_percent_text(row: DeviceRow) -> str:
     fraction = row.used_fraction
     return fmt.UNKNOWN if fraction is None else fmt.percent(fraction)
 
 
-def _stage(row: DeviceRow) -> str:
+def _stage_text(row: DeviceRow) -> str:
     return "all" if row.share.stage is None else fmt.integer(row.share.stage + 1)
 
 
-def _verdict(row: DeviceRow) -> str:
+def _verdict_text(row: DeviceRow) -> str:
     return ", ".join(word for word in (row.verdict, row.scarcity) if word)
 
 
 _COLUMNS: Final[tuple[Column[DeviceRow], ...]] = (
     text_column("card", "Cards", lambda row: row.card, width=18),
-    Column("stage", "Stage", lambda row: row.share.stage, _stage, align="right", width=5),
+    Column("stage", "Stage", lambda row: row.share.stage, _stage_text, align="right", width=5),
     Column("layers", "Layers", lambda row: row.share.layers, lambda row: row.layers, align="right", width=6),
     gib_column("needs", "Needs", lambda row: row.share.total_bytes, lambda row: row.needs, 7),
-    Column("used", "Used", lambda row: row.used_fraction, _used, align="right", width=8, meter=True, full=1.0),
+    Column(
+        "used", "Used", lambda row: row.used_fraction, _used_percent_text, align="right", width=8, meter=True, full=1.0
+    ),
     gib_column("usable", "Usable", lambda row: row.share.capacity_bytes, lambda row: row.usable, 7),
     gib_column("free", "Free", lambda row: row.share.free_bytes, lambda row: row.free, 7),
     text_column(
         "verdict",
         "Verdict",
-        _verdict,
+        _verdict_text,
         unknown="",
         width=15,
-        tooltip=lambda row: f"{_verdict(row)}: shown above" if row.scarcity else row.verdict,
+        tooltip=lambda row: f"{_verdict_text(row)}: shown above" if row.scarcity else row.verdict,
     ),
 )
 
 
-class Devices(QWidget):
-    """Table with one row for each group of identical cards; hidden if all cards hold the same."""
+class DeviceTable(QWidget):
+    """Table with one row for each group of identical cards; hidden if all cards hold the same part of the model."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -87,11 +89,11 @@ class Devices(QWidget):
             name="Memory of each card",
         )
         self.table.horizontalHeader().setStretchLastSection(True)
-        heading = make_label("Card by card", font=theme.font(bold=True))
+        heading = make_label("Memory card by card", font=theme.font(bold=True))
         in_column(heading, self.table, owner=self, spacing=theme.spacing.tiny)
 
     def set_view(self, view: MemoryView) -> None:
-        """Show the cards of a result if they hold different parts."""
+        """Show the cards of a memory result if they hold different parts of the model."""
         self.rows = rows = view.devices if view.supported else ()
         self.setVisible(bool(rows))
         self._model.set_records(rows)

@@ -21,23 +21,23 @@ from planner.present.memory.verdict import VERDICT_TITLES
 from planner.present.plan.phrase import work_phrase
 
 
-def _gib(key: str, title: str, get: Callable[[GpuRow], int | None], width: int) -> Column[GpuRow]:
+def _gib_column(key: str, title: str, get_bytes: Callable[[GpuRow], int | None], width: int) -> Column[GpuRow]:
     return number_column(
-        key, title, get, unit="GiB", show=lambda value: fmt.gib(round(value)), unknown=fmt.UNKNOWN, width=width
+        key, title, get_bytes, unit="GiB", show=lambda value: fmt.gib(round(value)), unknown=fmt.UNKNOWN, width=width
     )
 
 
 _COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
     text_column("name", "Card", lambda row: row.gpu.name, width=28),
-    _gib("memory", "Memory", lambda row: row.gpu.memory_bytes, 12),
-    _gib("usable", "Usable", lambda row: row.usable.bytes if row.usable else None, 11),
-    _gib("free", "Free", lambda row: row.free_bytes, 9),
+    _gib_column("memory", "Memory", lambda row: row.gpu.memory_bytes, 12),
+    _gib_column("usable", "Usable", lambda row: row.usable.bytes if row.usable else None, 11),
+    _gib_column("free", "Free", lambda row: row.free_bytes, 9),
     text_column("verdict", "Verdict", lambda row: VERDICT_TITLES[row.verdict] if row.verdict else None, width=9),
 )
 
 
 class FittingCards(QWidget):
-    """List of cards; a double click or Enter puts one into the plan. `done` requests to close the list."""
+    """List of fitting cards; a double click or Enter puts a card into the plan. `done` requests to close the list."""
 
     done = Signal()
 
@@ -47,22 +47,22 @@ class FittingCards(QWidget):
         self._heading = make_label(font=theme.font(bold=True), wrap=True)
         self.model = RecordTableModel(_COLUMNS, lambda row: row.gpu.id, self)
         self.table = RecordTable(self.model, theme)
-        self._use = push_button("&Use this card", role="primary")
-        self._show = QPushButton("Show in the &catalog")
+        self._use_button = push_button("&Use this card", role="primary")
+        self._show_button = QPushButton("Show in the &catalog")
         self.setFocusProxy(self.table)
         in_column(
             self._heading,
             (self.table, 1),
-            in_row(self._show, STRETCH, self._use),
+            in_row(self._show_button, STRETCH, self._use_button),
             owner=self,
             margins=theme.spacing.tiny,
         )
-        self.table.record_activated.connect(self._take)
-        self._use.clicked.connect(self._take_current)
-        self._show.clicked.connect(self._show_in_catalog)
+        self.table.record_activated.connect(self._use_card)
+        self._use_button.clicked.connect(self._use_current_card)
+        self._show_button.clicked.connect(self._show_in_catalog)
 
     def refresh(self) -> None:
-        """Find the cards for the current plan."""
+        """Find the cards on which the current plan fits."""
         plan, hardware = self._workspace.plan, self._workspace.catalog.hardware
         rows = []
         for fit in find_fits(plan, self._workspace.catalog):
@@ -74,16 +74,16 @@ class FittingCards(QWidget):
         self.table.setAccessibleName(self._heading.text())
         self.model.set_records(rows)
         self.table.mark(plan.gpu)
-        self._use.setEnabled(bool(rows))
+        self._use_button.setEnabled(bool(rows))
         if rows:
             self.table.choose(rows[0].gpu.id)
 
     @Slot()
-    def _take_current(self) -> None:
-        self._take(self.table.current_record)
+    def _use_current_card(self) -> None:
+        self._use_card(self.table.current_record)
 
     @Slot(object)
-    def _take(self, row: object) -> None:
+    def _use_card(self, row: object) -> None:
         if isinstance(row, GpuRow):
             with self._workspace.step():
                 self._workspace.answer("card", {"gpu": row.gpu.id})

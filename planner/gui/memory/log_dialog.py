@@ -38,34 +38,36 @@ from planner.present import format as fmt
 from planner.present.columns import Column, text_column
 from planner.present.memory.log_comparison import LogRow, LogView, log_view
 
-_FILES: Final = "Logs (*.log *.txt *.json *.csv *.out);;All files (*)"
+_LOG_FILES: Final = "Logs (*.log *.txt *.json *.csv *.out);;All files (*)"
 _TASK: Final = "read-log"
 _REST_MS: Final = 200
-_LINES: Final = 6
-_SHOWN_LINES: Final = 500
+_FIELD_LINES: Final = 6
+_MAX_SHOWN_LINES: Final = 500
 _SIZE: Final = QSize(920, 640)
 _SMALLEST: Final = QSize(640, 520)
 
 
-def _difference(row: LogRow) -> int | None:
+def _difference_bytes(row: LogRow) -> int | None:
     return row.difference_bytes
 
 
-def _amount(key: str, title: str, get: Callable[[LogRow], int | None], text: Callable[[LogRow], str]) -> Column[LogRow]:
-    return Column(key, title, get, text, align="right", width=12, tooltip=lambda row: row.exact)
+def _size_column(
+    key: str, title: str, get_bytes: Callable[[LogRow], int | None], text: Callable[[LogRow], str]
+) -> Column[LogRow]:
+    return Column(key, title, get_bytes, text, align="right", width=12, tooltip=lambda row: row.exact)
 
 
 LOG_COLUMNS: Final[tuple[Column[LogRow], ...]] = (
     text_column("part", "Part", lambda row: row.title, width=25),
-    _amount("predicted", "Estimated", lambda row: row.predicted_bytes, lambda row: row.predicted),
-    _amount("actual", "Measured", lambda row: row.actual_bytes, lambda row: row.actual),
-    Column("difference", "Difference", _difference, lambda row: row.difference, align="right", width=10),
+    _size_column("predicted", "Estimated", lambda row: row.predicted_bytes, lambda row: row.predicted),
+    _size_column("actual", "Measured", lambda row: row.actual_bytes, lambda row: row.actual),
+    Column("difference", "Difference", _difference_bytes, lambda row: row.difference, align="right", width=10),
     text_column("why", "Why", lambda row: row.why, width=24, tooltip=lambda row: row.why),
 )
 
 
 class LogSource(QWidget):
-    """Field for pasting or opening a log; `read` carries the log and its reading, `refused` an error."""
+    """Field for pasting or opening a log; `read` carries the log and its parsed content, `refused` an error."""
 
     read = Signal(object, object)
     refused = Signal(object)
@@ -73,10 +75,10 @@ class LogSource(QWidget):
     def __init__(self, theme: Theme, tasks: TaskRunner) -> None:
         super().__init__()
         self._tasks = tasks
-        self.field = _Field()
+        self.field = _LogField()
         self.field.setAccessibleName("Output of the run")
         self.field.setPlaceholderText("Paste the output of a run, or drop a log file here.")
-        self.field.setFixedHeight(self.field.fontMetrics().lineSpacing() * _LINES + 2 * theme.spacing.small)
+        self.field.setFixedHeight(self.field.fontMetrics().lineSpacing() * _FIELD_LINES + 2 * theme.spacing.small)
         self.open_button = QPushButton("&Open a file…")
         about = make_label(
             (
@@ -97,37 +99,37 @@ class LogSource(QWidget):
         self._rest.timeout.connect(self._read_field)
         self.field.textChanged.connect(self._rest.start)
         self.field.dropped.connect(self.open_file)
-        self.open_button.clicked.connect(self._choose)
+        self.open_button.clicked.connect(self._choose_file)
 
     @Slot(object)
     def open_file(self, path: Path) -> None:
         """Read the log in the file at `path`."""
         self._rest.stop()
-        self._tasks.run(_TASK, partial(_read_file, path), self._take_file, self._on_error)
+        self._tasks.run(_TASK, partial(_read_log_file, path), self._take_log_file, self._on_error)
 
     @Slot()
     def _read_field(self) -> None:
         text = self.field.toPlainText()
         if text.strip():
             log = pasted_log(text, datetime.now().astimezone().date())
-            self._tasks.run(_TASK, partial(_read, log), self._take, self._on_error)
+            self._tasks.run(_TASK, partial(_read_log, log), self._take_log, self._on_error)
 
     @Slot()
-    def _choose(self) -> None:
-        name, _ = QFileDialog.getOpenFileName(self, "Open a log", "", _FILES)
+    def _choose_file(self) -> None:
+        name, _ = QFileDialog.getOpenFileName(self, "Open a log", "", _LOG_FILES)
         if name:
             self.open_file(Path(name))
 
-    def _take(self, found: tuple[Log, LogReading]) -> None:
-        self.read.emit(*found)
+    def _take_log(self, log_and_reading: tuple[Log, LogReading]) -> None:
+        self.read.emit(*log_and_reading)
 
-    def _take_file(self, found: tuple[Log, LogReading]) -> None:
-        lines = dict.fromkeys((item.line, item.text) for item in found[1].measured)
-        shown = "\n".join([f"{found[0].name}:", *(text for _, text in list(lines)[:_SHOWN_LINES])])
+    def _take_log_file(self, log_and_reading: tuple[Log, LogReading]) -> None:
+        lines = dict.fromkeys((item.line, item.text) for item in log_and_reading[1].measured)
+        shown_text = "\n".join([f"{log_and_reading[0].name}:", *(text for _, text in list(lines)[:_MAX_SHOWN_LINES])])
         self.field.blockSignals(True)
-        self.field.setPlainText(shown)
+        self.field.setPlainText(shown_text)
         self.field.blockSignals(False)
-        self._take(found)
+        self._take_log(log_and_reading)
 
     def _on_error(self, error: BaseException) -> None:
         if not isinstance(error, PlannerError):
@@ -135,8 +137,8 @@ class LogSource(QWidget):
         self.refused.emit(error)
 
 
-class _Field(QPlainTextEdit):
-    """Text field that also accepts dropped files."""
+class _LogField(QPlainTextEdit):
+    """Text field for a log that also accepts dropped log files."""
 
     dropped = Signal(object)
 
@@ -159,21 +161,21 @@ class _Field(QPlainTextEdit):
             super().insertFromMimeData(source)
 
 
-def _read(log: Log) -> tuple[Log, LogReading]:
+def _read_log(log: Log) -> tuple[Log, LogReading]:
     return log, read_log(log.text)
 
 
-def _read_file(path: Path) -> tuple[Log, LogReading]:
-    return _read(open_log(path))
+def _read_log_file(path: Path) -> tuple[Log, LogReading]:
+    return _read_log(open_log(path))
 
 
 class LogDialog(QDialog):
-    """Non-modal dialog that follows the plan while it is open."""
+    """Non-modal dialog that compares the current plan's estimate with a log, and follows the plan while open."""
 
     def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner, parent: QWidget) -> None:
         super().__init__(parent)
         self._workspace = workspace
-        self._found: tuple[Log, LogReading] | None = None
+        self._log_and_reading: tuple[Log, LogReading] | None = None
         self._suggested: Correction | None = None
         self.view: LogView | None = None
         self.source = LogSource(theme, tasks)
@@ -191,10 +193,10 @@ class LogDialog(QDialog):
         self.setMinimumSize(_SMALLEST)
         self._lay_out(theme)
         self.resize(_SIZE)
-        self.source.read.connect(self._take)
-        self.source.refused.connect(self._refuse)
-        self.table.current_changed.connect(self._explain)
-        self.use.clicked.connect(self._switch)
+        self.source.read.connect(self._take_log)
+        self.source.refused.connect(self._show_error)
+        self.table.current_changed.connect(self._show_reason)
+        self.use.clicked.connect(self._switch_correction)
         self._copy.clicked.connect(self.copy)
         workspace.changed.connect(self.compare)
         self.compare()
@@ -205,22 +207,22 @@ class LogDialog(QDialog):
         self.view = None
         self._suggested = None
         with self._workspace.reporting():
-            plain = self._workspace.plan.evolve(corrections=())
-            evaluation = evaluate(plain, self._workspace.catalog)
-            if self._found is None:
+            uncorrected_plan = self._workspace.plan.evolve(corrections=())
+            evaluation = evaluate(uncorrected_plan, self._workspace.catalog)
+            if self._log_and_reading is None:
                 key = correction_key(evaluation)
                 stored = load_corrections(corrections_file())
                 self._suggested = next((item for item in stored if item.key == key), None)
             else:
-                log, reading = self._found
+                log, reading = self._log_and_reading
                 try:
-                    comparison = compare_plan(plain, self._workspace.catalog, reading)
+                    comparison = compare_plan(uncorrected_plan, self._workspace.catalog, reading)
                 except PlannerError as error:
-                    self._refuse(error)
+                    self._show_error(error)
                 else:
                     self.view = log_view(comparison)
                     self._suggested = suggest_correction(comparison, evaluation, log.date, log.digest)
-        self._show()
+        self._show_comparison()
 
     @Slot()
     def copy(self) -> None:
@@ -229,37 +231,37 @@ class LogDialog(QDialog):
             QGuiApplication.clipboard().setText(self.view.as_text())
 
     @Slot(object, object)
-    def _take(self, log: Log, reading: LogReading) -> None:
-        self._found = (log, reading)
+    def _take_log(self, log: Log, reading: LogReading) -> None:
+        self._log_and_reading = (log, reading)
         self.problem.hide()
         self.compare()
 
     @Slot(object)
-    def _refuse(self, error: PlannerError) -> None:
+    def _show_error(self, error: PlannerError) -> None:
         self.problem.setText(f"{error.message[:1].upper()}{error.message[1:]}. {error.hint}")
         self.problem.show()
 
     @Slot(object)
-    def _explain(self, row: object) -> None:
+    def _show_reason(self, row: object) -> None:
         self.reason.setText(f"{row.title}: {row.why}" if isinstance(row, LogRow) else "")
         self.reason.setVisible(isinstance(row, LogRow))
 
     @Slot(bool)
-    def _switch(self, on: bool) -> None:
+    def _switch_correction(self, is_on: bool) -> None:
         """Store the correction and apply it to the plan, or remove it from the plan."""
-        suggested = self._suggested
-        if suggested is None:
+        correction = self._suggested
+        if correction is None:
             return
         with self._workspace.step():
             others = self._workspace.plan.corrections
-            if on:
-                save_correction(corrections_file(), suggested)
-                self._workspace.apply("correction", corrections=with_correction(others, suggested))
+            if is_on:
+                save_correction(corrections_file(), correction)
+                self._workspace.apply("correction", corrections=with_correction(others, correction))
             else:
-                rest = tuple(item for item in others if item.key != suggested.key)
-                self._workspace.apply("correction", corrections=rest)
+                other_corrections = tuple(item for item in others if item.key != correction.key)
+                self._workspace.apply("correction", corrections=other_corrections)
 
-    def _show(self) -> None:
+    def _show_comparison(self) -> None:
         view = self.view
         for widget in (self.sentence, self._subject, self.table, self._notes):
             widget.setVisible(view is not None)
@@ -271,23 +273,27 @@ class LogDialog(QDialog):
             show_rows(self.table, len(view.rows))
             self._notes.setText("\n".join(view.notes))
             self._notes.setVisible(bool(view.notes))
-        self._explain(None if view is None else self.table.current_record or view.rows[0])
-        self._show_switch()
+        self._show_reason(None if view is None else self.table.current_record or view.rows[0])
+        self._show_correction()
 
-    def _show_switch(self) -> None:
-        suggested = self._suggested
-        self.use.setEnabled(suggested is not None)
-        self.use.setChecked(suggested is not None and suggested in self._workspace.plan.corrections)
-        self.about.setText(self._switch_text(suggested))
+    def _show_correction(self) -> None:
+        correction = self._suggested
+        self.use.setEnabled(correction is not None)
+        self.use.setChecked(correction is not None and correction in self._workspace.plan.corrections)
+        self.about.setText(self._correction_text(correction))
 
-    def _switch_text(self, suggested: Correction | None) -> str:
-        if suggested is not None:
-            made = "" if self._found else f" Stored from your log of {fmt.date(suggested.date)}."
-            return f"{suggested.changes}. It is stored on this computer and only applies where it is switched on.{made}"
-        if self._found is None:
-            return "A log of the plan's engine on the plan's card can correct the estimate."
+    def _correction_text(self, correction: Correction | None) -> str:
+        if correction is not None:
+            stored_text = "" if self._log_and_reading else f" Stored from your log of {fmt.date(correction.date)}."
+            return (
+                f"{correction.changes}. It is stored on this computer and applies only to plans that use it."
+                f"{stored_text}"
+            )
+        if self._log_and_reading is None:
+            return "A log from the plan's engine on the plan's card can correct the estimate."
         return (
-            "This log cannot correct the estimate: a correction needs a card, the plan's engine and a comparable run."
+            "This log cannot correct the estimate: a correction needs a card, a log from the plan's engine "
+            "and a comparable run."
         )
 
     def _lay_out(self, theme: Theme) -> None:

@@ -1,4 +1,4 @@
-"""Bars of the memory in each phase of a run, with the peak phase marked."""
+"""Bars that show the memory in each phase of a run, with the peak phase marked."""
 
 from typing import Final
 
@@ -14,7 +14,10 @@ _MINIMUM_WIDTH: Final = 150
 
 
 class PhaseBars(QWidget):
-    """Two lines per phase: name and size, then its terms to the scale of the peak; the peak phase is bold."""
+    """Two lines per phase: name and size in memory, then the memory terms, drawn to the scale of the peak phase.
+
+    The peak phase is bold.
+    """
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -22,16 +25,16 @@ class PhaseBars(QWidget):
         self._rows: tuple[PhaseRow, ...] = ()
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setAccessibleName("Phases of the run")
-        theme.changed.connect(self._arrange)
+        theme.changed.connect(self._update_height)
 
     def set_view(self, view: MemoryView) -> None:
-        """Show the phases of a result."""
+        """Show the phases of a memory result."""
         self._rows = view.phases
-        self.setAccessibleDescription("; ".join(map(_spoken, self._rows)))
-        self._arrange()
+        self.setAccessibleDescription("; ".join(map(_accessible_text, self._rows)))
+        self._update_height()
 
     def sizeHint(self) -> QSize:
-        """Return the height of all phases."""
+        """Return the total height of all phases in pixels."""
         return QSize(_MINIMUM_WIDTH, round(len(self._rows) * self._row_height()))
 
     def paintEvent(self, _event: QPaintEvent) -> None:
@@ -43,16 +46,16 @@ class PhaseBars(QWidget):
         painter.end()
 
     def event(self, event: QEvent) -> bool:
-        """Show a phase's exact bytes and explanation as a tooltip."""
+        """Show a phase's exact size in bytes and its explanation as a tooltip."""
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
             number = int(event.pos().y() / self._row_height())
             row = self._rows[number] if 0 <= number < len(self._rows) else None
-            QToolTip.showText(event.globalPos(), _tooltip(row) if row else "", self)
+            QToolTip.showText(event.globalPos(), _tooltip_text(row) if row else "", self)
             return True
         return super().event(event)
 
     @Slot()
-    def _arrange(self) -> None:
+    def _update_height(self) -> None:
         self.setFixedHeight(self.sizeHint().height())
         self.update()
 
@@ -64,7 +67,7 @@ class PhaseBars(QWidget):
         painter.setFont(font)
         painter.setPen(self._theme.color("text" if row.is_peak else "muted"))
         line = QRectF(0, top, self.width(), QFontMetricsF(font).height())
-        painter.drawText(line, Qt.AlignmentFlag.AlignLeft, self._name(row, QFontMetricsF(font)))
+        painter.drawText(line, Qt.AlignmentFlag.AlignLeft, self._phase_title(row, QFontMetricsF(font)))
         painter.drawText(line, Qt.AlignmentFlag.AlignRight, row.text)
         track = QRectF(0, line.bottom() + 1, self.width(), _BAR_HEIGHT)
         painter.fillRect(track, self._theme.color("free"))
@@ -77,16 +80,16 @@ class PhaseBars(QWidget):
             painter.setPen(QPen(self._theme.color("text"), 1))
             painter.drawRect(track.adjusted(0.5, 0.5, -0.5, -0.5))
 
-    def _name(self, row: PhaseRow, metrics: QFontMetricsF) -> str:
+    def _phase_title(self, row: PhaseRow, metrics: QFontMetricsF) -> str:
         """Return the phase's title, with *peak* appended if it fits; the frame and the answer also mark the peak."""
-        named = f"{row.title} · peak"
-        fits = metrics.horizontalAdvance(f"{named}  {row.text}") <= self.width()
-        return named if row.is_peak and fits else row.title
+        title_with_peak = f"{row.title} · peak"
+        fits = metrics.horizontalAdvance(f"{title_with_peak}  {row.text}") <= self.width()
+        return title_with_peak if row.is_peak and fits else row.title
 
 
-def _spoken(row: PhaseRow) -> str:
+def _accessible_text(row: PhaseRow) -> str:
     return f"{row.title} {row.text}{', the peak' if row.is_peak else ''}"
 
 
-def _tooltip(row: PhaseRow) -> str:
+def _tooltip_text(row: PhaseRow) -> str:
     return "\n".join(part for part in (f"{row.title}: {row.exact}", row.explanation) if part)

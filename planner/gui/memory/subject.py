@@ -1,4 +1,4 @@
-"""Form for the model and the task: train, fine-tune or run."""
+"""Form for the model and the task: fine-tune, train or run."""
 
 from functools import partial
 from typing import Final
@@ -21,11 +21,11 @@ from planner.workload.workload import Training, Workload
 GOALS: Final = (("fine-tune", "Fine-tune"), ("train", "Train"), ("run", "Run"))
 
 
-class Subject(QWidget):
-    """The model with its size, buttons for other starting points, and the task.
+class SubjectForm(QWidget):
+    """Form for the model with its size, buttons for other starting points, and the task.
 
     Full fine-tuning and training from scratch take the same memory and are the same plan; `goal` remembers which of
-    the two the user chose last. `goal_chosen` is emitted when only that changed.
+    the two the user chose last. `goal_chosen` is emitted when only the goal changed.
     """
 
     goal_chosen = Signal()
@@ -45,24 +45,26 @@ class Subject(QWidget):
         self.presets = PresetButton(workspace, theme)
         self._open = link_button(
             "&Open file…",
-            "Plan for your own model. A file can be dropped into the window as well.",
+            "Plan for your own model. You can also drop its file into the window.",
         )
         self._trace = link_button(
             "Trace a mod&ule…",
-            "Measure any PyTorch module. A .py file can be dropped into the window as well.",
+            "Trace the memory of any PyTorch module. You can also drop a .py file into the window.",
         )
         self._form = form = new_form(theme)
         form.add("&Model", self.model, hint="The model to plan for.")
         form.add_below(self._detail)
         form.add_across(button_row(self.presets, self._open, self._trace))
-        form.add("I want &to", self.task, hint="Adapt the model, train it from scratch, or run inference.", wide=True)
+        form.add(
+            "I want &to", self.task, hint="Fine-tune the model, train it from scratch, or run inference.", wide=True
+        )
         in_column(form, owner=self)
-        bind(workspace, self.model, partial(self._choose, workspace))
+        bind(workspace, self.model, partial(self._choose_model, workspace))
         bind(workspace, self.task, partial(self._set_goal, workspace))
         self._open.clicked.connect(workspace.navigator.model_file_requested)
         self._trace.clicked.connect(partial(workspace.navigator.trace_requested.emit, None))
 
-    def _choose(self, workspace: Workspace, key: object) -> None:
+    def _choose_model(self, workspace: Workspace, key: object) -> None:
         choose_model(workspace, key)
         # A model from the Hub enters the plan only after its files were read.
         self.model.set_value(workspace.plan.model.id)
@@ -73,7 +75,12 @@ class Subject(QWidget):
         training = workspace.workload_of("training")
         if goal == "train":
             answer |= {"workload.method": "full", "workload.trainable": ()}
-        elif goal == "fine-tune" and before == "train" and isinstance(training, Training) and not _is_partial(training):
+        elif (
+            goal == "fine-tune"
+            and before == "train"
+            and isinstance(training, Training)
+            and not _is_partial_training(training)
+        ):
             answer["workload.method"] = "lora"
         workspace.answer("task", answer)
         self.goal_chosen.emit()
@@ -84,16 +91,16 @@ class Subject(QWidget):
         self.model.set_value(choice.id)
         self._detail.setText(model_detail(evaluation.parameters, evaluation.max_context))
         self._detail.setToolTip(choice.path or choice.id)
-        self.goal = _goal_of(evaluation.plan.workload, self.goal)
+        self.goal = _workload_goal(evaluation.plan.workload, self.goal)
         self.task.set_value(self.goal)
         self._form.set_row_visible(self.task, evaluation.traced is None)
 
 
-def _goal_of(workload: Workload, chosen: str) -> str:
+def _workload_goal(workload: Workload, chosen: str) -> str:
     if not isinstance(workload, Training):
         return "run"
-    return chosen if chosen == "train" and not _is_partial(workload) else "fine-tune"
+    return chosen if chosen == "train" and not _is_partial_training(workload) else "fine-tune"
 
 
-def _is_partial(workload: Training) -> bool:
+def _is_partial_training(workload: Training) -> bool:
     return workload.adapts or bool(workload.trainable)

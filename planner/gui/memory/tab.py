@@ -13,7 +13,7 @@ from planner.gui.memory.answer import AnswerPanel, CorrectionStrip
 from planner.gui.memory.bar.bar import StackedBar
 from planner.gui.memory.breakdown import Breakdown
 from planner.gui.memory.controls import QuestionColumn
-from planner.gui.memory.curves.exploration import Exploration
+from planner.gui.memory.curves.exploration import ExplorationPanel
 from planner.gui.memory.phases import PhaseBars
 from planner.gui.memory.trace.controller import TraceController, TracedRunForm
 from planner.gui.memory.trace.tracer import Start, Tracer, start_in_child
@@ -30,7 +30,7 @@ from planner.present.plan.phrase import evaluation_view
 from planner.present.record_text import rows_to_csv
 
 if TYPE_CHECKING:
-    from planner.gui.memory.devices import Devices
+    from planner.gui.memory.devices import DeviceTable
     from planner.gui.memory.log_dialog import LogDialog
     from planner.gui.memory.trace.comparison import TraceComparison
     from planner.gui.memory.trace.evidence import TraceEvidence
@@ -42,7 +42,7 @@ _ASIDE_WIDTH: Final = 180
 
 
 class MemoryTab(QuestionTab):
-    """Questions about the plan on the left; the answer and its evidence on the right."""
+    """Questions about the plan on the left; the memory answer and its evidence on the right."""
 
     key: ClassVar[str] = "memory"
     title: ClassVar[str] = "Memory"
@@ -63,7 +63,7 @@ class MemoryTab(QuestionTab):
         self.breakdown = Breakdown(theme)
         self.phases = PhaseBars(theme)
         self.advice = AdvicePanel(workspace, theme, tasks)
-        self.exploration = Exploration(workspace, theme, tasks, _ASIDE_WIDTH)
+        self.exploration = ExplorationPanel(workspace, theme, tasks, _ASIDE_WIDTH)
         self._versus_place, self._devices_place = QVBoxLayout(), QVBoxLayout()
         self._comparison_place, self._trace_place = QVBoxLayout(), QVBoxLayout()
         self._status_place = QWidget()
@@ -72,13 +72,13 @@ class MemoryTab(QuestionTab):
         self._fill_column()
         self._lay_out(self.controls, self._status_place)
         self.copy_menu = ResultMenu(
-            ResultFormats(self.copy_result, self._csv, self._json, self._picture), "memory", self
+            ResultFormats(self.copy_result, self._csv_text, self._json_text, self._picture), "memory", self
         )
         self.copy_menu.failed.connect(workspace.failed)
         self.controls.copy.setMenu(self.copy_menu)
         self.bar.activated.connect(self.breakdown.open_term)
         for panel in (self.advice, self.exploration):
-            panel.updated.connect(self._order)
+            panel.updated.connect(self._set_tab_order)
         self.tracer.changed.connect(self._on_tracer_changed)
         workspace.navigator.log_requested.connect(self.compare_with_log)
 
@@ -87,26 +87,26 @@ class MemoryTab(QuestionTab):
 
     @cached_property
     def trace_status(self) -> "TraceStatus":
-        """Return the status of the tracer, above the column."""
+        """Return the status of the tracer, shown above the column with the answer."""
         from planner.gui.memory.trace.status import TraceStatus
 
-        made = TraceStatus(self.theme, self.tracer)
-        made.edit_wanted.connect(self.trace_controller.open_dialog)
-        in_column(made, owner=self._status_place)
-        return made
+        widget = TraceStatus(self.theme, self.tracer)
+        widget.edit_wanted.connect(self.trace_controller.open_dialog)
+        in_column(widget, owner=self._status_place)
+        return widget
 
     @cached_property
-    def devices(self) -> "Devices":
-        """Return the table of the cards, for plans whose cards hold different parts."""
-        from planner.gui.memory.devices import Devices
+    def devices(self) -> "DeviceTable":
+        """Return the table of the cards, for plans whose cards hold different parts of the model."""
+        from planner.gui.memory.devices import DeviceTable
 
-        made = Devices(self.theme)
-        self._devices_place.addWidget(made)
-        return made
+        widget = DeviceTable(self.theme)
+        self._devices_place.addWidget(widget)
+        return widget
 
     @cached_property
     def log_dialog(self) -> "LogDialog":
-        """Return the log dialog, which keeps its log until another is read."""
+        """Return the log dialog, which keeps its log until another log is read."""
         from planner.gui.memory.log_dialog import LogDialog
 
         return LogDialog(self.workspace, self.theme, self.tasks, self.window())
@@ -116,28 +116,28 @@ class MemoryTab(QuestionTab):
         """Return the comparison with the pinned plan."""
         from planner.gui.memory.versus import VersusPanel
 
-        made = VersusPanel(self.workspace, self.theme)
-        made.activated.connect(self.breakdown.open_term)
-        self._versus_place.addWidget(made)
-        return made
+        widget = VersusPanel(self.workspace, self.theme)
+        widget.activated.connect(self.breakdown.open_term)
+        self._versus_place.addWidget(widget)
+        return widget
 
     @cached_property
     def comparison(self) -> "TraceComparison":
         """Return the comparison of the estimate with its trace."""
         from planner.gui.memory.trace.comparison import TraceComparison
 
-        made = TraceComparison(self.workspace, self.theme, self.tracer)
-        self._comparison_place.addWidget(made)
-        return made
+        widget = TraceComparison(self.workspace, self.theme, self.tracer)
+        self._comparison_place.addWidget(widget)
+        return widget
 
     @cached_property
     def trace(self) -> "TraceEvidence":
         """Return the evidence of the plan's traced module."""
         from planner.gui.memory.trace.evidence import TraceEvidence
 
-        made = TraceEvidence(self.workspace, self.theme, self.tasks)
-        self._trace_place.addWidget(made)
-        return made
+        widget = TraceEvidence(self.workspace, self.theme, self.tasks)
+        self._trace_place.addWidget(widget)
+        return widget
 
     def refresh(self, evaluation: Evaluation) -> None:
         """Show `evaluation`; the curve follows after a delay."""
@@ -165,13 +165,13 @@ class MemoryTab(QuestionTab):
             self.trace.setVisible(view.supported and evaluation.traced is not None)
             self.trace.set_evaluation(evaluation)
         self._compare()
-        self._order()
+        self._set_tab_order()
 
     def copy_result(self) -> str:
         """Return the answer with its breakdown, phases and notes as text."""
         text = evaluation_view(self.workspace.evaluation, self.workspace.catalog).as_text()
-        found = "" if self.workspace.evaluation.traced is None else self.trace.as_text()
-        return f"{text}\n\n{found}" if found else text
+        trace_tables = "" if self.workspace.evaluation.traced is None else self.trace.as_text()
+        return f"{text}\n\n{trace_tables}" if trace_tables else text
 
     def focus_search(self) -> None:
         """Open the list of models with its search field focused."""
@@ -183,7 +183,7 @@ class MemoryTab(QuestionTab):
 
     @Slot(object)
     def compare_with_log(self, file: object = None) -> None:
-        """Open the log dialog, with the log in `file` if one is given."""
+        """Open the log dialog, with the log in `file` unless `file` is None."""
         self.log_dialog.show()
         self.log_dialog.raise_()
         self.log_dialog.source.field.setFocus()
@@ -191,8 +191,8 @@ class MemoryTab(QuestionTab):
             self.log_dialog.source.open_file(file)
 
     @Slot()
-    def _order(self) -> None:
-        """Include rows that were added later in the tab order."""
+    def _set_tab_order(self) -> None:
+        """Include rows that were added later in the keyboard tab order."""
         stops = tuple(tab_stops(self._column))
         if stops != self._stops:
             self._stops = stops
@@ -209,10 +209,10 @@ class MemoryTab(QuestionTab):
         if self.tracer.check is not None or "comparison" in vars(self):
             self.comparison.refresh()
 
-    def _csv(self) -> str:
+    def _csv_text(self) -> str:
         return rows_to_csv(evaluation_view(self.workspace.evaluation, self.workspace.catalog).csv_rows())
 
-    def _json(self) -> str:
+    def _json_text(self) -> str:
         """Return what `gpu-planner fit --json` prints for this plan."""
         return self.workspace.evaluation.model_dump_json(indent=2)
 

@@ -1,4 +1,4 @@
-"""Comparison of the plan with the pinned plan: bars on one scale, changed settings, and a table of the parts."""
+"""Comparison of the plan with the pinned plan: bars on one scale, changed settings, and a table of the memory parts."""
 
 from collections.abc import Callable
 from functools import cached_property
@@ -9,7 +9,7 @@ from PySide6.QtGui import QPixmap
 from PySide6.QtWidgets import QWidget
 
 from planner.gui.memory.bar.bar import StackedBar
-from planner.gui.memory.bar.layout import longest
+from planner.gui.memory.bar.layout import bar_end_bytes
 from planner.gui.memory.devices import gib_column
 from planner.gui.tab import PinButtons
 from planner.gui.theme import Theme
@@ -27,22 +27,22 @@ from planner.present.memory.comparison import VersusRow, VersusView, versus_view
 from planner.present.record_text import rows_to_csv
 
 
-def _amount(
-    key: str, title: str, get: Callable[[VersusRow], int | None], text: Callable[[VersusRow], str]
+def _size_column(
+    key: str, title: str, get_bytes: Callable[[VersusRow], int | None], cell_text: Callable[[VersusRow], str]
 ) -> Column[VersusRow]:
-    return gib_column(key, title, get, text, 16, "no such phase")
+    return gib_column(key, title, get_bytes, cell_text, 16, "phase does not occur")
 
 
 VERSUS_COLUMNS: Final[tuple[Column[VersusRow], ...]] = (
     text_column("part", "Part", lambda row: row.title, width=26),
-    _amount("plan", "This plan", lambda row: row.bytes, lambda row: row.texts[0]),
-    _amount("pinned", "Pinned", lambda row: row.other_bytes, lambda row: row.texts[1]),
-    _amount("difference", "Difference", lambda row: row.difference_bytes, lambda row: row.texts[2]),
+    _size_column("plan", "This plan", lambda row: row.bytes, lambda row: row.texts[0]),
+    _size_column("pinned", "Pinned", lambda row: row.other_bytes, lambda row: row.texts[1]),
+    _size_column("difference", "Difference", lambda row: row.difference_bytes, lambda row: row.texts[2]),
 )
 
 
 class VersusPanel(QWidget):
-    """Panel shown while a plan is pinned; `activated` carries a term that was clicked in the current plan's bar."""
+    """Panel shown while a plan is pinned; `activated` carries the term that was clicked in the current plan's bar."""
 
     activated = Signal(str)
 
@@ -57,7 +57,7 @@ class VersusPanel(QWidget):
         self._here, self._there = ElidedLabel(role="muted"), ElidedLabel(role="muted")
         self.answer = make_label(wrap=True, selectable=True)
         self.bars = (StackedBar(theme), StackedBar(theme))
-        self.bars[1].setAccessibleName("Memory of one card of the pinned plan by term")
+        self.bars[1].setAccessibleName("Memory on one card by term, pinned plan")
         self.settings = make_label(wrap=True, selectable=True)
         self._model = RecordTableModel(VERSUS_COLUMNS, lambda row: f"{row.kind} {row.name}", self)
         self._theme = theme
@@ -69,13 +69,13 @@ class VersusPanel(QWidget):
 
     @cached_property
     def table(self) -> RecordTable:
-        """Return the table, built when a plan is first pinned."""
-        made = RecordTable(self._model, self._theme, name="The parts of both plans")
-        self._column.addWidget(made)
-        return made
+        """Return the comparison table, built when a plan is first pinned."""
+        table = RecordTable(self._model, self._theme, name="Memory of both plans by part")
+        self._column.addWidget(table)
+        return table
 
     def set_evaluation(self, evaluation: Evaluation) -> None:
-        """Compare the current plan with the pinned one, if there is one."""
+        """Compare the current plan with the pinned plan, if a plan is pinned."""
         other = self._workspace.pin.evaluation
         self.setVisible(other is not None)
         if other is None:
@@ -83,42 +83,44 @@ class VersusPanel(QWidget):
             return
         self._found = compare_evaluations(evaluation, other)
         self.view = versus_view(evaluation, self._found, self._workspace.catalog)
-        self._show(self.view)
+        self._show_comparison(self.view)
 
     def picture(self) -> QPixmap:
-        """Return a picture of the comparison without its buttons."""
+        """Return a picture of the comparison, without the buttons."""
         self.pin_buttons.hide()
         picture = picture_of(self, self.rect(), self._margin)
         self.pin_buttons.show()
         return picture
 
-    def _show(self, view: VersusView) -> None:
+    def _show_comparison(self, view: VersusView) -> None:
         self.sentence.setText(view.sentence or "The two plans cannot be compared in numbers.")
         self._here.setText(f"This plan: {view.subject}")
         self._there.setText(f"Pinned: {view.other_subject}")
         self.answer.setText(view.other.answer)
         self.settings.setText("; ".join(view.settings) + ".")
-        reached = max(longest(view.view), longest(view.other))
+        scale_end_bytes = max(bar_end_bytes(view.view), bar_end_bytes(view.other))
         for bar, shown in zip(self.bars, (view.view, view.other), strict=True):
             bar.setVisible(shown.supported)
             if shown.supported:
-                bar.set_view(shown, reached)
+                bar.set_view(shown, scale_end_bytes)
         self.table.setVisible(bool(view.rows))
         self._model.set_records(view.rows)
         show_rows(self.table, len(view.rows))
         self.pin_buttons.refresh()
 
-    def _text(self) -> str:
+    def _plain_text(self) -> str:
         return "" if self.view is None else self.view.as_text()
 
-    def _csv(self) -> str:
+    def _csv_text(self) -> str:
         return "" if self.view is None else rows_to_csv(self.view.csv_rows())
 
-    def _json(self) -> str:
+    def _json_text(self) -> str:
         return "" if self._found is None else self._found.model_dump_json(indent=2)
 
     def _set_up_menu(self, workspace: Workspace) -> None:
-        self.menu = ResultMenu(ResultFormats(self._text, self._csv, self._json, self.picture), "comparison", self)
+        self.menu = ResultMenu(
+            ResultFormats(self._plain_text, self._csv_text, self._json_text, self.picture), "comparison", self
+        )
         self.menu.failed.connect(workspace.failed)
         self.export.set_menu(self.menu)
 

@@ -1,4 +1,4 @@
-"""Plot axis that draws given ticks directly. Importing it imports pyqtgraph, which takes half a second."""
+"""Plot axis that draws precomputed ticks directly. Importing it imports pyqtgraph, which takes half a second."""
 
 import pyqtgraph as pg
 from PySide6.QtCore import QPointF, QRectF, Qt
@@ -6,13 +6,13 @@ from PySide6.QtGui import QColor, QPainter, QStaticText
 
 from planner.gui.plot.ticks import Ticks
 
-_GAP = 2.0
+_LABEL_GAP = 2.0
 # A time axis never stops producing new labels, so the cache is emptied when it is full.
 _MAX_CACHED = 64
 
 
 class PlainAxis(pg.AxisItem):  # type: ignore[misc]  # the library has no annotations
-    """Axis that draws given ticks, each with a grid line through the plot.
+    """Axis that draws the ticks set with `set_ticks`, each with a grid line through the plot.
 
     pyqtgraph's own axis places the ticks itself and caches their drawing as a QPicture. A time axis is never drawn
     twice with the same ticks, and replaying the picture takes longer than everything else in the plot.
@@ -46,32 +46,32 @@ class PlainAxis(pg.AxisItem):  # type: ignore[misc]  # the library has no annota
         color, axis = self._grid_color, self.pen().color()
         shares = [(value - first) / (last - first) for value, _ in self._placed]
         if self.orientation == "bottom":
-            places = [bounds.left() + share * bounds.width() for share in shares]
+            positions = [bounds.left() + share * bounds.width() for share in shares]
             painter.fillRect(round(bounds.left()), round(bounds.top()), round(bounds.width()), 1, axis)
             top, height = round(plot.top()), round(plot.height())
-            for x in places:
+            for x in positions:
                 painter.fillRect(round(x), top, 1, height, color)
         else:
-            places = [bounds.bottom() - share * bounds.height() for share in shares]
+            positions = [bounds.bottom() - share * bounds.height() for share in shares]
             painter.fillRect(round(bounds.right()) - 1, round(bounds.top()), 1, round(bounds.height()), axis)
             left, width = round(plot.left()), round(plot.width())
-            for y in places:
+            for y in positions:
                 painter.fillRect(left, round(y), width, 1, color)
-        self._write(painter, places, bounds)
+        self._draw_labels(painter, positions, bounds)
 
-    def _write(self, painter: QPainter, places: list[float], bounds: QRectF) -> None:
+    def _draw_labels(self, painter: QPainter, positions: list[float], bounds: QRectF) -> None:
         painter.setPen(self.textPen())
-        for place, (_, text) in zip(places, self._placed, strict=True):
-            label, width, height = self._label(painter, text)
+        for place, (_, text) in zip(positions, self._placed, strict=True):
+            label, width, height = self._prepared_label(painter, text)
             if self.orientation == "bottom":
-                left = min(max(place - width / 2, bounds.left() + _GAP), bounds.right() - width - _GAP)
+                left = min(max(place - width / 2, bounds.left() + _LABEL_GAP), bounds.right() - width - _LABEL_GAP)
                 top = bounds.center().y() - height / 2
             else:
-                left = bounds.right() - width - 2 * _GAP
+                left = bounds.right() - width - 2 * _LABEL_GAP
                 top = min(max(place - height / 2, bounds.top()), bounds.bottom() - height)
             painter.drawStaticText(QPointF(left, top), label)
 
-    def _label(self, painter: QPainter, text: str) -> tuple[QStaticText, float, float]:
+    def _prepared_label(self, painter: QPainter, text: str) -> tuple[QStaticText, float, float]:
         """Return a label prepared for drawing, with its width and height."""
         known = self._labels.get(text)
         if known is None:

@@ -23,9 +23,9 @@ Point = Any
 Item = Any
 """A graphics item of pyqtgraph, which has no type annotations."""
 _AXES: Final = ("bottom", "left")
-_OPAQUE: Final = 255
+_OPAQUE_ALPHA: Final = 255
 _GRID_ALPHA: Final = 40
-_BEHIND: Final = -200
+_GRID_Z: Final = -200
 _EXPORT_SCALE: Final = 2
 _FOCUS_WIDTH: Final = 2
 _NEAR_PIXELS: Final = 12
@@ -42,13 +42,13 @@ class ItemStyle(NamedTuple):
     width: float = 1
     style: Qt.PenStyle = Qt.PenStyle.SolidLine
     fill: str = ""
-    alpha: int = _OPAQUE
+    alpha: int = _OPAQUE_ALPHA
 
     def pen(self, theme: Theme) -> QPen | None:
         """Return the pen of the line, or None without a line."""
         if not self.line:
             return None
-        alpha = _OPAQUE if self.fill else self.alpha
+        alpha = _OPAQUE_ALPHA if self.fill else self.alpha
         return cosmetic_pen(translucent(theme.color(self.line), alpha), self.width, self.style)
 
     def brush(self, theme: Theme) -> QBrush | None:
@@ -63,10 +63,10 @@ LIMIT: Final = ItemStyle("text", style=Qt.PenStyle.DashDotLine)
 
 
 class Chart(QWidget):
-    """Two axes and a grid, without pyqtgraph's own menu, buttons and dragging.
+    """Chart with two axes and a grid, without pyqtgraph's own menu, buttons and dragging.
 
     Subclasses add their items, place the ticks, find the point near a position and highlight it. `hovered` carries the
-    point under the pointer or None, `chosen` the point that was clicked. A chart that `is_dense` draws its grid below
+    point under the pointer or None, `chosen` the clicked point. A chart that `is_dense` draws its grid below
     all items and repaints as a whole.
     """
 
@@ -103,7 +103,7 @@ class Chart(QWidget):
         self._dress_axes()
 
     def set_data(self, data: Data) -> None:
-        """Draw other data."""
+        """Draw `data` in place of the previous data."""
         raise NotImplementedError
 
     def picture(self) -> QPixmap:
@@ -148,7 +148,7 @@ class Chart(QWidget):
         self._hover(None)
 
     def sizeHint(self) -> QSize:
-        """Return no preferred size; the layout decides."""
+        """Return no preferred size; the layout decides the size."""
         return QSize()
 
     def _point_at(self, _place: QPointF) -> Point | None:
@@ -158,8 +158,8 @@ class Chart(QWidget):
     def _mark_hovered(self, point: Point) -> None:
         """Highlight the hovered point; None removes the highlight."""
 
-    def _ticks(self, _across: int, _up: int) -> tuple[Ticks, Ticks] | None:
-        """Return about `_across` ticks of the x axis and `_up` of the y axis, or None while there is no data."""
+    def _ticks(self, _x_tick_count: int, _y_tick_count: int) -> tuple[Ticks, Ticks] | None:
+        """Return ticks for the x and the y axis, about as many as requested, or None while there is no data."""
         return None
 
     def _hover(self, point: Point | None) -> None:
@@ -173,25 +173,25 @@ class Chart(QWidget):
         for name, placed in zip(_AXES, ticks or (), strict=False):
             self._item.getAxis(name).setTicks([placed])
 
-    def _set_ranges(self, across: tuple[float, float], up: tuple[float, float], padding: float = 0) -> None:
+    def _set_ranges(self, x_range: tuple[float, float], y_range: tuple[float, float], padding: float = 0) -> None:
         """Set the ranges of the x and the y axis; `padding` is a fraction of the x range."""
-        self._item.setXRange(*across, padding=padding)
-        self._item.setYRange(*up, padding=0)
+        self._item.setXRange(*x_range, padding=padding)
+        self._item.setYRange(*y_range, padding=0)
 
     def _set_titles(self, bottom: str = "", left: str = "") -> None:
-        """Set the titles of the axes; an empty one leaves the title as it is."""
+        """Set the titles of the axes; an empty title leaves the current title unchanged."""
         for name, title in zip(_AXES, (bottom, left), strict=True):
             axis = self._item.getAxis(name)
             if title and axis.labelText != title:
                 axis.setLabel(title)
 
-    def _add(self, item: Item, look: ItemStyle | None = None, z: float = 0) -> Item:
+    def _add(self, item: Item, item_style: ItemStyle | None = None, z: float = 0) -> Item:
         """Add an item without changing the axis ranges; with a style, its colors follow the theme."""
         self._item.addItem(item, ignoreBounds=True)
         item.setZValue(z)
-        if look is not None:
-            self._looks[item] = look
-            self._dress_item(item, look)
+        if item_style is not None:
+            self._looks[item] = item_style
+            self._dress_item(item, item_style)
         return item
 
     def _remove(self, items: Iterable[Item]) -> None:
@@ -199,26 +199,26 @@ class Chart(QWidget):
             self._item.removeItem(item)
             self._looks.pop(item, None)
 
-    def _add_curve(self, look: ItemStyle) -> Item:
+    def _add_curve(self, item_style: ItemStyle) -> Item:
         """Add and return a curve."""
-        return self._add(pg.PlotDataItem(antialias=True), look)
+        return self._add(pg.PlotDataItem(antialias=True), item_style)
 
-    def _add_band(self, look: ItemStyle) -> tuple[Item, Item]:
+    def _add_band(self, item_style: ItemStyle) -> tuple[Item, Item]:
         """Add a filled band and return its two edges, which are not drawn."""
         edges = self._add(pg.PlotDataItem(), ItemStyle()), self._add(pg.PlotDataItem(), ItemStyle())
-        self._add(pg.FillBetweenItem(*edges), look, z=-10)
+        self._add(pg.FillBetweenItem(*edges), item_style, z=-10)
         return edges
 
-    def _dress_item(self, item: Item, look: ItemStyle) -> None:
+    def _dress_item(self, item: Item, item_style: ItemStyle) -> None:
         theme = self._theme
         if isinstance(item, pg.TextItem):
-            item.setColor(theme.color(look.line))
+            item.setColor(theme.color(item_style.line))
             item.setFont(theme.font("small"))
             return
         if not isinstance(item, pg.FillBetweenItem):
-            item.setPen(look.pen(theme))
-        if look.fill or isinstance(item, pg.ScatterPlotItem):
-            item.setBrush(look.brush(theme))
+            item.setPen(item_style.pen(theme))
+        if item_style.fill or isinstance(item, pg.ScatterPlotItem):
+            item.setBrush(item_style.brush(theme))
 
     def _view_position(self, scene_position: QPointF) -> QPointF | None:
         """Convert a scene position to axis coordinates; None outside the axes."""
@@ -229,7 +229,7 @@ class Chart(QWidget):
         return position
 
     def _nearest(self, xs: NDArray[np.float64], ys: NDArray[np.float64], place: QPointF) -> int | None:
-        """Return the index of the point nearest to a position on the axes, or None if none is within a few pixels."""
+        """Return the index of the point nearest to `place` on the axes, or None if none is within a few pixels."""
         if not len(xs):
             return None
         wide, high = self._item.getViewBox().viewPixelSize()
@@ -245,7 +245,7 @@ class Chart(QWidget):
     def _prepare_for_many(self) -> None:
         """Draw the grid below the items and repaint the whole viewport at each change."""
         for name in _AXES:
-            self._item.getAxis(name).setZValue(_BEHIND)
+            self._item.getAxis(name).setZValue(_GRID_Z)
         # Everything moves at once: finding the changed regions takes longer than repainting.
         self._plot.setViewportUpdateMode(self._plot.ViewportUpdateMode.FullViewportUpdate)
 
@@ -269,8 +269,8 @@ class Chart(QWidget):
     def _dress(self) -> None:
         """Apply the colors and fonts of the theme."""
         self._dress_axes()
-        for item, look in self._looks.items():
-            self._dress_item(item, look)
+        for item, item_style in self._looks.items():
+            self._dress_item(item, item_style)
 
     def _dress_axes(self) -> None:
         theme = self._theme
@@ -283,8 +283,8 @@ class Chart(QWidget):
             axis.label.setFont(theme.font("small"))
             axis.setGrid(_GRID_ALPHA)
             if self._is_dense:
-                axis.setTickPen(blended(theme.color("border"), theme.color("surface"), _GRID_ALPHA / _OPAQUE))
-                axis.setStyle(tickAlpha=_OPAQUE)
+                axis.setTickPen(blended(theme.color("border"), theme.color("surface"), _GRID_ALPHA / _OPAQUE_ALPHA))
+                axis.setStyle(tickAlpha=_OPAQUE_ALPHA)
 
 
 class HoverCard(QLabel):

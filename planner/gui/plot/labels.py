@@ -12,33 +12,33 @@ from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 from planner.gui.theme import Theme
 
 Floats = NDArray[np.float64]
-_MOST: Final = 28
-_CELL: Final = 5
+_MAX_NAMES: Final = 28
+_CELL_PIXELS: Final = 5
 # Pixels between a label and the centers of other points, and between labels side by side.
-_CLEAR: Final = 4
-_APART: Final = 8
+_POINT_CLEARANCE: Final = 4
+_LABEL_SPACING: Final = 8
 # Candidate offsets of a label from its point, in multiples of its own size: right, left, above, below, and diagonal.
 _STRAIGHT: Final = ((0.0, -0.5, 1, 0), (-1.0, -0.5, -1, 0), (-0.5, -1.0, 0, -1), (-0.5, 0.0, 0, 1))
 _SLANTING: Final = ((0.0, -1.0, 1, -1), (0.0, 0.0, 1, 1), (-1.0, -1.0, -1, -1), (-1.0, 0.0, -1, 1))
 # A label that is both distant and diagonal would seem to belong to another point.
-_PLACES: Final = tuple(
+_CANDIDATE_OFFSETS: Final = tuple(
     (*side, gap) for gap, sides in ((3.0, _STRAIGHT + _SLANTING), (10.0, _STRAIGHT)) for side in sides
 )
 
 
 class Box(NamedTuple):
-    """A rectangle in pixels, y downwards."""
+    """A rectangle in pixels; y increases downwards."""
 
     left: float
     top: float
     width: float
     height: float
 
-    def grown(self, across: float, up: float) -> "Box":
+    def enlarged(self, across: float, up: float) -> "Box":
         """Return the rectangle enlarged by `across` on the left and right and by `up` above and below."""
         return Box(self.left - across, self.top - up, self.width + 2 * across, self.height + 2 * up)
 
-    def meets(self, other: "Box") -> bool:
+    def overlaps(self, other: "Box") -> bool:
         """Return whether the rectangles overlap."""
         return (
             self.left < other.left + other.width
@@ -49,7 +49,7 @@ class Box(NamedTuple):
 
 
 class Label(NamedTuple):
-    """Size of a label and the position of its point, whose symbol has the radius `reach`; all in pixels."""
+    """Size of a label and position of its point, in pixels; `reach` is the radius of the point's symbol."""
 
     x: float
     y: float
@@ -62,68 +62,76 @@ class PointCounts:
     """Fast counts of the points within a rectangle, from cumulative sums over a grid (a summed-area table)."""
 
     def __init__(self, xs: Floats, ys: Floats, width: float, height: float) -> None:
-        columns, rows = int(width // _CELL) + 1, int(height // _CELL) + 1
+        columns, rows = int(width // _CELL_PIXELS) + 1, int(height // _CELL_PIXELS) + 1
         inside = (xs >= 0) & (xs < width) & (ys >= 0) & (ys < height)
-        cells = (ys[inside] // _CELL).astype(int) * columns + (xs[inside] // _CELL).astype(int)
+        cells = (ys[inside] // _CELL_PIXELS).astype(int) * columns + (xs[inside] // _CELL_PIXELS).astype(int)
         counts = np.bincount(cells, minlength=rows * columns).reshape(rows, columns)
         self._sums = np.zeros((rows + 1, columns + 1), dtype=int)
         self._sums[1:, 1:] = counts.cumsum(axis=0).cumsum(axis=1)
 
-    def within(self, box: Box, label: Label | None = None) -> int:
+    def count_within(self, box: Box, label: Label | None = None) -> int:
         """Count the points within `box`, rounded outwards to grid cells, without the point of `label`."""
         rows, columns = self._sums.shape
-        left, right = max(0, int(box.left // _CELL)), min(columns - 1, int((box.left + box.width) // _CELL) + 1)
-        top, bottom = max(0, int(box.top // _CELL)), min(rows - 1, int((box.top + box.height) // _CELL) + 1)
+        left, right = (
+            max(0, int(box.left // _CELL_PIXELS)),
+            min(columns - 1, int((box.left + box.width) // _CELL_PIXELS) + 1),
+        )
+        top, bottom = (
+            max(0, int(box.top // _CELL_PIXELS)),
+            min(rows - 1, int((box.top + box.height) // _CELL_PIXELS) + 1),
+        )
         sums = self._sums
-        found = int(sums[bottom, right] - sums[top, right] - sums[bottom, left] + sums[top, left])
-        own = label is not None and left <= label.x // _CELL < right and top <= label.y // _CELL < bottom
-        return found - own
+        count = int(sums[bottom, right] - sums[top, right] - sums[bottom, left] + sums[top, left])
+        is_own_inside = (
+            label is not None and left <= label.x // _CELL_PIXELS < right and top <= label.y // _CELL_PIXELS < bottom
+        )
+        return count - is_own_inside
 
 
 def place_names(
-    labels: Sequence[Label], crowd: PointCounts, area: tuple[float, float], needed: int
+    labels: Sequence[Label], point_counts: PointCounts, area: tuple[float, float], needed: int
 ) -> list[Box | None]:
-    """Return the place of each label, earlier ones first; None where there is no room.
+    """Return the box for each label, placing earlier labels first; None where there is no room.
 
-    Labels do not overlap and lie within `area`. Each takes the place that hides the fewest points and, among those,
-    has the fewest nearby; all but the first `needed` only take places that hide none.
+    Labels do not overlap and lie within `area`. Each label takes the box that hides the fewest points and, among
+    equal boxes, has the fewest points nearby; all but the first `needed` labels take only boxes that hide no point.
     """
-    taken: list[Box] = []
+    occupied: list[Box] = []
     places: list[Box | None] = []
     for number, label in enumerate(labels):
-        place = _best(label, crowd, area, taken, may_hide=number < needed)
+        place = _best_box(label, point_counts, area, occupied, may_hide=number < needed)
         places.append(place)
         if place is not None:
-            taken.append(place.grown(_APART, 0))
+            occupied.append(place.enlarged(_LABEL_SPACING, 0))
     return places
 
 
-def _best(
-    label: Label, crowd: PointCounts, area: tuple[float, float], taken: Sequence[Box], *, may_hide: bool
+def _best_box(
+    label: Label, point_counts: PointCounts, area: tuple[float, float], occupied: Sequence[Box], *, may_hide: bool
 ) -> Box | None:
     best: tuple[int, int, Box] | None = None
-    for box in _beside(label):
+    for box in _candidate_boxes(label):
         outside = box.left < 0 or box.top < 0 or box.left + box.width > area[0] or box.top + box.height > area[1]
-        if outside or any(box.meets(other) for other in taken):
+        if outside or any(box.overlaps(other) for other in occupied):
             continue
-        near = crowd.within(box.grown(_CLEAR, _CLEAR), label)
+        near = point_counts.count_within(box.enlarged(_POINT_CLEARANCE, _POINT_CLEARANCE), label)
         if near == 0:
             return box
-        hidden = crowd.within(box, label)
+        hidden = point_counts.count_within(box, label)
         if (may_hide or hidden == 0) and (best is None or (hidden, near) < best[:2]):
             best = hidden, near, box
     return None if best is None else best[2]
 
 
-def _beside(label: Label) -> Iterator[Box]:
+def _candidate_boxes(label: Label) -> Iterator[Box]:
     x, y, width, height, reach = label
-    for across, down, right, below, gap in _PLACES:
+    for across, down, right, below, gap in _CANDIDATE_OFFSETS:
         away = reach + gap
         yield Box(x + away * right + width * across, y + away * below + height * down, width, height)
 
 
 class PointName(NamedTuple):
-    """Name of the point at `x` and `y` of the axes, whose symbol has a radius of `reach` pixels."""
+    """Name of the point at `x` and `y` on the axes; the point's symbol has a radius of `reach` pixels."""
 
     name: str
     x: float
@@ -156,21 +164,21 @@ class NameLayer(QGraphicsItem):
             self._placed = []
             self.update()
 
-    def place(self, wanted: Sequence[PointName], xs: Floats, ys: Floats, needed: int) -> None:
-        """Show as many of the `wanted` names as there is room for, earlier ones first.
+    def place(self, point_names: Sequence[PointName], xs: Floats, ys: Floats, needed: int) -> None:
+        """Show as many of `point_names` as there is room for, earlier names first.
 
-        All but the first `needed` are shown only where they hide no point.
+        All but the first `needed` names are shown only where they hide no point.
         """
-        shown = wanted[:_MOST]
+        shown = point_names[:_MAX_NAMES]
         area = self._view_box.rect()
         metrics = QFontMetricsF(self._theme.font("small"))
-        labels = [self._label(one, metrics) for one in shown]
-        boxes = place_names(labels, self._crowd(xs, ys), (area.width(), area.height()), needed)
-        self._placed = [(one.name, box) for one, box in zip(shown, boxes, strict=True) if box is not None]
+        labels = [self._label_at_point(point_name, metrics) for point_name in shown]
+        boxes = place_names(labels, self._point_counts(xs, ys), (area.width(), area.height()), needed)
+        self._placed = [(point_name.name, box) for point_name, box in zip(shown, boxes, strict=True) if box is not None]
         self.update()
 
     def boundingRect(self) -> QRectF:
-        """Return the whole of the view box."""
+        """Return the whole area of the view box."""
         area: QRectF = self._view_box.rect()
         return area
 
@@ -181,12 +189,12 @@ class NameLayer(QGraphicsItem):
         for name, box in self._placed:
             painter.drawText(QRectF(*box), int(Qt.AlignmentFlag.AlignCenter), name)
 
-    def _label(self, named: PointName, metrics: QFontMetricsF) -> Label:
-        point = self._view_box.mapFromView(QPointF(named.x, named.y))
-        width = metrics.horizontalAdvance(named.name) + 2
-        return Label(point.x(), point.y(), width, metrics.height(), named.reach)
+    def _label_at_point(self, point_name: PointName, metrics: QFontMetricsF) -> Label:
+        point = self._view_box.mapFromView(QPointF(point_name.x, point_name.y))
+        width = metrics.horizontalAdvance(point_name.name) + 2
+        return Label(point.x(), point.y(), width, metrics.height(), point_name.reach)
 
-    def _crowd(self, xs: Floats, ys: Floats) -> PointCounts:
+    def _point_counts(self, xs: Floats, ys: Floats) -> PointCounts:
         area = self._view_box.rect()
         (left, right), (bottom, top) = self._view_box.viewRange()
         across = (xs - left) / ((right - left) or 1) * area.width()

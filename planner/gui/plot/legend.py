@@ -12,8 +12,8 @@ from planner.gui.plot.pens import series_pen
 from planner.gui.theme import Theme
 from planner.gui.widgets.layout import FlowLayout
 
-_LINE: Final = 24
-_SQUARE: Final = 12
+_LINE_SWATCH_WIDTH: Final = 24
+_SQUARE_SIZE: Final = 12
 
 
 class LegendEntry(NamedTuple):
@@ -30,7 +30,7 @@ class LegendEntry(NamedTuple):
 
 
 class Legend(QWidget):
-    """One toggle button per entry; `toggled` carries the hidden keys. A double click shows that entry alone."""
+    """One toggle button per entry; `toggled` carries the hidden keys. A double click shows only that entry."""
 
     toggled = Signal(object)
 
@@ -47,7 +47,7 @@ class Legend(QWidget):
         self.setSizePolicy(policy)
 
     def set_entries(self, entries: tuple[LegendEntry, ...]) -> None:
-        """Show these entries; hidden ones stay hidden."""
+        """Show `entries`; hidden entries stay hidden."""
         if entries == self._entries:
             return
         for button in self.buttons:
@@ -63,7 +63,7 @@ class Legend(QWidget):
 
     @Slot()
     def show_only(self, key: Hashable) -> None:
-        """Hide all other entries, or show all if they are hidden already."""
+        """Hide all entries except `key`, or show all entries if only `key` is visible."""
         others = frozenset(entry.key for entry in self._entries if entry.key != key)
         hidden = frozenset[Any]() if others <= self.hidden else others
         for button in self.buttons:
@@ -86,12 +86,12 @@ class LegendButton(QAbstractButton):
     def __init__(self, theme: Theme, entry: LegendEntry) -> None:
         super().__init__()
         self._theme, self.entry = theme, entry
-        self._swatch = _LINE if isinstance(entry.swatch, int) else _SQUARE
+        self._swatch = _LINE_SWATCH_WIDTH if isinstance(entry.swatch, int) else _SQUARE_SIZE
         self.setCheckable(True)
         self.setChecked(True)
         self.setText(entry.title)
         self.setAccessibleName(entry.spoken or entry.title.replace("&", ""))
-        self.setToolTip("Click to hide or show; double-click to show it alone")
+        self.setToolTip("Click to hide or show this series; double-click to show only this series")
         self.setFont(theme.font("small"))
 
     def sizeHint(self) -> QSize:
@@ -103,7 +103,7 @@ class LegendButton(QAbstractButton):
         )
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
-        """Request to be shown alone; undo the toggle of the first click."""
+        """Request that only this series is shown; undo the toggle by the first click."""
         if event.button() == Qt.MouseButton.LeftButton:
             self.blockSignals(True)
             self.toggle()
@@ -128,21 +128,21 @@ class LegendButton(QAbstractButton):
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(self._theme.color(swatch if self.isChecked() else "free"))
             painter.setRenderHint(QPainter.RenderHint.Antialiasing, self.entry.is_round)
-            box = QRect(left, middle - _SQUARE // 2, _SQUARE, _SQUARE)
+            box = QRect(left, middle - _SQUARE_SIZE // 2, _SQUARE_SIZE, _SQUARE_SIZE)
             (painter.drawEllipse if self.entry.is_round else painter.drawRect)(box)
             return
         pen = series_pen(self._theme, swatch, 2)
         if not self.isChecked():
             pen.setColor(self._theme.color("border"))
         painter.setPen(pen)
-        painter.drawLine(left, middle, left + _LINE, middle)
+        painter.drawLine(left, middle, left + _LINE_SWATCH_WIDTH, middle)
 
 
-def flow(widths: Sequence[float], room: float, gap: float) -> list[tuple[int, float]]:
-    """Break entries of these widths into lines; return the line number and left end of each."""
+def line_positions(widths: Sequence[float], line_width: float, gap: float) -> list[tuple[int, float]]:
+    """Break entries with these widths into lines; return each entry's line number and left end."""
     places, line, left = [], 0, 0.0
     for width in widths:
-        if left and left + width > room:
+        if left and left + width > line_width:
             line, left = line + 1, 0.0
         places.append((line, left))
         left += width + gap

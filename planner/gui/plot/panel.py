@@ -26,13 +26,14 @@ _TABLE_HEIGHT: Final = 192
 class PlotPanel(QWidget):
     """A chart that can be switched to a table; `failed` carries the `PlannerError` of a failed save.
 
-    `what` names the chart in one word; `file_stem` is the suggested file name. Subclasses create the chart when there
-    is first something to draw, because its library takes half a second to import, and fill the table when it is shown.
+    `noun` names the chart in one word, such as `curve`; `file_stem` is the suggested file name. Subclasses create the
+    chart when there is first something to draw, because the plotting library takes half a second to import, and fill
+    the table when the table is shown.
     """
 
     failed = Signal(object)
 
-    def __init__(self, theme: Theme, heading: str, what: str, file_stem: str, usual_height: int = 0) -> None:
+    def __init__(self, theme: Theme, heading: str, noun: str, file_stem: str, preferred_height: int = 0) -> None:
         super().__init__()
         self._theme = theme
         self._chart: Chart | None = None
@@ -43,12 +44,12 @@ class PlotPanel(QWidget):
         self._as_table = IconButton(theme, "table", "Show as table")
         self._as_table.setCheckable(True)
         self._as_table.toggled.connect(self._show_page)
-        self.export = self._export_menu(what, file_stem)
-        self._export_button = IconButton(theme, "save", f"Copy or save the {what}")
+        self.export = self._export_menu(noun, file_stem)
+        self._export_button = IconButton(theme, "save", f"Copy or save the {noun}")
         self._export_button.set_menu(self.export)
         self._export_button.setEnabled(False)
-        self._pages = _Pages(usual_height)
-        self._pages.addWidget(make_label(f"Drawing the {what}…", "muted"))
+        self._pages = _Pages(preferred_height)
+        self._pages.addWidget(make_label(f"Drawing the {noun}…", "muted"))
         self._lay_out(heading)
 
     @property
@@ -64,7 +65,7 @@ class PlotPanel(QWidget):
         """Fill the table, which is about to be shown, with the current data."""
 
     def _show_in_table(self, records: Sequence[Any], columns: tuple[Column[Any], ...]) -> "RecordTable":
-        """Show records in the table and return it; a table with other columns is replaced."""
+        """Show records in the table and return the table; a table with other columns is replaced."""
         if self.table is not None and self.table.records().columns != columns:
             self._pages.removeWidget(self.table)
             self.table.deleteLater()
@@ -106,21 +107,21 @@ class PlotPanel(QWidget):
             shown = self.table or shown
         self._pages.setCurrentWidget(shown)
 
-    def _export_menu(self, what: str, file_stem: str) -> ExportMenu:
-        copies: dict[str, Copied] = {"Copy as picture": self._picture, "Copy as table": self._tabbed}
+    def _export_menu(self, noun: str, file_stem: str) -> ExportMenu:
+        copies: dict[str, Copied] = {"Copy as picture": self._chart_picture, "Copy as table": self._tab_separated_text}
         formats = (
-            FileFormat("Picture", ".png", self._picture),
+            FileFormat("Picture", ".png", self._chart_picture),
             FileFormat("Drawing", ".svg", lambda: self._chart.drawing() if self._chart is not None else b""),
             FileFormat("Table", ".csv", lambda: rows_to_csv(self.csv_rows())),
         )
-        menu = ExportMenu(what, file_stem, copies, formats, self)
+        menu = ExportMenu(noun, file_stem, copies, formats, self)
         menu.failed.connect(self.failed)
         return menu
 
-    def _picture(self) -> QPixmap:
+    def _chart_picture(self) -> QPixmap:
         return QPixmap() if self._chart is None else self._chart.picture()
 
-    def _tabbed(self) -> str:
+    def _tab_separated_text(self) -> str:
         return "\n".join("\t".join(row) for row in self.csv_rows())
 
     def _lay_out(self, heading: str) -> None:
@@ -133,12 +134,12 @@ class PlotPanel(QWidget):
 class _Pages(QStackedWidget):
     """The chart or its table, with a common preferred height, so that switching moves nothing else."""
 
-    def __init__(self, usual_height: int) -> None:
+    def __init__(self, preferred_height: int) -> None:
         super().__init__()
-        self._usual_height = usual_height
+        self._usual_height = preferred_height
 
     def sizeHint(self) -> QSize:
-        """Return at least the usual height."""
+        """Return at least the preferred height."""
         return super().sizeHint().expandedTo(QSize(0, self._usual_height))
 
 
@@ -153,10 +154,10 @@ Data = TypeVar("Data", bound=PlotData)
 
 
 class DataPanel(PlotPanel, Generic[Data]):
-    """Panel whose chart draws one immutable `data` object and reads out a point of it."""
+    """Panel with a chart that draws one immutable `data` object and reads out its points."""
 
-    def __init__(self, theme: Theme, heading: str, what: str, file_stem: str) -> None:
-        super().__init__(theme, heading, what, file_stem, _TABLE_HEIGHT)
+    def __init__(self, theme: Theme, heading: str, noun: str, file_stem: str) -> None:
+        super().__init__(theme, heading, noun, file_stem, _TABLE_HEIGHT)
         self.data: Data | None = None
 
     def set_data(self, data: Data) -> None:

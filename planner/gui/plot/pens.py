@@ -21,7 +21,7 @@ def cosmetic_pen(color: QColor, width: float, style: Qt.PenStyle = Qt.PenStyle.S
 def series_pen(theme: Theme, number: int, width: float = 1.0, *, is_condensed: bool = False) -> QPen:
     """Return the pen of a series; the first eight differ in color, and neighbors in dash pattern.
 
-    Dashes would cut into a curve that `is_condensed` to its extremes: there only series beyond the eighth are dashed.
+    Dashes would hide parts of a curve that `is_condensed` to its extremes: only series from the ninth on have dashes.
     """
     pen = cosmetic_pen(theme.color(f"series-{number % _COLORS + 1}"), width)
     dash = _DASHES[(number + number // _COLORS) % len(_DASHES)]
@@ -38,7 +38,7 @@ def translucent(color: QColor, alpha: int) -> QColor:
 
 
 def blended(color: QColor, ground: QColor, share: float) -> QColor:
-    """Return the opaque mix of a color over a background, of which it covers the fraction `share`.
+    """Return the opaque mix of `color` and the background `ground`, with the fraction `share` of `color`.
 
     Painting a translucent line takes many times as long, because Qt blends it in other threads.
     """

@@ -9,9 +9,9 @@ from planner.present import format as fmt
 
 Ticks = list[tuple[float, str]]
 """Position and label of each tick."""
-_ROUND: Final = (1, 2, 2.5, 5, 10)
-_FINE: Final = (1, 2, 5)
-_COARSE: Final = (1,)
+_ROUND_FACTORS: Final = (1, 2, 2.5, 5, 10)
+_FINE_FACTORS: Final = (1, 2, 5)
+_COARSE_FACTORS: Final = (1,)
 _MILLION: Final = 1e6
 _MINUTE: Final = 60
 _HOUR: Final = 3600
@@ -23,40 +23,42 @@ _CLOCK_STEPS: Final = (
 )
 
 
-def nice_step(raw: float) -> float:
-    """Return the smallest round number that is at least `raw`; 1 if `raw` is not positive."""
-    if raw <= 0:
+def nice_step(minimum: float) -> float:
+    """Return the smallest round number that is at least `minimum`; 1 if `minimum` is not positive."""
+    if minimum <= 0:
         return 1
-    scale = 10.0 ** floor(log10(raw))
-    return scale * next(factor for factor in _ROUND if raw <= factor * scale or factor == _ROUND[-1])
+    scale = 10.0 ** floor(log10(minimum))
+    return scale * next(
+        factor for factor in _ROUND_FACTORS if minimum <= factor * scale or factor == _ROUND_FACTORS[-1]
+    )
 
 
 def round_ticks(
-    low: float, high: float, wanted: int, words: Callable[[float], str] = fmt.plain, *, whole: bool = False
+    low: float, high: float, tick_count: int, format_value: Callable[[float], str] = fmt.plain, *, whole: bool = False
 ) -> Ticks:
-    """Return about `wanted` ticks at round numbers from `low` to `high`, at integers only if `whole`."""
-    step = nice_step((high - low) / max(1, wanted))
+    """Return about `tick_count` ticks at round numbers from `low` to `high`, at integers only if `whole`."""
+    step = nice_step((high - low) / max(1, tick_count))
     if whole and step != round(step):
         step = nice_step(step * 2)
     if whole:
         step = max(1, step)
     values = [number * step for number in range(ceil(low / step), floor(high / step) + 1)]
-    return [(value, words(value)) for value in values]
+    return [(value, format_value(value)) for value in values]
 
 
-def log_ticks(low: float, high: float, most: int, words: Callable[[float], str] = fmt.plain) -> Ticks:
-    """Return ticks of a logarithmic axis from 10^`low` to 10^`high`: at 1, 2 and 5 if at most `most`, else at 1."""
-    factors = _FINE if (high - low) * len(_FINE) <= most else _COARSE
+def log_ticks(low: float, high: float, max_ticks: int, format_value: Callable[[float], str] = fmt.plain) -> Ticks:
+    """Return logarithmic ticks from 10^`low` to 10^`high`: at 1, 2 and 5 if at most `max_ticks`, else at 1."""
+    factors = _FINE_FACTORS if (high - low) * len(_FINE_FACTORS) <= max_ticks else _COARSE_FACTORS
     ticks = [
         (log10(factor) + exponent, factor * 10.0**exponent)
         for exponent in range(floor(low), ceil(high) + 1)
         for factor in factors
     ]
-    return [(place, words(value)) for place, value in ticks if low <= place <= high]
+    return [(place, format_value(value)) for place, value in ticks if low <= place <= high]
 
 
 def money_label(value: float) -> str:
-    """Return a tick label of an amount in USD: `$2,000`, `$1.5 M`."""
+    """Return a tick label for an amount in USD: `$2,000`, `$1.5 M`."""
     return f"${value / _MILLION:g} M" if value >= _MILLION else f"${value:,.10g}"
 
 
@@ -66,11 +68,11 @@ def clock_text(wall_seconds: float, zone: tzinfo | None = None) -> str:
 
 
 def clock_ticks(
-    start: float, end: float, wanted: int, wall_of: Callable[[float], float], zone: tzinfo | None = None
+    start: float, end: float, tick_count: int, wall_of: Callable[[float], float], zone: tzinfo | None = None
 ) -> Ticks:
-    """Return at most about `wanted` ticks from `start` to `end`, each with its clock time; at midnight the day."""
-    least = (end - start) / max(1, wanted)
-    step = next((step for step in _CLOCK_STEPS if step >= least), _DAY)
+    """Return about `tick_count` ticks from `start` to `end` labeled with clock times, or at midnight with the date."""
+    min_step = (end - start) / max(1, tick_count)
+    step = next((step for step in _CLOCK_STEPS if step >= min_step), _DAY)
     wall_at_start = wall_of(start)
     offset = datetime.fromtimestamp(wall_at_start, zone).astimezone(zone).utcoffset()
     local = wall_at_start + (offset.total_seconds() if offset is not None else 0.0)
@@ -79,11 +81,11 @@ def clock_ticks(
     for number in range(begin, begin + int((end - start) / step) + 1):
         time = start + number * step - local
         if time <= end:
-            ticks.append((time, _clock_words(wall_at_start + number * step - local, step, zone)))
+            ticks.append((time, _clock_label(wall_at_start + number * step - local, step, zone)))
     return ticks
 
 
-def _clock_words(wall_seconds: float, step: float, zone: tzinfo | None) -> str:
+def _clock_label(wall_seconds: float, step: float, zone: tzinfo | None) -> str:
     moment = datetime.fromtimestamp(round(wall_seconds, 1), zone)
     if step >= _MINUTE and (moment.hour, moment.minute) == (0, 0):
         return fmt.date(moment.date().isoformat()).rpartition(" ")[0]

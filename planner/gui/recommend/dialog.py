@@ -1,4 +1,4 @@
-"""Dialog that recommends hardware for the plan's job: requirements, all options, and three named picks."""
+"""Dialog that recommends hardware for the plan's job: requirements, all options, and three recommended options."""
 
 from collections.abc import Callable
 from datetime import UTC, date, datetime
@@ -38,13 +38,13 @@ from planner.present.cost.recommendation import (
 )
 from planner.present.record_text import rows_to_csv
 
-_HAVING: Final = ((("rent", "own"), "rented or owned"), (("rent",), "rented"), (("own",), "owned"))
-_MODES: Final = (
+_RENT_OR_OWN_CHOICES: Final = ((("rent", "own"), "rented or owned"), (("rent",), "rented"), (("own",), "owned"))
+_RENTAL_TYPES: Final = (
     (("on-demand",), "on demand"),
     (("on-demand", "spot"), "on demand or spot"),
-    (("on-demand", "spot", "reserved-1y", "reserved-3y"), "any, with commitments"),
+    (("on-demand", "spot", "reserved-1y", "reserved-3y"), "any, including reserved"),
 )
-_COUNTS: Final = (
+_CARD_COUNTS: Final = (
     ((1,), "one"),
     ((1, 2), "up to 2"),
     ((1, 2, 4), "up to 4"),
@@ -68,16 +68,16 @@ class RequirementsForm(QWidget):
         self.budget = DecimalField(0.01, 1e9, placeholder=_NO_LIMIT)
         self.deadline = DecimalField(0.01, 1e6, placeholder=_NO_LIMIT)
         self.power = DecimalField(1, 1e8, placeholder=_NO_LIMIT)
-        self.having = ChoiceField(theme, _HAVING)
-        self.modes = ChoiceField(theme, _MODES)
-        self.counts = ChoiceField(theme, _COUNTS)
+        self.having = ChoiceField(theme, _RENT_OR_OWN_CHOICES)
+        self.modes = ChoiceField(theme, _RENTAL_TYPES)
+        self.counts = ChoiceField(theme, _CARD_COUNTS)
         self.tight = QCheckBox("Include tight fits")
         left, right = LabelledForm(theme), LabelledForm(theme)
-        left.add(f"&Budget, $ per {period}", self.budget, lambda: None, "Highest cost.")
-        left.add("&Deadline, hours", self.deadline, lambda: None, "Longest duration of a run.")
-        left.add("&Power, W", self.power, lambda: None, "Highest board power of all cards together.")
+        left.add(f"&Budget, $ per {period}", self.budget, lambda: None, "Maximum cost.")
+        left.add("&Deadline, hours", self.deadline, lambda: None, "Maximum duration of a run.")
+        left.add("&Power, W", self.power, lambda: None, "Maximum total board power of all cards.")
         right.add("&Rent or own", self.having, lambda: ("rent", "own"), "Consider rented cards, owned cards, or both.")
-        right.add("Rental &type", self.modes, lambda: ("on-demand",), "Rental terms to consider.")
+        right.add("Rental &type", self.modes, lambda: ("on-demand",), "Rental types to consider.")
         right.add("&Cards", self.counts, lambda: (1, 2, 4, 8), "Numbers of cards to consider.")
         left.set_row_visible(self.deadline, period == "run")
         self.set_wish(wish)
@@ -88,7 +88,7 @@ class RequirementsForm(QWidget):
 
     @property
     def wish(self) -> Wish:
-        """Return the requirements."""
+        """Return the requirements from the form."""
         return Wish.model_validate(
             {
                 "budget_usd": self.budget.value,
@@ -107,9 +107,9 @@ class RequirementsForm(QWidget):
         self.deadline.set_value(wish.deadline_hours)
         self.power.set_value(wish.power_limit_watts)
         for field, value, known in (
-            (self.having, wish.having, _HAVING),
-            (self.modes, wish.modes, _MODES),
-            (self.counts, wish.counts, _COUNTS),
+            (self.having, wish.having, _RENT_OR_OWN_CHOICES),
+            (self.modes, wish.modes, _RENTAL_TYPES),
+            (self.counts, wish.counts, _CARD_COUNTS),
         ):
             if value in [option for option, _ in known]:
                 field.set_value(value)
@@ -128,10 +128,10 @@ class RequirementsForm(QWidget):
         )
 
 
-class Awards(QWidget):
-    """The three named picks with their reasons and what would change them; `used` carries the chosen option."""
+class AwardList(QWidget):
+    """Three recommended options with their reasons; `use_requested` carries the option to use."""
 
-    used = Signal(object)
+    use_requested = Signal(object)
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -142,11 +142,11 @@ class Awards(QWidget):
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """Return the picks as text."""
+        """Return the recommended options as text."""
         return tuple(f"{view.award.capitalize()}: {view.sentence} {view.reason} {view.change}" for view in self._views)
 
     def show_views(self, views: tuple[AwardView, ...]) -> None:
-        """Replace the picks."""
+        """Replace the recommended options."""
         self._views = views
         while self._column.count():
             item = self._column.takeAt(0)
@@ -154,9 +154,9 @@ class Awards(QWidget):
             if widget is not None:
                 widget.deleteLater()
         for view in views:
-            self._column.addWidget(self._line(view))
+            self._column.addWidget(self._award_row(view))
 
-    def _line(self, view: AwardView) -> QWidget:
+    def _award_row(self, view: AwardView) -> QWidget:
         line = QWidget()
         title = f"{view.award.capitalize()}: {view.sentence}"
         reason = " ".join(part for part in (view.reason, view.change) if part)
@@ -168,15 +168,15 @@ class Awards(QWidget):
         use = QPushButton("Use this")
         use.setAccessibleName(f"Use the {view.award} one")
         option: HardwareOption = view.row.option
-        use.clicked.connect(lambda: self.used.emit(option))
+        use.clicked.connect(lambda: self.use_requested.emit(option))
         in_row((words, 1), (use, 0, Qt.AlignmentFlag.AlignTop), owner=line, spacing=self._theme.spacing.medium)
         return line
 
 
 class RecommendDialog(QDialog):
-    """Non-modal dialog that searches again when the requirements change; `found_any` follows each finished search."""
+    """Non-modal dialog that searches again when the requirements change; `search_finished` follows each search."""
 
-    found_any = Signal()
+    search_finished = Signal()
 
     def __init__(
         self,
@@ -190,22 +190,22 @@ class RecommendDialog(QDialog):
         super().__init__(parent)
         self._today = today
         self._workspace, self._theme, self._tasks = workspace, theme, tasks
-        self.found: Recommendation | None = None
+        self.recommendation: Recommendation | None = None
         self._rows: tuple[OptionRow, ...] = ()
         self.pareto = ParetoPanel(theme)
         self._period = "run" if workspace.plan.cost.job.kind == "run" else "month"
         self.form = RequirementsForm(theme, self._period, wish or Wish())
         self.nothing = make_label(role="bad", wrap=True)
-        self.awards = Awards(theme)
+        self.awards = AwardList(theme)
         self.model = RecordTableModel(OPTION_COLUMNS, lambda row: row.id, self)
-        self.table = RecordTable(self.model, theme, name="Every option within the limits, the cheapest first")
+        self.table = RecordTable(self.model, theme, name="All options within the limits, cheapest first")
         self.about = make_label(role="muted", font=theme.font("small"), wrap=True)
         self.progress = QProgressBar()
         self.progress.setRange(0, 0)
         self.progress.setTextVisible(False)
         self.progress.setAccessibleName("Searching")
         self.stop = QPushButton("&Stop")
-        self._use = QPushButton("&Use the chosen one")
+        self._use = QPushButton("&Use the selected option")
         self._copy = QPushButton("Co&py")
         self._rest = QTimer(self, singleShot=True, interval=REST_MS)
         self.setWindowTitle("Choose for me")
@@ -214,13 +214,13 @@ class RecommendDialog(QDialog):
         self.resize(_SIZE)
         self._rest.timeout.connect(self.search)
         self.form.changed.connect(self._rest.start)
-        self.awards.used.connect(self.use)
+        self.awards.use_requested.connect(self.use)
         self.pareto.hovered.connect(self._describe)
         self.pareto.chosen.connect(lambda row: self.table.choose(row.id))
         self.stop.clicked.connect(self.end)
         self.table.record_activated.connect(lambda row: self.use(row.option))
         self.table.current_changed.connect(lambda row: self._use.setEnabled(row is not None))
-        self._use.clicked.connect(self._use_chosen)
+        self._use.clicked.connect(self._use_selected)
         self._copy.clicked.connect(self.copy)
         self.search()
 
@@ -231,7 +231,7 @@ class RecommendDialog(QDialog):
         plan, catalog, today = self._workspace.plan, self._workspace.catalog, self._today()
         work = partial(recommend, plan, catalog, today, self.form.wish, stop.is_set)
         self._set_busy(busy=True)
-        self._tasks.run(_KEY, work, self._take, self._fail, stop.set)
+        self._tasks.run(_KEY, work, self._show_recommendation, self._show_error, stop.set)
 
     @Slot(object)
     def use(self, option: HardwareOption) -> None:
@@ -245,7 +245,7 @@ class RecommendDialog(QDialog):
 
     @Slot()
     def copy(self) -> None:
-        """Copy the picks and the table to the clipboard."""
+        """Copy the recommended options and the table to the clipboard."""
         columns = self.table.visible_columns
         rows = [tuple(column.header for column in columns)]
         rows += [tuple(column.text(row) for column in columns) for row in self.model.records]
@@ -272,46 +272,48 @@ class RecommendDialog(QDialog):
         for part in (self.progress, self.stop):
             part.setVisible(busy)
 
-    def _take(self, found: Recommendation | None) -> None:
-        if found is None:
+    def _show_recommendation(self, recommendation: Recommendation | None) -> None:
+        if recommendation is None:
             return
         hardware = self._workspace.catalog.hardware
-        self.found, self._rows = found, option_rows(found, hardware)
+        self.recommendation, self._rows = recommendation, option_rows(recommendation, hardware)
         self._set_busy(busy=False)
-        self.nothing.setText(no_option_sentence(found, hardware))
+        self.nothing.setText(no_option_sentence(recommendation, hardware))
         self.nothing.setVisible(bool(self.nothing.text()))
-        self.awards.show_views(award_views(found, self._rows))
+        self.awards.show_views(award_views(recommendation, self._rows))
         self.model.set_records(self._rows)
         self.pareto.set_rows(self._rows)
         self._describe(None)
-        self.found_any.emit()
+        self.search_finished.emit()
 
-    def _fail(self, error: BaseException) -> None:
+    def _show_error(self, error: BaseException) -> None:
         self._set_busy(busy=False)
         if not isinstance(error, PlannerError):
             raise error
         self.nothing.setText(f"{error.message} {error.hint}".strip())
         self.nothing.setVisible(True)
-        self.found_any.emit()
+        self.search_finished.emit()
 
     @Slot(object)
     def _describe(self, row: OptionRow | None) -> None:
-        """Describe the hovered option; without one, what was left out and the age of the prices."""
+        """Describe the hovered option; without an option, what was excluded and the age of the prices."""
         if row is not None:
             parts = (f"{row.cards}, {row.how}", *(column.text(row) for column in OPTION_COLUMNS[2:4]))
             self.about.setText(", ".join((*parts, fmt.date(row.option.price_date, fmt.NO_DATE))))
-        elif self.found is not None:
-            self.about.setText(" ".join((excluded_sentence(self.found), self._oldest(self.found))).strip())
+        elif self.recommendation is not None:
+            self.about.setText(
+                " ".join((excluded_sentence(self.recommendation), self._oldest_price_text(self.recommendation))).strip()
+            )
 
-    def _oldest(self, found: Recommendation) -> str:
-        oldest = found.oldest_price_date
+    def _oldest_price_text(self, recommendation: Recommendation) -> str:
+        oldest = recommendation.oldest_price_date
         if oldest is None:
             return ""
         days = (self._today() - date.fromisoformat(oldest)).days
         return f"Oldest price used: {fmt.date(oldest)}, {age_phrase(days)}."
 
     @Slot()
-    def _use_chosen(self) -> None:
+    def _use_selected(self) -> None:
         row = self.model.find(self.table.current_id)
         if row is not None:
             self.use(row.option)

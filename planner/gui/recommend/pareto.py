@@ -1,4 +1,4 @@
-"""The plot of time against cost with its legend, which shows and hides what is rented and what is owned."""
+"""Panel with the plot of time against cost; its legend shows and hides rented and owned options."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -24,7 +24,7 @@ _SMALLEST_WIDTH: Final = 380
 
 
 class ParetoPanel(QWidget):
-    """`hovered` carries the row under the pointer or none, `chosen` one that was clicked."""
+    """Plot of time against cost with its legend; `hovered` carries the hovered row or None, `chosen` a clicked row."""
 
     hovered = Signal(object)
     chosen = Signal(object)
@@ -36,12 +36,14 @@ class ParetoPanel(QWidget):
         self.legend = Legend(theme)
         self.setMinimumWidth(_SMALLEST_WIDTH)
         title = make_label("Time against cost", font=theme.font(bold=True))
-        about = make_label("Dashed: nothing beats these in both time and cost.", "muted", theme.font("small"))
+        about = make_label(
+            "Dashed: no other option is both faster and cheaper than these.", "muted", theme.font("small")
+        )
         heading = in_row(title, (self.legend, 1), spacing=theme.spacing.large)
         self._column = in_column(heading, about, owner=self, spacing=theme.spacing.tiny)
 
     def set_rows(self, rows: tuple[OptionRow, ...]) -> None:
-        """Show other options; the first ones import the plotting library."""
+        """Show the options in `rows`; the first call imports the plotting library."""
         if self.plot is None:
             # Imported here: the plotting library takes half a second, which must not delay the dialog.
             from planner.gui.recommend.plot import ParetoPlot
@@ -49,7 +51,7 @@ class ParetoPanel(QWidget):
             self.plot = ParetoPlot(self._theme, _ROLES)
             self.plot.hovered.connect(self.hovered)
             self.plot.chosen.connect(self.chosen)
-            self.legend.toggled.connect(self.plot.hide_ways)
+            self.legend.toggled.connect(self.plot.hide_acquisitions)
             self._column.addWidget(self.plot, 1)
         self.legend.set_entries(
             tuple(entry for having, entry in _LEGEND.items() if any(row.option.having == having for row in rows))

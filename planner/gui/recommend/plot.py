@@ -17,21 +17,21 @@ from planner.present.cost.recommendation import OptionRow
 
 _SYMBOLS: Final[dict[Acquisition, str]] = {"rent": "o", "own": "s"}
 _POINT_ALPHA: Final = 150
-_NAMED_SIZE: Final = 12
-_ROOM: Final = 0.06
+_AWARD_SIZE: Final = 12
+_MARGIN_FRACTION: Final = 0.06
 _LOWEST_USD: Final = 1e-6
 
 
 class ParetoPlot(Chart):
-    """A point for each option, which is its `OptionRow`; those that nothing beats in both are joined.
+    """Plot with a point for each option; a line joins the options that no other option beats in both time and cost.
 
-    `roles` are the colours of what is rented and what is owned.
+    `roles` are the theme color roles of rented and owned options.
     """
 
     PIXELS_PER_TICK: ClassVar = (44, 30)
 
     def __init__(self, theme: Theme, roles: Mapping[Acquisition, str]) -> None:
-        super().__init__(theme, "Time against cost; the same figures are in the table")
+        super().__init__(theme, "Time against cost; the table shows the same figures")
         self._all: tuple[OptionRow, ...] = ()
         self.rows: tuple[OptionRow, ...] = ()
         self._xs = self._ys = np.zeros(0)
@@ -44,27 +44,27 @@ class ParetoPlot(Chart):
             for having, symbol in _SYMBOLS.items()
         }
         self._named = self._add(
-            pg.ScatterPlotItem(size=_NAMED_SIZE, symbol="d"), ItemStyle("surface", 1, fill="accent")
+            pg.ScatterPlotItem(size=_AWARD_SIZE, symbol="d"), ItemStyle("surface", 1, fill="accent")
         )
         self.names = NameLayer(self._item.getViewBox(), theme)
-        # Only then is it known how wide the axes are, and how much room they leave.
+        # The width of the axes, and so the room for names, is known only after a resize.
         self._item.getViewBox().sigResized.connect(self._place_names)
 
     def set_data(self, data: tuple[OptionRow, ...]) -> None:
-        """Show other options; what cannot be compared is left out."""
+        """Show the options in `data`; options that cannot be compared are left out."""
         self._all = tuple(row for row in data if row.option.comparable)
         per_token = bool(data) and data[0].period != "run"
-        self._set_titles("Seconds a token" if per_token else "Hours", f"USD a {data[0].period if data else 'run'}")
+        self._set_titles("Seconds per token" if per_token else "Hours", f"USD per {data[0].period if data else 'run'}")
         self._draw()
 
     @Slot(object)
-    def hide_ways(self, hidden: frozenset[Acquisition]) -> None:
-        """Leave out what is had in one of these ways."""
+    def hide_acquisitions(self, hidden: frozenset[Acquisition]) -> None:
+        """Hide rented or owned options; `hidden` holds the hidden kinds of acquisition."""
         self._hidden = hidden
         self._draw()
 
-    def place_of(self, row: OptionRow) -> tuple[float, float]:
-        """Return where an option lies on the axes."""
+    def log_position(self, row: OptionRow) -> tuple[float, float]:
+        """Return an option's position on the axes, as base-10 logarithms of time and cost in USD."""
         return log10(row.option.slowness), log10(max(row.option.usd, _LOWEST_USD))
 
     def _draw(self) -> None:
@@ -72,31 +72,31 @@ class ParetoPlot(Chart):
         self._xs, self._ys = self._coordinates(self.rows)
         for having, item in self._points.items():
             item.setData(*self._coordinates([row for row in self.rows if row.option.having == having]))
-        self._front.setData(*self._coordinates(sorted((r for r in self.rows if r.is_unbeaten), key=self.place_of)))
+        self._front.setData(*self._coordinates(sorted((r for r in self.rows if r.is_unbeaten), key=self.log_position)))
         self._named.setData(*self._coordinates([row for row in self.rows if row.awards]))
         if self.rows:
-            self._set_ranges(_with_room(self._xs), _with_room(self._ys))
+            self._set_ranges(_padded_range(self._xs), _padded_range(self._ys))
         self._place_ticks()
         self._place_names()
 
     def _coordinates(self, rows: "list[OptionRow] | tuple[OptionRow, ...]") -> tuple[Floats, Floats]:
-        places = np.array([self.place_of(row) for row in rows]).reshape(-1, 2)
-        return places[:, 0], places[:, 1]
+        positions = np.array([self.log_position(row) for row in rows]).reshape(-1, 2)
+        return positions[:, 0], positions[:, 1]
 
-    def _ticks(self, across: int, up: int) -> tuple[Ticks, Ticks] | None:
+    def _ticks(self, x_tick_count: int, y_tick_count: int) -> tuple[Ticks, Ticks] | None:
         if not self.rows:
             return None
         (left, right), (bottom, top) = self._item.getViewBox().viewRange()
-        return log_ticks(left, right, across), log_ticks(bottom, top, up, money_label)
+        return log_ticks(left, right, x_tick_count), log_ticks(bottom, top, y_tick_count, money_label)
 
     @Slot()
     def _place_names(self) -> None:
-        named = [row for row in self.rows if row.awards]
-        labels = [PointName(", ".join(row.awards), *self.place_of(row), _NAMED_SIZE / 2) for row in named]
+        awarded = [row for row in self.rows if row.awards]
+        labels = [PointName(", ".join(row.awards), *self.log_position(row), _AWARD_SIZE / 2) for row in awarded]
         self.names.place(labels, self._xs, self._ys, needed=len(labels))
 
-    def _point_at(self, place: QPointF) -> OptionRow | None:
-        nearest = self._nearest(self._xs, self._ys, place)
+    def _point_at(self, position: QPointF) -> OptionRow | None:
+        nearest = self._nearest(self._xs, self._ys, position)
         return None if nearest is None else self.rows[nearest]
 
     def _dress(self) -> None:
@@ -104,7 +104,7 @@ class ParetoPlot(Chart):
         self.names.update()
 
 
-def _with_room(values: Floats) -> tuple[float, float]:
+def _padded_range(values: Floats) -> tuple[float, float]:
     low, high = float(values.min()), float(values.max())
-    room = _ROOM * max(high - low, 0.5)
-    return low - room, high + room
+    margin = _MARGIN_FRACTION * max(high - low, 0.5)
+    return low - margin, high + margin

@@ -128,4 +128,4 @@ def test_values_are_called_as_everywhere():
 @pytest.mark.parametrize("text", ["", "  ", "big", "NVIDIA m", "rdna3", "nothing like it"])
 def test_the_search_by_name_finds_what_a_query_finds(text):
     cards = [row.gpu for row in ROWS]
-    assert NameSearch(cards).having(text) == {gpu.id for gpu in select(cards, GpuQuery(text=text))}
+    assert NameSearch(cards).ids_containing(text) == {gpu.id for gpu in select(cards, GpuQuery(text=text))}

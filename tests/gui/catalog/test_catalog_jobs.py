@@ -78,9 +78,9 @@ def test_sorting_by_cost_puts_the_cheapest_first_and_what_is_not_known_last(tab,
 
 
 def test_a_plan_at_fault_leaves_them_empty():
-    lookups.pass_over(SpecError("x", "y"))
+    lookups.ignore_planner_error(SpecError("x", "y"))
     with pytest.raises(ValueError, match="z"):
-        lookups.pass_over(ValueError("z"))
+        lookups.ignore_planner_error(ValueError("z"))
 
 
 def test_nobody_waiting_gets_nothing(workspace):

@@ -36,7 +36,7 @@ def press(dialog, which):
 def forget(own):
     """Ask to forget the current card, and agree."""
     box = own.ask_forget()
-    next(button for button in box.buttons() if "Forget" in button.text()).click()
+    next(button for button in box.buttons() if "Delete" in button.text()).click()
 
 
 def gpu(workspace, name):
@@ -179,7 +179,7 @@ def test_forgetting_takes_back_own_cards_and_what_was_said(tab, own, workspace, 
     assert tab.gpus.table.current_id == "mine"
     workspace.apply("card", gpu="mine")
     forget(own)
-    assert failures.pop().hint == "Put another card into the plan first."
+    assert failures.pop().hint == "Choose another card for the plan first."
     assert own_hardware_file().read_text()
     workspace.apply("card", gpu="rtx-3090")
     tab.gpus.table.choose("mine")
@@ -195,8 +195,8 @@ def test_before_something_is_forgotten_it_is_named(own, workspace):
     dialog.paid.set_value(720.0)
     press(dialog, QDialogButtonBox.StandardButton.Save)
     box = own.ask_forget()
-    assert box.text() == "Forget your own data about GeForce RTX 3090?"
-    assert "This is lost: your changes: paid $720." in box.informativeText()
+    assert box.text() == "Delete your own data about GeForce RTX 3090?"
+    assert "This will be deleted: your changes: paid $720." in box.informativeText()
     assert box.defaultButton() is box.button(QMessageBox.StandardButton.Cancel)
     box.button(QMessageBox.StandardButton.Cancel).click()
     assert gpu(workspace, "rtx-3090").purchase_price_usd == 720

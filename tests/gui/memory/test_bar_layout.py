@@ -30,7 +30,7 @@ def test_what_does_not_fit_runs_past_the_edge_of_the_card():
     assert over.left == pytest.approx(layout.edge)
     assert over.right == pytest.approx(layout.total)
     assert layout.high < layout.width
-    assert layout.at(over.left + 1) is cache
+    assert layout.piece_at(over.left + 1) is cache
 
 
 def test_without_a_card_the_bar_ends_after_the_upper_bound():
@@ -52,4 +52,4 @@ def test_the_scale_has_round_sizes(capacity, texts):
 
 
 def test_nothing_lies_beyond_the_bar():
-    assert lay_out(view(), 240).at(241) is None
+    assert lay_out(view(), 240).piece_at(241) is None

@@ -21,13 +21,13 @@ def words(breakdown, name):
 
 
 def test_there_is_a_line_a_term(breakdown):
-    names = [line.accessibleName() for line in breakdown.lines]
+    names = [line.accessibleName() for line in breakdown.term_buttons]
     assert [name.partition(",")[0] for name in names] == ["Weights", "KV cache", "Framework overhead"]
     assert names[0].endswith("counted exactly, closed")
 
 
 def test_return_opens_a_term_with_its_numbers(breakdown, qtbot):
-    line = breakdown.lines[0]
+    line = breakdown.term_buttons[0]
     line.setFocus()
     qtbot.keyClick(line, Qt.Key.Key_Return)
     said = words(breakdown, "weights")
@@ -46,12 +46,12 @@ def test_return_opens_a_term_with_its_numbers(breakdown, qtbot):
 
 
 def test_up_and_down_go_to_the_neighbours(breakdown, qtbot):
-    breakdown.lines[0].setFocus()
-    qtbot.keyClick(breakdown.lines[0], Qt.Key.Key_Down)
-    assert breakdown.lines[1].hasFocus()
-    qtbot.keyClick(breakdown.lines[1], Qt.Key.Key_Up)
-    qtbot.keyClick(breakdown.lines[0], Qt.Key.Key_Up)
-    assert breakdown.lines[0].hasFocus()
+    breakdown.term_buttons[0].setFocus()
+    qtbot.keyClick(breakdown.term_buttons[0], Qt.Key.Key_Down)
+    assert breakdown.term_buttons[1].hasFocus()
+    qtbot.keyClick(breakdown.term_buttons[1], Qt.Key.Key_Up)
+    qtbot.keyClick(breakdown.term_buttons[0], Qt.Key.Key_Up)
+    assert breakdown.term_buttons[0].hasFocus()
 
 
 def test_what_is_open_stays_open_while_the_plan_changes(breakdown):
@@ -77,11 +77,11 @@ def test_a_new_scheme_repaints_what_is_open(breakdown, theme):
 
 
 def test_all_lines_are_copied_with_the_keyboard(breakdown, qtbot):
-    breakdown.lines[1].setFocus()
-    qtbot.keyClick(breakdown.lines[1], Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    breakdown.term_buttons[1].setFocus()
+    qtbot.keyClick(breakdown.term_buttons[1], Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
     lines = [line.split("\t") for line in QGuiApplication.clipboard().text().splitlines()]
     assert lines[0] == ["Term", "GiB", "Share", "Formula", "Confidence"]
     assert lines[1] == ["Weights", "16.00", "89\u2009%", "P × b", "counted exactly"]
     assert lines[-1][:2] == ["Total", "18.00"]
-    qtbot.keyClick(breakdown.lines[1], Qt.Key.Key_X, Qt.KeyboardModifier.ControlModifier)
+    qtbot.keyClick(breakdown.term_buttons[1], Qt.Key.Key_X, Qt.KeyboardModifier.ControlModifier)
     assert QGuiApplication.clipboard().text().startswith("Term")

@@ -53,7 +53,7 @@ def test_a_value_below_the_usual_start_is_shown():
 
 
 def test_the_curve_is_cut_where_it_crosses_the_cards_line():
-    below, above = line().split()
+    below, above = line().split_at_card()
     assert below[-1] == above[0] == (3.5, 24)
     assert below[0] == (1, 14)
     assert above[-1] == (8, 42)
@@ -75,14 +75,14 @@ def test_words_about_the_card_stand_at_the_end_that_is_above_it():
 
 @pytest.mark.parametrize(("capacity", "fitting"), [(None, 8), (100, 8), (4, 0)])
 def test_a_curve_on_one_side_of_the_line_is_whole(capacity, fitting):
-    below, above = line(capacity_gib=capacity).split()
+    below, above = line(capacity_gib=capacity).split_at_card()
     assert (len(below), len(above)) == (fitting, 8 - fitting)
 
 
 def test_a_curve_that_falls_or_crosses_twice_is_cut_as_well():
     points = (point(1, 30), point(2, 20), point(4, 22), point(8, 34))
     data = CurveData("count", "Cards with ZeRO-3", points, points[0], 24 * GIB, "Some card")
-    below, above = data.split()
+    below, above = data.split_at_card()
     assert [y for _, y in below] == [24, 20, 22, 24]
     assert [y for _, y in above[:2]] == [30, 24]
     assert isnan(above[2][0])
@@ -114,7 +114,7 @@ def test_marks_are_round_numbers_or_powers_of_two():
 
 
 def test_the_nearest_point_is_found_on_the_axis():
-    assert line().nearest(2.6).value == 3
+    assert line().nearest_point(2.6).value == 3
 
 
 def test_an_export_has_every_byte():

@@ -48,7 +48,7 @@ def show(tab: MemoryTab, name: str) -> None:
 def asked(tab: MemoryTab) -> set[str]:
     task = tab.workspace.plan.workload.task
     forms: tuple[Questions, ...] = (tab.controls.questions[task], tab.controls.sharing[task])
-    made = {field.name: [form.asked(field.name) for form in forms] for field in all_fields()}
+    made = {field.name: [form.existing_input(field.name) for form in forms] for field in all_fields()}
     return {name for name, inputs in made.items() if any(one is not None and not one.isHidden() for one in inputs)}
 
 

@@ -29,7 +29,7 @@ def tool(curve, words):
 def place_of(plot, point):
     """Where `point` stands, in the coordinates of the widget that gets the mouse."""
     view = plot._item.getViewBox()
-    scene = view.mapViewToScene(QPointF(plot._data.x(point.value), point.total_bytes / GIB))
+    scene = view.mapViewToScene(QPointF(plot._data.x_position(point.value), point.total_bytes / GIB))
     return plot._plot.mapFromScene(scene)
 
 
@@ -77,12 +77,12 @@ def test_training_goes_over_sequences(tab: MemoryTab, curve, qtbot):
 
 
 def row_of(tab, asked):
-    return next(row for row in tab.exploration.rows if row.found.asked == asked)
+    return next(row for row in tab.exploration.rows if row.solution.field_name == asked)
 
 
 def test_the_largest_value_can_be_taken(tab: MemoryTab, qtbot):
     row = row_of(tab, "batch")
-    largest = row.found.value
+    largest = row.solution.value
     with settled(tab, qtbot):
         qtbot.mouseClick(row.use, Qt.MouseButton.LeftButton)
         assert not row.use.isEnabled()
@@ -99,7 +99,7 @@ def test_cards_that_were_found_can_be_taken(tab: MemoryTab, qtbot, asked):
     with settled(tab, qtbot):
         tab.workspace.apply("large", model=ModelChoice(id="meta-llama/Llama-3.1-70B"))
     row = row_of(tab, asked)
-    wanted = row.found.plan
+    wanted = row.solution.plan
     with settled(tab, qtbot):
         qtbot.mouseClick(row.use, Qt.MouseButton.LeftButton)
     assert tab.workspace.plan == wanted

@@ -20,7 +20,7 @@ def field(tab: MemoryTab, name: str) -> Field:
 
 
 def is_asked(tab: MemoryTab, name: str) -> bool:
-    made = tab.controls.questions["inference"].asked(name)
+    made = tab.controls.questions["inference"].existing_input(name)
     return made is not None and not made.isHidden()
 
 
@@ -69,9 +69,9 @@ def test_what_reads_images_is_asked_about_those(tab: MemoryTab, model: str, aske
 
 def test_a_question_is_made_when_it_first_matters_and_takes_its_place(tab: MemoryTab):
     questions = tab.controls.questions["inference"]
-    assert questions.asked("image_size") is None
+    assert questions.existing_input("image_size") is None
     tab.workspace.apply("model", model=SDXL, workload=Inference())
-    made = questions.asked("image_size")
+    made = questions.existing_input("image_size")
     assert made is not None
     stops = list(tab_stops(tab.controls._column))
     before, after = field(tab, "weights"), field(tab, "diffusion.guidance")
@@ -85,7 +85,7 @@ def test_a_question_is_made_when_it_first_matters_and_takes_its_place(tab: Memor
     assert chain == stops
     tab.workspace.apply("model", model=TEXT, workload=Inference())
     assert made.isHidden()
-    assert questions.asked("image_size") is made
+    assert questions.existing_input("image_size") is made
 
 
 def test_answers_change_the_plan_and_the_answer(pipeline: MemoryTab):

@@ -139,7 +139,7 @@ def test_a_kept_correction_is_offered_without_its_log(dialog, tab, workspace, qt
     read(qtbot, dialog)
     dialog.use.click()
     tab.correction.off.click()
-    dialog._found = None
+    dialog._log_and_reading = None
     dialog.compare()
     assert dialog.use.isEnabled()
     assert not dialog.use.isChecked()

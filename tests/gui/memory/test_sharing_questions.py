@@ -34,7 +34,7 @@ def answer(tab: MemoryTab, name: str, value: object) -> None:
 
 def asked(tab: MemoryTab) -> set[str]:
     questions = tab.controls.sharing[tab.workspace.plan.workload.task]
-    made = {name: questions.asked(name) for name in (f"parallel.{name}" for name in Parallel.model_fields)}
+    made = {name: questions.existing_input(name) for name in (f"parallel.{name}" for name in Parallel.model_fields)}
     return {name.removeprefix("parallel.") for name, one in made.items() if one is not None and not one.isHidden()}
 
 
@@ -175,7 +175,7 @@ def test_another_kind_of_card_is_added_searched_and_left_out(tab: MemoryTab, qtb
 
 def test_a_card_that_is_there_already_counts_once_more(tab: MemoryTab):
     tab.workspace.apply("unequal", workload=Inference(gpus=CARDS), gpu=None, count=3)
-    tab.controls.cards._add("rtx-3090")
+    tab.controls.cards._add_card("rtx-3090")
     assert tab.workspace.plan.workload.gpus[1].count == 3
     tab.controls.cards.unequal.rows[0].card.edited.emit("tesla-t4")
     assert tab.workspace.plan.workload.gpus[0].id == "tesla-t4"
@@ -183,7 +183,7 @@ def test_a_card_that_is_there_already_counts_once_more(tab: MemoryTab):
 
 
 def test_one_more_of_the_only_kind_is_no_other_kind(tab: MemoryTab):
-    tab.controls.cards._add("rtx-4090")
+    tab.controls.cards._add_card("rtx-4090")
     assert (tab.workspace.plan.gpu, tab.workspace.plan.count) == ("rtx-4090", 2)
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from planner.gui.memory.curves.solutions import compute_curve, find_all
+from planner.gui.memory.curves.solutions import compute_curve, find_solutions
 from planner.plan.evaluate import evaluate, fits_by_gpu
 from planner.plan.memory_curve import current_value
 from planner.plan.plan import ModelChoice, Plan
@@ -20,7 +20,7 @@ UNEQUAL = Inference(parallel=Parallel(pipeline=2), gpus=(CardCount(id="rtx-4090"
 
 
 def found(plan, catalog):
-    return {one.asked: one for one in find_all(evaluate(plan, catalog), catalog)}
+    return {one.field_name: one for one in find_solutions(evaluate(plan, catalog), catalog)}
 
 
 @pytest.mark.parametrize("task", PLANS)
@@ -30,9 +30,9 @@ def test_the_largest_value_fits_and_one_more_does_not(catalog, task, position):
     one = tuple(found(plan, catalog).values())[position]
 
     def verdict(value):
-        return evaluate(plan.evolve(workload=plan.workload.evolve(**{one.asked: value})), catalog).memory.verdict
+        return evaluate(plan.evolve(workload=plan.workload.evolve(**{one.field_name: value})), catalog).memory.verdict
 
-    assert getattr(one.plan.workload, one.asked) == one.value
+    assert getattr(one.plan.workload, one.field_name) == one.value
     assert verdict(one.value) == "fits"
     if one.value != evaluate(plan, catalog).max_context:
         assert verdict(one.value + 1) != "fits"
@@ -42,16 +42,16 @@ def test_the_model_bounds_the_longest_context(catalog):
     plan = Plan(model=SMALL, gpu="h200-sxm-141gb")
     longest = found(plan, catalog)["context_length"]
     assert longest.value == evaluate(plan, catalog).max_context
-    assert "the model's maximum" in longest.words
+    assert "the model's maximum" in longest.text
 
 
 def test_cards_are_counted_and_the_smallest_is_named(catalog):
     several = found(Plan(model=LLAMA, workload=Training(), gpu="h100-sxm5-80gb"), catalog)
     fewest, smallest = several["count"], several["gpu"]
-    assert fewest.words.endswith(", with ZeRO-3")
+    assert fewest.text.endswith(", with ZeRO-3")
     assert (fewest.plan.count, fewest.plan.workload.parallel.zero) == (fewest.value, 3)
     assert evaluate(fewest.plan, catalog).memory.verdict == "fits"
-    assert catalog.hardware.gpu(smallest.value).name == smallest.words
+    assert catalog.hardware.gpu(smallest.value).name == smallest.text
     assert evaluate(smallest.plan, catalog).memory.verdict == "fits"
 
 
@@ -67,7 +67,7 @@ def test_layers_on_the_card_are_solved_for(catalog):
     most = found(PARTLY, catalog)["gpu_layers"]
     assert most.plan.workload.gpu_layers == most.value > 40
     small = found(PARTLY.evolve(model=SMALL), catalog)["gpu_layers"]
-    assert small.words == "17, all of them"
+    assert small.text == "17, all of them"
 
 
 @pytest.mark.parametrize(
@@ -79,14 +79,14 @@ def test_layers_on_the_card_are_solved_for(catalog):
 )
 def test_without_a_largest_value_the_reason_is_said(catalog, plan, words):
     first = next(iter(found(plan, catalog).values()))
-    assert first.words.startswith(words)
+    assert first.text.startswith(words)
     assert (first.value, first.plan) == (None, None)
 
 
 def test_without_a_card_the_smallest_one_is_found(catalog):
     assert tuple(found(Plan(model=LLAMA), catalog)) == ("gpu",)
     none = found(Plan(model=LARGE, workload=Training(micro_batch=64)), catalog)["gpu"]
-    assert none.words == "none, no card in the catalog is large enough"
+    assert none.text == "none, no card in the catalog is large enough"
 
 
 def test_a_card_that_is_tight_is_said_to_be(catalog):
@@ -94,7 +94,7 @@ def test_a_card_that_is_tight_is_said_to_be(catalog):
     largest = max(fits_by_gpu(plan, catalog).values(), key=lambda fit: fit.capacity_bytes or 0)
     barely = largest_that_fits(plan.evolve(gpu=largest.gpu_id), catalog, "batch", "tight")
     tight = found(barely.plan.evolve(gpu=None), catalog)["gpu"]
-    assert (tight.value, tight.words) == (largest.gpu_id, f"{catalog.hardware.gpu(largest.gpu_id).name}, tight")
+    assert (tight.value, tight.text) == (largest.gpu_id, f"{catalog.hardware.gpu(largest.gpu_id).name}, tight")
 
 
 def test_unequal_cards_are_not_counted(catalog):

@@ -24,7 +24,7 @@ def test_rows_that_were_added_later_stand_where_they_are_read(tab: MemoryTab, qt
     with qtbot.waitSignals([tab.advice.updated, tab.exploration.updated], timeout=20_000):
         tab.workspace.apply("x", model=ModelChoice(id="meta-llama/Llama-3.1-8B"), workload=learning, gpu="rtx-4090")
     order = reached(tab)
-    lines = [order.index(line) for line in tab.breakdown.lines]
+    lines = [order.index(line) for line in tab.breakdown.term_buttons]
     offers = [order.index(line.apply) for line in tab.advice.lines]
     uses = [order.index(row.use) for row in tab.exploration.rows if row.use.isVisible() and row.use in order]
     assert lines + offers == sorted(lines + offers)
@@ -36,4 +36,4 @@ def test_the_table_of_cards_comes_before_the_terms(tab: MemoryTab):
     cards = (CardCount(id="rtx-4090"), CardCount(id="tesla-t4"))
     tab.workspace.apply("x", workload=Inference(parallel=Parallel(pipeline=2), gpus=cards), gpu=None, count=2)
     order = reached(tab)
-    assert order.index(tab.devices.table) < order.index(tab.breakdown.lines[0])
+    assert order.index(tab.devices.table) < order.index(tab.breakdown.term_buttons[0])

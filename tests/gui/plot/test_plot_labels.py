@@ -15,8 +15,8 @@ def test_names_never_meet_and_stay_inside():
     for place, box in enumerate(boxes):
         assert box.left >= 0
         assert box.left + box.width <= 400
-        assert not any(box.meets(other) for other in boxes[place + 1 :])
-    assert crowd.within(Box(0, 0, 400, 300)) == 60
+        assert not any(box.overlaps(other) for other in boxes[place + 1 :])
+    assert crowd.count_within(Box(0, 0, 400, 300)) == 60
 
 
 def test_a_name_that_is_not_needed_hides_no_point():
@@ -34,7 +34,7 @@ def test_a_name_covers_no_point_and_goes_to_the_free_side():
     (box,) = place_names([Label(200, 150, 70, 14, 8)], crowd, (400, 300), 0)
     assert box is not None
     assert box.top + box.height < 146 - 4
-    assert not any(box.meets(Box(x, y, 0, 0)) for x, y in points)
+    assert not any(box.overlaps(Box(x, y, 0, 0)) for x, y in points)
 
 
 def test_a_name_keeps_away_from_its_own_symbol():

@@ -35,7 +35,7 @@ def opened(qtbot, workspace: Workspace, theme, tasks, owner):
     def open_for(job=RUN, wish=FEW) -> RecommendDialog:
         workspace.apply("job", cost=CostTerms(job=job))
         made = RecommendDialog(workspace, theme, tasks, owner, wish, lambda: TODAY)
-        with qtbot.waitSignal(made.found_any, timeout=20_000):
+        with qtbot.waitSignal(made.search_finished, timeout=20_000):
             made.show()
         return made
 
@@ -55,7 +55,7 @@ def button(widget, text):
 
 def test_three_answers_stand_above_everything_that_fits(opened):
     dialog = opened()
-    found = dialog.found
+    found = dialog.recommendation
     assert [text.split(":")[0] for text in dialog.awards.texts] == ["Cheapest", "Fastest", "Best value"]
     assert len(dialog.model.records) == len(found.options) > 20
     assert found.cheapest.usd == min(option.usd for option in found.options if option.comparable)
@@ -68,7 +68,7 @@ def test_three_answers_stand_above_everything_that_fits(opened):
 def test_one_click_makes_an_answer_the_plan_as_one_step(opened, workspace, qtbot):
     dialog = opened()
     before, steps = workspace.plan, workspace.undo_stack.count()
-    fastest = dialog.found.fastest
+    fastest = dialog.recommendation.fastest
     uses = [made for made in dialog.awards.findChildren(QPushButton) if made.accessibleName() == "Use the fastest one"]
     qtbot.mouseClick(uses[0], Qt.MouseButton.LeftButton)
     assert (workspace.plan.gpu, workspace.plan.count) == (fastest.gpu, fastest.count)
@@ -84,25 +84,25 @@ def test_a_row_is_taken_by_enter_and_by_the_button(opened, workspace, qtbot):
     dialog = opened()
     row = dialog.model.records[3]
     dialog.table.choose(row.id)
-    qtbot.mouseClick(button(dialog, "Use the chosen one"), Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(button(dialog, "Use the selected option"), Qt.MouseButton.LeftButton)
     assert (workspace.plan.gpu, workspace.plan.count) == (row.option.gpu, row.option.count)
 
 
 def test_nothing_can_be_used_before_a_row_is_chosen(opened):
-    assert not button(opened(), "Use the chosen one").isEnabled()
+    assert not button(opened(), "Use the selected option").isEnabled()
 
 
 def test_limits_narrow_what_is_found(opened, qtbot):
     dialog = opened()
-    before = len(dialog.found.options)
-    with qtbot.waitSignal(dialog.found_any, timeout=20_000):
+    before = len(dialog.recommendation.options)
+    with qtbot.waitSignal(dialog.search_finished, timeout=20_000):
         type_into(qtbot, dialog.form.budget, "8")
-    assert 0 < len(dialog.found.options) < before
-    assert all(option.usd <= 8 for option in dialog.found.options)
-    with qtbot.waitSignal(dialog.found_any, timeout=20_000):
+    assert 0 < len(dialog.recommendation.options) < before
+    assert all(option.usd <= 8 for option in dialog.recommendation.options)
+    with qtbot.waitSignal(dialog.search_finished, timeout=20_000):
         dialog.form.having.set_value(("rent",))
         dialog.form.having.edited.emit(("rent",))
-    assert {option.having for option in dialog.found.options} == {"rent"}
+    assert {option.having for option in dialog.recommendation.options} == {"rent"}
 
 
 def test_a_limit_that_nothing_keeps_is_told_with_what_comes_closest(opened):
@@ -188,7 +188,7 @@ def test_a_point_is_found_under_the_pointer(opened, qtbot):
     plot = opened().pareto.plot
     row = next(row for row in plot.rows if "fastest" in row.awards)
     box = plot._item.getViewBox()
-    where = box.mapViewToScene(QPointF(*plot.place_of(row)))
+    where = box.mapViewToScene(QPointF(*plot.log_position(row)))
     with qtbot.waitSignal(plot.hovered) as hovered:
         plot._on_moved(where)
     assert hovered.args[0].option.slowness == row.option.slowness

@@ -1,4 +1,4 @@
-"""Data of a scatter plot: positions, sizes and classes of the rows that have both values."""
+"""Data of a scatter plot: positions, sizes and color classes of the rows that have an x and a y value."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,8 +20,8 @@ SIZES: Final = (6.0, 8.0, 10.0, 13.0, 16.0)
 MOST_CLASSES: Final = 8
 _OTHERS: Final = "others"
 _STEPS: Final = 5
-_ROOM: Final = 0.05
-_BEST: Final = 14
+_MARGIN_FRACTION: Final = 0.05
+_MAX_BEST_POINTS: Final = 14
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int_]
 Numbers = Callable[[str], Mapping[str, float | None]]
@@ -32,9 +32,9 @@ Words = Callable[[str], Mapping[str, str]]
 class ScatterData:
     """Points of a scatter plot, one entry per point in each sequence; `xs` and `ys` are exponents of 10 on log axes.
 
-    `size_ends` are the smallest and largest of `sizes` with the values they stand for, empty if sizes mean nothing.
-    `classes` are indexes into `class_names`, `ordered` if they are steps of a number. `front` are the indexes of the
-    Pareto front. `left_out` counts the rows without a position.
+    `size_ends` are the smallest and largest of `sizes` with the values they represent, empty if all sizes are equal.
+    `classes` are indexes into `class_names`, `ordered` if the classes are steps of a number. `front` holds the indexes
+    of the points on the Pareto front. `left_out` counts the rows without a position.
     """
 
     ids: tuple[str, ...]
@@ -68,7 +68,7 @@ def symbol_of(place: int, ordered: bool) -> str:
 def scatter_data(
     names: Sequence[str], columns: Mapping[str, Column[Any]], numbers: Numbers, words: Words, choice: PlotChoice
 ) -> ScatterData:
-    """Return the points of the rows called `names` that have both values, positive ones on logarithmic axes.
+    """Return the points for the rows called `names` with an x and a y value, which are positive on logarithmic axes.
 
     `numbers` returns the values of a column by row name, in base units, and `words` its texts.
     """
@@ -79,7 +79,9 @@ def scatter_data(
     xs, ys = _places(values(choice.x), choice.log_x), _places(values(choice.y), choice.log_y)
     placed = np.isfinite(xs) & np.isfinite(ys)
     ids = tuple(compress(names, placed.tolist()))
-    sized, size_ends = _sizes(values(choice.size)[placed], choice.size) if choice.size else (np.ones(len(ids), int), ())
+    sized, size_ends = (
+        _size_steps(values(choice.size)[placed], choice.size) if choice.size else (np.ones(len(ids), int), ())
+    )
     column = columns.get(choice.color)
     class_names: tuple[str, ...] = ("",)
     classes = np.zeros(len(ids), dtype=int)
@@ -112,32 +114,32 @@ def points_to_name(data: ScatterData, keys: tuple[str, str]) -> list[int]:
     lower_first = [lower_is_better(key) for key in keys]
     across, up = (values if lower else -values for values, lower in zip((data.xs, data.ys), lower_first, strict=True))
     if None not in lower_first:
-        return [*data.front, *np.argsort(up, kind="stable")[:_BEST].tolist()]
-    groups, judged = (data.ys, across) if lower_first[1] is None else (data.xs, up)
-    order = np.lexsort((judged, groups))
+        return [*data.front, *np.argsort(up, kind="stable")[:_MAX_BEST_POINTS].tolist()]
+    groups, scores = (data.ys, across) if lower_first[1] is None else (data.xs, up)
+    order = np.lexsort((scores, groups))
     firsts = order[np.diff(groups[order], prepend=np.nan) != 0]
-    best: list[int] = firsts[np.argsort(judged[firsts], kind="stable")].tolist()
+    best: list[int] = firsts[np.argsort(scores[firsts], kind="stable")].tolist()
     return best
 
 
 def padded_range(values: Floats, logarithmic: bool) -> tuple[float, float]:
-    """Return the range of an axis with a margin for the points and their names."""
+    """Return the axis range of `values` with a margin for the points and their names."""
     if not len(values):
         return 0.0, 1.0
     low, high = float(values.min()), float(values.max())
     alone = 0.3 if logarithmic else abs(high) * 0.1 or 1.0
-    room = _ROOM * (high - low or alone)
-    return low - room, high + room
+    margin = _MARGIN_FRACTION * (high - low or alone)
+    return low - margin, high + margin
 
 
-def scatter_ticks(ends: tuple[float, float], most: int, logarithmic: bool, is_year: bool) -> Ticks:
-    """Return at most about `most` round ticks of an axis."""
+def scatter_ticks(ends: tuple[float, float], max_ticks: int, logarithmic: bool, is_year: bool) -> Ticks:
+    """Return at most about `max_ticks` round ticks of an axis."""
     if logarithmic:
-        return log_ticks(*ends, most)
-    return round_ticks(*ends, most, _year_words if is_year else fmt.plain, whole=is_year)
+        return log_ticks(*ends, max_ticks)
+    return round_ticks(*ends, max_ticks, _year_text if is_year else fmt.plain, whole=is_year)
 
 
-def _year_words(value: float) -> str:
+def _year_text(value: float) -> str:
     return f"{value:.0f}"
 
 
@@ -148,8 +150,8 @@ def _places(values: Floats, logarithmic: bool) -> Floats:
         return np.log10(np.where(values > 0, values, np.nan))
 
 
-def _steps(values: Floats) -> Ints:
-    """Return the step (0 to `_STEPS` − 1, spaced by ratio) of each value; `_STEPS` if it is unknown."""
+def _ratio_steps(values: Floats) -> Ints:
+    """Return the step (0 to `_STEPS` − 1, spaced by ratio) of each value; `_STEPS` for an unknown value."""
     places = _places(values, logarithmic=True)
     known = np.isfinite(places)
     steps = np.full(len(values), _STEPS)
@@ -160,12 +162,12 @@ def _steps(values: Floats) -> Ints:
     return steps
 
 
-def _sizes(values: Floats, key: str) -> tuple[Ints, tuple[tuple[float, str], ...]]:
-    """Return the size step of each value (0 if unknown), and the smallest and largest used size with their values."""
-    steps = _steps(values)
+def _size_steps(values: Floats, key: str) -> tuple[Ints, tuple[tuple[float, str], ...]]:
+    """Return the size step of each value (0 if unknown), and the smallest and largest size in use with their values."""
+    steps = _ratio_steps(values)
     unknown = steps == _STEPS
-    used = np.unique(steps[~unknown]).tolist()
-    ends = {SIZES[step]: [_span(values[steps == step], key)] for step in (*used[:1], *used[-1:])}
+    used_steps = np.unique(steps[~unknown]).tolist()
+    ends = {SIZES[step]: [_step_range_text(values[steps == step], key)] for step in (*used_steps[:1], *used_steps[-1:])}
     if unknown.any():
         ends[SIZES[0]] = [*ends.get(SIZES[0], []), fmt.UNKNOWN]
     return np.where(unknown, 0, steps), tuple((size, " or ".join(words)) for size, words in ends.items())
@@ -173,20 +175,20 @@ def _sizes(values: Floats, key: str) -> tuple[Ints, tuple[tuple[float, str], ...
 
 def _text_classes(texts: Sequence[str]) -> tuple[tuple[str, ...], Ints]:
     """Return the class names by frequency, the rarest merged, and the class index of each text."""
-    named = [text for text, _ in Counter(texts).most_common()]
-    names = tuple(named) if len(named) <= MOST_CLASSES else (*named[: MOST_CLASSES - 1], _OTHERS)
+    class_texts = [text for text, _ in Counter(texts).most_common()]
+    names = tuple(class_texts) if len(class_texts) <= MOST_CLASSES else (*class_texts[: MOST_CLASSES - 1], _OTHERS)
     places = {name: place for place, name in enumerate(names)}
     return names, np.array([places.get(text, len(names) - 1) for text in texts], dtype=int)
 
 
 def _number_classes(values: Floats, key: str) -> tuple[tuple[str, ...], Ints]:
     """Return the ranges of the steps of a number, with unknown last, and the step of each value."""
-    steps = _steps(values)
-    names = [_span(values[steps == step], key) if (steps == step).any() else "" for step in range(_STEPS)]
+    steps = _ratio_steps(values)
+    names = [_step_range_text(values[steps == step], key) if (steps == step).any() else "" for step in range(_STEPS)]
     return (*names, fmt.UNKNOWN), steps
 
 
-def _span(values: Floats, key: str) -> str:
-    words = _year_words if key == "year" else fmt.plain
+def _step_range_text(values: Floats, key: str) -> str:
+    words = _year_text if key == "year" else fmt.plain
     low, high = words(values.min()), words(values.max())
     return low if low == high else f"{low} – {high}"

@@ -8,7 +8,7 @@ from PySide6.QtCore import QPointF, QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPaintEvent, QPolygonF
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from planner.gui.plot.legend import flow
+from planner.gui.plot.legend import line_positions
 from planner.gui.theme import Theme
 
 _SIDE: Final = 12
@@ -72,18 +72,18 @@ class SymbolLegend(QWidget):
         `sizes` are diameters in pixels with the value that each stands for, under `title`.
         """
         self._color = color
-        named = [
+        class_entries = [
             _Entry(name, _SIDE, symbol, place)
             for place, (name, symbol) in enumerate(classes)
             if name and place in present
         ]
         heading = [_Entry(f"{title}:", 0)] if sizes else []
         sized = [_Entry(words, size) for size, words in sizes]
-        entries = (*named, *heading, *sized)
+        entries = (*class_entries, *heading, *sized)
         if entries != self._entries:
             height = self.heightForWidth(self.width())
             self._entries = entries
-            parts = (", ".join(entry.words for entry in part) for part in (named, sized))
+            parts = (", ".join(entry.words for entry in part) for part in (class_entries, sized))
             spoken = [part for part in (next(parts), f"{title}: {next(parts)}" if sizes else "") if part]
             self.setAccessibleName(f"Legend: {'; '.join(spoken)}")
             # A new layout of the panel takes as long as drawing a thousand points.
@@ -124,7 +124,7 @@ class SymbolLegend(QWidget):
         widths = [
             self._swatch_width(entry) + self._metrics.horizontalAdvance(entry.words) + 2 for entry in self._entries
         ]
-        places = flow(widths, width, self._theme.spacing.medium)
+        places = line_positions(widths, width, self._theme.spacing.medium)
         return [
             QRect(round(left), line * height, wide, height) for (line, left), wide in zip(places, widths, strict=True)
         ]

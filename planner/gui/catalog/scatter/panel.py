@@ -21,8 +21,8 @@ from planner.present.columns import Column
 if TYPE_CHECKING:
     from planner.gui.catalog.scatter.plot import ScatterPlot
 
-_NAMED: Final = ("vendor", "segment", "architecture", "part", "fits", "certainty")
-_NO_LOG: Final = frozenset(("year",))
+_CLASS_COLUMNS: Final = ("vendor", "segment", "architecture", "part", "fits", "certainty")
+_LINEAR_COLUMNS: Final = frozenset(("year",))
 PRESETS: Final[dict[str, dict[str, PlotChoice]]] = {
     "accelerators": {
         "Bandwidth against price": PlotChoice(x="price", y="bandwidth", size="memory", color="vendor"),
@@ -57,13 +57,13 @@ class ScatterPanel(PlotPanel):
         self._columns = {column.key: column for column in columns}
         self.plot: ScatterPlot | None = None
         numbers = [(column.key, column.axis) for column in columns if column.is_number]
-        named = [(column.key, column.title) for column in columns if column.key in _NAMED]
+        class_columns = [(column.key, column.title) for column in columns if column.key in _CLASS_COLUMNS]
         nothing = ("", "nothing")
         self.fields: dict[str, ChoiceField] = {
             "x": ChoiceField(theme, numbers),
             "y": ChoiceField(theme, numbers),
             "size": ChoiceField(theme, [nothing, *numbers]),
-            "color": ChoiceField(theme, [nothing, *named, *numbers]),
+            "color": ChoiceField(theme, [nothing, *class_columns, *numbers]),
         }
         self.boxes: dict[str, QCheckBox] = {
             "log_x": QCheckBox("log"),
@@ -79,10 +79,10 @@ class ScatterPanel(PlotPanel):
     @property
     def choice(self) -> PlotChoice:
         """Return the columns of the plot; a stored choice with unknown columns is replaced by the default."""
-        usual = next(iter(PRESETS[self._page].values()))
-        chosen = self._workspace.settings.current.catalog.plots.get(self._page, usual)
+        default_choice = next(iter(PRESETS[self._page].values()))
+        chosen = self._workspace.settings.current.catalog.plots.get(self._page, default_choice)
         keys = (chosen.x, chosen.y, *filter(None, (chosen.size, chosen.color)))
-        return chosen if all(key in self._columns for key in keys) else usual
+        return chosen if all(key in self._columns for key in keys) else default_choice
 
     def choose(self, choice: PlotChoice) -> None:
         """Draw other columns, and store the choice in the settings."""
@@ -104,25 +104,28 @@ class ScatterPanel(PlotPanel):
         drawn = set(self.plot.data.ids) if self.plot is not None else set()
         head = ("id", "name", *(column.axis for column in columns))
         rows = [row for row in self._model.records if row.id in drawn]
-        return (head, *((row.id, self._name(row), *(_exact(column, row) for column in columns)) for row in rows))
+        return (
+            head,
+            *((row.id, self._row_title(row), *(_exact_text(column, row) for column in columns)) for row in rows),
+        )
 
     def show_rows(self) -> None:
         """Draw the rows of the model; the first call imports the plotting library."""
         from planner.gui.catalog.scatter.data import scatter_data, symbol_of
 
-        plot, choice = self._made_plot(), self.choice
+        plot, choice = self._make_plot(), self.choice
         data = scatter_data(self._model.names, self._columns, self._model.numbers, self._model.words, choice)
         x, y = self._columns[choice.x], self._columns[choice.y]
-        plot.set_axis_titles((x.axis, y.axis), f"{y.axis} against {x.axis}; the same figures are in the table")
+        plot.set_axis_titles((x.axis, y.axis), f"{y.axis} against {x.axis}; the table shows the same figures")
         plot.set_prioritized(self._model.marked, self._model.first)
-        plot.draw(data, choice, lambda name: self._name(self._model.find(name)))
+        plot.draw(data, choice, lambda name: self._row_title(self._model.find(name)))
         classes = [(name, symbol_of(place, data.ordered)) for place, name in enumerate(data.class_names)]
         size_title = self._columns[choice.size].axis if choice.size else ""
         self.legend.show_classes(classes, set(data.classes.tolist()), plot.class_color, size_title, data.size_ends)
         left_out = f"; {fmt.integer(data.left_out)} without these figures" if data.left_out else ""
         self._read_out.setText(f"{fmt.plural(len(data.ids), 'point')}{left_out}")
 
-    def _made_plot(self) -> "ScatterPlot":
+    def _make_plot(self) -> "ScatterPlot":
         if self.plot is None:
             from planner.gui.catalog.scatter.plot import ScatterPlot
 
@@ -134,7 +137,7 @@ class ScatterPanel(PlotPanel):
             self._set_chart(self.plot)
         return self.plot
 
-    def _name(self, row: Any) -> str:  # noqa: ANN401  # a page's own record
+    def _row_title(self, row: Any) -> str:  # noqa: ANN401  # a page's own record
         return self._columns["name"].text(row)
 
     @Slot(object)
@@ -146,11 +149,11 @@ class ScatterPanel(PlotPanel):
                 self.plot.card.show_lines(self.lines_of(row), self.plot.pixels_of(name))
 
     def lines_of(self, row: Any) -> tuple[str, ...]:  # noqa: ANN401  # a page's own record
-        """Return the hover text of a point: its name and the values that position it."""
+        """Return the hover text for a point: the record's name and the values on the axes."""
         keys = dict.fromkeys((self.choice.x, self.choice.y, self.choice.size, self.choice.color, "fits"))
         columns = [self._columns[key] for key in keys if key in self._columns]
-        figures = (f"{column.title}: {_with_unit(column, row)}" for column in columns)
-        return (self._name(row), *figures)
+        figures = (f"{column.title}: {_text_with_unit(column, row)}" for column in columns)
+        return (self._row_title(row), *figures)
 
     def _show_choice(self) -> None:
         choice = self.choice
@@ -159,12 +162,12 @@ class ScatterPanel(PlotPanel):
         for key, box in self.boxes.items():
             with QSignalBlocker(box):
                 box.setChecked(getattr(choice, key))
-        self.boxes["log_x"].setEnabled(choice.x not in _NO_LOG)
-        self.boxes["log_y"].setEnabled(choice.y not in _NO_LOG)
-        self._offer_front(choice)
+        self.boxes["log_x"].setEnabled(choice.x not in _LINEAR_COLUMNS)
+        self.boxes["log_y"].setEnabled(choice.y not in _LINEAR_COLUMNS)
+        self._update_front_switch(choice)
 
-    def _offer_front(self, choice: PlotChoice) -> None:
-        """Enable the Pareto front where it is defined; the user's choice is kept."""
+    def _update_front_switch(self, choice: PlotChoice) -> None:
+        """Enable the switch for the Pareto front if both axes have a better direction; keep the user's choice."""
         neither = [self._columns[key].title for key in (choice.x, choice.y) if lower_is_better(key) is None]
         box = self.boxes["pareto"]
         with QSignalBlocker(box):
@@ -183,7 +186,7 @@ class ScatterPanel(PlotPanel):
 
     def _on_edited(self, key: str, value: object) -> None:
         changed = self.choice.evolve(**{key: value})
-        years = {f"log_{axis}": False for axis in ("x", "y") if getattr(changed, axis) in _NO_LOG}
+        years = {f"log_{axis}": False for axis in ("x", "y") if getattr(changed, axis) in _LINEAR_COLUMNS}
         self.choose(changed.evolve(**years))
 
     def _add_controls(self) -> None:
@@ -220,11 +223,11 @@ class ScatterPanel(PlotPanel):
         self._read_out.setAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
 
 
-def _with_unit(column: Column[Any], row: Any) -> str:  # noqa: ANN401  # a page's own record
+def _text_with_unit(column: Column[Any], row: Any) -> str:  # noqa: ANN401  # a page's own record
     text = column.text(row)
     return f"{text}{fmt.THIN}{column.unit}" if column.unit and column.value(row) is not None else text
 
 
-def _exact(column: Column[Any], row: Any) -> str:  # noqa: ANN401  # as above
+def _exact_text(column: Column[Any], row: Any) -> str:  # noqa: ANN401  # as above
     value = column.number(row) if column.is_number else column.text(row)
     return "" if value is None else str(value)

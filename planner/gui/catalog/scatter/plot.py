@@ -25,18 +25,18 @@ from planner.gui.plot.pens import translucent
 from planner.gui.plot.ticks import Ticks
 from planner.gui.theme import Theme
 
-_ALPHA: Final = 170
+_POINT_OPACITY: Final = 170
 _DRAG_PIXELS: Final = 6
-_RING: Final = 16
+_RING_SIZE: Final = 16
 _NAMES_DELAY_MS: Final = 60
-_MOVES: Final = {
+_KEY_MOVES: Final = {
     Qt.Key.Key_Right: (0, 1),
     Qt.Key.Key_Left: (0, -1),
     Qt.Key.Key_Up: (1, 1),
     Qt.Key.Key_Down: (1, -1),
 }
-_NONE: Final = np.zeros(0)
-_EMPTY: Final = ScatterData((), _NONE, _NONE, _NONE, (), np.zeros(0, dtype=int), ("",), False, (), 0)
+_NO_VALUES: Final = np.zeros(0)
+_NO_DATA: Final = ScatterData((), _NO_VALUES, _NO_VALUES, _NO_VALUES, (), np.zeros(0, dtype=int), ("",), False, (), 0)
 
 
 class ScatterPlot(Chart):
@@ -52,13 +52,13 @@ class ScatterPlot(Chart):
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme, "", is_dense=True)
-        self.data, self._choice = _EMPTY, PlotChoice()
+        self.data, self._choice = _NO_DATA, PlotChoice()
         self._current, self._selected = "", frozenset[str]()
         self._planned, self._here = "", frozenset[str]()
         self._name_of: Callable[[str], str] = str
         self._front = self._add_curve(ItemStyle("accent", 1, Qt.PenStyle.DashLine))
         self._points = self._add(PointLayer())
-        self._rings = self._add(pg.ScatterPlotItem(size=_RING, symbol="o"), ItemStyle("text", 1.5))
+        self._rings = self._add(pg.ScatterPlotItem(size=_RING_SIZE, symbol="o"), ItemStyle("text", 1.5))
         for name in ("bottom", "left"):
             self._item.getAxis(name).enableAutoSIPrefix(False)
         self.names = NameLayer(self._item.getViewBox(), theme)
@@ -78,7 +78,7 @@ class ScatterPlot(Chart):
         self._plot.setAccessibleName(accessible)
 
     def draw(self, data: ScatterData, choice: PlotChoice, name_of: Callable[[str], str]) -> None:
-        """Draw other points; `name_of` returns the label of a point."""
+        """Draw the points in `data`; `name_of` returns the label of a point."""
         ordered_before = self.data.ordered
         self.data, self._choice, self._name_of = data, choice, name_of
         if data.ordered != ordered_before:
@@ -87,17 +87,17 @@ class ScatterPlot(Chart):
         front = list(data.front) if choice.pareto else []
         self._front.setData(data.xs[front], data.ys[front])
         self._set_ranges(padded_range(data.xs, choice.log_x), padded_range(data.ys, choice.log_y))
-        self._mark()
+        self._mark_points()
         self._place_ticks()
 
     def set_prioritized(self, planned: str | None, here: Collection[str]) -> None:
-        """Set the records whose names come first: the plan's, and those of this machine."""
+        """Set the records whose names are placed first: the planned record and the cards in this machine."""
         self._planned, self._here = planned or "", frozenset(here)
 
     def mark(self, current: str | None, selected: Collection[str]) -> None:
-        """Ring the current record and the selected ones."""
+        """Draw rings around the current record and the selected records."""
         self._current, self._selected = current or "", frozenset(selected)
-        self._mark()
+        self._mark_points()
 
     def class_color(self, place: int) -> QColor:
         """Return the color of a class: a series color, or for steps of a number a shade from pale to strong."""
@@ -105,7 +105,7 @@ class ScatterPlot(Chart):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Move to the next point along an axis with the arrow keys, and use a record with Enter."""
-        move = _MOVES.get(Qt.Key(event.key()))
+        move = _KEY_MOVES.get(Qt.Key(event.key()))
         if move is not None and self.data.ids:
             self._step(*move)
         elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self._current:
@@ -183,7 +183,7 @@ class ScatterPlot(Chart):
             chosen = order[0 if direction > 0 else -1]
         self.chosen.emit(self.data.ids[chosen])
 
-    def _mark(self) -> None:
+    def _mark_points(self) -> None:
         ringed = self.data.places_of(self._selected.union((self._current,)))
         self._rings.setData(self.data.xs[ringed], self.data.ys[ringed])
         self.names.clear()
@@ -214,19 +214,19 @@ class ScatterPlot(Chart):
         """Place the names of selected and planned records, then of this machine's cards, then of the best points."""
         data, choice = self.data, self._choice
         needed = dict.fromkeys((*data.places_of((self._current, self._planned)), *data.places_of(self._selected)))
-        wanted = (*needed, *data.places_of(self._here), *points_to_name(data, (choice.x, choice.y)))
-        named = [self._named(place) for place in dict.fromkeys(wanted)]
-        self.names.place(named, data.xs, data.ys, len(needed))
+        indexes = (*needed, *data.places_of(self._here), *points_to_name(data, (choice.x, choice.y)))
+        point_names = [self._point_name(place) for place in dict.fromkeys(indexes)]
+        self.names.place(point_names, data.xs, data.ys, len(needed))
 
-    def _named(self, place: int) -> PointName:
+    def _point_name(self, place: int) -> PointName:
         data = self.data
         name = data.ids[place]
-        size = _RING if name == self._current or name in self._selected else data.sizes[place]
+        size = _RING_SIZE if name == self._current or name in self._selected else data.sizes[place]
         return PointName(self._name_of(name), data.xs[place], data.ys[place], size / 2)
 
     def _dress(self) -> None:
         super()._dress()
-        self._points.set_styles([self._style(place) for place in range(MOST_CLASSES)])
+        self._points.set_styles([self._class_style(place) for place in range(MOST_CLASSES)])
         self.names.update()
 
     def drawing(self) -> bytes:
@@ -237,8 +237,8 @@ class ScatterPlot(Chart):
         self._rings.opts["useCache"] = True
         return drawing
 
-    def _style(self, place: int) -> tuple[str, QColor]:
-        return symbol_of(place, self.data.ordered), translucent(self.class_color(place), _ALPHA)
+    def _class_style(self, place: int) -> tuple[str, QColor]:
+        return symbol_of(place, self.data.ordered), translucent(self.class_color(place), _POINT_OPACITY)
 
 
 def _class_color(theme: Theme, place: int, ordered: bool, count: int) -> QColor:

@@ -1,1 +1,1 @@
-"""The terms to scale against the card."""
+"""Stacked bar with the memory terms, drawn to scale against the card."""

@@ -16,9 +16,9 @@ _MINIMUM_WIDTH: Final = 240
 
 
 class StackedBar(QWidget):
-    """The terms of the peak as one bar. Hovering or the arrow keys show the exact bytes of each piece.
+    """The terms of the memory peak as one bar. Hovering or the arrow keys show the exact size of each piece in bytes.
 
-    `activated` carries the name of a term that was clicked or chosen with Enter.
+    `activated` carries the name of the term that was clicked or chosen with Enter.
     """
 
     activated = Signal(str)
@@ -27,20 +27,20 @@ class StackedBar(QWidget):
         super().__init__(parent)
         self._theme = theme
         self._view: MemoryView | None = None
-        self._shared_bytes: int | None = None
+        self._scale_end_bytes: int | None = None
         self.picture: BarPicture | None = None
         self._current: str | None = None
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self.setAccessibleName("Memory of one card by term")
-        theme.changed.connect(self._arrange)
+        self.setAccessibleName("Memory on one card by term")
+        theme.changed.connect(self._update_layout)
 
-    def set_view(self, view: MemoryView, shared_bytes: int | None = None) -> None:
-        """Show a result; `shared_bytes` is the end of the longest of the bars that are compared."""
-        self._view, self._shared_bytes = view, shared_bytes
+    def set_view(self, view: MemoryView, scale_end_bytes: int | None = None) -> None:
+        """Show a memory result; `scale_end_bytes` is the end of the scale shared by compared bars."""
+        self._view, self._scale_end_bytes = view, scale_end_bytes
         self.setAccessibleDescription(describe(view))
-        self._arrange()
+        self._update_layout()
 
     def minimumSizeHint(self) -> QSize:
         """Return the smallest width at which the bar is readable."""
@@ -57,38 +57,38 @@ class StackedBar(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Scale the pieces to the new width."""
         super().resizeEvent(event)
-        self._arrange()
+        self._update_layout()
 
     def event(self, event: QEvent) -> bool:
         """Show the hovered piece as a tooltip."""
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
             piece = self._piece_at(event.pos())
-            QToolTip.showText(event.globalPos(), self.read_out(piece.segment) if piece else "", self)
+            QToolTip.showText(event.globalPos(), self.segment_text(piece.segment) if piece else "", self)
             return True
         return super().event(event)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Highlight the piece under the pointer."""
         piece = self._piece_at(event.position().toPoint())
-        self._mark(piece.segment.name if piece else None)
+        self._highlight(piece.segment.name if piece else None)
 
     def leaveEvent(self, event: QEvent) -> None:
         """Remove the highlight when the pointer leaves."""
         super().leaveEvent(event)
-        self._mark(None)
+        self._highlight(None)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        """Open the term that was clicked."""
+        """Emit the term that was clicked."""
         piece = self._piece_at(event.position().toPoint())
         if piece and piece.segment.kind == "term":
             self.activated.emit(piece.segment.name)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Move through the pieces with the arrow keys; open a term with Enter."""
+        """Move through the pieces with the arrow keys; activate a term with Enter."""
         steps = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
         key = Qt.Key(event.key())
         if key in steps:
-            self._step(steps[key])
+            self._move_highlight(steps[key])
         elif key in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self._current:
             self.activated.emit(self._current)
         else:
@@ -97,41 +97,41 @@ class StackedBar(QWidget):
     def focusOutEvent(self, event: QFocusEvent) -> None:
         """Remove the highlight when the focus leaves."""
         super().focusOutEvent(event)
-        self._mark(None)
+        self._highlight(None)
 
-    def read_out(self, segment: Segment) -> str:
-        """Return the text about a piece: its exact bytes and its share."""
+    def segment_text(self, segment: Segment) -> str:
+        """Return the text about a bar segment: its exact size in bytes and its share of the memory needed."""
         if self._view is None or segment.kind != "term":
             return segment.tooltip
         share = fmt.percent(segment.bytes / self._view.total_bytes)
         return f"{segment.tooltip}\n{share} of the memory needed"
 
     @Slot()
-    def _arrange(self) -> None:
+    def _update_layout(self) -> None:
         if self._view is None:
             return
-        self.picture = BarPicture(self._theme, self.width(), self._view, self._shared_bytes)
+        self.picture = BarPicture(self._theme, self.width(), self._view, self._scale_end_bytes)
         self.setFixedHeight(self.picture.height)
         self.update()
 
     def _piece_at(self, position: QPoint) -> Piece | None:
         return None if self.picture is None else self.picture.piece_at(position.x(), position.y())
 
-    def _mark(self, name: str | None) -> None:
+    def _highlight(self, name: str | None) -> None:
         if name != self._current:
             self._current = name
             self.update()
 
-    def _step(self, by: int) -> None:
+    def _move_highlight(self, step: int) -> None:
         pieces = self.picture.layout.pieces if self.picture else ()
         if not pieces:
             return
         names = [piece.segment.name for piece in pieces]
-        start = names.index(self._current) if self._current in names else (-1 if by > 0 else len(names))
-        piece = pieces[(start + by) % len(pieces)]
-        self._mark(piece.segment.name)
+        start = names.index(self._current) if self._current in names else (-1 if step > 0 else len(names))
+        piece = pieces[(start + step) % len(pieces)]
+        self._highlight(piece.segment.name)
         middle = self.mapToGlobal(QPoint(round((piece.left + piece.right) / 2), self.height()))
-        QToolTip.showText(middle, self.read_out(piece.segment), self)
+        QToolTip.showText(middle, self.segment_text(piece.segment), self)
 
 
 def describe(view: MemoryView) -> str:

@@ -7,7 +7,7 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QBrush, QFontMetricsF, QPainter, QPainterPath, QPen
 
 from planner.gui.memory.bar.layout import Piece, lay_out
-from planner.gui.plot.legend import flow
+from planner.gui.plot.legend import line_positions
 from planner.gui.theme import Theme
 from planner.present import format as fmt
 from planner.present.memory.view import MemoryView, Segment
@@ -20,13 +20,13 @@ _LEFT: Final = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 
 
 class BarPicture:
-    """The bar of `view` in a widget of `width` pixels, with the scale and the legend below it.
+    """The stacked bar for `view` in a widget of `width` pixels, with the scale and the legend below the bar.
 
-    `shared_bytes` is the end of the longest of the bars that are compared. The x positions of `layout` are relative to
-    the left end of `bar`.
+    `scale_end_bytes` is the memory at the end of the scale shared by compared bars. The x positions in `layout` are
+    relative to the left end of `bar`.
     """
 
-    def __init__(self, theme: Theme, width: int, view: MemoryView, shared_bytes: int | None = None) -> None:
+    def __init__(self, theme: Theme, width: int, view: MemoryView, scale_end_bytes: int | None = None) -> None:
         self._theme, self._width = theme, width
         self._small, self._bold = theme.font("small"), theme.font("small", bold=True)
         self._metrics, self._bold_metrics = QFontMetricsF(self._small), QFontMetricsF(self._bold)
@@ -36,62 +36,62 @@ class BarPicture:
         self.bar = QRectF(1, 1, max(1, width - 2), height)
         self._scale_top = self.bar.bottom() + 2 * theme.spacing.tiny
         self._capacity_bytes = view.capacity_bytes
-        self.layout = lay_out(view, self.bar.width(), shared_bytes)
+        self.layout = lay_out(view, self.bar.width(), scale_end_bytes)
         self._labelled = [piece for piece in self.layout.pieces if self._has_room(piece)]
         self._named = [piece for piece in self.layout.pieces if piece not in self._labelled]
         self._swatch = self._metrics.ascent()
         widths = [self._name_offset + self._metrics.horizontalAdvance(piece.segment.text) for piece in self._named]
-        self._places = flow(widths, self.bar.right(), theme.spacing.large)
+        self._places = line_positions(widths, self.bar.right(), theme.spacing.large)
 
     @property
     def height(self) -> int:
-        """Return the height of bar, scale and legend in pixels."""
+        """Return the total height of bar, scale and legend in pixels."""
         lines = self._places[-1][0] + 1 if self._places else 0
         return round(self._scale_top + (1 + lines) * self._line)
 
     def piece_at(self, x: float, y: float) -> Piece | None:
         """Return the piece at a position of the widget."""
-        return None if y > self.bar.bottom() else self.layout.at(x - self.bar.left())
+        return None if y > self.bar.bottom() else self.layout.piece_at(x - self.bar.left())
 
-    def paint(self, painter: QPainter, marked: str | None, *, focused: bool) -> None:
-        """Paint bar, scale and legend, with a frame around the piece called `marked`."""
+    def paint(self, painter: QPainter, highlighted: str | None, *, focused: bool) -> None:
+        """Paint bar, scale and legend, with a frame around the piece called `highlighted`."""
         painter.save()
-        painter.setClipPath(self._rounded(self.layout.width))
-        painter.fillRect(self._rect(0, self.layout.card_right), self._theme.color("free"))
+        painter.setClipPath(self._rounded_path(self.layout.width))
+        painter.fillRect(self._bar_rect(0, self.layout.card_right), self._theme.color("free"))
         self._paint_pieces(painter)
         painter.restore()
         for piece in self._labelled:
             self._paint_label(painter, piece)
-        self._paint_outlines(painter, marked, focused)
+        self._paint_outlines(painter, highlighted, focused)
         self._paint_scale(painter)
-        self._paint_names(painter)
+        self._paint_legend(painter)
 
     @property
     def _name_offset(self) -> float:
         return self._swatch + self._theme.spacing.tiny
 
     def _has_room(self, piece: Piece) -> bool:
-        """Return whether a piece is wide enough for a label inside the bar; the legend lists the others."""
+        """Return whether a piece is wide enough for a label inside the bar; the legend lists the narrower pieces."""
         if piece.segment.kind == "overflow":
             return False
         title = self._metrics.horizontalAdvance(piece.segment.title)
         size = self._bold_metrics.horizontalAdvance(fmt.size(piece.segment.bytes))
         return piece.right - piece.left >= max(title, size) + 2 * self._theme.spacing.small
 
-    def _x(self, x: float) -> float:
-        """Convert an x of the layout to an x of the widget."""
+    def _widget_x(self, x: float) -> float:
+        """Convert an x position in the layout to an x position in the widget."""
         return self.bar.left() + x
 
-    def _rect(self, left: float, right: float) -> QRectF:
-        """Return the part of the bar between two x positions of the layout."""
-        return QRectF(self._x(left), self.bar.top(), right - left, self.bar.height())
+    def _bar_rect(self, left: float, right: float) -> QRectF:
+        """Return the rectangle of the bar between two x positions in the layout."""
+        return QRectF(self._widget_x(left), self.bar.top(), right - left, self.bar.height())
 
-    def _rounded(self, right: float) -> QPainterPath:
+    def _rounded_path(self, right: float) -> QPainterPath:
         path = QPainterPath()
-        path.addRoundedRect(self._rect(0, right), self._theme.tokens.radius, self._theme.tokens.radius)
+        path.addRoundedRect(self._bar_rect(0, right), self._theme.tokens.radius, self._theme.tokens.radius)
         return path
 
-    def _fill(self, painter: QPainter, rect: QRectF, segment: Segment) -> None:
+    def _fill_rect(self, painter: QPainter, rect: QRectF, segment: Segment) -> None:
         """Fill `rect` in the segment's color; hatched for other processes, in the `bad` color for the overflow."""
         if segment.kind == "other":
             painter.fillRect(rect, self._theme.color("sunken"))
@@ -104,17 +104,17 @@ class BarPicture:
         for piece in layout.pieces:
             # The last term is drawn up to the upper bound, towards which it fades out.
             right = layout.high if layout.low < piece.right <= layout.total else piece.right
-            rect = self._rect(piece.left, max(right, piece.right))
+            rect = self._bar_rect(piece.left, max(right, piece.right))
             if piece.segment.kind == "term":
-                self._fill(painter, rect, piece.segment)
+                self._fill_rect(painter, rect, piece.segment)
             elif piece.segment.kind == "overflow":
                 self._paint_overflow(painter, rect)
         self._fade(painter)
         painter.setPen(QPen(self._theme.color("surface"), 1))
         for piece in layout.pieces:
-            rect = self._rect(piece.left, piece.right)
+            rect = self._bar_rect(piece.left, piece.right)
             if piece.segment.kind == "other":
-                self._fill(painter, rect, piece.segment)
+                self._fill_rect(painter, rect, piece.segment)
             if piece.segment.kind == "overflow":
                 # Up to the expected total the overflow is certain: it is drawn above the other processes.
                 self._paint_overflow(painter, rect)
@@ -123,23 +123,23 @@ class BarPicture:
                 painter.drawLine(QPointF(x, self.bar.top()), QPointF(x, self.bar.bottom()))
 
     def _paint_overflow(self, painter: QPainter, rect: QRectF) -> None:
-        """Draw lines in the `bad` color above and below what exceeds the card, so that its terms remain visible."""
+        """Draw lines in the `bad` color above and below the part that exceeds the card; the terms remain visible."""
         bad = self._theme.color("bad")
         painter.fillRect(rect.adjusted(0, rect.height() - _OVERFLOW_BAND, 0, 0), bad)
         painter.fillRect(rect.adjusted(0, 0, 0, _OVERFLOW_LINE - rect.height()), bad)
 
     def _fade(self, painter: QPainter) -> None:
-        """Fade the bar into the background between the lower and the upper bound of the total."""
+        """Fade the bar into the background between the lower and the upper bound of the total memory."""
         layout = self.layout
         inside, outside = self._theme.color("free"), self._theme.color("surface")
         ends = [round(layout.low + (layout.high - layout.low) * step / _FADE_STEPS) for step in range(_FADE_STEPS + 1)]
         for step, (left, right) in enumerate(pairwise(ends)):
             color = inside if max(left, layout.total) < layout.card_right else outside
             color.setAlphaF((step + 0.5) / _FADE_STEPS)
-            painter.fillRect(self._rect(left, right), color)
+            painter.fillRect(self._bar_rect(left, right), color)
 
     def _paint_label(self, painter: QPainter, piece: Piece) -> None:
-        rect = self._rect(piece.left, piece.right)
+        rect = self._bar_rect(piece.left, piece.right)
         size = fmt.size(piece.segment.bytes)
         role = "sunken" if piece.segment.kind == "other" else piece.segment.name
         if piece.segment.kind == "other":
@@ -155,46 +155,46 @@ class BarPicture:
         lower = Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop
         painter.drawText(QRectF(rect.left(), middle, rect.width(), half), lower, piece.segment.title)
 
-    def _paint_outlines(self, painter: QPainter, marked: str | None, focused: bool) -> None:
-        """Frame the piece called `marked`, and the card, so that the overflow is visibly outside."""
+    def _paint_outlines(self, painter: QPainter, highlighted: str | None, focused: bool) -> None:
+        """Frame the piece called `highlighted`, and the card, so that the overflow lies visibly outside the card."""
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.setPen(QPen(self._theme.color("text"), 2))
         for piece in self.layout.pieces:
-            if piece.segment.name == marked:
-                painter.drawRect(self._rect(piece.left, piece.right).adjusted(1, 1, -1, -1))
+            if piece.segment.name == highlighted:
+                painter.drawRect(self._bar_rect(piece.left, piece.right).adjusted(1, 1, -1, -1))
         painter.setPen(QPen(self._theme.color("focus" if focused else "muted"), 2 if focused else 1))
-        painter.drawPath(self._rounded(self.layout.card_right))
+        painter.drawPath(self._rounded_path(self.layout.card_right))
 
     def _paint_scale(self, painter: QPainter) -> None:
         """Paint the scale; tick labels that would overlap the label of the card's edge are left out."""
         self._paint_range(painter)
-        edge = self._paint_edge(painter)
+        edge = self._paint_card_edge(painter)
         painter.setFont(self._small)
         painter.setPen(self._theme.color("muted"))
         for x, text in self.layout.ticks:
-            box = self._box_under(x, self._metrics.horizontalAdvance(text))
+            box = self._label_box(x, self._metrics.horizontalAdvance(text))
             if not edge.intersects(box):
                 painter.drawText(box, _LEFT, text)
 
     def _paint_range(self, painter: QPainter) -> None:
-        """Draw the bracket of the uncertainty range."""
+        """Draw a bracket along the uncertainty range."""
         low, high = self.layout.low, self.layout.high
         if high - low < 2:
             return
         y = self.bar.bottom() + self._theme.spacing.tiny
         painter.setPen(QPen(self._theme.color("text"), 1))
-        painter.drawLine(QPointF(self._x(low), y), QPointF(self._x(high), y))
+        painter.drawLine(QPointF(self._widget_x(low), y), QPointF(self._widget_x(high), y))
         for x in (low, high):
-            painter.drawLine(QPointF(self._x(x), y - 2), QPointF(self._x(x), y + 2))
+            painter.drawLine(QPointF(self._widget_x(x), y - 2), QPointF(self._widget_x(x), y + 2))
 
-    def _paint_edge(self, painter: QPainter) -> QRectF:
-        """Mark the card's edge; return the area of its label with a gap on either side, empty without a card."""
+    def _paint_card_edge(self, painter: QPainter) -> QRectF:
+        """Mark the card's edge; return its label's rectangle with a gap on either side, empty without a card."""
         edge = self.layout.edge
         if edge is None or self._capacity_bytes is None:
             return QRectF()
         text = f"{fmt.size(self._capacity_bytes)} usable"
-        box = self._box_under(edge, self._bold_metrics.horizontalAdvance(text))
-        x = self._x(edge)
+        box = self._label_box(edge, self._bold_metrics.horizontalAdvance(text))
+        x = self._widget_x(edge)
         painter.setFont(self._bold)
         painter.setPen(QPen(self._theme.color("text"), 1))
         painter.drawLine(QPointF(x, self.bar.bottom()), QPointF(x, self._scale_top + 2))
@@ -202,16 +202,16 @@ class BarPicture:
         gap = self._theme.spacing.small
         return box.adjusted(-gap, 0, gap, 0)
 
-    def _box_under(self, x: float, width: float) -> QRectF:
-        """Return the box of a text of `width` centered below `x`, kept within the bar."""
-        left = min(self._x(x) - width / 2, self.bar.right() - width)
+    def _label_box(self, x: float, width: float) -> QRectF:
+        """Return the box for a label of `width` pixels centered below `x`, kept within the bar."""
+        left = min(self._widget_x(x) - width / 2, self.bar.right() - width)
         return QRectF(max(self.bar.left(), left), self._scale_top, width + 1, self._line)
 
-    def _paint_names(self, painter: QPainter) -> None:
-        """Paint the legend: swatch, name and size of each piece without a label in the bar."""
+    def _paint_legend(self, painter: QPainter) -> None:
+        """Paint the legend: swatch, name and size in bytes of each piece without a label in the bar."""
         for piece, (line, x) in zip(self._named, self._places, strict=True):
-            left, top = self._x(x), self._scale_top + (1 + line) * self._line
+            left, top = self._widget_x(x), self._scale_top + (1 + line) * self._line
             swatch = QRectF(left, top + (self._line - self._swatch) / 2, self._swatch, self._swatch)
-            self._fill(painter, swatch, piece.segment)
+            self._fill_rect(painter, swatch, piece.segment)
             painter.setPen(self._theme.color("text"))
             painter.drawText(QRectF(left + self._name_offset, top, self._width, self._line), _LEFT, piece.segment.text)

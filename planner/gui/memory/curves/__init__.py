@@ -1,1 +1,1 @@
-"""Memory over one number of the plan."""
+"""Memory curve over one number of the plan, such as the batch size."""

@@ -1,4 +1,4 @@
-"""Memory curve and solved values around the plan, computed in the background."""
+"""Memory curve around the plan and the values that fit, computed in the background."""
 
 from functools import partial
 from importlib import import_module
@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QPushButton, QWidget
 
 from planner.gui.memory.curves.data import CurveData
 from planner.gui.memory.curves.panel import CurvePanel
-from planner.gui.memory.curves.solutions import Solution, compute_curve, find_all, title_of
+from planner.gui.memory.curves.solutions import Solution, compute_curve, find_solutions, title_of
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.threads import create_qt_classes
@@ -29,20 +29,20 @@ _KEY: Final = "exploration"
 
 
 class ExplorationResult(NamedTuple):
-    """Result of one background computation."""
+    """Solutions and memory curve from one background computation."""
 
-    found: tuple[Solution, ...]
+    solutions: tuple[Solution, ...]
     curve: CurveData
 
 
 class SolutionRow(QWidget):
-    """One solved value; `used` carries it when its button is pressed."""
+    """Row with one solved value; `use_requested` carries the solution when its button is pressed."""
 
-    used = Signal(object)
+    use_requested = Signal(object)
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
-        self.found: Solution | None = None
+        self.solution: Solution | None = None
         self._title = make_label(role="muted", font=theme.font("small"))
         self._value = make_label(font=theme.font(bold=True), wrap=True)
         self.use = QPushButton("Use")
@@ -50,26 +50,26 @@ class SolutionRow(QWidget):
         self.use.clicked.connect(self._on_clicked)
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """Return the title and the value."""
         return f"{self._title.text()}: {self._value.text()}"
 
-    def show_found(self, found: Solution) -> None:
-        """Show a solution; its button is disabled if the plan already has the value, and hidden if there is none."""
-        self.found = found
-        self._title.setText(found.title)
-        self._value.setText(found.words)
-        self.use.setVisible(found.plan is not None)
-        self.use.setEnabled(not found.is_taken)
-        self.use.setAccessibleName(f"{self.use.text()}: {self.words}")
+    def show_solution(self, solution: Solution) -> None:
+        """Show a solution; the button is disabled if the plan already has the value, hidden if there is no value."""
+        self.solution = solution
+        self._title.setText(solution.title)
+        self._value.setText(solution.text)
+        self.use.setVisible(solution.plan is not None)
+        self.use.setEnabled(not solution.is_taken)
+        self.use.setAccessibleName(f"{self.use.text()}: {self.text}")
 
     @Slot()
     def _on_clicked(self) -> None:
-        self.used.emit(self.found)
+        self.use_requested.emit(self.solution)
 
 
-class Exploration(QWidget):
-    """Memory of the plan with other numbers; `updated` follows each finished computation."""
+class ExplorationPanel(QWidget):
+    """Memory curve and values that fit; `updated` is emitted after each finished computation."""
 
     updated = Signal()
 
@@ -89,7 +89,7 @@ class Exploration(QWidget):
         self.curve.failed.connect(workspace.failed)
 
     def set_evaluation(self, evaluation: Evaluation) -> None:
-        """Recompute for the plan after a delay, if this is visible."""
+        """Recompute for the evaluated plan after a delay, if the curve is visible."""
         self._evaluation = evaluation
         axes = plan_axes(evaluation)
         self._tasks.cancel(_KEY)
@@ -104,12 +104,12 @@ class Exploration(QWidget):
             self._rest.start()
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Update after changes that were made while this was hidden."""
+        """Update after changes that were made while the curve was hidden."""
         super().showEvent(event)
         self._rest.start()
 
     def hideEvent(self, event: QHideEvent) -> None:
-        """Compute nothing while this is hidden."""
+        """Compute nothing while the curve is hidden."""
         super().hideEvent(event)
         self._rest.stop()
 
@@ -122,12 +122,12 @@ class Exploration(QWidget):
             self._tasks.run(_KEY, work, self._take_result, self._on_error)
 
     def _take_result(self, explored: ExplorationResult) -> None:
-        while len(self.rows) < len(explored.found):
-            self._add_row()
+        while len(self.rows) < len(explored.solutions):
+            self._add_solution_row()
         for position, row in enumerate(self.rows):
-            row.setVisible(position < len(explored.found))
-            if position < len(explored.found):
-                row.show_found(explored.found[position])
+            row.setVisible(position < len(explored.solutions))
+            if position < len(explored.solutions):
+                row.show_solution(explored.solutions[position])
         self.curve.set_data(explored.curve)
         self.updated.emit()
 
@@ -145,23 +145,23 @@ class Exploration(QWidget):
         if self._evaluation is not None and self.curve.data is not None:
             axis = self.curve.data.axis
             with self._workspace.reporting():
-                self._apply(axis, plan_at_value(self._evaluation.plan, self._workspace.catalog, axis, value))
+                self._apply_plan(axis, plan_at_value(self._evaluation.plan, self._workspace.catalog, axis, value))
 
     @Slot(object)
-    def _use(self, found: Solution) -> None:
-        if found.plan is not None:
+    def _use_solution(self, solution: Solution) -> None:
+        if solution.plan is not None:
             with self._workspace.reporting():
-                self._apply(found.asked, found.plan)
+                self._apply_plan(solution.field_name, solution.plan)
 
-    def _apply(self, asked: str, plan: Plan) -> None:
-        """Apply `plan` as one undo step named after the number `asked`."""
+    def _apply_plan(self, field_name: str, plan: Plan) -> None:
+        """Apply `plan` as one undo step named after the field `field_name`."""
         self._workspace.end_gesture()
-        self._workspace.apply(in_sentence(title_of(asked)), workload=plan.workload, gpu=plan.gpu, count=plan.count)
+        self._workspace.apply(in_sentence(title_of(field_name)), workload=plan.workload, gpu=plan.gpu, count=plan.count)
         self._workspace.end_gesture()
 
-    def _add_row(self) -> None:
+    def _add_solution_row(self) -> None:
         row = SolutionRow(self._theme)
-        row.used.connect(self._use)
+        row.use_requested.connect(self._use_solution)
         self.rows.append(row)
         self._column.insertWidget(len(self.rows) - 1, row)
 
@@ -176,6 +176,9 @@ def explore(evaluation: Evaluation, catalog: Catalog, axis: Axis) -> Exploration
     """Compute the solutions and the curve over `axis`."""
     # Imported here, in the background, since pyqtgraph takes half a second. `make_classes` was called before.
     import_module("planner.gui.memory.curves.plot")
-    found = find_all(evaluation, catalog)
-    largest = next((one.value for one in found if one.asked == axis and isinstance(one.value, int)), None)
-    return ExplorationResult(found, compute_curve(evaluation, catalog, axis, largest))
+    solutions = find_solutions(evaluation, catalog)
+    largest = next(
+        (solution.value for solution in solutions if solution.field_name == axis and isinstance(solution.value, int)),
+        None,
+    )
+    return ExplorationResult(solutions, compute_curve(evaluation, catalog, axis, largest))

@@ -17,26 +17,26 @@ from planner.present.columns import Column, number_column
 if TYPE_CHECKING:
     from planner.gui.memory.curves.plot import CurvePlot
 
-_WIDEST: Final = "Number of cards"
+_WIDEST_AXIS_TITLE: Final = "Number of cards"
 
 
-def _gib(key: str, title: str, get: Callable[[MemoryPoint], int | None]) -> Column[MemoryPoint]:
-    return number_column(key, title, get, unit="GiB", show=lambda value: fmt.gib(round(value)), width=15)
+def _gib_column(key: str, title: str, get_bytes: Callable[[MemoryPoint], int | None]) -> Column[MemoryPoint]:
+    return number_column(key, title, get_bytes, unit="GiB", show=lambda value: fmt.gib(round(value)), width=15)
 
 
 _COLUMNS: Final[tuple[Column[MemoryPoint], ...]] = (
     number_column("value", "Value", lambda point: point.value, show=lambda value: fmt.integer(round(value)), width=12),
-    _gib("memory", "Memory", lambda point: point.total_bytes),
-    _gib("low", "At least", lambda point: point.low_bytes),
-    _gib("high", "At most", lambda point: point.high_bytes),
-    _gib("host", "Host memory", lambda point: point.host_bytes),
+    _gib_column("memory", "Memory", lambda point: point.total_bytes),
+    _gib_column("low", "At least", lambda point: point.low_bytes),
+    _gib_column("high", "At most", lambda point: point.high_bytes),
+    _gib_column("host", "Host memory", lambda point: point.host_bytes),
 )
 
 
 class CurvePanel(DataPanel[CurveData]):
     """Memory over one number of the plan.
 
-    `axis_chosen` carries the number of the x axis, `value_chosen` a value that was clicked or confirmed in the table.
+    `axis_chosen` carries the chosen x axis, `value_chosen` a value that was clicked or confirmed in the table.
     """
 
     axis_chosen = Signal(object)
@@ -46,7 +46,9 @@ class CurvePanel(DataPanel[CurveData]):
         super().__init__(theme, "Memory over", "curve", "memory-curve")
         self.over = ChoiceField(theme, ())
         self.over.set_name("Memory over")
-        self.over.setMinimumWidth(QFontMetrics(theme.font()).horizontalAdvance(_WIDEST) + 2 * theme.spacing.huge)
+        self.over.setMinimumWidth(
+            QFontMetrics(theme.font()).horizontalAdvance(_WIDEST_AXIS_TITLE) + 2 * theme.spacing.huge
+        )
         self._bar.insertWidget(1, self.over)
         self.over.edited.connect(self.axis_chosen)
 

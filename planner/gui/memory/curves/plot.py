@@ -23,10 +23,10 @@ _CORNERS: Final[dict[Corner, tuple[int, int]]] = {
 
 
 class CurvePlot(Chart):
-    """Memory with its uncertainty, the usable memory of the card, and the plan's point. Points are `CurvePoint`s."""
+    """Plot of memory with its uncertainty, the usable memory of the card, and the plan's point."""
 
     def __init__(self, theme: Theme) -> None:
-        super().__init__(theme, "Memory curve; the same figures are in its table")
+        super().__init__(theme, "Memory curve; the table shows the same figures")
         self._data: CurveData | None = None
         self._low, self._high = self._add_band(ItemStyle(fill="accent", alpha=56))
         self._fitting = self._add_curve(ItemStyle("accent", 2))
@@ -34,19 +34,19 @@ class CurvePlot(Chart):
         self._card = self._add(pg.InfiniteLine(angle=0), LIMIT)
         self._card_label = self._add(pg.TextItem(), ItemStyle("text"))
         self._pointer = self._add(pg.InfiniteLine(angle=90), POINTER)
-        self._now = self._add(pg.ScatterPlotItem(size=10), ItemStyle("text", 1.5, fill="accent"), z=10)
+        self._current_point = self._add(pg.ScatterPlotItem(size=10), ItemStyle("text", 1.5, fill="accent"), z=10)
         self._under = self._add(pg.ScatterPlotItem(size=8), ItemStyle("text", 1.5, fill="surface"))
         self._set_titles(left="GiB")
 
     def set_data(self, data: CurveData) -> None:
-        """Show a curve."""
+        """Show a memory curve."""
         self._data = data
-        xs = [data.x(point.value) for point in data.points]
+        xs = [data.x_position(point.value) for point in data.points]
         self._low.setData(xs, [point.low_bytes / GIB for point in data.points])
         self._high.setData(xs, [point.high_bytes / GIB for point in data.points])
-        for line, places in zip((self._fitting, self._exceeding), data.split(), strict=True):
-            line.setData([x for x, _ in places], [y for _, y in places], connect="finite")
-        self._now.setData([data.x(data.current.value)], [data.current.total_bytes / GIB])
+        for line, points in zip((self._fitting, self._exceeding), data.split_at_card(), strict=True):
+            line.setData([x for x, _ in points], [y for _, y in points], connect="finite")
+        self._current_point.setData([data.x_position(data.current.value)], [data.current.total_bytes / GIB])
         low, high = data.memory_range
         self._set_ranges((xs[0], xs[-1]), (low / GIB, high / GIB), padding=0.02)
         self._set_titles(bottom=data.title)
@@ -62,19 +62,23 @@ class CurvePlot(Chart):
             self._card.setPos(data.capacity_bytes / GIB)
             self._card_label.setAnchor(_CORNERS[data.label_corner])
             end = data.points[0 if data.label_corner.endswith("left") else -1]
-            self._card_label.setPos(data.x(end.value), data.capacity_bytes / GIB)
+            self._card_label.setPos(data.x_position(end.value), data.capacity_bytes / GIB)
             self._card_label.setText(f"{data.card or 'Card'}: {fmt.size(data.capacity_bytes)} usable")
 
-    def _ticks(self, across: int, up: int) -> tuple[Ticks, Ticks] | None:
-        return None if self._data is None else (value_ticks(self._data, across), curve_memory_ticks(self._data, up))
+    def _ticks(self, x_tick_count: int, y_tick_count: int) -> tuple[Ticks, Ticks] | None:
+        return (
+            None
+            if self._data is None
+            else (value_ticks(self._data, x_tick_count), curve_memory_ticks(self._data, y_tick_count))
+        )
 
-    def _point_at(self, place: QPointF) -> MemoryPoint | None:
-        return None if self._data is None else self._data.nearest(place.x())
+    def _point_at(self, position: QPointF) -> MemoryPoint | None:
+        return None if self._data is None else self._data.nearest_point(position.x())
 
     def _mark_hovered(self, point: MemoryPoint | None) -> None:
         self._pointer.setVisible(point is not None)
         self._under.setVisible(point is not None)
         if point is not None and self._data is not None:
-            x = self._data.x(point.value)
+            x = self._data.x_position(point.value)
             self._pointer.setPos(x)
             self._under.setData([x], [point.total_bytes / GIB])

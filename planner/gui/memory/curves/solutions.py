@@ -23,36 +23,39 @@ from planner.present.memory.solved import solved_text
 from planner.present.plan.settings import in_sentence, setting_title
 from planner.workload.fields import find_field
 
-_SHORTEST: Final = 128
-_CARDS_IN_A_ROW: Final = 8
+_SHORTEST_LENGTH: Final = 128
+_ALL_COUNTS_UP_TO: Final = 8
 
 
 _SOLVED: Final[tuple[SolvableField, ...]] = ("micro_batch", "sequence_length", "batch", "context_length", "gpu_layers")
-_NAMES: Final[dict[str, str]] = {"lora_rank": "lora.rank"}
+_FIELD_NAMES: Final[dict[str, str]] = {"lora_rank": "lora.rank"}
 """Workload fields of the axes whose names differ."""
 
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """Solution for one number: `words` is the value or why there is none; `plan` is the plan with that value."""
+    """Value that fits for one plan field: `text` is the value or why none fits; `plan` is the plan with that value.
 
-    asked: str
+    `is_taken` is true if the plan already has the value.
+    """
+
+    field_name: str
     title: str
-    words: str
+    text: str
     value: int | str | None = None
     plan: Plan | None = None
     is_taken: bool = False
 
 
 def title_of(axis: str) -> str:
-    """Return the title of a number, as in the list of axes and the undo history."""
-    return setting_title(_NAMES.get(axis, axis))
+    """Return the title of a plan field, as in the list of axes and the undo history."""
+    return setting_title(_FIELD_NAMES.get(axis, axis))
 
 
-def _axis_title(axis: Axis) -> str:
+def _axis_title_with_unit(axis: Axis) -> str:
     """Return the title of the x axis with its unit: `Sequence length, tokens`."""
-    found = find_field(_NAMES.get(axis, axis))
-    unit = found.option.unit if found is not None and axis in LENGTHS else ""
+    field = find_field(_FIELD_NAMES.get(axis, axis))
+    unit = field.option.unit if field is not None and axis in LENGTHS else ""
     return ", ".join(part for part in (title_of(axis), unit) if part)
 
 
@@ -61,33 +64,33 @@ def _largest_title(axis: Axis) -> str:
     return f"{'Most' if title.endswith('s') else 'Largest'} {title}"
 
 
-def find_all(evaluation: Evaluation, catalog: Catalog) -> tuple[Solution, ...]:
-    """Return all solutions for this plan; without a card, only the smallest card."""
+def find_solutions(evaluation: Evaluation, catalog: Catalog) -> tuple[Solution, ...]:
+    """Return all solutions for the evaluated plan; for a plan without a card, only the smallest card that fits."""
     plan = evaluation.plan
     if plan.workload.gpus:
-        return tuple(_largest(evaluation, catalog, field) for field in _solvable(evaluation))
-    smallest = _smallest(plan, catalog)
+        return tuple(_largest_solution(evaluation, catalog, field) for field in _solvable_fields(evaluation))
+    smallest = _smallest_card_solution(plan, catalog)
     if plan.gpu is None:
         return (smallest,)
-    found = tuple(_largest(evaluation, catalog, field) for field in _solvable(evaluation))
-    return (*found, _fewest(plan, catalog), smallest)
+    largest = tuple(_largest_solution(evaluation, catalog, field) for field in _solvable_fields(evaluation))
+    return (*largest, _fewest_cards_solution(plan, catalog), smallest)
 
 
 def compute_curve(evaluation: Evaluation, catalog: Catalog, axis: Axis, largest: int | None) -> CurveData:
-    """Compute the memory over `axis`, around the plan's value and the `largest` that fits."""
+    """Compute the memory over `axis`, around the plan's value and the `largest` value that fits."""
     current = current_value(evaluation, axis)
     architecture = architecture_of(evaluation.plan, catalog)
     spreading = count_scaling(evaluation.plan, architecture) if axis == "count" else None
     if spreading is not None:
-        values = tuple(sorted({*_few(spreading.counts, max(current, largest or 0)), current}))
+        values = tuple(sorted({*_reduced_counts(spreading.counts, max(current, largest or 0)), current}))
     elif axis == "gpu_layers":
         values = tuple(range(layer_count(architecture) + 1))
     else:
-        values = _values(evaluation, axis, current, largest)
+        values = _axis_values(evaluation, axis, current, largest)
     points = memory_curve(evaluation.plan, catalog, axis, values)
     return CurveData(
         axis=axis,
-        title=f"Cards {spreading.how}".strip() if spreading else _axis_title(axis),
+        title=f"Cards {spreading.how}".strip() if spreading else _axis_title_with_unit(axis),
         points=points,
         current=next(point for point in points if point.value == current),
         capacity_bytes=evaluation.memory.capacity_bytes,
@@ -95,27 +98,30 @@ def compute_curve(evaluation: Evaluation, catalog: Catalog, axis: Axis, largest:
     )
 
 
-def _solvable(evaluation: Evaluation) -> tuple[SolvableField, ...]:
+def _solvable_fields(evaluation: Evaluation) -> tuple[SolvableField, ...]:
     axes = plan_axes(evaluation)
     return tuple(field for field in _SOLVED if field in axes)
 
 
-def _values(evaluation: Evaluation, axis: Axis, current: int, largest: int | None) -> tuple[int, ...]:
+def _axis_values(evaluation: Evaluation, axis: Axis, current: int, largest: int | None) -> tuple[int, ...]:
     if axis == "lora_rank" or axis == "count":
         return curve_values(current, None, 1, None)
     limit = largest_allowed(evaluation.plan, axis)
     if axis in LENGTHS:
-        return curve_values(current, largest, _SHORTEST, min(evaluation.max_context or limit, limit))
+        return curve_values(current, largest, _SHORTEST_LENGTH, min(evaluation.max_context or limit, limit))
     return curve_values(current, largest, 1, limit)
 
 
-def _few(counts: Sequence[int], reached: int) -> list[int]:
-    """Return the counts up to twice `reached`, large ones only at powers of two, because stages are slow to compute."""
-    near = [count for count in counts if count <= max(2 * reached, _CARDS_IN_A_ROW)]
-    return [count for count in near if count <= _CARDS_IN_A_ROW or count & (count - 1) == 0]
+def _reduced_counts(counts: Sequence[int], largest_count: int) -> list[int]:
+    """Return the counts up to twice `largest_count`, large counts only at powers of two.
+
+    Pipeline stages are slow to compute.
+    """
+    near = [count for count in counts if count <= max(2 * largest_count, _ALL_COUNTS_UP_TO)]
+    return [count for count in near if count <= _ALL_COUNTS_UP_TO or count & (count - 1) == 0]
 
 
-def _largest(evaluation: Evaluation, catalog: Catalog, field: SolvableField) -> Solution:
+def _largest_solution(evaluation: Evaluation, catalog: Catalog, field: SolvableField) -> Solution:
     plan = evaluation.plan
     comfortable = largest_that_fits(plan, catalog, field)
     tight = largest_that_fits(plan, catalog, field, "tight")
@@ -124,22 +130,27 @@ def _largest(evaluation: Evaluation, catalog: Catalog, field: SolvableField) -> 
     return Solution(field, _largest_title(field), solved_text(comfortable, tight), best.value, best.plan, is_taken)
 
 
-def _fewest(plan: Plan, catalog: Catalog) -> Solution:
+def _fewest_cards_solution(plan: Plan, catalog: Catalog) -> Solution:
     comfortable, tight = fewest_cards(plan, catalog), fewest_cards(plan, catalog, "tight")
     best = comfortable if comfortable.value is not None else tight
-    words = ", ".join(part for part in (solved_text(comfortable, tight), best.how) if part)
-    return Solution("count", "Fewest cards of this kind", words, best.value, best.plan, best.plan == plan)
+    text = ", ".join(part for part in (solved_text(comfortable, tight), best.how) if part)
+    return Solution("count", "Fewest cards of this kind", text, best.value, best.plan, best.plan == plan)
 
 
-def _smallest(plan: Plan, catalog: Catalog) -> Solution:
+def _smallest_card_solution(plan: Plan, catalog: Catalog) -> Solution:
     comfortable = smallest_card(plan, catalog)
     best = comfortable if comfortable.value is not None else smallest_card(plan, catalog, "tight")
     return Solution(
-        "gpu", "Smallest card that fits", _card_words(best, catalog), best.value, best.plan, best.value == plan.gpu
+        "gpu",
+        "Smallest card that fits",
+        _smallest_card_text(best, catalog),
+        best.value,
+        best.plan,
+        best.value == plan.gpu,
     )
 
 
-def _card_words(solved: SolveResult, catalog: Catalog) -> str:
+def _smallest_card_text(solved: SolveResult, catalog: Catalog) -> str:
     if not isinstance(solved.value, str):
         return f"none, {solved.reason}"
     name = catalog.hardware.gpu(solved.value).name

@@ -1,1 +1,1 @@
-"""The left column: what is asked about the model, the run and the cards."""
+"""The left column of the Memory tab: questions about the model, the run and the cards."""

@@ -1,4 +1,4 @@
-"""List of cards of several kinds with their numbers."""
+"""Editable list of several kinds of cards with the number of cards of each kind."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -19,7 +19,7 @@ _NUMBER_WIDTH = 64
 
 
 class CardList(QWidget):
-    """Editable list of cards; `edited` carries the new cards, `finished` ends the gesture."""
+    """Editable list of card kinds; `edited` carries the new list, `finished` ends the editing gesture."""
 
     edited = Signal(object)
     finished = Signal()
@@ -37,7 +37,7 @@ class CardList(QWidget):
 
     @property
     def cards(self) -> tuple[CardCount, ...]:
-        """Return the cards that are shown."""
+        """Return the shown kinds of cards with their numbers."""
         return self._cards
 
     def set_cards(self, cards: Sequence[CardCount]) -> None:
@@ -55,42 +55,42 @@ class CardList(QWidget):
             row.show_kind(kind)
 
     def show_problem(self, message: str) -> None:
-        """Show below the list why the cards are not allowed."""
+        """Show below the list why the listed cards are not allowed."""
         show_message(self._message, message)
 
     def add(self, gpu_id: str) -> None:
         """Add one card of the kind `gpu_id`."""
-        found = [place for place, kind in enumerate(self._cards) if kind.id == gpu_id]
-        if found:
-            self._change(found[0], count=self._cards[found[0]].count + 1)
+        positions = [row_index for row_index, kind in enumerate(self._cards) if kind.id == gpu_id]
+        if positions:
+            self._change_row(positions[0], count=self._cards[positions[0]].count + 1)
         else:
             self.edited.emit((*self._cards, CardCount(id=gpu_id)))
         self.finished.emit()
 
     def _add_row(self) -> None:
-        place = len(self.rows)
-        row = CardCountRow(self._workspace, self._theme, place)
-        row.card.edited.connect(lambda gpu_id: self._change(place, id=gpu_id))
-        row.number.edited.connect(lambda count: self._change(place, count=count))
-        row.remove.clicked.connect(partial(self._remove, place))
+        row_index = len(self.rows)
+        row = CardCountRow(self._workspace, self._theme, row_index)
+        row.card.edited.connect(lambda gpu_id: self._change_row(row_index, id=gpu_id))
+        row.number.edited.connect(lambda count: self._change_row(row_index, count=count))
+        row.remove.clicked.connect(partial(self._remove_row, row_index))
         for field in (row.card, row.number):
             field.finished.connect(self.finished)
         self.rows.append(row)
-        self._column.insertWidget(place, row)
+        self._column.insertWidget(row_index, row)
 
-    def _change(self, place: int, **changes: object) -> None:
-        changed = self._cards[place].evolve(**changes)
-        self.edited.emit((*self._cards[:place], changed, *self._cards[place + 1 :]))
+    def _change_row(self, row_index: int, **changes: object) -> None:
+        changed = self._cards[row_index].evolve(**changes)
+        self.edited.emit((*self._cards[:row_index], changed, *self._cards[row_index + 1 :]))
 
-    def _remove(self, place: int) -> None:
-        self.edited.emit((*self._cards[:place], *self._cards[place + 1 :]))
+    def _remove_row(self, row_index: int) -> None:
+        self.edited.emit((*self._cards[:row_index], *self._cards[row_index + 1 :]))
         self.finished.emit()
 
 
 class CardCountRow(QWidget):
-    """Row with a kind of card, its number, and a button to remove it."""
+    """Row with a kind of card, the number of cards, and a button to remove the row."""
 
-    def __init__(self, workspace: Workspace, theme: Theme, place: int) -> None:
+    def __init__(self, workspace: Workspace, theme: Theme, row_index: int) -> None:
         super().__init__()
         self.card = PickerField(
             theme, lambda: card_choices(workspace), lambda value: selected_card_name(workspace, value), "Search cards"
@@ -98,8 +98,8 @@ class CardCountRow(QWidget):
         self.number = NumberField(1, 100_000)
         self.number.setFixedWidth(_NUMBER_WIDTH)
         self.remove = IconButton(theme, "close", "Remove these cards")
-        self.card.set_name(f"Cards, kind {place + 1}")
-        self.number.set_name(f"Number of cards of kind {place + 1}")
+        self.card.set_name(f"Cards, kind {row_index + 1}")
+        self.number.set_name(f"Number of cards of kind {row_index + 1}")
         layout = QHBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(theme.spacing.tiny)
@@ -108,6 +108,6 @@ class CardCountRow(QWidget):
         layout.addWidget(self.remove, 0, Qt.AlignmentFlag.AlignTop)
 
     def show_kind(self, kind: CardCount) -> None:
-        """Show `kind`."""
+        """Show the card and the number in `kind`."""
         self.card.set_value(kind.id)
         self.number.set_value(kind.count)

@@ -12,10 +12,10 @@ from planner.gui.memory.questions.inputs import label_of, make_input, tooltip_of
 from planner.gui.memory.questions.questions import (
     bind,
     button_row,
-    explained,
+    error_text,
     new_form,
     remembered_section,
-    valid_values,
+    valid_values_text,
 )
 from planner.gui.theme import Theme
 from planner.gui.widgets.buttons import link_button
@@ -36,7 +36,7 @@ _COUNT = in_sentence(setting_title("count"))
 
 
 class CardsQuestions(QWidget):
-    """Form for the card and its number, or a list of different cards, and the memory used by other programs."""
+    """Form for the card and the number of cards, or a list of card kinds, and the memory used by other programs."""
 
     def __init__(self, workspace: Workspace, theme: Theme) -> None:
         super().__init__()
@@ -50,11 +50,13 @@ class CardsQuestions(QWidget):
         self.others = make_input(others, theme, workspace)
         self.add = link_button(
             "Add &another kind…",
-            "Plan for different cards, such as two kinds in one machine.",
+            "Plan for several kinds of cards, such as two kinds in one machine.",
         )
         self._form = form = new_form(theme)
-        form.add("Card", self.card, hint="The card to run on.")
-        form.add("&Number of cards", self.count, lambda: 1, "Each card holds the whole model unless it is sharded.")
+        form.add("Card", self.card, hint="The card that trains or runs the model.")
+        form.add(
+            "&Number of cards", self.count, lambda: 1, "Each card holds the whole model unless the model is sharded."
+        )
         form.add_across(self.unequal)
         form.add_below(button_row(self.add))
         form.add(label_of(others), self.others, lambda: others.default, tooltip_of(others))
@@ -63,15 +65,15 @@ class CardsQuestions(QWidget):
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self._section)
         bind(workspace, self.card, lambda value: workspace.answer("card", {"gpu": value}))
-        bind(workspace, self.count, lambda value: workspace.answer(_COUNT, {"count": value}), self._explain)
+        bind(workspace, self.count, lambda value: workspace.answer(_COUNT, {"count": value}), self._explain_error)
         bind(
             workspace,
             self.others,
             lambda value: workspace.answer(in_sentence(others.title), {f"{WORKLOAD}{others.name}": value}),
         )
-        self.unequal.edited.connect(self._take)
+        self.unequal.edited.connect(self._apply_cards)
         self.unequal.finished.connect(workspace.end_gesture)
-        self.add.clicked.connect(self._offer)
+        self.add.clicked.connect(self._offer_cards)
 
     def refresh(self, evaluation: Evaluation) -> None:
         """Show the cards of the plan."""
@@ -90,32 +92,32 @@ class CardsQuestions(QWidget):
         words = cards_phrase(plan.workload, plan.count, name, self._workspace.catalog.hardware)
         self._section.set_summary(words or selected_card_name(self._workspace, None))
 
-    def _explain(self, error: PlannerError) -> str:
+    def _explain_error(self, error: PlannerError) -> str:
         from planner.plan.editing.degrees import possible_counts  # rarely needed
 
         before = self._workspace.before(_COUNT)
         possible = possible_counts(before, self.count.value or 1, self._workspace.catalog)
-        return f"{explained(error)} {valid_values(possible)}"
+        return f"{error_text(error)} {valid_values_text(possible)}"
 
     @cached_property
     def _popover(self) -> SearchPopover:
-        made = SearchPopover(self, self._theme, "Search cards")
-        made.chosen.connect(self._add)
-        return made
+        popover = SearchPopover(self, self._theme, "Search cards")
+        popover.chosen.connect(self._add_card)
+        return popover
 
     @Slot()
-    def _offer(self) -> None:
+    def _offer_cards(self) -> None:
         self._popover.offer(self.add, card_choices(self._workspace), width=_LIST_WIDTH)
 
     @Slot(object)
-    def _add(self, gpu_id: object) -> None:
+    def _add_card(self, gpu_id: object) -> None:
         plan = self._workspace.plan
         if not plan.workload.gpus and plan.gpu is not None:
             self.unequal.set_cards((CardCount(id=plan.gpu, count=plan.count),))
         self.unequal.add(str(gpu_id))
 
     @Slot(object)
-    def _take(self, cards: tuple[CardCount, ...]) -> None:
+    def _apply_cards(self, cards: tuple[CardCount, ...]) -> None:
         """Apply `cards` to the plan; a single kind becomes the plan's card."""
         answer: dict[str, object] = {"count": sum(kind.count for kind in cards)}
         answer |= {"gpu": cards[0].id} if len(cards) == 1 else {"gpu": None, "workload.gpus": cards}
@@ -123,4 +125,4 @@ class CardsQuestions(QWidget):
             self._workspace.answer("cards", answer)
         except PlannerError as error:
             self.unequal.setVisible(True)
-            self.unequal.show_problem(explained(error))
+            self.unequal.show_problem(error_text(error))

@@ -20,28 +20,28 @@ from planner.workload.fields import WorkloadField
 from planner.workload.presentation import FieldContext
 from planner.workload.workload import Training
 
-_LARGEST: Final = 100_000_000
+_LARGEST_NUMBER: Final = 100_000_000
 
 
 def make_input(field: WorkloadField, theme: Theme, workspace: Workspace) -> Field:
-    """Create the input for `field`, by its name or its kind."""
-    if field.name in _OWN:
-        return _OWN[field.name](theme, workspace)
+    """Create the input widget for `field`, chosen by the field's name or kind."""
+    if field.name in _SPECIAL_INPUTS:
+        return _SPECIAL_INPUTS[field.name](theme, workspace)
     if field.option.details is not None:
-        return _picker(field, theme, workspace)
+        return _make_picker(field, theme, workspace)
     if field.kind == "bytes":
         return SizeField()
     if field.kind == "list":
-        return ListField(parse_numbers if int in _inside(field) else parse_names, field.option.placeholder)
+        return ListField(parse_numbers if int in _element_types(field) else parse_names, field.option.placeholder)
     if field.kind == "number":
         placeholder = fmt.UNKNOWN if field.is_optional else ""
         stops = tuple(map(int, field.option.stops))
-        return NumberField(field.bound("ge", 0), field.bound("le", _LARGEST), placeholder, stops)
+        return NumberField(field.bound("ge", 0), field.bound("le", _LARGEST_NUMBER), placeholder, stops)
     return ChoiceField(theme, ())
 
 
 def label_of(field: WorkloadField) -> str:
-    """Return the title of a field with its mnemonic: `&Batch size`."""
+    """Return the title of a field with its keyboard mnemonic: `&Batch size`."""
     letter, title = field.option.mnemonic, field.title
     place = title.lower().find(letter) if letter else -1
     return title if place < 0 else f"{title[:place]}&{title[place:]}"
@@ -53,7 +53,7 @@ def tooltip_of(field: WorkloadField) -> str:
 
 
 def situation_of(evaluation: Evaluation, *, from_scratch: bool = False) -> FieldContext | None:
-    """Return the situation on which questions and choices depend; None for a traced module."""
+    """Return the context on which questions and choices depend; None for a traced module."""
     used, architecture = evaluation.workload, evaluation.architecture
     if architecture is None:
         return None
@@ -61,11 +61,11 @@ def situation_of(evaluation: Evaluation, *, from_scratch: bool = False) -> Field
     return FieldContext(used, architecture, evaluation.plan.count, sharder, from_scratch)
 
 
-def _picker(field: WorkloadField, theme: Theme, workspace: Workspace) -> PickerField:
-    """Create a searchable list, for a field with many choices and details about each."""
+def _make_picker(field: WorkloadField, theme: Theme, workspace: Workspace) -> PickerField:
+    """Create a searchable list for a field with many choices and details about each choice."""
     details = field.option.details
 
-    def choices() -> Sequence[Choice]:
+    def find_choices() -> Sequence[Choice]:
         situation = situation_of(workspace.evaluation)
         offered = offered_choices(field, situation, None) if situation else {}
         return [
@@ -73,26 +73,28 @@ def _picker(field: WorkloadField, theme: Theme, workspace: Workspace) -> PickerF
             for key, title in offered.items()
         ]
 
-    def words_of(value: object) -> str:
+    def value_text(value: object) -> str:
         situation = situation_of(workspace.evaluation)
         return offered_choices(field, situation, value)[value] if situation else field_value_text(field, value)
 
-    return PickerField(theme, choices, words_of, f"Search {in_sentence(field.title)}")
+    return PickerField(theme, find_choices, value_text, f"Search {in_sentence(field.title)}")
 
 
-def _targets(theme: Theme, workspace: Workspace) -> PickerField:
-    def choices() -> Sequence[Choice]:
+def _make_targets_picker(theme: Theme, workspace: Workspace) -> PickerField:
+    def find_choices() -> Sequence[Choice]:
         return targets.target_choices(workspace.evaluation.architecture)
 
-    def typed(text: str) -> Choice | None:
+    def parse_typed_text(text: str) -> Choice | None:
         return targets.typed_targets(text, workspace.evaluation.architecture)
 
-    return PickerField(theme, choices, targets.target_words, "Search layers, or type names with commas", typed)
+    return PickerField(
+        theme, find_choices, targets.target_title, "Search layers, or type names separated by commas", parse_typed_text
+    )
 
 
-_OWN: Final[dict[str, Callable[[Theme, Workspace], Field]]] = {"lora.targets": _targets}
-"""Inputs of fields for which the input of their kind is not suitable."""
+_SPECIAL_INPUTS: Final[dict[str, Callable[[Theme, Workspace], Field]]] = {"lora.targets": _make_targets_picker}
+"""Functions that create inputs for fields that need a special input widget."""
 
 
-def _inside(field: WorkloadField) -> tuple[object, ...]:
+def _element_types(field: WorkloadField) -> tuple[object, ...]:
     return get_args(field.info.annotation)

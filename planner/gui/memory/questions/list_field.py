@@ -10,26 +10,26 @@ from planner.gui.widgets.inputs.field import Field, TextField
 
 
 def parse_names(text: str) -> tuple[str, ...]:
-    """Return the non-empty parts of `text` between commas."""
+    """Return the non-empty parts between commas in `text`."""
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def parse_numbers(text: str) -> tuple[int, ...]:
-    """Return the whole numbers of `text` between commas.
+    """Return the whole numbers between commas in `text`.
 
     Raises:
         SpecError: If a part is not a whole number.
     """
     parts = parse_names(text)
     if not all(part.isascii() and part.isdigit() and len(part) < 10 for part in parts):
-        raise SpecError("numbers", "type whole numbers with commas between them")
+        raise SpecError("numbers", "type whole numbers separated by commas")
     return tuple(map(int, parts))
 
 
 class ListField(Field):
-    """Input whose value is the tuple that `read` parses from its text, once editing is finished.
+    """Input for a tuple of values; `read` parses the tuple from the text when editing is finished.
 
-    An empty line is an empty tuple; `placeholder` describes what applies then.
+    An empty input means an empty tuple; `placeholder` describes the value that applies instead.
     """
 
     def __init__(self, read: Callable[[str], tuple[object, ...]], placeholder: str) -> None:
@@ -45,11 +45,11 @@ class ListField(Field):
 
     @property
     def value(self) -> tuple[object, ...]:
-        """Return the parsed values."""
+        """Return the parsed tuple of values."""
         return self._value
 
     def set_value(self, value: object) -> None:
-        """Show the values of a tuple."""
+        """Show a tuple of values, separated by commas."""
         if not isinstance(value, tuple):
             raise TypeError(f"a list field cannot show {value!r}")
         if value != self._value or not self._line.hasFocus():
@@ -58,7 +58,7 @@ class ListField(Field):
         self.shown.emit()
 
     def set_name(self, name: str) -> None:
-        """Set the name for screen readers."""
+        """Set the accessible name for screen readers."""
         self._line.set_name(name)
 
     def show_problem(self, message: str) -> None:

@@ -18,7 +18,7 @@ _LIST_WIDTH = 620
 
 
 class PresetButton(QPushButton):
-    """Button that opens the list of recipes; the chosen one becomes the plan as one undo step."""
+    """Button that opens the list of recipes; the chosen recipe becomes the plan as one undo step."""
 
     def __init__(self, workspace: Workspace, theme: Theme) -> None:
         super().__init__()
@@ -31,14 +31,14 @@ class PresetButton(QPushButton):
 
     @cached_property
     def popover(self) -> SearchPopover:
-        """Return the list, built on first use."""
-        made = SearchPopover(self, self._theme, "Search recipes")
-        made.chosen.connect(self._start)
-        return made
+        """Return the list of recipes, built on first use."""
+        popover = SearchPopover(self, self._theme, "Search recipes")
+        popover.chosen.connect(self._start_from_preset)
+        return popover
 
     @Slot()
     def open(self) -> None:
-        """Open the list under the button."""
+        """Open the list of recipes below the button."""
         # Imported here and below, on first use, to keep the start of the window fast.
         from planner.plan.recipes.preset import load_presets
         from planner.present.plan.starting_points import preset_detail
@@ -51,7 +51,7 @@ class PresetButton(QPushButton):
         self.popover.offer(self, choices, width=_LIST_WIDTH)
 
     @Slot(object)
-    def _start(self, preset: "Preset") -> None:
+    def _start_from_preset(self, preset: "Preset") -> None:
         from planner.plan.recipes.preset import with_preset
         from planner.present.plan.starting_points import preset_notes
 

@@ -36,8 +36,8 @@ _DEGREES = ("tensor", "pipeline", "context", "expert", "data")
 
 
 @dataclass
-class _Part:
-    """A section of the form with its fields; `lines` are the form lines reserved for them."""
+class _FormSection:
+    """Section of the form with its workload fields; `lines` are the reserved form lines by field name."""
 
     group: Group
     form: LabelledForm
@@ -47,7 +47,7 @@ class _Part:
 
 
 class Questions(QWidget):
-    """Column of forms for the fields of `task` in `groups`; `grown` is emitted when inputs were added."""
+    """Column of forms for the workload fields of `task` in `groups`; `grown` is emitted when inputs were added."""
 
     grown = Signal()
 
@@ -61,29 +61,29 @@ class Questions(QWidget):
         self._layout = QVBoxLayout(self)
         self._layout.setContentsMargins(0, 0, 0, 0)
         self._layout.setSpacing(theme.spacing.small)
-        declared = sorted(fields_of(task).values(), key=lambda one: not one.option.leads)
-        self._parts = [self._part(group, [one for one in declared if one.group == group]) for group in groups]
+        declared = sorted(fields_of(task).values(), key=lambda field: not field.option.leads)
+        self._parts = [self._part(group, [field for field in declared if field.group == group]) for group in groups]
 
     def field(self, name: str) -> Field:
-        """Return the input for the workload's field `name`.
+        """Return the input widget for the workload's field `name`.
 
         Raises:
-            KeyError: If there is no such question, or it has not applied so far.
+            KeyError: If there is no such field, or its question has not been shown so far.
         """
         return self._inputs[name]
 
-    def asked(self, name: str) -> Field | None:
-        """Return the input for `name`, or None if it has not been created."""
+    def existing_input(self, name: str) -> Field | None:
+        """Return the input widget for the field `name`, or None if the input has not been created."""
         return self._inputs.get(name)
 
     def set_goal(self, goal: str) -> None:
-        """Set the goal: a model trained from scratch has no frozen parameters."""
+        """Set the goal, such as `train`: a model trained from scratch has no frozen parameters."""
         self._from_scratch = goal == "train"
 
     def refresh(self, evaluation: Evaluation) -> None:
         """Show the workload of the plan; an empty optional field shows its default as a placeholder.
 
-        Sections without questions are hidden. A traced module has no such questions.
+        Sections without questions are hidden. A traced module has none of these questions.
         """
         situation = situation_of(evaluation, from_scratch=self._from_scratch)
         if situation is None:
@@ -94,64 +94,68 @@ class Questions(QWidget):
         if len(self._inputs) > before:
             self.grown.emit()
 
-    def _part(self, group: Group, fields: Sequence[WorkloadField]) -> _Part:
+    def _part(self, group: Group, fields: Sequence[WorkloadField]) -> _FormSection:
         form, heading = new_form(self.theme), GROUPS[group]
         section = remembered_section(self.workspace, self.theme, heading, form) if heading else None
         self._layout.addWidget(section or form)
-        return _Part(group, form, fields, {one.name: form.reserve() for one in fields}, section)
+        return _FormSection(group, form, fields, {field.name: form.reserve() for field in fields}, section)
 
-    def _refresh(self, part: _Part, situation: FieldContext, evaluation: Evaluation) -> None:
-        asked = [one for one in part.fields if one.is_shown(situation)]
-        for one in asked:
-            if one.name not in self._inputs:
+    def _refresh(self, part: _FormSection, situation: FieldContext, evaluation: Evaluation) -> None:
+        asked = [field for field in part.fields if field.is_shown(situation)]
+        for field in asked:
+            if field.name not in self._inputs:
                 # Created on first use: few plans need all inputs, and creating them would delay the window.
-                self._ask(one, part)
-            self._show(one, situation, evaluation)
-        for one in part.fields:
-            if one.name in self._inputs:
-                part.form.set_row_visible(self._inputs[one.name], one in asked)
+                self._create_input(field, part)
+            self._show_field(field, situation, evaluation)
+        for field in part.fields:
+            if field.name in self._inputs:
+                part.form.set_row_visible(self._inputs[field.name], field in asked)
         if part.section is not None:
             part.section.setVisible(bool(asked))
             part.section.set_marked(part.form.differs)
-            part.section.set_summary(_summary(part.group, asked, situation))
+            part.section.set_summary(_section_summary(part.group, asked, situation))
 
-    def _show(self, one: WorkloadField, situation: FieldContext, evaluation: Evaluation) -> None:
-        made, value = self._inputs[one.name], field_value(evaluation.plan.workload, one.name)
-        if isinstance(made, ChoiceField):
-            offered = tuple(offered_choices(one, situation, value).items())
-            if offered != self._offered.get(one.name):
-                self._offered[one.name] = offered
-                made.set_options(offered)
-        elif isinstance(made, NumberField) and one.is_optional:
-            implied = field_value(_in_use(evaluation), one.name)
-            made.set_implied(implied if isinstance(implied, int) else None)
-        made.set_value(value)
+    def _show_field(self, field: WorkloadField, situation: FieldContext, evaluation: Evaluation) -> None:
+        input_widget, value = self._inputs[field.name], field_value(evaluation.plan.workload, field.name)
+        if isinstance(input_widget, ChoiceField):
+            offered = tuple(offered_choices(field, situation, value).items())
+            if offered != self._offered.get(field.name):
+                self._offered[field.name] = offered
+                input_widget.set_options(offered)
+        elif isinstance(input_widget, NumberField) and field.is_optional:
+            implied = field_value(_workload_in_use(evaluation), field.name)
+            input_widget.set_implied(implied if isinstance(implied, int) else None)
+        input_widget.set_value(value)
 
-    def _ask(self, one: WorkloadField, part: _Part) -> None:
-        made = self._inputs[one.name] = make_input(one, self.theme, self.workspace)
-        name, step = one.name, in_sentence(one.title)
+    def _create_input(self, field: WorkloadField, part: _FormSection) -> None:
+        input_widget = self._inputs[field.name] = make_input(field, self.theme, self.workspace)
+        name, step = field.name, in_sentence(field.title)
         part.form.add(
-            label_of(one), made, lambda: field_value(self._defaults, name), tooltip_of(one), line=part.lines[name]
+            label_of(field),
+            input_widget,
+            lambda: field_value(self._defaults, name),
+            tooltip_of(field),
+            line=part.lines[name],
         )
         bind(
             self.workspace,
-            made,
+            input_widget,
             lambda value: self.workspace.answer(step, {f"{WORKLOAD}{name}": value}),
-            partial(self._explain, name, step),
+            partial(self._explain_error, name, step),
         )
 
-    def _explain(self, name: str, step: str, error: PlannerError) -> str:
-        """Explain why an answer is not allowed; for an invalid parallel degree, list the valid ones."""
+    def _explain_error(self, name: str, step: str, error: PlannerError) -> str:
+        """Return why an answer is not allowed; for an invalid parallel degree, list the valid degrees."""
         part, _, degree = name.partition(".")
         if part != "parallel" or degree not in _DEGREES:
-            return explained(error)
+            return error_text(error)
         from planner.plan.editing.degrees import possible_degrees  # rarely needed
 
-        found = possible_degrees(self.workspace.before(step), name, self.workspace.catalog)
-        return f"{explained(error)} {valid_values(found)}"
+        values = possible_degrees(self.workspace.before(step), name, self.workspace.catalog)
+        return f"{error_text(error)} {valid_values_text(values)}"
 
 
-def _summary(group: Group, fields: Sequence[WorkloadField], situation: FieldContext) -> str:
+def _section_summary(group: Group, fields: Sequence[WorkloadField], situation: FieldContext) -> str:
     """Return the summary of a collapsed section."""
     return (
         sharing_summary(situation.workload, situation.count)
@@ -160,14 +164,14 @@ def _summary(group: Group, fields: Sequence[WorkloadField], situation: FieldCont
     )
 
 
-def _in_use(evaluation: Evaluation) -> Workload:
+def _workload_in_use(evaluation: Evaluation) -> Workload:
     """Return the workload with its defaults filled in, including those of its engine on this card."""
-    used = evaluation.workload
-    if evaluation.architecture is None or not isinstance(used, Inference):
-        return used
-    program = serving_memory(used.profile, evaluation.architecture)
-    settings = program.settings_in_use(evaluation.architecture, used, evaluation.gpu)
-    return used.model_copy(update={"engine": settings})
+    workload = evaluation.workload
+    if evaluation.architecture is None or not isinstance(workload, Inference):
+        return workload
+    program = serving_memory(workload.profile, evaluation.architecture)
+    settings = program.settings_in_use(evaluation.architecture, workload, evaluation.gpu)
+    return workload.model_copy(update={"engine": settings})
 
 
 def field_value(workload: Workload, name: str) -> object:
@@ -178,23 +182,23 @@ def field_value(workload: Workload, name: str) -> object:
     return field_reader(workload)(name)
 
 
-def explained(error: PlannerError) -> str:
+def error_text(error: PlannerError) -> str:
     """Return the text of an error for display below its field."""
     if isinstance(error, SpecError):
         return error.explained
     return " ".join(part for part in (error.message, error.hint) if part)
 
 
-def valid_values(found: tuple[int, ...]) -> str:
-    """Return a sentence that lists the valid values, empty if there are none: `Valid values: 1, 2 or 4.`."""
-    return f"Valid values: {fmt.listing(tuple(map(fmt.integer, found)), 'or')}." if found else ""
+def valid_values_text(values: tuple[int, ...]) -> str:
+    """Return a sentence that lists the valid values, such as `Valid values: 1, 2 or 4.`; empty without values."""
+    return f"Valid values: {fmt.listing(tuple(map(fmt.integer, values)), 'or')}." if values else ""
 
 
 def bind(
     workspace: Workspace,
     field: Field,
     change: Callable[[object], None],
-    explain: Callable[[PlannerError], str] = explained,
+    explain: Callable[[PlannerError], str] = error_text,
 ) -> None:
     """Connect `field` to the plan; a value that is not allowed shows its problem and leaves the plan unchanged."""
 
@@ -221,7 +225,7 @@ def _label_width(theme: Theme) -> int:
 
 
 def remembered_section(workspace: Workspace, theme: Theme, title: str, body: QWidget) -> Section:
-    """Return a collapsible section whose state is stored in the settings."""
+    """Return a collapsible section; the settings store whether the section is open."""
     section = Section(theme, title, body)
     section.set_title_width(_label_width(theme) + theme.spacing.small)
     section.set_open(title in workspace.settings.current.open_sections)
@@ -235,7 +239,7 @@ def remembered_section(workspace: Workspace, theme: Theme, title: str, body: QWi
 
 
 def button_row(*buttons: QWidget) -> QWidget:
-    """Return a left-aligned row of `buttons` that wraps."""
+    """Return a left-aligned row of `buttons` that wraps to several lines."""
     line = QWidget()
     layout = FlowLayout(0)
     line.setLayout(layout)

@@ -1,4 +1,4 @@
-"""Input for a number of bytes with a unit."""
+"""Input for a memory size in bytes, typed with a unit."""
 
 from typing import Final
 
@@ -22,7 +22,7 @@ class SizeField(TypedNumber):
 
     @property
     def value(self) -> int:
-        """Return the bytes."""
+        """Return the memory size in bytes."""
         return self._value
 
     def _read(self, text: str) -> tuple[int, str]:

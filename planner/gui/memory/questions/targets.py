@@ -7,38 +7,38 @@ from planner.gui.widgets.search_list import Choice
 from planner.models.architecture import Architecture
 
 _ALL_LINEAR: Final = "all-linear"
-_ALL_WORDS: Final = "All linear layers"
-# Usual choices, offered if the model has layers with these names.
-_USUAL: Final = (("q_proj", "v_proj"), ("q_proj", "k_proj", "v_proj", "o_proj"))
+_ALL_LINEAR_TITLE: Final = "All linear layers"
+# Common choices, offered if the model has layers with these names.
+_COMMON_TARGETS: Final = (("q_proj", "v_proj"), ("q_proj", "k_proj", "v_proj", "o_proj"))
 
 
 def target_choices(architecture: Architecture | None) -> Sequence[Choice]:
-    """Return the usual sets of target layers, and each layer on its own."""
+    """Return the common sets of target layers, and each layer name on its own."""
     names = linear_names(architecture)
-    usual = [targets for targets in _USUAL if set(targets) <= set(names)]
+    common_targets = [targets for targets in _COMMON_TARGETS if set(targets) <= set(names)]
     return [
-        Choice(_ALL_LINEAR, _ALL_WORDS, ", ".join(names)),
-        *(Choice(targets, target_words(targets), "attention") for targets in usual),
+        Choice(_ALL_LINEAR, _ALL_LINEAR_TITLE, ", ".join(names)),
+        *(Choice(targets, target_title(targets), "attention") for targets in common_targets),
         *(Choice((name,), name) for name in names),
     ]
 
 
 def typed_targets(text: str, architecture: Architecture | None) -> Choice | None:
-    """Parse names of layers separated by commas; None unless there are at least two known ones."""
+    """Parse names of layers separated by commas; None unless at least two known layers are named."""
     names = tuple(part.strip() for part in text.split(",") if part.strip())
     known = set(linear_names(architecture))
     if len(names) < 2 or not set(names) <= known:
         return None
-    return Choice(names, target_words(names), "these layers")
+    return Choice(names, target_title(names), "these layers")
 
 
-def target_words(value: object) -> str:
+def target_title(value: object) -> str:
     """Return the title of target layers: `All linear layers`, or their names."""
-    return ", ".join(map(str, value)) if isinstance(value, tuple) else _ALL_WORDS
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else _ALL_LINEAR_TITLE
 
 
 def linear_names(architecture: Architecture | None) -> tuple[str, ...]:
-    """Return the last parts of the names of all linear layers of the model."""
+    """Return the last part of each linear layer's name in the model."""
     if architecture is None:
         return ()
     from planner.memory.training.adapters.trained import is_linear  # only needed when the list of layers opens

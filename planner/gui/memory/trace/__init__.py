@@ -1,1 +1,1 @@
-"""Tracing in the memory tab: what to trace, its progress, and what it found."""
+"""Tracing in the Memory tab: the module to trace, the progress of the trace, and its results."""

@@ -21,35 +21,35 @@ from planner.present.memory.comparison import ComparisonRow, compare_parts, comp
 from planner.trace.analysis.memory import traced_memory
 
 
-def _amount(
-    key: str, title: str, get: Callable[[ComparisonRow], int], show: Callable[[int], str]
+def _size_column(
+    key: str, title: str, get_bytes: Callable[[ComparisonRow], int], format_size: Callable[[int], str]
 ) -> Column[ComparisonRow]:
     return number_column(
         key,
         title,
-        get,
-        show=lambda value: show(round(value)),
+        get_bytes,
+        show=lambda value: format_size(round(value)),
         width=11,
-        tooltip=lambda row: fmt.exact_bytes(get(row)),
+        tooltip=lambda row: fmt.exact_bytes(get_bytes(row)),
     )
 
 
-def _fraction(row: ComparisonRow) -> str:
-    share = row.difference_fraction
-    return "not traced" if share is None else fmt.signed_percent(share)
+def _difference_text(row: ComparisonRow) -> str:
+    fraction = row.difference_fraction
+    return "not traced" if fraction is None else fmt.signed_percent(fraction)
 
 
 _COLUMNS: Final[tuple[Column[ComparisonRow], ...]] = (
     text_column("part", "At the peak", lambda row: row.title, width=30),
-    _amount("estimated", "Estimated", lambda row: row.estimated_bytes, fmt.size),
-    _amount("traced", "Traced", lambda row: row.traced_bytes, fmt.size),
-    _amount("difference", "Difference", lambda row: row.difference_bytes, fmt.size_difference),
-    Column("share", "Of the trace", lambda row: row.difference_fraction, _fraction, align="right", width=11),
+    _size_column("estimated", "Estimated", lambda row: row.estimated_bytes, fmt.size),
+    _size_column("traced", "Traced", lambda row: row.traced_bytes, fmt.size),
+    _size_column("difference", "Difference", lambda row: row.difference_bytes, fmt.size_difference),
+    Column("share", "Relative", lambda row: row.difference_fraction, _difference_text, align="right", width=11),
 )
 
 
 class TraceComparison(QWidget):
-    """Panel shown while the plan is the one whose estimate was checked."""
+    """Comparison of estimate and trace by part, shown while the plan is the plan that was checked."""
 
     def __init__(self, workspace: Workspace, theme: Theme, tracer: Tracer) -> None:
         super().__init__()
@@ -57,36 +57,36 @@ class TraceComparison(QWidget):
         self.sentence = make_label(font=theme.font(bold=True), wrap=True)
         self._model = RecordTableModel(_COLUMNS, lambda row: row.title, self)
         self.table = RecordTable(self._model, theme, name="Estimate and trace")
-        self.use = link_button("Use the trace", "Plan with the traced run and show its timeline.")
+        self.use = link_button("Use the trace", "Use the traced memory in the plan, and show its timeline.")
         in_column(in_row((self.sentence, 1), self.use), self.table, owner=self, spacing=theme.spacing.tiny)
-        self.use.clicked.connect(self._use)
+        self.use.clicked.connect(self._use_trace)
         self.refresh()
 
     @property
     def rows(self) -> tuple[ComparisonRow, ...]:
-        """Return the shown rows."""
+        """Return the shown rows of the comparison."""
         return self._model.records
 
     @Slot()
     def refresh(self) -> None:
-        """Show the check of the current plan, if there is one."""
+        """Show the check of the current plan's estimate; hide the panel without such a check."""
         check = self._tracer.check
-        shown = check is not None and check.plan == self._workspace.plan
-        self.setVisible(shown)
-        if check is None or not shown:
+        is_shown = check is not None and check.plan == self._workspace.plan
+        self.setVisible(is_shown)
+        if check is None or not is_shown:
             return
-        estimate, traced = self._workspace.evaluation.memory, self._traced(check)
+        estimate, traced = self._workspace.evaluation.memory, self._traced_result(check)
         self.sentence.setText(comparison_sentence(estimate, traced))
         self._model.set_records(compare_parts(estimate, traced))
         show_rows(self.table, len(self.rows))
 
-    def _traced(self, check: EstimateCheck) -> MemoryResult:
+    def _traced_result(self, check: EstimateCheck) -> MemoryResult:
         plan, gpu = check.plan, self._workspace.evaluation.gpu
         usable = self._workspace.catalog.hardware.usable_memory(gpu) if gpu else None
         return traced_memory(check.facts, gpu, usable, plan.count, plan.workload.other_processes_bytes)
 
     @Slot()
-    def _use(self) -> None:
+    def _use_trace(self) -> None:
         if self._tracer.check is not None:
             with self._workspace.reporting():
                 self._workspace.take_trace(self._tracer.check.facts, "use of the trace")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class TraceController(QObject):
-    """Handles the window's requests to trace, and the consent to run code."""
+    """Handles the window's requests to trace a module, and asks the user for consent to run its code."""
 
     opened = Signal()
 
@@ -41,7 +41,7 @@ class TraceController(QObject):
 
     @Slot(object)
     def open_dialog(self, subject: object = None) -> None:
-        """Open the dialog for a new module, for the file `subject`, or to edit the request `subject`."""
+        """Open the trace dialog for a new module, for the file `subject`, or to edit the request `subject`."""
         if self.dialog is None:
             # Imported here, as in `start_in_child`.
             from planner.gui.memory.trace.dialog import TraceDialog
@@ -75,8 +75,10 @@ class TraceController(QObject):
     @Slot(object)
     def ask_consent(self, request: TraceRequest) -> None:
         """Ask for consent to run the code, once per version of a file."""
-        box = QMessageBox(QMessageBox.Icon.Question, "Run this code?", _question(request), parent=self._tab.window())
-        box.setInformativeText(_terms())
+        box = QMessageBox(
+            QMessageBox.Icon.Question, "Run this code?", _consent_question(request), parent=self._tab.window()
+        )
+        box.setInformativeText(_consent_terms())
         run = box.addButton("&Run it", QMessageBox.ButtonRole.AcceptRole)
         cancel = box.addButton(QMessageBox.StandardButton.Cancel)
         box.setDefaultButton(cancel)
@@ -95,13 +97,13 @@ class TraceController(QObject):
             self._tracer.refuse()
 
 
-def _question(request: TraceRequest) -> str:
+def _consent_question(request: TraceRequest) -> str:
     files = user_files(request)
     names = "\n".join(map(str, files)) or request.target.title
-    return f"To trace it, this code has to run on this computer:\n\n{names}"
+    return f"To trace the module, this code has to run on this computer:\n\n{names}"
 
 
-def _terms() -> str:
+def _consent_terms() -> str:
     from planner.trace.run import Limits  # imported here as in `start_in_child`
 
     limits = Limits()
@@ -127,24 +129,24 @@ class TracedRunForm(QWidget):
         self._column = layout
         self.edit.clicked.connect(controller.edit)
         self.again.clicked.connect(tracer.trace_again)
-        tracer.changed.connect(self._follow)
+        tracer.changed.connect(self._refresh_request)
 
     @cached_property
     def form(self) -> "RequestForm":
-        """Return the form, built when a traced module is first shown."""
+        """Return the form for the run settings, built when a traced module is first shown."""
         from planner.gui.memory.trace.request_form import RequestForm
 
-        made = RequestForm(self._workspace, self._theme)
-        made.edited.connect(self._tracer.change)
-        self._column.insertWidget(0, made)
-        return made
+        form = RequestForm(self._workspace, self._theme)
+        form.edited.connect(self._tracer.change)
+        self._column.insertWidget(0, form)
+        return form
 
     def refresh(self, evaluation: Evaluation) -> None:
-        """Show the request of the traced module, or its pending change."""
+        """Show the trace request for the plan's module, or its pending change."""
         if evaluation.traced is not None:
-            wanted = (self._tracer.wanted if self._tracer.is_change else None) or evaluation.traced.request
-            self.form.set_request(wanted)
+            request = (self._tracer.wanted if self._tracer.is_change else None) or evaluation.traced.request
+            self.form.set_request(request)
 
     @Slot()
-    def _follow(self) -> None:
+    def _refresh_request(self) -> None:
         self.refresh(self._workspace.evaluation)

@@ -25,19 +25,19 @@ from planner.trace.notation import arguments_text, parse_arguments
 from planner.trace.request import Target, TraceLora, TraceRequest
 
 _SIZE: Final = QSize(620, 660)
-_SOURCES: Final = (("given", "from shapes"), ("own", "from the target's function"))
-_FRESH: Final = TraceRequest(target=Target(kind="file", place="net.py"), task="training")
+_INPUT_SOURCES: Final = (("given", "from shapes"), ("own", "from the target's function"))
+_DEFAULT_REQUEST: Final = TraceRequest(target=Target(kind="file", place="net.py"), task="training")
 
 
-class MoreForm(QWidget):
-    """Form for rarely changed settings; `edited` is emitted when one changes."""
+class AdvancedForm(QWidget):
+    """Form for rarely changed settings; `edited` is emitted when a setting changes."""
 
     edited = Signal()
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self.loss = TextField(placeholder="from the output")
-        self.step = TextField(_check_place, "none")
+        self.step = TextField(_check_function_path, "none")
         self.optimizer_arguments = TextField(parse_arguments, "PyTorch's defaults")
         self.freeze = TextField(placeholder="nothing")
         self.rank = NumberField(1, 65_536, placeholder="none")
@@ -46,11 +46,21 @@ class MoreForm(QWidget):
         self._problem.hide()
         form = new_form(theme)
         form.add("&Loss", self.loss, hint="cross_entropy, mse_loss … of torch.nn.functional, or file.py:function.")
-        form.add("&Custom step", self.step, hint="file.py:function(modules, inputs) that runs a whole training step.")
+        form.add(
+            "&Custom step",
+            self.step,
+            hint="Function file.py:function(modules, inputs) that runs a whole training step.",
+        )
         form.add("Optimizer arguments", self.optimizer_arguments, hint="For example: lr=0.1, fused=True.")
         form.add("Frozen", self.freeze, hint="Name patterns of parameters that are not trained: encoder.*, *.bias")
-        form.add("LoRA rank", self.rank, hint="Adapters of this rank on all linear layers; the rest is frozen.")
-        form.add("Ste&ps", self.steps, hint="Number of traced steps; the optimizer states exist from the second one.")
+        form.add(
+            "LoRA rank",
+            self.rank,
+            hint="LoRA adapters of this rank on all linear layers; all other parameters are frozen.",
+        )
+        form.add(
+            "Ste&ps", self.steps, hint="Number of traced steps; the optimizer states exist from the second step on."
+        )
         in_column(form, self._problem, owner=self)
         for field in (self.loss, self.step, self.optimizer_arguments, self.freeze, self.rank, self.steps):
             field.edited.connect(self.edited)
@@ -64,8 +74,8 @@ class MoreForm(QWidget):
         self.rank.set_value(request.lora.rank if request.lora else None)
         self.steps.set_value(request.steps)
 
-    def put(self, request: TraceRequest) -> TraceRequest:
-        """Return `request` with the settings of this form.
+    def apply_to(self, request: TraceRequest) -> TraceRequest:
+        """Return `request` with the settings from this form.
 
         Raises:
             SpecError: If a value cannot be parsed or is not allowed.
@@ -85,7 +95,7 @@ class MoreForm(QWidget):
             raise SpecError.from_validation(error) from None
 
     def summary(self) -> str:
-        """Return the settings that differ from their defaults."""
+        """Return the settings that differ from their defaults, as text."""
         rank = self.rank.value
         parts = (
             f"loss {self.loss.text}" if self.loss.text else "",
@@ -96,7 +106,7 @@ class MoreForm(QWidget):
         return ", ".join(part for part in parts if part) or "defaults"
 
 
-def _check_place(text: str) -> None:
+def _check_function_path(text: str) -> None:
     file, colon, name = text.strip().rpartition(":")
     if text.strip() and not (colon and file.endswith(".py") and name.isidentifier()):
         raise SpecError("step", "is not file.py:function")
@@ -112,9 +122,9 @@ class TraceDialog(QDialog):
         self._workspace, self._theme = workspace, theme
         self.target = TargetForm(workspace, theme)
         self.inputs = InputsEditor(theme)
-        self.source = RadioField(theme, _SOURCES)
+        self.source = RadioField(theme, _INPUT_SOURCES)
         self.run = RequestForm(workspace, theme)
-        self.more = MoreForm(theme)
+        self.more = AdvancedForm(theme)
         self._form = new_form(theme)
         self._problem = make_label(role="bad", wrap=True)
         self._problem.hide()
@@ -129,12 +139,12 @@ class TraceDialog(QDialog):
 
     @property
     def problem(self) -> str:
-        """Return the problem of the last attempt to start; empty if there is none."""
+        """Return why the last attempt to start a trace failed; empty after a success."""
         return self._problem.text() if not self._problem.isHidden() else ""
 
     def set_request(self, request: TraceRequest | None) -> None:
         """Show `request`, or the defaults for a new module."""
-        known = request or _FRESH.evolve(**operator_fields(self._workspace.evaluation.gpu))
+        known = request or _DEFAULT_REQUEST.evolve(**operator_fields(self._workspace.evaluation.gpu))
         recent = self.target.recent_files()
         self.target.set_target(known.target, known.arguments)
         if request is None:
@@ -146,8 +156,8 @@ class TraceDialog(QDialog):
         self.source.set_value("own" if request is not None and not known.inputs else "given")
         if request is None:
             self.target.file.setFocus()
-            self._follow_target()
-        self._show_source()
+            self._update_inputs()
+        self._show_input_source()
         self._problem.hide()
 
     def open_file(self, path: Path) -> None:
@@ -155,10 +165,10 @@ class TraceDialog(QDialog):
         self.target.open_file(path)
 
     def request(self) -> TraceRequest:
-        """Return the request.
+        """Return the trace request from the form.
 
         Raises:
-            SpecError: If something is missing or not allowed.
+            SpecError: If a setting is missing or not allowed.
         """
         if self.run.request is None:
             raise SpecError("request", "no request is set")
@@ -169,7 +179,7 @@ class TraceDialog(QDialog):
             if not fields["inputs"]:
                 raise SpecError("inputs", "give the shape of at least one input")
         arguments = () if target.kind == "config" else self.target.constructor_arguments()
-        return self.more.put(self.run.request.evolve(target=target, arguments=arguments, **fields))
+        return self.more.apply_to(self.run.request.evolve(target=target, arguments=arguments, **fields))
 
     @Slot()
     def accept(self) -> None:
@@ -195,17 +205,17 @@ class TraceDialog(QDialog):
             places[field].setFocus()
 
     @Slot()
-    def _follow_target(self) -> None:
-        """List the inputs of the selected module, unless its function provides them."""
+    def _update_inputs(self) -> None:
+        """List the inputs of the selected module, unless the selected function provides the inputs."""
         candidate = self.target.candidate
         self._problem.hide()
         if candidate is not None:
             self.source.set_value("own" if _provides_inputs(candidate) else "given")
             self.inputs.set_names([name for name, default in candidate.inputs if default is None])
-        self._show_source()
+        self._show_input_source()
 
     @Slot()
-    def _show_source(self) -> None:
+    def _show_input_source(self) -> None:
         candidate = self.target.candidate
         config = self.target.kind.value == "config"
         from_file = self.target.kind.value == "file"
@@ -213,24 +223,26 @@ class TraceDialog(QDialog):
         if not has_own_inputs and self.source.value == "own":
             self.source.set_value("given")
         self._form.set_row_visible(self.source, has_own_inputs)
-        given = not config and self.source.value == "given"
-        self.inputs.setVisible(given)
-        self.run.show_sizes(not given)
+        are_shapes_typed = not config and self.source.value == "given"
+        self.inputs.setVisible(are_shapes_typed)
+        self.run.show_sizes(not are_shapes_typed)
 
     @Slot()
     def _update_summary(self) -> None:
         self._section.set_summary(self.more.summary())
 
     def _connect(self) -> None:
-        self.target.changed.connect(self._follow_target)
-        self.source.edited.connect(self._show_source)
+        self.target.changed.connect(self._update_inputs)
+        self.source.edited.connect(self._show_input_source)
         self.more.edited.connect(self._update_summary)
         for edited in (self.inputs.edited, self.run.edited, self.more.edited, self.source.edited):
             edited.connect(self._problem.hide)
 
     def _lay_out(self, missing: str | None) -> None:
         space = self._theme.spacing
-        self._form.add("&Inputs", self.source, hint="The inputs of forward. Shapes are enough; no data is needed.")
+        self._form.add(
+            "&Inputs", self.source, hint="The inputs of the forward method. Shapes are enough; no data is needed."
+        )
         self._section = remembered_section(self._workspace, self._theme, "More", self.more)
         self._section.set_summary(self.more.summary())
         body = QWidget()
@@ -245,9 +257,9 @@ class TraceDialog(QDialog):
             margins=space.large,
             spacing=space.medium,
         )
-        in_column((scrolled(body), 1), self._foot(missing), owner=self, margins=(0, 0, 0, space.medium))
+        in_column((scrolled(body), 1), self._make_footer(missing), owner=self, margins=(0, 0, 0, space.medium))
 
-    def _foot(self, missing: str | None) -> QWidget:
+    def _make_footer(self, missing: str | None) -> QWidget:
         space = self._theme.spacing
         foot = QWidget()
         column = in_column(owner=foot, margins=(space.large, 0, space.large, 0))

@@ -1,4 +1,4 @@
-"""Evidence of the plan's trace: timeline and tables, computed from its recording."""
+"""Evidence from the plan's trace: timeline and tables, computed from the recording of the trace."""
 
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -27,12 +27,14 @@ from planner.trace.result import TraceResult
 
 _TASK: Final = "trace-result"
 _TIMELINE_HEIGHT: Final = 340
-_GONE: Final = "The recording of this trace is no longer on this computer. Trace again to see its timeline."
+_RECORDING_MISSING: Final = (
+    "The recording of this trace is no longer on this computer. Trace again to see its timeline."
+)
 
 
 @dataclass(frozen=True, slots=True)
-class _TraceKey:
-    """Inputs of the evidence; it is recomputed when they change."""
+class _EvidenceInputs:
+    """Inputs of the evidence, which is recomputed when they change; `digest` identifies the recording."""
 
     digest: str
     gpu: Gpu | None
@@ -42,100 +44,100 @@ class _TraceKey:
 
 
 class TraceEvidence(QWidget):
-    """Evidence that follows the plan; `updated` is emitted when the plan's recording is shown or found missing."""
+    """Evidence that follows the plan; `updated` is emitted when the plan's recording is shown or is missing."""
 
     updated = Signal()
 
     def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> None:
         super().__init__()
         self._workspace, self._theme, self._tasks = workspace, theme, tasks
-        self._wanted: _TraceKey | None = None
+        self._inputs: _EvidenceInputs | None = None
         self.result: TraceResult | None = None
         self.view: TraceView | None = None
         self.runs_out = make_label(role="bad", wrap=True)
-        self._found = QWidget()
+        self._results = QWidget()
         self._missing = make_label(role="muted", wrap=True)
-        in_column(self.runs_out, self._missing, (self._found, 1), owner=self, spacing=theme.spacing.medium)
-        self._column = in_column(owner=self._found, spacing=theme.spacing.medium)
-        self._show(None)
+        in_column(self.runs_out, self._missing, (self._results, 1), owner=self, spacing=theme.spacing.medium)
+        self._column = in_column(owner=self._results, spacing=theme.spacing.medium)
+        self._show_result(None)
 
     # Built on first use, to keep the start of the window fast.
 
     @cached_property
     def timeline(self) -> TimelinePanel:
-        """Return the plot of live memory."""
-        made = TimelinePanel(self._theme)
-        made.setMinimumHeight(_TIMELINE_HEIGHT)
-        made.failed.connect(self._workspace.failed)
-        self._column.insertWidget(0, made, 3)
-        return made
+        """Return the plot of live memory over the traced run."""
+        widget = TimelinePanel(self._theme)
+        widget.setMinimumHeight(_TIMELINE_HEIGHT)
+        widget.failed.connect(self._workspace.failed)
+        self._column.insertWidget(0, widget, 3)
+        return widget
 
     @cached_property
     def tables(self) -> TraceTables:
-        """Return the tables."""
-        made = TraceTables(self._theme)
-        made.failed.connect(self._workspace.failed)
-        self._column.addWidget(made, 2)
-        return made
+        """Return the tables of the trace."""
+        widget = TraceTables(self._theme)
+        widget.failed.connect(self._workspace.failed)
+        self._column.addWidget(widget, 2)
+        return widget
 
     def set_evaluation(self, evaluation: Evaluation) -> None:
         """Show the evidence for a traced plan; its recording is loaded in the background."""
         facts = evaluation.traced
         if facts is None:
-            self._forget()
+            self._clear()
             return
         usable = self._workspace.catalog.hardware.usable_memory(evaluation.gpu) if evaluation.gpu else None
         plan = evaluation.plan
-        wanted = _TraceKey(facts.digest, evaluation.gpu, usable, plan.count, plan.workload.other_processes_bytes)
-        if wanted == self._wanted:
+        inputs = _EvidenceInputs(facts.digest, evaluation.gpu, usable, plan.count, plan.workload.other_processes_bytes)
+        if inputs == self._inputs:
             return
-        self._wanted = wanted
-        self._tasks.run(_TASK, partial(_conclude, wanted), self._take, self._on_error)
+        self._inputs = inputs
+        self._tasks.run(_TASK, partial(_load_result, inputs), self._show_loaded_result, self._on_error)
 
     def as_text(self) -> str:
         """Return the tables of the trace as text, for the clipboard."""
         return "" if self.view is None else trace_text(self.view)
 
     @Slot()
-    def _forget(self) -> None:
-        if self._wanted is not None:
-            self._wanted = None
+    def _clear(self) -> None:
+        if self._inputs is not None:
+            self._inputs = None
             self._tasks.cancel(_TASK)
-            self._show(None)
+            self._show_result(None)
 
-    def _take(self, result: TraceResult | None) -> None:
-        self._show(result)
+    def _show_loaded_result(self, result: TraceResult | None) -> None:
+        self._show_result(result)
         self._missing.setVisible(result is None)
-        self._missing.setText(_GONE)
+        self._missing.setText(_RECORDING_MISSING)
         self.updated.emit()
 
     def _on_error(self, error: BaseException) -> None:
         if not isinstance(error, PlannerError):
             raise error
-        self._show(None)
+        self._show_result(None)
         self._missing.setText(f"The recording of this trace cannot be read: {error.message}. Trace again.")
         self._missing.show()
         self.updated.emit()
 
-    def _show(self, result: TraceResult | None) -> None:
+    def _show_result(self, result: TraceResult | None) -> None:
         self.result, self.view = result, None
         self.runs_out.hide()
         self._missing.hide()
-        wanted = self._wanted
-        if result is None or wanted is None:
-            self._found.hide()
+        inputs = self._inputs
+        if result is None or inputs is None:
+            self._results.hide()
             return
-        card = wanted.gpu.name if wanted.gpu else None
-        self.view = trace_view(result, card, wanted.count)
+        card = inputs.gpu.name if inputs.gpu else None
+        self.view = trace_view(result, card, inputs.count)
         self.runs_out.setText(self.view.runs_out)
         self.runs_out.setVisible(bool(self.view.runs_out))
         self.timeline.set_data(TimelineData(result, card))
         self.tables.set_view(self.view)
-        self._found.show()
+        self._results.show()
 
 
-def _conclude(wanted: _TraceKey) -> TraceResult | None:
-    recording = find_recording(traces_dir(), wanted.digest)
+def _load_result(inputs: _EvidenceInputs) -> TraceResult | None:
+    recording = find_recording(traces_dir(), inputs.digest)
     if recording is None:
         return None
-    return conclude(recording, wanted.gpu, wanted.usable, wanted.count, wanted.other_processes_bytes)
+    return conclude(recording, inputs.gpu, inputs.usable, inputs.count, inputs.other_processes_bytes)

@@ -49,7 +49,7 @@ CHECKPOINTING: Final[Options] = (
     ("selective", "Selective, by operators"),
     ("full", "Full, where the module supports it"),
 )
-STRATEGIES: Final[Options] = (("ddp", "DDP (whole copies)"), ("fsdp", "FSDP2 (sharded)"))
+STRATEGIES: Final[Options] = (("ddp", "DDP (full copies)"), ("fsdp", "FSDP2 (sharded)"))
 _MOMENTUM: Final = (Argument(name="momentum", value=0.9),)
 _OPTIMIZERS: Final[Options] = (
     (("AdamW", ()), "AdamW"),
@@ -74,11 +74,11 @@ _PRECISIONS: Final[Options] = (
     (("fp16", None), "FP16 throughout"),
     (("fp64", None), "FP64"),
 )
-Put = Callable[[TraceRequest, object], TraceRequest]
-_BATCHES: Final = doubling(1, 1024)
-_LENGTHS: Final = doubling(128, 131_072)
-_SIZES: Final = ("batch", "sequence")
-_AS_GIVEN: Final = "from its inputs"
+SetRequestValue = Callable[[TraceRequest, object], TraceRequest]
+_BATCH_SIZES: Final = doubling(1, 1024)
+_SEQUENCE_LENGTHS: Final = doubling(128, 131_072)
+_SIZE_FIELDS: Final = ("batch", "sequence")
+_FROM_INPUTS: Final = "from its inputs"
 
 
 def option_title(options: Options, value: object) -> str:
@@ -87,7 +87,7 @@ def option_title(options: Options, value: object) -> str:
 
 
 def optimizer_of(request: TraceRequest) -> Optimizer:
-    """Return the optimizer with its arguments."""
+    """Return the request's optimizer with its arguments."""
     return request.optimizer, request.optimizer_arguments
 
 
@@ -98,36 +98,36 @@ def with_optimizer(request: TraceRequest, value: object) -> TraceRequest:
 
 
 def optimizer_options(request: TraceRequest) -> Options:
-    """Return the optimizers to choose from, including the request's own."""
-    return _with(_OPTIMIZERS, optimizer_of(request), optimizer_call(request))
+    """Return the optimizers to choose from, including the request's optimizer."""
+    return _with_option(_OPTIMIZERS, optimizer_of(request), optimizer_call(request))
 
 
 def optimizer_call(request: TraceRequest) -> str:
     """Return the optimizer as Python code: `SGD(momentum=0.9)`."""
-    named = ", ".join(f"{argument.name}={argument.value}" for argument in request.optimizer_arguments)
-    return f"{request.optimizer}({named})" if named else request.optimizer
+    arguments_text = ", ".join(f"{argument.name}={argument.value}" for argument in request.optimizer_arguments)
+    return f"{request.optimizer}({arguments_text})" if arguments_text else request.optimizer
 
 
 def precision_of(request: TraceRequest) -> Precision:
-    """Return the parameter and the autocast format."""
+    """Return the number format of the parameters and the autocast format."""
     return request.dtype, request.autocast
 
 
 def with_precision(request: TraceRequest, value: object) -> TraceRequest:
-    """Return the request with other parameter and autocast formats."""
+    """Return the request with other number formats for parameters and autocast."""
     dtype, autocast = value if isinstance(value, tuple) else (value, None)
     return request.evolve(dtype=dtype, autocast=autocast)
 
 
 def precision_options(request: TraceRequest) -> Options:
-    """Return the formats to choose from, including the request's own."""
+    """Return the pairs of parameter and autocast format to choose from, including the request's formats."""
     dtype, autocast = precision_of(request)
-    own = f"{(dtype or '').upper()} parameters, {(autocast or '').upper()} autocast"
-    return _with(_PRECISIONS, (dtype, autocast), own)
+    own_option = f"{(dtype or '').upper()} parameters, {(autocast or '').upper()} autocast"
+    return _with_option(_PRECISIONS, (dtype, autocast), own_option)
 
 
 def device_of(request: TraceRequest) -> Device:
-    """Return the device whose operators are assumed, with its compute capability."""
+    """Return the device type whose operators are assumed, with its CUDA compute capability."""
     return request.device, request.compute_capability
 
 
@@ -138,14 +138,14 @@ def with_device(request: TraceRequest, value: object) -> TraceRequest:
 
 
 def device_options(request: TraceRequest, capability: str | None) -> Options:
-    """Return the devices to choose from; `capability` is that of the plan's card, None if it is not by NVIDIA."""
+    """Return the devices to choose from; `capability` is the CUDA capability of the plan's card, if any."""
     card: Options = () if capability is None else ((("cuda", capability), f"CUDA {capability}, this card"),)
     options = (*card, (("cuda", None), "CUDA, any card"), (("cpu", None), "CPU, as on this computer"))
-    return _with(options, device_of(request), f"CUDA {request.compute_capability}")
+    return _with_option(options, device_of(request), f"CUDA {request.compute_capability}")
 
 
 def strategy_of(request: TraceRequest) -> str:
-    """Return the strategy for several ranks."""
+    """Return the parallel strategy (DDP or FSDP) for several ranks."""
     return "ddp" if request.parallel.strategy == "none" else request.parallel.strategy
 
 
@@ -156,42 +156,42 @@ def with_ranks(request: TraceRequest, ranks: object) -> TraceRequest:
 
 
 def with_strategy(request: TraceRequest, strategy: object) -> TraceRequest:
-    """Return the request with another strategy; a single rank has none."""
+    """Return the request with another parallel strategy; a single rank has no strategy."""
     return (
         request if request.parallel.ranks == 1 else request.evolve(parallel=request.parallel.evolve(strategy=strategy))
     )
 
 
-def parallel_words(parallel: TraceParallel) -> str:
-    """Return a summary of the ranks: `one rank` or `FSDP on 8 ranks`."""
+def parallel_text(parallel: TraceParallel) -> str:
+    """Return a short text about the ranks: `one rank` or `FSDP on 8 ranks`."""
     return "one rank" if parallel.ranks == 1 else f"{parallel.strategy.upper()} on {parallel.ranks:,} ranks"
 
 
-def gradients_words(request: TraceRequest) -> str:
-    """Return a summary of the settings that decide the lifetime of gradients and activations."""
+def gradients_text(request: TraceRequest) -> str:
+    """Return a short text about the settings that determine the lifetime of gradients and activations."""
     lifetime = option_title(ZERO_GRAD, request.zero_grad).lower()
     checkpointing = {"none": "", "selective": ", selective checkpointing", "full": ", checkpointing"}
     steps = f", {request.gradient_accumulation:,} accumulation steps" if request.gradient_accumulation > 1 else ""
     return f"{lifetime}{checkpointing[request.checkpointing]}{steps}"
 
 
-def _with(options: Options, own: object, words: str) -> Options:
-    return options if any(value == own for value, _ in options) else (*options, (own, words))
+def _with_option(options: Options, own_option: object, title: str) -> Options:
+    return options if any(value == own_option for value, _ in options) else (*options, (own_option, title))
 
 
-def _training(request: TraceRequest) -> bool:
+def _is_training(request: TraceRequest) -> bool:
     return request.task == "training"
 
 
-def _optimizes(request: TraceRequest) -> bool:
-    return _training(request) and request.step is None
+def _has_optimizer(request: TraceRequest) -> bool:
+    return _is_training(request) and request.step is None
 
 
-def _generates(request: TraceRequest) -> bool:
-    return not _training(request) and request.target.kind == "config"
+def _generates_tokens(request: TraceRequest) -> bool:
+    return not _is_training(request) and request.target.kind == "config"
 
 
-def _on_several(request: TraceRequest) -> bool:
+def _has_several_ranks(request: TraceRequest) -> bool:
     return request.parallel.ranks > 1
 
 
@@ -199,25 +199,25 @@ def _always(_request: TraceRequest) -> bool:
     return True
 
 
-def _ranks_of(request: TraceRequest) -> int:
+def _rank_count(request: TraceRequest) -> int:
     return request.parallel.ranks
 
 
 @dataclass(frozen=True, slots=True)
-class _Question:
+class _RequestField:
     field: Field
     form: LabelledForm
-    words: str
+    title: str
     get: Callable[[TraceRequest], object]
-    put: Put
-    shown: Callable[[TraceRequest], bool]
+    set_value: SetRequestValue
+    is_shown: Callable[[TraceRequest], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class _Heading:
+class _RequestSection:
     section: Section
     summary: Callable[[TraceRequest], str]
-    shown: Callable[[TraceRequest], bool]
+    is_shown: Callable[[TraceRequest], bool]
 
 
 class RequestForm(QWidget):
@@ -231,15 +231,15 @@ class RequestForm(QWidget):
         self._request: TraceRequest | None = None
         self._shown: tuple[TraceRequest, str | None] | None = None
         self._sizes_shown = True
-        self._questions: dict[str, _Question] = {}
-        self._headings: list[_Heading] = []
+        self._request_fields: dict[str, _RequestField] = {}
+        self._sections: list[_RequestSection] = []
         self._optimizer = ChoiceField(theme, ())
         self._precision = ChoiceField(theme, ())
         self._device = ChoiceField(theme, ())
         self._column = in_column(owner=self, spacing=theme.spacing.small)
-        self._ask_main()
-        self._ask_memory()
-        self._ask_device()
+        self._add_main_fields()
+        self._add_memory_fields()
+        self._add_device_fields()
 
     @property
     def request(self) -> TraceRequest | None:
@@ -247,16 +247,16 @@ class RequestForm(QWidget):
         return self._request
 
     def field(self, key: str) -> Field:
-        """Return the input of a question."""
-        return self._questions[key].field
+        """Return the input widget for the request field `key`."""
+        return self._request_fields[key].field
 
-    def show_sizes(self, shown: bool) -> None:
-        """Show or hide batch and sequence length, which explicit input shapes replace."""
-        self._sizes_shown = shown
-        for key in _SIZES:
-            question = self._questions[key]
-            visible = shown and self._request is not None and question.shown(self._request)
-            question.form.set_row_visible(question.field, visible)
+    def show_sizes(self, is_shown: bool) -> None:
+        """Show or hide batch size and sequence length, which explicit input shapes replace."""
+        self._sizes_shown = is_shown
+        for key in _SIZE_FIELDS:
+            request_field = self._request_fields[key]
+            visible = is_shown and self._request is not None and request_field.is_shown(self._request)
+            request_field.form.set_row_visible(request_field.field, visible)
 
     def set_request(self, request: TraceRequest) -> None:
         """Show `request` without emitting `edited`."""
@@ -267,59 +267,68 @@ class RequestForm(QWidget):
         self._optimizer.set_options(optimizer_options(request))
         self._precision.set_options(precision_options(request))
         self._device.set_options(device_options(request, capability))
-        for question in self._questions.values():
-            question.field.set_value(question.get(request))
-            question.form.set_row_visible(question.field, question.shown(request))
+        for request_field in self._request_fields.values():
+            request_field.field.set_value(request_field.get(request))
+            request_field.form.set_row_visible(request_field.field, request_field.is_shown(request))
         self.show_sizes(self._sizes_shown)
-        for heading in self._headings:
-            heading.section.set_summary(heading.summary(request))
-            heading.section.setVisible(heading.shown(request))
+        for section_entry in self._sections:
+            section_entry.section.set_summary(section_entry.summary(request))
+            section_entry.section.setVisible(section_entry.is_shown(request))
 
     def _capability(self) -> str | None:
         value = operator_fields(self._workspace.evaluation.gpu)["compute_capability"]
         return None if value is None else str(value)
 
-    def _ask_main(self) -> None:
+    def _add_main_fields(self) -> None:
         form, theme = new_form(self._theme), self._theme
         self._add_field(form, "task", "I want &to", RadioField(theme, TASKS))
-        batch = NumberField(1, 1_000_000, placeholder=_AS_GIVEN, stops=_BATCHES)
+        batch = NumberField(1, 1_000_000, placeholder=_FROM_INPUTS, stops=_BATCH_SIZES)
         hint = "Samples per forward pass."
-        self._add_field(form, "batch", "B&atch", batch, hint, get=request_batch, put=_put_batch)
-        length = NumberField(1, 100_000_000, placeholder="the model's default", stops=_LENGTHS)
-        hint = "Tokens per sequence; for inference, those of the prompt."
+        self._add_field(form, "batch", "B&atch", batch, hint, get=request_batch, set_value=_set_batch)
+        length = NumberField(1, 100_000_000, placeholder="the model's default", stops=_SEQUENCE_LENGTHS)
+        hint = "Tokens per sequence; for inference, tokens in the prompt."
         self._add_field(
-            form, "sequence", "Sequence &length", length, hint, has_sequence, request_sequence_length, _put_sequence
+            form,
+            "sequence",
+            "Sequence &length",
+            length,
+            hint,
+            has_sequence,
+            request_sequence_length,
+            _set_sequence_length,
         )
         hint = "Tokens generated one by one with the KV cache."
-        self._add_field(form, "decode_tokens", "Generate&d tokens", NumberField(0, 100_000), hint, _generates)
-        hint = "The class in torch.optim."
+        self._add_field(form, "decode_tokens", "Generate&d tokens", NumberField(0, 100_000), hint, _generates_tokens)
+        hint = "Optimizer class in torch.optim."
         self._add_field(
-            form, "optimizer", "Optimi&zer", self._optimizer, hint, _optimizes, optimizer_of, with_optimizer
+            form, "optimizer", "Optimi&zer", self._optimizer, hint, _has_optimizer, optimizer_of, with_optimizer
         )
         hint = "Autocast keeps the parameters and computes in 16 bits;\nthroughout also casts the parameters."
-        self._add_field(form, "precision", "P&recision", self._precision, hint, get=precision_of, put=with_precision)
+        self._add_field(
+            form, "precision", "P&recision", self._precision, hint, get=precision_of, set_value=with_precision
+        )
         self._column.addWidget(form)
 
-    def _ask_memory(self) -> None:
+    def _add_memory_fields(self) -> None:
         form, theme = new_form(self._theme), self._theme
-        hint = "Full keeps only each layer's input and recomputes the rest in the backward pass."
-        self._add_field(form, "checkpointing", "Checkpointing", ChoiceField(theme, CHECKPOINTING), hint, _training)
+        hint = "Full keeps only each layer's input and recomputes the other activations in the backward pass."
+        self._add_field(form, "checkpointing", "Checkpointing", ChoiceField(theme, CHECKPOINTING), hint, _is_training)
         title = setting_title("gradient_accumulation")
-        hint = "Backward passes whose gradients are summed before an optimizer step."
-        self._add_field(form, "gradient_accumulation", title, NumberField(1, 10_000), hint, _optimizes)
+        hint = "Number of backward passes whose gradients are summed before an optimizer step."
+        self._add_field(form, "gradient_accumulation", title, NumberField(1, 10_000), hint, _has_optimizer)
         hint = "When the gradients of a step are freed."
-        self._add_field(form, "zero_grad", "Gra&dients", ChoiceField(theme, ZERO_GRAD), hint, _optimizes)
-        self._add_section("Gradients", form, gradients_words, _training)
+        self._add_field(form, "zero_grad", "Gra&dients", ChoiceField(theme, ZERO_GRAD), hint, _has_optimizer)
+        self._add_section("Gradients", form, gradients_text, _is_training)
 
-    def _ask_device(self) -> None:
+    def _add_device_fields(self) -> None:
         form, theme = new_form(self._theme), self._theme
-        hint = "CUDA uses other operators than the CPU, and they depend on the card."
-        self._add_field(form, "device", "Device", self._device, hint, get=device_of, put=with_device)
-        hint = "Processes that share the work. One of them is traced; none is launched."
-        self._add_field(form, "ranks", "Ran&ks", NumberField(1, 100_000), hint, get=_ranks_of, put=with_ranks)
+        hint = "CUDA uses different operators than the CPU; which ones depends on the card."
+        self._add_field(form, "device", "Device", self._device, hint, get=device_of, set_value=with_device)
+        hint = "Number of parallel processes. One process is traced; none is launched."
+        self._add_field(form, "ranks", "Ran&ks", NumberField(1, 100_000), hint, get=_rank_count, set_value=with_ranks)
         strategies = ChoiceField(theme, STRATEGIES)
         hint = "DDP keeps a full copy of the model on each rank; FSDP2 shards it."
-        self._add_field(form, "strategy", "&Strategy", strategies, hint, _on_several, strategy_of, with_strategy)
+        self._add_field(form, "strategy", "&Strategy", strategies, hint, _has_several_ranks, strategy_of, with_strategy)
         self._add_section("Device and ranks", form, self._device_summary)
 
     def _add_field(
@@ -329,53 +338,55 @@ class RequestForm(QWidget):
         label: str,
         field: Field,
         hint: str = "",
-        shown: Callable[[TraceRequest], bool] = _always,
+        is_shown: Callable[[TraceRequest], bool] = _always,
         get: Callable[[TraceRequest], object] | None = None,
-        put: Put | None = None,
+        set_value: SetRequestValue | None = None,
     ) -> None:
-        """Add a field to a form; without `get` and `put` it edits the request's attribute `key`."""
-        words = label.replace("&", "").lower()
-        self._questions[key] = _Question(field, form, words, get or attrgetter(key), put or _put(key), shown)
+        """Add a field to a form; without `get` and `set_value` the field edits the request's attribute `key`."""
+        title = label.replace("&", "").lower()
+        self._request_fields[key] = _RequestField(
+            field, form, title, get or attrgetter(key), set_value or _set_attribute(key), is_shown
+        )
         form.add(label, field, hint=hint)
         field.edited.connect(lambda value: self._on_edited(key, value))
 
     def _on_edited(self, key: str, value: object) -> None:
-        question = self._questions[key]
+        request_field = self._request_fields[key]
         if self._request is None:
             return
         try:
-            changed = question.put(self._request, value)
+            changed = request_field.set_value(self._request, value)
         except (ValidationError, PlannerError) as error:
             problem = SpecError.from_validation(error) if isinstance(error, ValidationError) else error
-            question.field.show_problem(problem.message)
+            request_field.field.show_problem(problem.message)
             return
         if changed != self._request:
             self.set_request(changed)
-            self.edited.emit(changed, question.words)
+            self.edited.emit(changed, request_field.title)
 
     def _add_section(
         self,
         title: str,
         form: LabelledForm,
         summary: Callable[[TraceRequest], str],
-        shown: Callable[[TraceRequest], bool] = _always,
+        is_shown: Callable[[TraceRequest], bool] = _always,
     ) -> None:
         section = remembered_section(self._workspace, self._theme, title, form)
         self._column.addWidget(section)
-        self._headings.append(_Heading(section, summary, shown))
+        self._sections.append(_RequestSection(section, summary, is_shown))
 
     def _device_summary(self, request: TraceRequest) -> str:
         device = option_title(device_options(request, self._capability()), device_of(request))
-        return f"{device}; {parallel_words(request.parallel)}"
+        return f"{device}; {parallel_text(request.parallel)}"
 
 
-def _put(name: str) -> Put:
+def _set_attribute(name: str) -> SetRequestValue:
     return lambda request, value: request.evolve(**{name: value})
 
 
-def _put_batch(request: TraceRequest, value: object) -> TraceRequest:
+def _set_batch(request: TraceRequest, value: object) -> TraceRequest:
     return with_batch(request, value if isinstance(value, int) else None)
 
 
-def _put_sequence(request: TraceRequest, value: object) -> TraceRequest:
+def _set_sequence_length(request: TraceRequest, value: object) -> TraceRequest:
     return with_sequence_length(request, value if isinstance(value, int) else None)

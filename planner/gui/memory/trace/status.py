@@ -7,19 +7,19 @@ from PySide6.QtGui import QFontDatabase, QGuiApplication
 from PySide6.QtWidgets import QFrame, QPlainTextEdit, QProgressBar, QPushButton, QWidget
 
 from planner.errors import PlannerError, TraceError
-from planner.gui.memory.trace.tracer import TraceFailure, Tracer, TraceRun
+from planner.gui.memory.trace.tracer import FailedTrace, Tracer, TraceRun
 from planner.gui.theme import Theme, set_style_role
 from planner.gui.widgets.buttons import push_button
 from planner.gui.widgets.labels import ElidedLabel, make_label
 from planner.gui.widgets.layout import STRETCH, in_column, in_row
 from planner.present import format as fmt
 
-_MOST_LINES: Final = 12
-_OLD: Final = "The figures below are for the previous settings."
+_MAX_LINES: Final = 12
+_OUTDATED_NOTE: Final = "The figures below are for the previous settings."
 
 
 class TraceStatus(QWidget):
-    """Progress or failure of a trace, hidden otherwise; `edit_wanted` carries a failed request to edit."""
+    """Progress or failure of a trace, hidden without either; `edit_wanted` carries a failed request to edit."""
 
     edit_wanted = Signal(object)
 
@@ -31,7 +31,7 @@ class TraceStatus(QWidget):
         in_column(self.progress, self.failure, owner=self)
         self.progress.cancel.clicked.connect(tracer.cancel)
         self.failure.dismiss.clicked.connect(tracer.dismiss)
-        self.failure.edit.clicked.connect(self._want_edit)
+        self.failure.edit.clicked.connect(self._request_edit)
         self.refresh()
 
     @Slot()
@@ -47,7 +47,7 @@ class TraceStatus(QWidget):
         self.setVisible(tracer.busy or tracer.failure is not None)
 
     @Slot()
-    def _want_edit(self) -> None:
+    def _request_edit(self) -> None:
         if self._tracer.failure is not None:
             self.edit_wanted.emit(self._tracer.failure.request)
 
@@ -75,13 +75,13 @@ class _ProgressStrip(QFrame):
         )
 
     def show_run(self, run: TraceRun | None, *, is_change: bool) -> None:
-        """Show the progress of `run`, or that one is about to start."""
+        """Show the progress of `run`, or that a trace is about to start."""
         progress = run.progress if run else None
         steps = progress.steps if progress else 0
         self._bar.setRange(0, steps)
         self._bar.setValue(progress.step if progress else 0)
         self._text.setText(_progress_text(run))
-        self._old.setText(_OLD)
+        self._old.setText(_OUTDATED_NOTE)
         self._old.setVisible(is_change)
         self.setAccessibleName(self._text.text())
 
@@ -105,18 +105,18 @@ class _FailurePanel(QFrame):
         self._lay_out(theme)
         self.copy.clicked.connect(self._copy)
 
-    def show_failure(self, failure: TraceFailure) -> None:
+    def show_failure(self, failure: FailedTrace) -> None:
         """Show a failed trace."""
         error = failure.error
         message = error.message
         self._message.setText(f"{failure.request.target.short_title} could not be traced: {message}")
         self._hint.setText(error.hint)
         self._hint.setVisible(bool(error.hint))
-        details = _details(error)
+        details = _error_details(error)
         if details != self.details.toPlainText():
             self.details.setPlainText(details)
             self.details.verticalScrollBar().setValue(self.details.verticalScrollBar().maximum())
-        lines = min(_MOST_LINES, details.count("\n") + 2)
+        lines = min(_MAX_LINES, details.count("\n") + 2)
         self.details.setFixedHeight(
             lines * self.details.fontMetrics().lineSpacing() + 2 * self.details.frameWidth() + 16
         )
@@ -153,5 +153,5 @@ def _progress_text(run: TraceRun | None) -> str:
     return f"Tracing {name}: {progress.text}{step}{events}"
 
 
-def _details(error: PlannerError) -> str:
+def _error_details(error: PlannerError) -> str:
     return error.details if isinstance(error, TraceError) else ""

@@ -31,26 +31,26 @@ from planner.present.record_text import to_csv, to_tsv
 from planner.present.trace.view import CATEGORY_TITLES, AliveRow, ModuleRow, TraceView
 from planner.trace.facts import CATEGORIES, Category
 
-_NOTHING: Final = "–"
-_HEIGHT: Final = 270
+_EMPTY_CELL: Final = "–"
+_TABLE_HEIGHT: Final = 270
 _ALWAYS_COLUMNS: Final = 4
 
 
-def _size(value: float) -> str:
+def _size_text(value: float) -> str:
     return fmt.size(round(value))
 
 
-def _held(row: ModuleRow, category: Category) -> int | None:
+def _category_bytes(row: ModuleRow, category: Category) -> int | None:
     return dict(row.shares).get(category)
 
 
-def _of_category(category: Category) -> Column[ModuleRow]:
+def _category_column(category: Category) -> Column[ModuleRow]:
     return number_column(
         category,
         CATEGORY_TITLES[category],
-        partial(_held, category=category),
-        show=_size,
-        unknown=_NOTHING,
+        partial(_category_bytes, category=category),
+        show=_size_text,
+        unknown=_EMPTY_CELL,
         width=11,
         meter=True,
         shown=False,
@@ -71,12 +71,12 @@ MODULE_COLUMNS: Final[tuple[Column[ModuleRow], ...]] = (
         "bytes",
         "At the peak",
         lambda row: row.bytes,
-        show=_size,
+        show=_size_text,
         width=12,
         meter=True,
         tooltip=lambda row: f"{row.exact}, {row.share_text} of the peak\n{row.holds}".strip(),
     ),
-    *map(_of_category, CATEGORIES),
+    *map(_category_column, CATEGORIES),
 )
 
 ALIVE_COLUMNS: Final[tuple[Column[AliveRow], ...]] = (
@@ -85,26 +85,26 @@ ALIVE_COLUMNS: Final[tuple[Column[AliveRow], ...]] = (
         "bytes",
         "Bytes",
         lambda row: row.bytes,
-        show=_size,
+        show=_size_text,
         width=12,
         meter=True,
         tooltip=lambda row: f"{row.exact}, {row.share_text} of the peak",
     ),
     text_column("category", "Category", lambda row: row.title, width=16),
-    text_column("shape", "Shape", lambda row: row.shape, unknown=_NOTHING, width=24),
-    text_column("module", "Module", lambda row: row.module, unknown=_NOTHING, width=24),
-    text_column("line", "Line", lambda row: row.place, unknown=_NOTHING, width=20, tooltip=lambda row: row.line),
+    text_column("shape", "Shape", lambda row: row.shape, unknown=_EMPTY_CELL, width=24),
+    text_column("module", "Module", lambda row: row.module, unknown=_EMPTY_CELL, width=24),
+    text_column("line", "Line", lambda row: row.place, unknown=_EMPTY_CELL, width=20, tooltip=lambda row: row.line),
 )
 
 
 def alive_id(row: AliveRow) -> str:
-    """Return an id of a row of the tensors alive at the peak."""
+    """Return the row id for a tensor alive at the peak."""
     return "\t".join((row.category, row.module, row.operator, row.line, row.shape))
 
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """Paragraph with a heading, figures, text and source; `pairs` are (title, figure, tooltip)."""
+    """Paragraph with a heading, figures, text and source; each of `pairs` is (title, figure, tooltip)."""
 
     heading: str = ""
     text: str = ""
@@ -129,7 +129,7 @@ class ParagraphPage(ScrollColumn):
 
     @property
     def text(self) -> str:
-        """Return the shown text."""
+        """Return the shown paragraphs as text."""
         return "\n\n".join(block.plain_text for block in self._blocks)
 
     def set_blocks(self, blocks: tuple[Paragraph, ...]) -> None:
@@ -138,7 +138,7 @@ class ParagraphPage(ScrollColumn):
         body = QWidget()
         column = in_column(owner=body, margins=(0, self._theme.spacing.tiny, 0, 0), spacing=self._theme.spacing.medium)
         for block in blocks:
-            column.addLayout(self._lay(block))
+            column.addLayout(self._make_block(block))
         column.addStretch(1)
         self.setWidget(body)
         self.setAccessibleDescription(self.text)
@@ -147,19 +147,19 @@ class ParagraphPage(ScrollColumn):
         """Return no minimum size."""
         return QSize()
 
-    def _lay(self, block: Paragraph) -> QVBoxLayout:
+    def _make_block(self, block: Paragraph) -> QVBoxLayout:
         layout = in_column(spacing=2)
         if block.heading:
             layout.addWidget(make_label(block.heading, font=self._theme.font(bold=True), wrap=True, selectable=True))
         if block.pairs:
-            layout.addLayout(self._grid(block))
+            layout.addLayout(self._make_figure_grid(block))
         if block.text:
             layout.addWidget(make_label(block.text, wrap=True, selectable=True))
         if block.source:
             layout.addWidget(make_label(block.source, "muted", self._theme.font("small"), wrap=True, selectable=True))
         return layout
 
-    def _grid(self, block: Paragraph) -> QGridLayout:
+    def _make_figure_grid(self, block: Paragraph) -> QGridLayout:
         grid = QGridLayout()
         grid.setHorizontalSpacing(self._theme.spacing.huge)
         grid.setVerticalSpacing(self._theme.spacing.tiny)
@@ -173,14 +173,14 @@ class ParagraphPage(ScrollColumn):
 
 
 def reserved_paragraphs(view: TraceView) -> tuple[Paragraph, ...]:
-    """Return the memory reserved by the caching allocator, and the out-of-memory point if there is one."""
+    """Return paragraphs on the memory reserved by the caching allocator and on the out-of-memory point, if any."""
     pairs = tuple((row.title, row.text, row.exact) for row in view.reservation)
     runs_out = (Paragraph(text=view.runs_out),) if view.runs_out else ()
     return (*runs_out, Paragraph(pairs=pairs), Paragraph(source=view.traced_with))
 
 
 def difference_paragraphs(view: TraceView) -> tuple[Paragraph, ...]:
-    """Return the assumptions and untraced allocations, each with its range and its source."""
+    """Return paragraphs on assumptions and untraced allocations, each with its memory range and its source."""
     if not view.differences:
         return (Paragraph(text="No assumptions were made, and no allocations are known to be missing."),)
     return tuple(
@@ -210,15 +210,15 @@ class TraceTables(QWidget):
         self._pages = QStackedWidget()
         self._group = QButtonGroup(self)
         self._bar = in_row(spacing=theme.spacing.tiny)
-        self._add("Modules", self.modules)
-        self._add("Alive at the peak", self.alive)
-        self._add("Reserved memory", self.reserved)
-        self._add("Assumptions", self.assumed)
+        self._add_page("Modules", self.modules)
+        self._add_page("Alive at the peak", self.alive)
+        self._add_page("Reserved memory", self.reserved)
+        self._add_page("Assumptions", self.assumed)
         self._bar.addStretch(1)
-        self._bar.addWidget(self._export(theme))
+        self._bar.addWidget(self._make_export_button(theme))
         self._group.buttons()[0].setChecked(True)
         in_column(self._bar, (self._pages, 1), owner=self, spacing=theme.spacing.tiny)
-        self.setMinimumHeight(_HEIGHT)
+        self.setMinimumHeight(_TABLE_HEIGHT)
 
     def set_view(self, view: TraceView) -> None:
         """Show a trace, with columns for the categories that occur."""
@@ -238,21 +238,21 @@ class TraceTables(QWidget):
     @Slot()
     def copy(self) -> None:
         """Copy the current page to the clipboard; tables are tab-separated."""
-        shown = self._pages.currentWidget()
-        if isinstance(shown, ParagraphPage):
-            QGuiApplication.clipboard().setText(shown.text)
-        elif isinstance(shown, RecordTable):
-            QGuiApplication.clipboard().setText(to_tsv(shown.visible_columns, shown.records().records))
+        current_page = self._pages.currentWidget()
+        if isinstance(current_page, ParagraphPage):
+            QGuiApplication.clipboard().setText(current_page.text)
+        elif isinstance(current_page, RecordTable):
+            QGuiApplication.clipboard().setText(to_tsv(current_page.visible_columns, current_page.records().records))
 
     @Slot()
     def save(self) -> None:
-        """Ask for a file and write the current table as CSV with exact bytes."""
+        """Ask for a file and write the current table as CSV with exact sizes in bytes."""
         name, _ = QFileDialog.getSaveFileName(self, "Save the table", "trace.csv", "Table (*.csv)")
         if name:
             self.save_to(Path(name))
 
     def save_to(self, path: Path) -> None:
-        """Write the tensors alive at the peak if that table is shown, else the modules; errors are emitted."""
+        """Write the shown table (tensors alive at the peak, or else the modules) as CSV; `failed` carries errors."""
         table = self.alive if self._pages.currentWidget() is self.alive else self.modules
         columns = table.visible_columns
         rows = [{column.key: column.value(record) for column in columns} for record in table.records().records]
@@ -261,7 +261,7 @@ class TraceTables(QWidget):
         except OSError as error:
             self.failed.emit(PlannerError(f"{path}: {error.strerror or error}", "Choose another folder."))
 
-    def _add(self, title: str, page: QWidget) -> None:
+    def _add_page(self, title: str, page: QWidget) -> None:
         button = QToolButton()
         button.setText(title)
         button.setCheckable(True)
@@ -273,7 +273,7 @@ class TraceTables(QWidget):
     def _on_clicked(self, number: int, _checked: bool = True) -> None:
         self.show_page(number)
 
-    def _export(self, theme: Theme) -> IconButton:
+    def _make_export_button(self, theme: Theme) -> IconButton:
         button = IconButton(theme, "save", "Copy or save the table")
         menu = QMenu(self)
         menu.addAction("Copy", self.copy)

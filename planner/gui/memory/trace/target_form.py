@@ -21,21 +21,21 @@ from planner.trace.candidates import TraceCandidate, find_trace_candidates
 from planner.trace.notation import arguments_text, input_text, parse_arguments, parse_input
 from planner.trace.request import Argument, Input, Target
 
-_EXAMPLE = "8x3x224x224:float32"
-_KINDS: Final = (("file", "in a file"), ("import", "installed"), ("config", "of the plan"))
+_EXAMPLE_SHAPE = "8x3x224x224:float32"
+_TARGET_KINDS: Final = (("file", "in a file"), ("import", "installed"), ("config", "of the plan"))
 _PYTHON: Final = "Python files (*.py)"
-_READ_MS: Final = 200
+_READ_DELAY_MS: Final = 200
 
 
 class InputsEditor(QWidget):
-    """Editable rows of inputs, at least one; `edited` is emitted when one changes."""
+    """Editable rows for the module's inputs, at least one row; `edited` is emitted when an input changes."""
 
     edited = Signal()
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._theme = theme
-        self._rows: list[_Row] = []
+        self._rows: list[_InputRow] = []
         self._add = link_button("Add an &input")
         self._column = in_column(owner=self, spacing=theme.spacing.tiny)
         below = in_row(self._add, STRETCH)
@@ -46,12 +46,12 @@ class InputsEditor(QWidget):
 
     @property
     def problem(self) -> str:
-        """Return the first problem of the shapes, empty if there is none."""
+        """Return the first problem with the input shapes, empty if all shapes are valid."""
         return next((row.shape.problem for row in self._rows if row.shape.problem), "")
 
     @property
     def inputs(self) -> tuple[Input, ...]:
-        """Return the inputs whose shape is given.
+        """Return the inputs that have a shape.
 
         Raises:
             SpecError: If a shape cannot be parsed.
@@ -59,38 +59,38 @@ class InputsEditor(QWidget):
         return tuple(row.read() for row in self._rows if row.shape.text)
 
     def set_inputs(self, inputs: Sequence[Input]) -> None:
-        """Show these inputs."""
-        texts = [input_text(given) for given in inputs] or [""]
-        self._show([text.rpartition("=")[::2] if "=" in text else ("", text) for text in texts])
+        """Show one row for each of `inputs`."""
+        texts = [input_text(traced_input) for traced_input in inputs] or [""]
+        self._show_rows([text.rpartition("=")[::2] if "=" in text else ("", text) for text in texts])
 
     def set_names(self, names: Sequence[str]) -> None:
-        """Show one row per name; shapes that were entered for a name are kept."""
+        """Show one row per name; shapes that were already entered for a name are kept."""
         known = {row.name.text(): row.shape.text for row in self._rows}
-        self._show([(name, known.get(name, "")) for name in names or ("",)])
+        self._show_rows([(name, known.get(name, "")) for name in names or ("",)])
 
     def focus_first_gap(self) -> None:
         """Focus the first missing or invalid shape."""
         wrong = [row for row in self._rows if row.shape.problem or not row.shape.text]
         (wrong or self._rows)[0].shape.setFocus()
 
-    def _show(self, pairs: Sequence[tuple[str, str]]) -> None:
+    def _show_rows(self, pairs: Sequence[tuple[str, str]]) -> None:
         while len(self._rows) > len(pairs):
-            self._remove(self._rows[-1])
+            self._remove_row(self._rows[-1])
         while len(self._rows) < len(pairs):
-            self._append()
+            self._append_row()
         for row, (name, shape) in zip(self._rows, pairs, strict=True):
             row.name.setText(name)
             row.shape.set_value(shape)
 
-    def _append(self) -> "_Row":
-        row = _Row(self._theme, len(self._rows) + 1)
+    def _append_row(self) -> "_InputRow":
+        row = _InputRow(self._theme, len(self._rows) + 1)
         row.removed.connect(lambda: self._on_remove(row))
         row.edited.connect(self.edited)
         self._rows.append(row)
         self._column.insertWidget(len(self._rows), row)
         return row
 
-    def _remove(self, row: "_Row") -> None:
+    def _remove_row(self, row: "_InputRow") -> None:
         self._rows.remove(row)
         self._column.removeWidget(row)
         row.hide()
@@ -98,21 +98,21 @@ class InputsEditor(QWidget):
 
     @Slot()
     def _on_add(self) -> None:
-        self._append().name.setFocus()
+        self._append_row().name.setFocus()
         self.edited.emit()
 
-    def _on_remove(self, row: "_Row") -> None:
+    def _on_remove(self, row: "_InputRow") -> None:
         if len(self._rows) == 1:
             row.name.clear()
             row.shape.set_value("")
         else:
-            self._remove(row)
+            self._remove_row(row)
         self._rows[0].shape.setFocus()
         self.edited.emit()
 
 
-class _Row(QWidget):
-    """Row with an optional name and a shape."""
+class _InputRow(QWidget):
+    """Row for one input, with an optional name and a shape."""
 
     edited = Signal()
     removed = Signal()
@@ -123,7 +123,7 @@ class _Row(QWidget):
         self.name.setAccessibleName(f"Name of input {number}")
         self.name.setToolTip("Argument name of forward; leave empty for a positional argument.")
         self.name.setFixedWidth(self.name.fontMetrics().averageCharWidth() * 16)
-        self.shape = TextField(_check, _EXAMPLE)
+        self.shape = TextField(_check_shape, _EXAMPLE_SHAPE)
         self.shape.set_name(f"Shape of input {number}")
         remove = IconButton(theme, "close", f"Remove input {number}")
         layout = in_row(owner=self, spacing=theme.spacing.tiny)
@@ -137,26 +137,26 @@ class _Row(QWidget):
         remove.clicked.connect(self.removed)
 
     def read(self) -> Input:
-        """Return the input.
+        """Return the input from this row.
 
         Raises:
-            SpecError: If its shape cannot be parsed.
+            SpecError: If the shape cannot be parsed.
         """
         name = self.name.text().strip()
         return parse_input(f"{name}={self.shape.text}" if name else self.shape.text)
 
 
-def _check(text: str) -> None:
+def _check_shape(text: str) -> None:
     if text.strip():
-        given = parse_input(text)
-        if given.name:
-            raise SpecError("input", "the name has its own field", f"Enter only the shape, such as {_EXAMPLE}.")
+        parsed_input = parse_input(text)
+        if parsed_input.name:
+            raise SpecError("input", "the name has its own field", f"Enter only the shape, such as {_EXAMPLE_SHAPE}.")
 
 
 class TargetForm(QWidget):
-    """Form for the module to trace; `changed` is emitted when another one is selected.
+    """Form for the module to trace; `changed` is emitted when another module is selected.
 
-    The classes and functions of a file are found by parsing it, without running it.
+    Classes and functions in a file are listed by parsing the file, without running its code.
     """
 
     changed = Signal()
@@ -166,25 +166,27 @@ class TargetForm(QWidget):
         self._workspace = workspace
         self._config: Target | None = None
         self._candidates: dict[str, TraceCandidate] = {}
-        self.kind = RadioField(theme, _KINDS)
+        self.kind = RadioField(theme, _TARGET_KINDS)
         self.file = TextField(placeholder="net.py")
         self.name = ChoiceField(theme, ())
-        self.place = TextField(_check_place, "package.module:Name")
+        self.place = TextField(_check_import_path, "package.module:Name")
         self.arguments = TextField(parse_arguments, "none")
         self._summary = make_label(role="muted", font=theme.font("small"), wrap=True)
         self._model = make_label(wrap=True)
         self._form = new_form(theme)
-        self._form.add("The &module is", self.kind, hint="Defined in a file of yours, or in an installed package.")
+        self._form.add("The &module is", self.kind, hint="Defined in your own file or in an installed package.")
         self._form.add_below(self._model)
-        self._form.add("&File", self.file, hint="A Python file. It can be dropped into the window as well.")
-        self._form.add("&Name in it", self.name, hint="A class of modules, or a function that returns one.")
+        self._form.add(
+            "&File", self.file, hint="Python file with the module. You can also drop the file into the window."
+        )
+        self._form.add("&Name in it", self.name, hint="A module class, or a function that returns a module.")
         self._form.add("I&mport path", self.place, hint="The module path, a colon, and the name.")
         self._form.add_below(self._summary)
         self._form.add(
             "Ar&guments", self.arguments, hint="Arguments of the constructor or function: width=64, bias=False."
         )
         in_column(self._form, owner=self)
-        self._reading = QTimer(self, singleShot=True, interval=_READ_MS)
+        self._reading = QTimer(self, singleShot=True, interval=_READ_DELAY_MS)
         self._add_buttons(theme)
         self._connect()
         self.set_target(Target(kind="file", place="net.py"), ())
@@ -192,20 +194,20 @@ class TargetForm(QWidget):
 
     @property
     def candidate(self) -> TraceCandidate | None:
-        """Return the selected class or function of the file, None for other targets."""
+        """Return the selected class or function in the file, None for other kinds of targets."""
         return self._candidates.get(str(self.name.value)) if self.kind.value == "file" else None
 
     def target(self) -> Target:
         """Return the selected target.
 
         Raises:
-            SpecError: If none is selected, with the missing field.
+            SpecError: If no target is selected; the error names the missing field.
         """
         kind = self.kind.value
         if kind == "config" and self._config is not None:
             return self._config
         if kind == "import":
-            place, name = _split(self.place.text)
+            place, name = _split_import_path(self.place.text)
             return Target(kind="import", place=place, name=name)
         if not self.file.text:
             raise SpecError("file", "choose a Python file")
@@ -214,15 +216,15 @@ class TargetForm(QWidget):
         return Target(kind="file", place=self.file.text, name=str(self.name.value))
 
     def constructor_arguments(self) -> tuple[Argument, ...]:
-        """Return the arguments of the constructor.
+        """Return the arguments for the constructor or function.
 
         Raises:
-            SpecError: If they cannot be parsed.
+            SpecError: If the arguments cannot be parsed.
         """
         return parse_arguments(self.arguments.text)
 
     def set_target(self, target: Target, arguments: tuple[Argument, ...]) -> None:
-        """Show a target; a model given by its configuration cannot be changed here."""
+        """Show a target; the plan's own model, built from its configuration, cannot be changed here."""
         self._config = target if target.kind == "config" else None
         self._model.setText(target.place if self._config else "")
         self.kind.set_value(target.kind)
@@ -243,19 +245,19 @@ class TargetForm(QWidget):
         self.changed.emit()
 
     def read_file(self, name: str = "") -> None:
-        """List the classes and functions of the file, and select `name` or the most likely one."""
+        """List the classes and functions of the file, and select `name` or the most likely entry."""
         self._reading.stop()
         try:
-            found = find_trace_candidates(Path(self.file.text).expanduser()) if self.file.text else ()
-            problem = "" if found or not self.file.text else "This file defines no module and no function."
+            candidates = find_trace_candidates(Path(self.file.text).expanduser()) if self.file.text else ()
+            problem = "" if candidates or not self.file.text else "This file defines no module and no function."
         except ModelFileError as error:
-            found, problem = (), f"It {error.reason}. {error.hint}"
+            candidates, problem = (), f"It {error.reason}. {error.hint}"
         self.file.show_problem(problem)
-        self._candidates = {candidate.name: candidate for candidate in found}
-        self.name.set_options([(candidate.name, _candidate_title(candidate)) for candidate in found])
-        if found:
-            self.name.set_value(name if name in self._candidates else _likely(found))
-        self._describe()
+        self._candidates = {candidate.name: candidate for candidate in candidates}
+        self.name.set_options([(candidate.name, _candidate_title(candidate)) for candidate in candidates])
+        if candidates:
+            self.name.set_value(name if name in self._candidates else _most_likely_name(candidates))
+        self._show_candidate()
 
     def recent_files(self) -> tuple[str, ...]:
         """Return the recently traced files, the latest first."""
@@ -276,7 +278,7 @@ class TargetForm(QWidget):
         self.kind.edited.connect(self._show_kind)
         self.kind.edited.connect(self.changed)
         self.file.typed.connect(self._reading.start)
-        self.name.edited.connect(self._on_name)
+        self.name.edited.connect(self._on_name_chosen)
         self.place.typed.connect(self.changed)
 
     @Slot()
@@ -300,8 +302,8 @@ class TargetForm(QWidget):
         self.changed.emit()
 
     @Slot()
-    def _on_name(self) -> None:
-        self._describe()
+    def _on_name_chosen(self) -> None:
+        self._show_candidate()
         self.changed.emit()
 
     @Slot()
@@ -316,9 +318,9 @@ class TargetForm(QWidget):
         ):
             self._form.set_row_visible(field, shown)
         self._model.setVisible(kind == "config")
-        self._describe()
+        self._show_candidate()
 
-    def _describe(self) -> None:
+    def _show_candidate(self) -> None:
         candidate = self.candidate
         self._summary.setText(candidate.summary if candidate else "")
         self._summary.setVisible(bool(candidate and candidate.summary))
@@ -327,12 +329,12 @@ class TargetForm(QWidget):
         self.arguments.set_placeholder(", ".join(written) or "none")
 
 
-def _check_place(text: str) -> None:
+def _check_import_path(text: str) -> None:
     if text:
-        _split(text)
+        _split_import_path(text)
 
 
-def _split(text: str) -> tuple[str, str]:
+def _split_import_path(text: str) -> tuple[str, str]:
     place, _, name = text.partition(":")
     if not (place and name and all(part.isidentifier() for part in (*place.split("."), *name.split(".")))):
         raise SpecError("place", "is not an import path", "Use the form package.module:Name.")
@@ -343,8 +345,8 @@ def _candidate_title(candidate: TraceCandidate) -> str:
     return f"{candidate.name}{'' if candidate.kind == 'class' else '()'}"
 
 
-def _likely(candidates: tuple[TraceCandidate, ...]) -> str:
-    """Return a function that provides inputs, else the last class, which usually contains the earlier ones."""
+def _most_likely_name(candidates: tuple[TraceCandidate, ...]) -> str:
+    """Return the name of a function that provides inputs, else of the last class, which often uses the others."""
     bringing = [candidate.name for candidate in candidates if candidate.returns_inputs]
     classes = [candidate.name for candidate in candidates if candidate.kind == "class"]
     return (bringing or classes[::-1] or [candidates[0].name])[0]

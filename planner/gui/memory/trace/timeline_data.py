@@ -16,15 +16,15 @@ from planner.trace.result import TraceResult
 from planner.units import GIB, KIB, MIB
 
 _INPUTS: Final = "inputs"
-_ROOM: Final = 1.3
-_CARD_IN_VIEW: Final = 2.5
+_MARGIN_FACTOR: Final = 1.3
+_MAX_CARD_TO_PEAK_RATIO: Final = 2.5
 _UNITS: Final = (("GiB", GIB), ("MiB", MIB), ("KiB", KIB))
 
 Rows = tuple[tuple[str, ...], ...]
 
 
 class PhaseSpan(NamedTuple):
-    """Phase between two moments; consecutive phases of the same name are merged."""
+    """Phase from moment `start` to moment `end`; consecutive phases with the same name are merged."""
 
     name: PhaseName
     title: str
@@ -33,7 +33,7 @@ class PhaseSpan(NamedTuple):
 
 
 class TimelineRow(NamedTuple):
-    """One point of the timeline with the live bytes of each series."""
+    """One point of the timeline with the live bytes in each series."""
 
     point: int
     moment: TimelinePoint
@@ -49,12 +49,12 @@ class TimelineData:
 
     @cached_property
     def series(self) -> tuple[TimelineSeries, ...]:
-        """Return the stacked series, the lowest first."""
+        """Return the stacked series of live memory, the lowest series first."""
         return timeline_series(self.result.timeline)
 
     @cached_property
     def times(self) -> tuple[int, ...]:
-        """Return the time of each point, in allocations and frees from the start."""
+        """Return the time of each point, counted in allocations and frees since the start."""
         return self.result.timeline.times
 
     @cached_property
@@ -76,33 +76,33 @@ class TimelineData:
     def card_in_view(self) -> bool:
         """Return whether the card's line is close enough to the peak to be drawn to scale."""
         card = self.for_tensors_bytes
-        return card is not None and 0 < card <= _CARD_IN_VIEW * self.result.peak_moment.bytes
+        return card is not None and 0 < card <= _MAX_CARD_TO_PEAK_RATIO * self.result.peak_moment.bytes
 
     @cached_property
     def top_bytes(self) -> float:
-        """Return the end of the memory axis."""
+        """Return the upper end of the memory axis in bytes."""
         card = self.for_tensors_bytes if self.card_in_view else None
-        return max(self.result.peak_moment.bytes, card or 0, 1) * _ROOM
+        return max(self.result.peak_moment.bytes, card or 0, 1) * _MARGIN_FACTOR
 
     @cached_property
     def unit(self) -> tuple[str, int]:
-        """Return the unit of the memory axis and its bytes."""
+        """Return the unit of the memory axis and its size in bytes."""
         return next((unit for unit in _UNITS if self.top_bytes >= unit[1]), _UNITS[-1])
 
     @cached_property
     def phases(self) -> tuple[PhaseSpan, ...]:
         """Return the phases to label."""
-        found: list[PhaseSpan] = []
+        spans: list[PhaseSpan] = []
         for span in self.result.timeline.spans:
-            if found and found[-1].name == span.name and span.start <= found[-1].end:
-                found[-1] = found[-1]._replace(title=PHASE_TITLES[span.name], end=span.end)
+            if spans and spans[-1].name == span.name and span.start <= spans[-1].end:
+                spans[-1] = spans[-1]._replace(title=PHASE_TITLES[span.name], end=span.end)
             elif span.end > span.start:
                 step = "" if span.name == "load" else f" {span.step + 1}"
-                found.append(PhaseSpan(span.name, f"{PHASE_TITLES[span.name]}{step}", span.start, span.end))
-        return tuple(found)
+                spans.append(PhaseSpan(span.name, f"{PHASE_TITLES[span.name]}{step}", span.start, span.end))
+        return tuple(spans)
 
     def stack(self, hidden: Collection[str] = ()) -> list[tuple[TimelineSeries, list[float]]]:
-        """Return each series with its upper edge in the axis' unit, the lowest first, without `hidden` ones."""
+        """Return each series with its upper edge in the axis' unit, lowest first, without the `hidden` series."""
         below, edges = [0] * len(self.times), []
         for series in self.series:
             if series.category in hidden:
@@ -117,7 +117,7 @@ class TimelineData:
 
     @cached_property
     def peak_point(self) -> int:
-        """Return the index of the peak."""
+        """Return the index of the point at the memory peak."""
         return self.point_at(self.result.peak_moment.time)
 
     def row(self, point: int) -> TimelineRow:
@@ -140,20 +140,20 @@ class TimelineData:
         ]
 
     def csv_rows(self) -> Rows:
-        """Return a header and one row per point, with exact bytes."""
+        """Return a header and one row per point, with exact sizes in bytes."""
         return tuple(tuple(map(str, row)) for row in timeline_rows(self.result.timeline))
 
 
 def role_of(series: TimelineSeries) -> str:
-    """Return the theme role of a series: that of its term, as on every tab; inputs have one of their own."""
+    """Return the theme color role for a series: the role of its memory term; inputs have their own role."""
     return _INPUTS if series.category == _INPUTS else series.term
 
 
-def live_memory_ticks(data: TimelineData, wanted: int) -> Ticks:
-    """Return about `wanted` ticks of the memory axis in its unit."""
-    return round_ticks(0, data.top_bytes / data.unit[1], wanted)
+def live_memory_ticks(data: TimelineData, tick_count: int) -> Ticks:
+    """Return about `tick_count` ticks for the memory axis in its unit."""
+    return round_ticks(0, data.top_bytes / data.unit[1], tick_count)
 
 
-def moment_ticks(data: TimelineData, wanted: int) -> Ticks:
-    """Return about `wanted` ticks of the time axis."""
-    return round_ticks(0, data.end, wanted, whole=True)
+def moment_ticks(data: TimelineData, tick_count: int) -> Ticks:
+    """Return about `tick_count` ticks for the time axis."""
+    return round_ticks(0, data.end, tick_count, whole=True)

@@ -46,10 +46,12 @@ class TimelinePanel(DataPanel[TimelineData]):
         self._column.addWidget(self.legend)
 
     def set_data(self, data: TimelineData) -> None:
-        """Draw a timeline; the first call imports the plotting library."""
+        """Draw a memory timeline; the first call imports the plotting library."""
         # In the order of the stack, the top first.
-        shown = [(series, f"Show {series.title.lower()} in the timeline") for series in reversed(data.series)]
-        entries = (LegendEntry(series.category, series.title, role_of(series), spoken) for series, spoken in shown)
+        legend_items = [(series, f"Show {series.title.lower()} in the timeline") for series in reversed(data.series)]
+        entries = (
+            LegendEntry(series.category, series.title, role_of(series), spoken) for series, spoken in legend_items
+        )
         self.legend.set_entries(tuple(entries))
         super().set_data(data)
 

@@ -20,8 +20,8 @@ from planner.present import format as fmt
 
 _NAME: Final = "Live memory over the run"
 _ABOVE: Final = 10
-_PHASE: Final = ItemStyle("muted", alpha=90)
-_STEPS: Final = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1, Qt.Key.Key_PageUp: -20, Qt.Key.Key_PageDown: 20}
+_PHASE_STYLE: Final = ItemStyle("muted", alpha=90)
+_KEY_STEPS: Final = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1, Qt.Key.Key_PageUp: -20, Qt.Key.Key_PageDown: 20}
 
 
 class TimelinePlot(Chart):
@@ -33,7 +33,7 @@ class TimelinePlot(Chart):
     PIXELS_PER_TICK: ClassVar = (96, 36)
 
     def __init__(self, theme: Theme) -> None:
-        super().__init__(theme, f"{_NAME}; the same figures are in its table")
+        super().__init__(theme, f"{_NAME}; the table shows the same figures")
         self._data: TimelineData | None = None
         self._hidden: frozenset[str] = frozenset()
         self._point: int | None = None
@@ -47,24 +47,24 @@ class TimelinePlot(Chart):
         self._set_titles(bottom="Allocations and frees, in order")
         self.card.setFont(theme.font("small"))
         self._take_keyboard()
-        self.setAccessibleName(f"{_NAME}; arrow keys go from moment to moment")
+        self.setAccessibleName(f"{_NAME}; arrow keys move from moment to moment")
 
     def set_data(self, data: TimelineData) -> None:
         """Show a timeline."""
         self._data = data
         self._hover(None)
-        self._stack(data)
+        self._draw_stack(data)
         self._place_phases(data)
         self._place_peak(data)
         self._place_card(data)
         self._set_ranges((0, data.end), (0, data.top_bytes / data.unit[1]))
         self._set_titles(left=data.unit[0])
-        self.setAccessibleDescription(_description(data))
+        self.setAccessibleDescription(_accessible_description(data))
         self._place_ticks()
 
     @Slot(object)
     def hide_categories(self, hidden: frozenset[str]) -> None:
-        """Hide these categories."""
+        """Hide the series of the categories in `hidden`."""
         self._hidden = hidden
         if self._data is not None:
             self.set_data(self._data)
@@ -76,15 +76,15 @@ class TimelinePlot(Chart):
             super().keyPressEvent(event)
         elif key == Qt.Key.Key_Home:
             self._hover(data.peak_point)
-        elif key in _STEPS:
+        elif key in _KEY_STEPS:
             start = data.peak_point if self._point is None else self._point
-            self._hover(min(len(data.times) - 1, max(0, start + _STEPS[key])))
+            self._hover(min(len(data.times) - 1, max(0, start + _KEY_STEPS[key])))
         elif key == Qt.Key.Key_Escape and self._point is not None:
             self._hover(None)
         else:
             super().keyPressEvent(event)
 
-    def _stack(self, data: TimelineData) -> None:
+    def _draw_stack(self, data: TimelineData) -> None:
         self._remove(self._areas)
         self._areas = []
         times = [*data.times, data.end]
@@ -97,7 +97,7 @@ class TimelinePlot(Chart):
         self._remove(item for *items, _ in self._phases for item in items)
         self._phases = []
         for phase in data.phases:
-            line = self._add(pg.InfiniteLine(pos=phase.start, angle=90), _PHASE, 5)
+            line = self._add(pg.InfiniteLine(pos=phase.start, angle=90), _PHASE_STYLE, 5)
             words = self._add(pg.TextItem(phase.title, anchor=(0, 0)), ItemStyle("muted"), 5)
             words.setPos(phase.start, data.top_bytes / data.unit[1])
             self._phases.append((line, words, phase))
@@ -119,8 +119,12 @@ class TimelinePlot(Chart):
             self._card_label.setPos(0, data.for_tensors_bytes / data.unit[1])
             self._card_label.setText(f"{data.card or 'Card'}: {fmt.size(data.for_tensors_bytes)} for tensors")
 
-    def _ticks(self, across: int, up: int) -> tuple[Ticks, Ticks] | None:
-        return None if self._data is None else (moment_ticks(self._data, across), live_memory_ticks(self._data, up))
+    def _ticks(self, x_tick_count: int, y_tick_count: int) -> tuple[Ticks, Ticks] | None:
+        return (
+            None
+            if self._data is None
+            else (moment_ticks(self._data, x_tick_count), live_memory_ticks(self._data, y_tick_count))
+        )
 
     def _place_ticks(self) -> None:
         super()._place_ticks()
@@ -129,11 +133,11 @@ class TimelinePlot(Chart):
         metrics = QFontMetricsF(self._theme.font("small"))
         pixels = self._item.getViewBox().width() / self._data.end
         for _line, words, phase in self._phases:
-            room = (phase.end - phase.start) * pixels
-            words.setVisible(room >= metrics.horizontalAdvance(phase.title) + self._theme.spacing.small)
+            width_pixels = (phase.end - phase.start) * pixels
+            words.setVisible(width_pixels >= metrics.horizontalAdvance(phase.title) + self._theme.spacing.small)
 
-    def _point_at(self, place: QPointF) -> int | None:
-        return self._data.point_at(place.x()) if self._data is not None and self._data.times else None
+    def _point_at(self, position: QPointF) -> int | None:
+        return self._data.point_at(position.x()) if self._data is not None and self._data.times else None
 
     def _mark_hovered(self, point: int | None) -> None:
         self._point = point
@@ -146,6 +150,6 @@ class TimelinePlot(Chart):
             self.card.show_lines(self._data.hover_lines(point), QPoint(x, self.height() // 6))
 
 
-def _description(data: TimelineData) -> str:
+def _accessible_description(data: TimelineData) -> str:
     peak = data.result.peak_moment
     return f"Peak of {fmt.size(peak.bytes)} at moment {fmt.integer(peak.time)} of {fmt.integer(data.end)}."

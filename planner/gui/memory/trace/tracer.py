@@ -32,14 +32,14 @@ class RunningTrace(Protocol):
         """Cancel the trace."""
 
     def result(self) -> "TraceRecording":
-        """Wait for the recording and return it."""
+        """Wait for the end of the trace and return its recording."""
 
 
 Start = Callable[[TraceRequest, Callable[["Progress"], None]], RunningTrace]
 
 
 def start_in_child(request: TraceRequest, on_progress: "Callable[[Progress], None]") -> RunningTrace:
-    """Start a trace in a child process, within the usual limits.
+    """Start a trace in a child process, within the default limits on time and memory.
 
     Raises:
         TraceError: If PyTorch is not installed, or a named file does not exist.
@@ -52,7 +52,10 @@ def start_in_child(request: TraceRequest, on_progress: "Callable[[Progress], Non
 
 @dataclass(frozen=True, slots=True)
 class TraceRun:
-    """Pending or running trace; `plan` is the plan whose estimate it checks, None if it becomes the plan's model."""
+    """Pending or running trace.
+
+    `plan` is the plan whose estimate the trace checks, None if the traced module becomes the plan's model.
+    """
 
     request: TraceRequest
     label: str
@@ -62,8 +65,8 @@ class TraceRun:
 
 
 @dataclass(frozen=True, slots=True)
-class TraceFailure:
-    """A failed trace and its error."""
+class FailedTrace:
+    """Request whose trace failed, with the error."""
 
     request: TraceRequest
     error: PlannerError
@@ -78,7 +81,7 @@ class EstimateCheck:
 
 
 class Tracer(QObject):
-    """Runs at most one trace at a time; a newer one replaces an older one.
+    """Runs at most one trace at a time; a newer trace replaces an older trace.
 
     `changed` is emitted when a trace starts, progresses, ends or fails. `consent_wanted` carries a request whose code
     the user has not yet agreed to run; `agree` continues with it.
@@ -93,7 +96,7 @@ class Tracer(QObject):
         self._workspace, self._tasks, self._start = workspace, tasks, start
         self._pending: TraceRun | None = None
         self.run: TraceRun | None = None
-        self.failure: TraceFailure | None = None
+        self.failure: FailedTrace | None = None
         self.check: EstimateCheck | None = None
         self._idle = QTimer(self, singleShot=True, interval=IDLE_MS)
         self._idle.timeout.connect(self._begin_pending)
@@ -102,7 +105,7 @@ class Tracer(QObject):
 
     @property
     def wanted(self) -> TraceRequest | None:
-        """Return the pending, running or failed request whose result replaces the plan's model."""
+        """Return the pending, running or failed request for a trace that replaces the plan's model."""
         for work in (self._pending, self.run):
             if work is not None and work.plan is None:
                 return work.request
@@ -115,13 +118,13 @@ class Tracer(QObject):
 
     @property
     def is_change(self) -> bool:
-        """Return whether the running or pending trace is the plan's module with other settings."""
+        """Return whether the running or pending trace is of the plan's module with other settings."""
         work = self._pending or self.run
         return work is not None and work.is_change
 
     def trace(self, request: TraceRequest) -> None:
         """Trace a module, which becomes the plan's model."""
-        self._request(TraceRun(request, f"trace of {request.target.short_title}"))
+        self._request_run(TraceRun(request, f"trace of {request.target.short_title}"))
 
     def change(self, request: TraceRequest, label: str) -> None:
         """Trace the plan's module with other settings after a delay; `label` names the undo step."""
@@ -131,7 +134,7 @@ class Tracer(QObject):
         self.changed.emit()
 
     def check_estimate(self) -> None:
-        """Trace the plan's model with the plan's settings, to compare it with the estimate.
+        """Trace the plan's model with the plan's settings, to compare the traced memory with the estimate.
 
         Raises:
             PlannerError: If PyTorch alone cannot run the plan.
@@ -139,17 +142,17 @@ class Tracer(QObject):
         from planner.plan.trace_request import request_of_plan
 
         plan = self._workspace.plan
-        self._request(TraceRun(request_of_plan(plan, self._workspace.catalog), "check of the estimate", plan))
+        self._request_run(TraceRun(request_of_plan(plan, self._workspace.catalog), "check of the estimate", plan))
 
     @Slot()
     def trace_again(self) -> None:
         """Trace the plan's module again with the same settings, since its file may have changed."""
         facts = self._workspace.plan.model.trace
         if facts is not None:
-            self._request(TraceRun(facts.request, "trace again", is_change=True))
+            self._request_run(TraceRun(facts.request, "trace again", is_change=True))
 
     def agree(self, request: TraceRequest) -> None:
-        """Store the consent to run the code of the request, and run it."""
+        """Store the consent to run the code in `request`, and start the trace."""
         if self._pending is None or self._pending.request != request:
             return
         digest = self._digest(request)
@@ -159,7 +162,7 @@ class Tracer(QObject):
 
     @Slot()
     def refuse(self) -> None:
-        """Discard the request whose consent was refused."""
+        """Discard the request that the user refused to run."""
         self._pending = None
         self.changed.emit()
 
@@ -173,18 +176,18 @@ class Tracer(QObject):
 
     @Slot()
     def dismiss(self) -> None:
-        """Clear the failure."""
+        """Clear the failed trace."""
         self.failure = None
         self.changed.emit()
 
-    def _request(self, run: TraceRun) -> None:
-        """Start a run, after consent if the code was not run before."""
+    def _request_run(self, run: TraceRun) -> None:
+        """Start a trace run, after asking for consent if its code was not run before."""
         self._idle.stop()
         self._pending, self.failure = run, None
         try:
             digest = content_digest(run.request)
         except TraceError as error:
-            self._fail(run.request, error)
+            self._set_failure(run.request, error)
             return
         if digest is None or digest in self._workspace.settings.current.trusted_code:
             self._begin_pending()
@@ -198,16 +201,20 @@ class Tracer(QObject):
             return
         digest = self._digest(run.request)
         if digest is not None and digest not in self._workspace.settings.current.trusted_code:
-            self._request(run)  # the file changed while this was pending
+            self._request_run(run)  # the file changed while this was pending
             return
         try:
             tracing = self._start(run.request, partial(self._progressed.emit, run.request))
         except TraceError as error:
-            self._fail(run.request, error)
+            self._set_failure(run.request, error)
             return
         self.run, self.failure = run, None
         self._tasks.run(
-            _TASK, partial(_finish, tracing), partial(self._take_result, run), self._on_error, stop=tracing.cancel
+            _TASK,
+            partial(_wait_for_facts, tracing),
+            partial(self._take_result, run),
+            self._on_error,
+            stop=tracing.cancel,
         )
         self.changed.emit()
 
@@ -233,11 +240,11 @@ class Tracer(QObject):
             self.changed.emit()
             raise error
         if run is not None:
-            self._fail(run.request, error)
+            self._set_failure(run.request, error)
 
-    def _fail(self, request: TraceRequest, error: PlannerError) -> None:
+    def _set_failure(self, request: TraceRequest, error: PlannerError) -> None:
         self._pending = None
-        self.failure = TraceFailure(request, error)
+        self.failure = FailedTrace(request, error)
         self.changed.emit()
 
     @Slot(object, object)
@@ -248,7 +255,7 @@ class Tracer(QObject):
 
     @Slot(object, object)
     def _on_plan_changed(self, old: Plan, new: Plan) -> None:
-        """Cancel traces of a module that is no longer the plan's, as after an undo."""
+        """Cancel traces of a module that is no longer the plan's model, for example after an undo."""
         if old.model == new.model:
             return
         if self.failure is not None or self._idle.isActive() or (self.run is not None and self.run.plan is None):
@@ -256,7 +263,7 @@ class Tracer(QObject):
             self.cancel()
 
 
-def _finish(tracing: RunningTrace) -> TracedFacts:
+def _wait_for_facts(tracing: RunningTrace) -> TracedFacts:
     recording = tracing.result()
     from planner.trace.analysis.summary import facts_of
     from planner.trace.files import store_recording
