@@ -1,4 +1,4 @@
-"""Records every answer, so that a change that is to move no number can show that it moved none.
+"""Records the answers to all questions, to show that a change leaves every number as it was.
 
     python benchmarks/answers.py record FILE.jsonl.gz [--only SECTIONS] [--models N]
     python benchmarks/answers.py record --reference       # renews benchmarks/answers/reference.json on purpose
@@ -9,14 +9,14 @@
 API and the command line only. Recorded are `fit` and `cost` of 20 models × 12 cards × 8 workloads, which together cover
 every profile, engine, method, optimizer and way to share; every preset; every model and every card of the catalog;
 advice; `recommend` for eight jobs; traces of twelve networks; replays and summaries of recordings of the monitor. All
-of it is asked on one fixed day, with no hardware and no prices of one's own.
+of it is asked on one fixed day, without custom hardware and prices.
 
 Sentences are exempt: a text with a space in it, a formula or a source is recorded as `…`. Numbers, keys, truth values,
 nulls and texts of one word, such as verdicts and ids, are compared. Numbers may differ in the last of 12 digits, which
 depend on the order of a sum. Of what is refused, the error's class and field are recorded.
 
-`check` records anew and compares with the digests in the repository; it says which cases moved, and what they now say
-in their main figures. `compare` says exactly what moved between two whole records, and ends with 1 if anything did.
+`check` records again and compares with the digests in the repository; it prints the cases that changed, with their
+new main figures. `compare` prints all differences between two full records, and exits with 1 if there are any.
 """
 
 import argparse
@@ -58,7 +58,7 @@ _VOLATILE: Final = {
     "seconds": "how long this trace took",
     "environment": "the versions of the programs that traced",
 }
-"""What two traces of one network differ in, with the reason that it is left out."""
+"""Figures that differ between two traces of one network, with the reason why they are left out."""
 
 _OWN_TOKENS: Final = re.compile(r".*/site-packages/")
 
@@ -74,7 +74,7 @@ class Answer(NamedTuple):
 
 
 def _fix_the_day() -> None:
-    """Let the command line take `DAY` for today; the API is given the day."""
+    """Make `DAY` the command line's current day; calls of the API pass the day as an argument."""
 
     class _Clock(datetime.datetime):
         @classmethod
@@ -283,7 +283,7 @@ _QUERIED: Final = {
     "memory_used_mib": "memory.used [MiB]",
     "memory_free_mib": "memory.free [MiB]",
 }
-"""What nvidia-smi calls the columns of those recordings."""
+"""nvidia-smi's names of the columns in these recordings."""
 
 
 def _public_logs() -> dict[str, str]:
@@ -313,13 +313,13 @@ SECTIONS: Final[dict[str, tuple[Callable[[int, Path], Iterator[Answer]], int]]] 
     "lists": (_lists, 1),
     "more": (_more, 1),
 }
-"""The parts of a record: what asks, and into how many tasks it is divided."""
+"""The sections of a record: the function that asks the questions, and its number of tasks."""
 
 # ------------------------------------------------------------------------------------------------------------- records
 
 
 def scrubbed(value: Any, key: str = "") -> Any:
-    """Return `value` without sentences and places on this machine."""
+    """Return `value` without sentences and paths of this machine."""
     if isinstance(value, dict):
         return {_key(name): scrubbed(one, name) for name, one in value.items()}
     if isinstance(value, list):
@@ -386,7 +386,7 @@ def _open(path: Path, mode: str) -> Any:
 
 
 class Moved(NamedTuple):
-    """A place in an answer and what stood and stands there; `None` where there is nothing."""
+    """A changed place in an answer with its value before and after; `None` means no value."""
 
     place: str
     before: str | None
@@ -394,7 +394,7 @@ class Moved(NamedTuple):
 
 
 def moved(before: Any, after: Any, place: str = "") -> Iterator[Moved]:
-    """Yield what differs between two answers."""
+    """Yield the differences between two answers."""
     if isinstance(before, dict) and isinstance(after, dict):
         for name in before.keys() | after.keys():
             here = f"{place}.{name}" if place else name
@@ -431,7 +431,7 @@ def _pattern(place: str) -> str:
 
 
 def compare(first: Path, second: Path, most: int, ignored: Iterable[str]) -> int:
-    """Print what moved between two records and return how many cases did; a part is compared with its like."""
+    """Print the differences between two records and return the number of changed cases; only shared sections count."""
     shared = _selection(first) & _selection(second)
     if not shared:
         sys.exit("the two records have no part in common")
@@ -453,7 +453,7 @@ def compare(first: Path, second: Path, most: int, ignored: Iterable[str]) -> int
             printed += 1 + len(lines)
     print(*sorted(one_sided)[:most], sep="\n")
     if patterns:
-        print("\nwhat moved, and in how many places:")
+        print("\nchanged places, with the number of changes:")
         for place, count in patterns.most_common(most):
             print(f"{count:8,}  {place}")
     print(f"\n{changed:,} of {cases:,} cases moved, {len(one_sided):,} are in one record only")

@@ -40,19 +40,19 @@ class Hidden(NamedTuple):
 
 
 def real_peak(request: TraceRequest, threads: int = 1, seconds: float = 600) -> RealPeak:
-    """Run `request` for real in a fresh process on `threads` threads, and return what it took.
+    """Run `request` for real in a fresh process on `threads` threads, and return its peak memory and time.
 
     Raises:
-        RuntimeError: If it does not run to its end.
+        RuntimeError: If the run fails.
     """
     return RealPeak(**_in_child(request, threads, seconds, "peak"))
 
 
 def hidden_operators(request: TraceRequest, threads: int = 1, seconds: float = 600) -> list[Hidden]:
-    """Run `request` for real in a fresh process, and return what each call of an operator held beside its outputs.
+    """Run `request` for real in a fresh process, and return the workspace bytes of each operator call.
 
     Raises:
-        RuntimeError: If it does not run to its end.
+        RuntimeError: If the run fails.
     """
     return [Hidden(**call) for call in _in_child(request, threads, seconds, "operators")]
 
@@ -87,7 +87,7 @@ def run_for_real(request: TraceRequest) -> None:
 
 
 def _profiled(work: Callable[[], None]) -> list[Any]:
-    """Return the profiler's events of `work`; those of memory are every allocation and free of the CPU's allocator."""
+    """Return the profiler's events of `work`, which include all allocations and frees of the CPU allocator."""
     from torch.profiler import ProfilerActivity, profile
 
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True, acc_events=True) as profiler:
@@ -96,7 +96,7 @@ def _profiled(work: Callable[[], None]) -> list[Any]:
 
 
 def _changes(events: Iterable[Any]) -> list[tuple[int, int]]:
-    """Return when memory was allocated (positive bytes) or freed (negative), in the order of time."""
+    """Return time and bytes of each allocation (positive) and free (negative), in order of time."""
     found = [(event.start_ns(), event.nbytes()) for event in events if event.name() == "[memory]"]
     return sorted(found, key=lambda change: change[0])
 
@@ -118,7 +118,7 @@ def _measure_operators(request: TraceRequest) -> list[dict[str, Any]]:
     calls: list[tuple[str, int]] = []
 
     class Marks(TorchDispatchMode):
-        """Marks the span of each operator, and notes what the tracer expects of it."""
+        """Dispatch mode that marks the span of each operator, and records the workspace that the tracer expects."""
 
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             number = len(calls)
@@ -151,7 +151,7 @@ def _measure_operators(request: TraceRequest) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    """Print the peak of a case, or the operators that hold memory within."""
+    """Print the peak of a case, or its operators with workspace."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("case", nargs="?", help="a name from nets/catalogue.py")
     parser.add_argument("--operators", action="store_true", help="list operators that hold memory within")

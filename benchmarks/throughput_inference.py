@@ -14,8 +14,8 @@ from planner.models.catalog import resolve_model
 from planner.performance.efficiency import family_of
 from planner.performance.inference.machine import card_speed
 from planner.performance.inference.passes import ModelSplit
-from planner.performance.inference.request import ServedModel, cached_bytes, read_prompt, write_token
-from planner.performance.inference.spread import Figure, spread
+from planner.performance.inference.request import ServedModel, cached_bytes, decoding_step_time, prompt_time
+from planner.performance.inference.spread import Figure, request_spread_factor
 from planner.performance.inference.throughput import SaturatedThroughput, saturated_throughput, sequences_that_fit
 from planner.performance.inference.work import work_of
 from planner.performance.links import links_of
@@ -103,7 +103,7 @@ _ENGINES: Final[tuple[tuple[str, Engine], ...]] = (
     ("transformers", transformers.ENGINE),
     ("litgpt", litgpt.ENGINE),
 )
-"""Classes of engines by what their names hold, the first that fits."""
+"""Engine classes by a part of the engine's name; the first match applies."""
 _WEIGHTS: Final = {
     "bf16-true": "bf16",
     "f16": "F16",
@@ -125,7 +125,7 @@ _WEIGHTS: Final = {
     "4-bit": "awq4-128",
     "int4": "awq4-128",
 }
-"""The catalog's names of formats by those of the sources, in small letters, where they differ."""
+"""The catalog's names of formats by those of the sources, in lower case, where they differ."""
 _BY_LETTERS: Final = {name.lower(): name for name in SCHEMES}
 
 
@@ -156,12 +156,12 @@ def predict(row: Row, catalog: Catalog) -> Speeds | Excluded:
 
 def _with_interval(case: Case, speeds: Speeds) -> Speeds:
     figure: Figure = "decode" if case.row.task == "infer_decode" else "prefill"
-    factor = spread(figure, case.engine, family_of(case.gpu))
+    factor = request_spread_factor(figure, case.engine, family_of(case.gpu))
     return speeds._replace(low=speeds.ours / factor, high=speeds.ours * factor, assumed=_assumed(case.row))
 
 
 def _assumed(row: Row) -> str:
-    """Return what the source does not state."""
+    """Return the assumptions about figures that the source does not state."""
     if row.source == "mlinf":
         return "the lengths of prompts, the batch, and how the cards share the model"
     if row.task == "infer_offline" and row.batch is None:
@@ -170,7 +170,7 @@ def _assumed(row: Row) -> str:
 
 
 def case_of(row: Row, catalog: Catalog) -> Case | Excluded:
-    """Return the run that a row describes, or why it is not covered."""
+    """Return the run that a row describes, or the reason why it is not covered."""
     architecture, gpu = _network(row, catalog), gpu_of(row, catalog)
     if isinstance(architecture, Excluded):
         return architecture
@@ -185,7 +185,7 @@ def case_of(row: Row, catalog: Catalog) -> Case | Excluded:
 
 
 def _network(row: Row, catalog: Catalog) -> Architecture | Excluded:
-    """Return the network by our names of it, else by what the catalog makes of the source's."""
+    """Return the network of a row by our table of names, else by the catalog's lookup of the source's name."""
     found = architecture_of(row, catalog, _MODELS)
     if isinstance(found, Excluded):
         try:
@@ -229,9 +229,9 @@ def _decode(case: Case) -> Speeds | Excluded:
     batch, answer = row.batch or 1, row.output_length or 256
     prompt = row.length if row.source not in ("xd", "gf") and row.length else 0
     context = prompt if row.source == "awq" else prompt + answer / 2
-    seconds = write_token(run, batch, context).seconds
+    seconds = decoding_step_time(run, batch, context).seconds
     if row.unit.endswith("/user") and prompt:
-        seconds += batch / answer * read_prompt(run, 1, prompt).seconds
+        seconds += batch / answer * prompt_time(run, 1, prompt).seconds
     share = {"tokens/s/user": 1.0, "tokens/s/GPU": batch / row.cards}.get(row.unit, float(batch))
     return Speeds(share / seconds, _flat(case, 1), share / _bandwidth_step(case, batch, context))
 
@@ -257,9 +257,9 @@ def _prefill(case: Case) -> Speeds | Excluded:
     batch, tokens = row.batch or 1, row.length
     if not tokens:
         return Excluded("length of the prompt not stated")
-    seconds = read_prompt(run, batch, tokens).seconds
+    seconds = prompt_time(run, batch, tokens).seconds
     if row.output_length:
-        seconds += row.output_length * write_token(run, batch, tokens).seconds
+        seconds += row.output_length * decoding_step_time(run, batch, tokens).seconds
     plain = _bandwidth_step(case, 1, 1)
     return Speeds(batch * tokens / seconds, _flat(case, 1), batch * tokens / plain)
 
@@ -288,11 +288,11 @@ def _offline(case: Case) -> Speeds | Excluded:
 
 
 def _one_long(case: Case) -> Speeds:
-    """Return the speed of one prompt and its answer, both counted, as the Qwen documents do."""
+    """Return the speed of one request, counting prompt and answer tokens as the Qwen documents do."""
     row, run = case.row, case.run
     prompt, answer = row.length or 1, row.output_length or 1
-    seconds = read_prompt(run, 1, prompt).seconds
-    seconds += answer * write_token(run, 1, prompt + answer / 2).seconds
+    seconds = prompt_time(run, 1, prompt).seconds
+    seconds += answer * decoding_step_time(run, 1, prompt + answer / 2).seconds
     plain = answer * _bandwidth_step(case, 1, prompt + answer / 2)
     return Speeds((prompt + answer) / seconds, _flat(case, 1), (prompt + answer) / plain)
 

@@ -13,7 +13,7 @@ _SQUAD_LENGTH: Final = 384
 _ALPACA_LENGTH: Final = 110
 """Mean tokens of a sample of Alpaca with its prompt: 52,002 samples of 5.7 million tokens in all."""
 _MOST_GROUPS: Final = 8
-"""Groups of layers for each stage of runs that say nothing of them but interleave."""
+"""Groups of layers per stage for interleaved runs that do not state the number."""
 _CPU_OFFLOAD: Final = "CPU offload"
 
 
@@ -65,7 +65,7 @@ def _groups(depth: int, stages: int, asked: int) -> int:
 
 
 def _accumulation(row: Row) -> int:
-    """Return the micro-batches of a step where the row says so; LAMB's large batches take many."""
+    """Return the micro-batches of a step if the row states them; LAMB's large batches need many."""
     found = re.search(r"grad accumulation (\d+)", row.notes)
     if found:
         return int(found[1])
@@ -73,7 +73,7 @@ def _accumulation(row: Row) -> int:
 
 
 def _split(row: Row, accumulation: int) -> tuple[int, int, int]:
-    """Return tensor, pipeline and context of an MLPerf run: what is left when each replica has one sequence a pass."""
+    """Return an MLPerf run's tensor, pipeline and context degrees if each replica has one sequence per pass."""
     replicas = min(max((row.batch or 1) // accumulation, 1), row.cards)
     shards = max(row.cards // replicas, 1)
     tensor = min(shards, 4 if row.parameters and row.parameters < 2e11 else 8)

@@ -1,7 +1,7 @@
 """From a published training speed to the same run in the estimator, or the reason why it is not covered.
 
-What a source does not state is filled in here, and such rows are counted apart: MLPerf's logs state neither how the
-model is split nor the format of its products, and LitGPT's tables only the longest of their samples.
+Figures that a source does not state are assumed here, and such rows are counted separately: MLPerf's logs state neither
+how the model is split nor the format of its products, and LitGPT's tables only the longest of their samples.
 """
 
 import re
@@ -33,7 +33,7 @@ _MODULES: Final = ("RNN-T", "GNMT", "Tacotron2", "WaveGlow")
 
 
 class Run(NamedTuple):
-    """A row as the estimator takes it; `assumed` names what was filled in."""
+    """The run of a row in the estimator; `assumed` names the assumptions."""
 
     row: Row
     architecture: Architecture
@@ -69,7 +69,7 @@ def training_run(row: Row, catalog: Catalog) -> Run | Excluded:
 
 
 def _with_small_head(architecture: Architecture) -> Architecture:
-    """Return an encoder as these rows train it: a head of two answers, or one that reads the masked tokens only."""
+    """Return an encoder with the head that these rows train: two answers, or only the masked tokens."""
     head = Tensor(name="qa_outputs.weight", shape=(2, architecture.hidden), role="head")
     return architecture.evolve(head=(head,), tied_head=False)
 
@@ -161,7 +161,7 @@ def _setting(row: Row) -> TimeSetting:
 
 
 def _measured(row: Row, architecture: Architecture, shape: Shape) -> float | None:
-    """Return the tokens of all cards in a second."""
+    """Return the measured tokens per second of all cards."""
     value = row.value or 0.0
     if seconds := re.search(r"([\d.]+) s/iter", row.notes):
         return (row.batch or 0) * shape.length / float(seconds[1])
@@ -200,12 +200,12 @@ def predict(row: Row, catalog: Catalog) -> Speeds | Excluded:
 
 
 def _in_unit(tokens_per_second: float, scale: float, measured: float) -> float:
-    """Return a speed in the row's unit; where that is seconds, `scale` is negative."""
+    """Return a speed in the row's unit; `scale` is negative if the unit is seconds."""
     return tokens_per_second * scale if scale > 0 else measured * measured / (tokens_per_second * -scale)
 
 
 def rules_of_thumb(run: Run) -> tuple[float, float]:
-    """Return tokens a second by 6ND at a flat share of the dense rate, and by the bytes of the weights alone.
+    """Return the tokens per second from 6ND at a fixed share of the dense rate, and from the size of the weights.
 
     **Formula**: n · peak · 0.40 ÷ (6 · N); micro-batch tokens · n ÷ (3 · W ÷ B), N the parameters that a token visits
     and W their bytes in 16 bits on each card.

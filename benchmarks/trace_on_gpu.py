@@ -35,7 +35,7 @@ class Compared(NamedTuple):
 
     @property
     def is_bounded(self) -> bool:
-        """Return whether the real peak lies between the bounds, or close to them."""
+        """Return whether the real peak lies between the bounds or within 1 % of a bound."""
         return self.low_bytes * (1 - _TOLERANCE) <= self.real_bytes <= self.high_bytes * (1 + _TOLERANCE)
 
 
@@ -62,7 +62,7 @@ def main() -> int:
 
 
 def card() -> str | None:
-    """Return the compute capability of the card that PyTorch sees, if there is one."""
+    """Return the compute capability of the card that PyTorch sees, or None without a card."""
     try:
         import torch
     except ImportError:

@@ -88,7 +88,7 @@ _BEYOND: Final = (
 
 
 class Row(NamedTuple):
-    """A published measurement, as far as the comparison needs it."""
+    """A published memory measurement with the fields that the comparison needs."""
 
     id: str
     kind: str
@@ -141,7 +141,7 @@ class Row(NamedTuple):
 
 
 class Predicted(NamedTuple):
-    """The estimator's bytes for what the row measured, what that is in words, and the ends where it is uncertain."""
+    """The estimated bytes for a row, a description of the estimate, and its interval if it is uncertain."""
 
     bytes: int
     how: str
@@ -150,7 +150,7 @@ class Predicted(NamedTuple):
 
     @property
     def interval(self) -> Interval | None:
-        """Return the stated interval, or none where the bytes are certain."""
+        """Return the stated interval, or None if the bytes are certain."""
         return None if self.low is None or self.high is None else Interval(self.low, self.bytes, self.high)
 
 
@@ -161,7 +161,7 @@ class Excluded(NamedTuple):
 
 
 def predict(row: Row, catalog: Catalog) -> Predicted | Excluded:
-    """Return the estimator's answer for `row`, or why it has none."""
+    """Return the estimate for `row`, or the reason why there is none."""
     if row.id.startswith(_BEYOND):
         return _pipeline(row, catalog)
     if row.kind in ("inference", "train_full"):
@@ -189,7 +189,7 @@ def predict(row: Row, catalog: Catalog) -> Predicted | Excluded:
 
 
 def _pipeline(row: Row, catalog: Catalog) -> Predicted | Excluded:
-    """Return the estimate of a diffusion pipeline; other networks beside those of text have no formula."""
+    """Return the estimate of a diffusion pipeline; other networks that are not for text have no formula."""
     run = pipeline_run(row.id, row.model, row.precision, row.technique, row.batch, catalog)
     if run is None:
         return Excluded("video, detection, audio or another network without a formula")
@@ -203,7 +203,7 @@ def _pipeline(row: Row, catalog: Catalog) -> Predicted | Excluded:
 
 
 def _part(row: Row, architecture: Architecture) -> Predicted | Excluded:
-    """Return one term, where only that was measured."""
+    """Return the estimate for a row that measured only one memory term."""
     if row.kind == "activation_only":
         run = activation_run(row.id, row.technique, row.length, row.other)
         return Predicted(measured_bytes(architecture, run), "buffers of vLLM or llama.cpp")
@@ -211,7 +211,7 @@ def _part(row: Row, architecture: Architecture) -> Predicted | Excluded:
 
 
 def _of_engine(row: Row) -> str | None:
-    """Return why a row of vLLM or llama.cpp, or one of their buffers, is not covered."""
+    """Return the reason why a row of vLLM or llama.cpp is not covered, or None."""
     if row.family in ENGINES:
         return not_covered(row.id, row.technique)
     return "activations of training, measured apart" if row.kind == "activation_only" else None
@@ -346,7 +346,7 @@ def _as_measured(
 def _held_by_old_versions(
     row: Row, architecture: Architecture, workload: Training | Inference, result: MemoryResult
 ) -> int:
-    """Return how much more than `result` the version of transformers held that the row was measured with."""
+    """Return the bytes that the row's old version of transformers held in addition to `result`."""
     if not isinstance(workload, Inference):
         return 0
     element = 4 if workload.compute == "fp32" else 2

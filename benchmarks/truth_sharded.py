@@ -1,4 +1,4 @@
-"""Published measurements of several cards that share one model, as runs of the estimator."""
+"""Published measurements with several cards that share one model, as runs of the estimator."""
 
 import re
 from typing import TYPE_CHECKING, Final
@@ -39,12 +39,12 @@ _COMPILED: Final = ("titan", "ao-float8")
 
 
 def is_sharded(row: "Row") -> bool:
-    """Return whether a row is for `sharded_run`: training from scratch, and weights and caches in shares."""
+    """Return whether `sharded_run` covers a row: training from scratch, and weights and caches split over cards."""
     return row.kind == "pretrain" or (row.kind in _SHARES and row.cards > 1 and row.scope == "per_gpu")
 
 
 def sharded_run(row: "Row", catalog: Catalog) -> tuple[int, str] | str:
-    """Return the estimator's bytes for a row of several cards and what was estimated, or why it is not covered."""
+    """Return the estimated bytes for a row with several cards and a description, or the reason why there are none."""
     if row.kind in _SHARES:
         return _share(row, catalog.models.model(row.model)), f"a share of {row.cards} cards"
     if row.family == "mcore":
@@ -57,7 +57,7 @@ def sharded_run(row: "Row", catalog: Catalog) -> tuple[int, str] | str:
 
 
 def _share(row: "Row", architecture: Architecture) -> int:
-    """Return what a card of vLLM, SGLang or DeepSpeed's AutoTP holds of the weights or the cache, in 16 bits."""
+    """Return one card's bytes of weights or cache with vLLM, SGLang or DeepSpeed's AutoTP, in 16 bits."""
     pad = _PADDED_BY_VLLM // row.cards if "vLLM" in row.technique else 1
     own = tensor_share(architecture, row.cards, pad=pad)
     if row.kind == "weights_only":
@@ -67,7 +67,7 @@ def _share(row: "Row", architecture: Architecture) -> int:
 
 
 def summed_bytes(architecture: Architecture, workload: Inference, cards: int, gpu: Gpu | None) -> int:
-    """Return what all of `cards` hold together that share the layers, as PyTorch's allocators hand it out."""
+    """Return the bytes allocated on all cards together if the cards share the layers."""
     shared = workload.evolve(parallel=Parallel(pipeline=cards))
     stages = timelines_by_stage(architecture, with_defaults(shared, architecture, cards))
     return sum(_allocated(snapshots) + snapshots.threads * cublas_workspace_bytes(gpu) for _, snapshots in stages)
@@ -156,7 +156,7 @@ def _megatron_step(row: "Row", architecture: Architecture) -> Training:
 
 
 def _number(row: "Row", name: str, default: int | None = None) -> int:
-    """Return the number that the row's description gives as `name=…`."""
+    """Return the number that the row's description states as `name=…`."""
     found = re.search(rf"(?:^|\s){name}=(\d+)", row.other)
     if found:
         return int(found[1])
@@ -171,7 +171,7 @@ def _degree(row: "Row", name: str) -> int:
 
 
 def _allocated(timeline: PhaseSnapshots) -> int:
-    """Return the most that PyTorch's allocator hands out: not what NCCL holds."""
+    """Return the peak bytes of PyTorch's allocator, without NCCL's buffers."""
     return max(one.total - (0 if one.name == "load" else timeline.outside_bytes) for one in timeline.snapshots)
 
 

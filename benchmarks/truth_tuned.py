@@ -1,4 +1,4 @@
-"""Published measurements of LoRA and QLoRA, as runs of the estimator, or why a row is not covered.
+"""Published measurements of LoRA and QLoRA, as runs of the estimator, or the reason why a row is not covered.
 
 What decides most rows is not the network but the trainer: whose modules they are, what its precision plugin converts,
 and which library quantised. A row is covered where that is known from the source of the version that ran.
@@ -55,7 +55,7 @@ _LATER: Final = "litgpt-hub"
 Later versions shuffle; in what the tables of config_hub measured, steps of full length followed one another.
 """
 _LEFT: Final = "T × a"
-"""The formula of what a step before left: see `planner.memory.software.litgpt.setup`."""
+"""The formula for memory left by a previous step: see `planner.memory.software.litgpt.setup`."""
 
 
 class _Run(NamedTuple):
@@ -64,7 +64,7 @@ class _Run(NamedTuple):
 
 
 def predict_tuned(row: Row, catalog: Catalog) -> Predicted | Excluded:
-    """Return the estimator's answer for a row of LoRA or QLoRA, or why it has none."""
+    """Return the estimate for a row of LoRA or QLoRA, or the reason why there is none."""
     reason = _not_covered(row)
     if reason:
         return Excluded(reason)
@@ -127,6 +127,6 @@ def _allocated(architecture: Architecture, workload: Training, *, first: bool) -
 
 
 def _in_allocator(snapshot: Snapshot, *, first: bool) -> int:
-    """Return the bytes of `snapshot` but paged states, which cudaMallocManaged makes, and what a step before left."""
+    """Return the bytes of `snapshot` without paged states (cudaMallocManaged) and memory left by the previous step."""
     terms = [term for term in snapshot.written() if not (first and term.formula == _LEFT)]
     return sum(term.low_bytes if term.name == "optimizer_states" else term.bytes for term in terms)

@@ -220,7 +220,7 @@ class Training(Spec):
             unit="tokens",
             stops=doubling(128, 131_072),
             mnemonic="l",
-            asked_when=lambda context: context.takes_lengths,
+            asked_when=lambda context: context.has_variable_length,
         ),
     ] = None
     activation_checkpointing: Annotated[

@@ -13,7 +13,7 @@ from planner.cost.renting.offer import Offer
 from planner.errors import SpecError
 from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.gpu import Gpu
-from planner.hardware.names import find_candidates
+from planner.hardware.names import find_gpu_candidates
 from planner.units import GIB
 
 
@@ -94,7 +94,7 @@ class Matcher:
         return self._found[key]
 
     def _look_up(self, card: str, memory_gb: float | None) -> Match:
-        found = [gpu for gpu in find_candidates(self._hardware, card) if _is_of_size(gpu, memory_gb)]
+        found = [gpu for gpu in find_gpu_candidates(self._hardware, card) if _is_of_size(gpu, memory_gb)]
         if len(found) == 1:
             return Match(found[0].id, ())
         return Match(None, tuple(gpu.id for gpu in found))

@@ -249,7 +249,7 @@ class OwnCards:
         if any(gpu.id == card.id for gpu in self._workspace.catalog.hardware.gpus):
             raise SpecError("name", f"{card.name!r} is already in the catalog", "Choose another name.")
         added = OwnHardware(cards=(card,))
-        self._keep(_read().joined(added), added)
+        self._keep(_read().merged_with(added), added)
         self._show(card.id)
 
     def ask_forget(self) -> QMessageBox | None:
@@ -273,7 +273,7 @@ class OwnCards:
         """Import cards and values from a file, which replace existing ones with the same id."""
         with self._workspace.reporting():
             added = read_own(path, self._today())
-            self._keep(_read().joined(added), added, path)
+            self._keep(_read().merged_with(added), added, path)
 
     def export_to(self, path: Path) -> None:
         """Export all user-defined cards and values to a file."""
@@ -319,7 +319,7 @@ class OwnCards:
     def _saver(self, gpu: Gpu) -> Callable[[CardChange | None], None]:
         def take(change: CardChange | None) -> None:
             added = OwnHardware() if change is None else OwnHardware(changes=(change,))
-            self._keep(_read().saying(gpu.id, change), added)
+            self._keep(_read().with_change_replaced(gpu.id, change), added)
 
         return take
 
