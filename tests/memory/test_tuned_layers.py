@@ -217,9 +217,9 @@ def test_a_format_as_stored_is_a_gguf_file_if_the_checkpoint_is_one():
 @pytest.mark.parametrize(
     ("how", "said"),
     [
-        ({"lora": {}}, "belong to the methods"),
-        ({"method": "lora", "trainable": ("*norm*",)}, "adapters only"),
-        ({"method": "qlora", "compute": "fp32"}, "not computed in fp32"),
+        ({"lora": {}}, "adapters need the method lora or qlora"),
+        ({"method": "lora", "trainable": ("*norm*",)}, "trains only its adapters"),
+        ({"method": "qlora", "compute": "fp32"}, "cannot compute in fp32"),
         ({"method": "qlora", "profile": "litgpt"}, "choose bf16 or fp16"),
         ({"method": "lora", "weights": "int8", "compute": "bf16"}, "choose amp-bf16"),
         ({"weights": "nf4"}, "choose the method qlora"),

@@ -5,7 +5,7 @@ from small_models import MIXTRAL, bundled, llama, other, small_llama
 
 from planner.memory.estimate import estimate_memory, estimate_on
 from planner.memory.parallel.placing import CardGroup, least_shards
-from planner.memory.parallel.shares import PersistentBuffers, buffers, sharded, with_more_bytes
+from planner.memory.parallel.shares import PersistentBuffers, buffers, sharded_term, with_more_bytes
 from planner.memory.phases import Deferred
 from planner.memory.result import TermPart
 from planner.memory.software import memory_of
@@ -289,13 +289,13 @@ def test_parts_of_a_term_are_shared_to_the_byte():
         "s",
         parts=tuple(TermPart(name=str(size), bytes=size, formula=f"{size}", source="s") for size in (33, 67)),
     )
-    written = sharded(whole, 1, 3, 3, "of three").write()
+    written = sharded_term(whole, 1, 3, 3, "of three").write()
     assert written.bytes == 34
     assert sum(part.bytes for part in written.parts) == 34
     more = with_more_bytes(whole.evolve(parts=()), 5, "more").write()
     assert (more.bytes, more.parts) == (whole.bytes + 5, ())
     empty = whole.evolve(bytes=0, low_bytes=0, high_bytes=0, parts=(whole.parts[0],))
-    assert sharded(empty, 1, 3, 3, "of three").write().bytes == 0
+    assert sharded_term(empty, 1, 3, 3, "of three").write().bytes == 0
 
 
 @pytest.mark.parametrize(

@@ -140,9 +140,9 @@ def test_the_parent_may_die_and_nothing_is_left(fake_nvml):
     fake_nvml.say(card(0, A) | {"0.hang.nvmlDeviceGetPowerUsage": "1"})
     program = (
         "import sys, time\n"
-        "from planner.monitor.settings import Settings\n"
+        "from planner.monitor.settings import SamplerSettings\n"
         "from planner.monitor.supervisor.supervisor import Supervisor\n"
-        "supervisor = Supervisor(lambda update: None, Settings(0.1))\n"
+        "supervisor = Supervisor(lambda update: None, SamplerSettings(0.1))\n"
         "supervisor.start()\n"
         "print(supervisor.pid, flush=True)\n"
         "sys.stdin.read()\n"
