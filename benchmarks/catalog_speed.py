@@ -131,7 +131,7 @@ def taken(values: Iterable[Input], number: int) -> list[Input]:
     return list(islice(cycle(values), number))
 
 
-def painted(app: "QApplication", what: str, action: Callable[[Input], object], inputs: Iterable[Input]) -> None:
+def painted(app: "QApplication", title: str, action: Callable[[Input], object], inputs: Iterable[Input]) -> None:
     """Print the time of one kind of change up to the repaint."""
 
     def change(value: Input) -> None:
@@ -139,7 +139,7 @@ def painted(app: "QApplication", what: str, action: Callable[[Input], object], i
         app.processEvents()
 
     median_seconds, loop = beside_loop(change, list(inputs))
-    print_beside(f"{what}, {ROWS:,} rows / a loop, ms", median_seconds * 1e3, loop * 1e3, AIM)
+    print_beside(f"{title}, {ROWS:,} rows / a loop, ms", median_seconds * 1e3, loop * 1e3, AIM)
 
 
 if __name__ == "__main__":

@@ -57,10 +57,10 @@ def hidden_operators(request: TraceRequest, threads: int = 1, seconds: float = 6
     return [Hidden(**call) for call in _in_child(request, threads, seconds, "operators")]
 
 
-def _in_child(request: TraceRequest, threads: int, seconds: float, what: str) -> Any:
+def _in_child(request: TraceRequest, threads: int, seconds: float, measurement: str) -> Any:
     environment = os.environ | {"OMP_NUM_THREADS": str(threads), "TOKENIZERS_PARALLELISM": "false"}
     done = subprocess.run(
-        [sys.executable, __file__, "--child", what],
+        [sys.executable, __file__, "--child", measurement],
         input=request.model_dump_json(),
         env=environment,
         capture_output=True,
@@ -86,7 +86,7 @@ def run_for_real(request: TraceRequest) -> None:
     run(build(request, watcher), request, watcher)
 
 
-def _profiled(work: Callable[[], None]) -> list[Any]:
+def _profiler_events(work: Callable[[], None]) -> list[Any]:
     """Return the profiler's events of `work`, which include all allocations and frees of the CPU allocator."""
     from torch.profiler import ProfilerActivity, profile
 
@@ -95,7 +95,7 @@ def _profiled(work: Callable[[], None]) -> list[Any]:
     return list(profiler.profiler.kineto_results.events())
 
 
-def _changes(events: Iterable[Any]) -> list[tuple[int, int]]:
+def _memory_changes(events: Iterable[Any]) -> list[tuple[int, int]]:
     """Return time and bytes of each allocation (positive) and free (negative), in order of time."""
     found = [(event.start_ns(), event.nbytes()) for event in events if event.name() == "[memory]"]
     return sorted(found, key=lambda change: change[0])
@@ -103,9 +103,9 @@ def _changes(events: Iterable[Any]) -> list[tuple[int, int]]:
 
 def _measure_peak(request: TraceRequest) -> dict[str, Any]:
     started = time.perf_counter()
-    events = _profiled(lambda: run_for_real(request))
+    events = _profiler_events(lambda: run_for_real(request))
     seconds = time.perf_counter() - started
-    return {"peak_bytes": max(accumulate(size for _, size in _changes(events))), "seconds": seconds}
+    return {"peak_bytes": max(accumulate(size for _, size in _memory_changes(events))), "seconds": seconds}
 
 
 def _measure_operators(request: TraceRequest) -> list[dict[str, Any]]:
@@ -122,7 +122,7 @@ def _measure_operators(request: TraceRequest) -> list[dict[str, Any]]:
 
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             number = len(calls)
-            calls.append((f"{func}({', '.join(_shown(value) for value in args)})", 0))
+            calls.append((f"{func}({', '.join(_shown_argument(value) for value in args)})", 0))
             with record_function(f"call {number}"):
                 result = func(*args, **(kwargs or {}))
             calls[number] = (calls[number][0], hidden_bytes(func, args, kwargs or {}, result))
@@ -132,13 +132,13 @@ def _measure_operators(request: TraceRequest) -> list[dict[str, Any]]:
         with Marks():
             run_for_real(request)
 
-    def _shown(value: Any) -> str:
+    def _shown_argument(value: Any) -> str:
         if isinstance(value, torch.Tensor):
             return f"{'x'.join(map(str, value.shape))}:{str(value.dtype)[6:]}"
         return "…" if isinstance(value, list | tuple) and len(value) > 4 else str(value)
 
-    events = _profiled(marked)
-    changes = _changes(events)
+    events = _profiler_events(marked)
+    changes = _memory_changes(events)
     times = [moment for moment, _ in changes]
     spans = {e.name(): (e.start_ns(), e.end_ns()) for e in events if e.name().startswith("call ")}
     found = []

@@ -369,16 +369,16 @@ def repeated(catalog: "Catalog") -> "Catalog":
     return replace(catalog, hardware=HardwareCatalog(gpus=(*known, *more)))
 
 
-def print_ratio(what: str, taken: float, reference: float, aim: str) -> None:
+def print_ratio(title: str, taken: float, reference: float, aim: str) -> None:
     """Print a figure with its reference, and keep it for the manual."""
-    PRINTED.append([what, f"{taken:.3g}", f"{taken / reference:.2f}", aim])
-    print(f"{what:52} {taken:10.3f} {reference:10.3f} {taken / reference:7.2f} {aim:>8}")
+    PRINTED.append([title, f"{taken:.3g}", f"{taken / reference:.2f}", aim])
+    print(f"{title:52} {taken:10.3f} {reference:10.3f} {taken / reference:7.2f} {aim:>8}")
 
 
-def print_beside(what: str, taken: float, loop: float, aim: str) -> None:
+def print_beside(title: str, taken: float, loop: float, aim: str) -> None:
     """Print a figure with the reference loop of the same run, and keep it for the manual."""
-    PRINTED.append([what, f"{taken:.3g}", f"{taken / loop:.2f}", aim])
-    print(f"{what:52} {taken:10.1f} {loop:10.3g} {taken / loop:7.2f} {aim:>8}")
+    PRINTED.append([title, f"{taken:.3g}", f"{taken / loop:.2f}", aim])
+    print(f"{title:52} {taken:10.1f} {loop:10.3g} {taken / loop:7.2f} {aim:>8}")
 
 
 def write_printed(name: str) -> None:

@@ -185,18 +185,18 @@ def imports_of(module: Module, names: frozenset[str]) -> list[Import]:
     return found
 
 
-def _find_imports(node: ast.AST, module: Module, names: frozenset[str], kind: str, found: list[Import]) -> None:
+def _find_imports(node: ast.AST, module: Module, names: frozenset[str], kind: str, imports: list[Import]) -> None:
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.Import | ast.ImportFrom):
-            found += [Import(target, child.lineno, kind) for target in _targets(child, module, names)]
+            imports += [Import(target, child.lineno, kind) for target in _targets(child, module, names)]
         elif isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
             for statement in child.body:
-                _find_imports(ast.Module([statement], []), module, names, "types", found)
-            _find_imports(ast.Module(child.orelse, []), module, names, kind, found)
+                _find_imports(ast.Module([statement], []), module, names, "types", imports)
+            _find_imports(ast.Module(child.orelse, []), module, names, kind, imports)
         elif isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            _find_imports(child, module, names, "function", found)
+            _find_imports(child, module, names, "function", imports)
         else:
-            _find_imports(child, module, names, kind, found)
+            _find_imports(child, module, names, kind, imports)
 
 
 def _targets(node: ast.Import | ast.ImportFrom, module: Module, names: frozenset[str]) -> Iterator[str]:
@@ -234,10 +234,10 @@ def cycles(modules: Iterable[Module], kinds: frozenset[str] = frozenset(("start"
         module.name: {one.target for one in imports_of(module, names) if one.kind in kinds} - {module.name}
         for module in chosen
     }
-    return [sorted(group) for group in _components(graph) if len(group) > 1]
+    return [sorted(group) for group in _strongly_connected(graph) if len(group) > 1]
 
 
-def _components(graph: dict[str, set[str]]) -> list[list[str]]:
+def _strongly_connected(graph: dict[str, set[str]]) -> list[list[str]]:
     """Return the strongly connected components (Tarjan), without recursion."""
     order: dict[str, int] = {}
     low: dict[str, int] = {}
@@ -516,7 +516,7 @@ def entered_by_a_key(root: Path) -> dict[str, Entered]:
     return {name: Entered(*figures) for name, figures in found.items()}
 
 
-def _enter() -> dict[str, Entered]:
+def _trace_key_press() -> dict[str, Entered]:
     """Press a key twice in the field for the batch size, and trace the second press."""
     from PySide6.QtCore import Qt
     from PySide6.QtTest import QTest
@@ -529,13 +529,13 @@ def _enter() -> dict[str, Entered]:
     plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), workload=Training(), gpu="h100-sxm5-80gb")
     window.workspace.replace(plan, None)
     _settle(app)
-    field, bar = _batch_field(window), _bar(window)
+    field, bar = _batch_field(window), _memory_bar(window)
     _settle(app)
     before = window.workspace.plan.workload.micro_batch
     QTest.keyClick(field, Qt.Key.Key_Up)
     _settle(app)
     first = window.workspace.plan.workload.micro_batch
-    watch = _Watch(field, bar)
+    watch = _CallTracer(field, bar)
     sys.setprofile(watch)
     QTest.keyClick(field, Qt.Key.Key_Up)
     sys.setprofile(None)
@@ -574,13 +574,13 @@ def _batch_field(window: Any) -> Any:
     raise SystemExit("no field changes the batch size")
 
 
-def _bar(window: Any) -> Any:
+def _memory_bar(window: Any) -> Any:
     from PySide6.QtWidgets import QWidget
 
     return next(one for one in window.findChildren(QWidget) if type(one).__name__ == "StackedBar" and one.isVisible())
 
 
-class _Watch:
+class _CallTracer:
     """Profiler hook that records each planner function call; the module's docstring defines other panels."""
 
     def __init__(self, field: Any, bar: Any) -> None:
@@ -661,11 +661,11 @@ def main() -> int:
     parser.add_argument("--enter", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.enter:
-        print(json.dumps(_enter()))
+        print(json.dumps(_trace_key_press()))
         return 0
     modules = modules_of(arguments.root)
     if arguments.list:
-        for line in _listed(arguments.list, modules, arguments.root):
+        for line in _list_lines(arguments.list, modules, arguments.root):
             print(line)
         return 0
     _print_table(modules, arguments.root)
@@ -693,67 +693,67 @@ def _print_table(modules: list[Module], root: Path) -> None:
     tenths = quantiles(functions, n=10)
     named = [place for module in modules for place in comparisons(module)]
     shared = shared_basenames(modules)
-    _row("lines", kinds.total())
-    _row("statements", sum(map(statements_of, modules)))
+    _print_row("lines", kinds.total())
+    _print_row("statements", sum(map(statements_of, modules)))
     shares = (f"{name} {count / kinds.total():.1%}" for name, count in kinds.items())
-    _row("of the lines", ", ".join(shares))
-    _row("files", len(modules))
-    _row(
+    _print_row("of the lines", ", ".join(shares))
+    _print_row("files", len(modules))
+    _print_row(
         "lines of a file: median, 90 of 100, most",
         f"{lines[len(lines) // 2]}, {lines[len(lines) * 9 // 10]}, {lines[-1]}",
     )
-    _row("files under 30 lines, __init__ aside", sum(_is_short(module) for module in modules))
-    _row("files with exactly one importer", len(single_importers(modules)))
-    _row("functions; lines of one: median, 90 of 100", f"{len(functions):,}; {tenths[4]:.0f}, {tenths[8]:.0f}")
+    _print_row("files under 30 lines, __init__ aside", sum(_is_short(module) for module in modules))
+    _print_row("files with exactly one importer", len(single_importers(modules)))
+    _print_row("functions; lines of one: median, 90 of 100", f"{len(functions):,}; {tenths[4]:.0f}, {tenths[8]:.0f}")
     for folder, count in folders(modules).most_common(5):
-        _row(f"modules in {folder}", count)
-    _row("cycles of imports", len(cycles(modules)))
-    _row("cycles with imports for types", len(cycles(modules, frozenset(("start", "function", "types")))))
-    _row("names of files that several have; such files", f"{len(shared)}; {sum(map(len, shared.values()))}")
-    _row("public names that several modules define", len(homonyms(modules)))
-    _row("docstrings that open with a question word", sum(len(question_docstrings(module)) for module in modules))
-    _row("modules of the core without a test file", len(untested(modules, root)))
-    _row("imports in functions or for types only", sum(len(lazy_imports(module)) for module in modules))
-    _row("caches", sum(len(caches_of(module)) for module in modules))
-    _row("comparisons with a program's name; files", f"{len(named)}; {len({place.path for place in named})}")
+        _print_row(f"modules in {folder}", count)
+    _print_row("cycles of imports", len(cycles(modules)))
+    _print_row("cycles with imports for types", len(cycles(modules, frozenset(("start", "function", "types")))))
+    _print_row("names of files that several have; such files", f"{len(shared)}; {sum(map(len, shared.values()))}")
+    _print_row("public names that several modules define", len(homonyms(modules)))
+    _print_row("docstrings that open with a question word", sum(len(question_docstrings(module)) for module in modules))
+    _print_row("modules of the core without a test file", len(untested(modules, root)))
+    _print_row("imports in functions or for types only", sum(len(lazy_imports(module)) for module in modules))
+    _print_row("caches", sum(len(caches_of(module)) for module in modules))
+    _print_row("comparisons with a program's name; files", f"{len(named)}; {len({place.path for place in named})}")
 
 
-def _print_entered(found: dict[str, Entered]) -> None:
-    for what, one in found.items():
+def _print_entered(entered_by_way: dict[str, Entered]) -> None:
+    for what, one in entered_by_way.items():
         figures = f"{len(one.modules)} in {one.calls:,} calls, {one.moves:,} moves"
-        _row(f"modules that a batch size enters, {what}", figures)
+        _print_row(f"modules that a batch size enters, {what}", figures)
 
 
-def _row(what: str, value: object) -> None:
-    print(f"{what:52} {value:>10,}" if isinstance(value, int) else f"{what:52} {value}")
+def _print_row(title: str, value: object) -> None:
+    print(f"{title:52} {value:>10,}" if isinstance(value, int) else f"{title:52} {value}")
 
 
 def _is_short(module: Module) -> bool:
     return not module.is_package and len(module.text.splitlines()) < _SHORT_LINES
 
 
-def _listed(what: str, modules: list[Module], root: Path) -> Iterator[object]:
+def _list_lines(list_name: str, modules: list[Module], root: Path) -> Iterator[object]:
     by_module = {
         "comparisons": comparisons,
         "lazy": lazy_imports,
         "caches": caches_of,
         "questions": question_docstrings,
     }
-    if what in by_module:
-        yield from (place for module in modules for place in by_module[what](module))
-    elif what == "cycles":
+    if list_name in by_module:
+        yield from (place for module in modules for place in by_module[list_name](module))
+    elif list_name == "cycles":
         yield from (" ↔ ".join(group) for group in cycles(modules))
-    elif what == "folders":
+    elif list_name == "folders":
         yield from (f"{count:4} {folder}" for folder, count in folders(modules).most_common())
-    elif what == "basenames":
+    elif list_name == "basenames":
         yield from (f"{name}: {', '.join(paths)}" for name, paths in shared_basenames(modules).items())
-    elif what == "homonyms":
+    elif list_name == "homonyms":
         yield from (f"{name}: {', '.join(paths)}" for name, paths in homonyms(modules).items())
-    elif what == "untested":
+    elif list_name == "untested":
         yield from untested(modules, root)
-    elif what == "importers":
+    elif list_name == "importers":
         yield from single_importers(modules)
-    elif what == "short":
+    elif list_name == "short":
         yield from (module.path for module in modules if _is_short(module))
     else:
         for counted, one in entered_by_a_key(root).items():

@@ -81,7 +81,7 @@ def _speeds(row: Row, counts: OperationCounts, gpu: Gpu, precision: Precision) -
     flat = _FLAT_MFU * rate.ops_per_s / whole.flops
     bandwidth = gpu.bandwidth_bytes_per_s / (2 * whole.elements)
     ours = found.samples_per_second
-    return Speeds(ours, row.cards * flat, row.cards * bandwidth, ours / SPREAD, ours * SPREAD, _assumed(row))
+    return Speeds(ours, row.cards * flat, row.cards * bandwidth, ours / SPREAD, ours * SPREAD, _assumptions(row))
 
 
 def _gradient_bytes(row: Row) -> float:
@@ -89,7 +89,7 @@ def _gradient_bytes(row: Row) -> float:
     return (row.parameters or 0.0) * (2 if is_compiled(row) else 4)
 
 
-def _assumed(row: Row) -> str:
+def _assumptions(row: Row) -> str:
     """Return the assumptions about figures that the source does not state."""
     return "the number format" if not row.precision else ""
 

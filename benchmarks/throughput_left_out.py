@@ -64,24 +64,24 @@ def class_of(row: Row, catalog: Catalog) -> tuple[str, ...]:
     return row.task, case.engine.name, memory_class(case.gpu), kernel_width(case.weights)
 
 
-def print_task(task: str, found: list[Ratio], key: Callable[[Ratio], str]) -> None:
+def print_task(task: str, ratios_of_task: list[Ratio], key: Callable[[Ratio], str]) -> None:
     """Print the errors of each card or source left out, and the errors of all together."""
     errors: list[float] = []
-    for name in sorted({key(one) for one in found}):
-        own = [abs(error) for error in left_out(found, name, key)]
+    for name in sorted({key(one) for one in ratios_of_task}):
+        own = [abs(error) for error in left_out(ratios_of_task, name, key)]
         errors += own
         print_line(f"  {task:14} without {name[:34]:34}", own)
     if errors:
         print_line(f"  {task:14} {'all':42}", errors)
 
 
-def left_out(found: list[Ratio], name: str, key: Callable[[Ratio], str]) -> Iterable[float]:
+def left_out(ratios_of_task: list[Ratio], name: str, key: Callable[[Ratio], str]) -> Iterable[float]:
     """Yield the relative errors of the card or source `name`, with the classes fitted to all other rows."""
     others: dict[tuple[str, ...], list[float]] = defaultdict(list)
-    for one in found:
+    for one in ratios_of_task:
         if key(one) != name:
             others[one.of_class].append(one.logarithm)
-    for one in found:
+    for one in ratios_of_task:
         if key(one) == name:
             rest = others.get(one.of_class)
             yield exp((median(rest) if rest else 0.0) - one.logarithm) - 1

@@ -51,15 +51,15 @@ class Row(NamedTuple):
             id=record["id"],
             task=record["task"],
             model=record["model"],
-            parameters=_scaled(record["params_b"]),
-            active_parameters=_scaled(record["active_params_b"]),
+            parameters=_scaled_number(record["params_b"]),
+            active_parameters=_scaled_number(record["active_params_b"]),
             gpu=record["gpu"],
-            cards=_whole(record["n_gpus"]) or 1,
+            cards=_leading_number(record["n_gpus"]) or 1,
             precision=record["precision"],
-            batch=_whole(record["batch_global"]) or _sequences(record["batch_global"], record["seq_len"]),
-            micro_batch=_whole(record["batch_micro"]),
-            length=_whole(record["seq_len"]),
-            output_length=_whole(record["output_len"]),
+            batch=_leading_number(record["batch_global"]) or _sequences(record["batch_global"], record["seq_len"]),
+            micro_batch=_leading_number(record["batch_micro"]),
+            length=_leading_number(record["seq_len"]),
+            output_length=_leading_number(record["output_len"]),
             parallelism=record["parallelism"],
             recompute=record["recompute"],
             framework=record["framework"],
@@ -114,7 +114,7 @@ def gpu_of(row: Row, catalog: Catalog) -> Gpu | Excluded:
 
 def architecture_of(row: Row, catalog: Catalog, models: Mapping[str, str] = MODELS) -> Architecture | Excluded:
     """Return the network of a row by `models`, a table from names to ids, or by its name; else the reason."""
-    name = _sized(row)
+    name = _name_with_size(row)
     if name in CONFIGS:
         return _built(name)
     try:
@@ -129,7 +129,7 @@ def family(row: Row, catalog: Catalog) -> str:
     return row.gpu if isinstance(gpu, Excluded) else family_of(gpu)
 
 
-def _sized(row: Row) -> str:
+def _name_with_size(row: Row) -> str:
     """Return the model's name, with its size if the name alone is ambiguous."""
     if row.model == "Llama 2" and row.parameters:
         return "LLAMA2-7B" if row.parameters < 1e10 else "LLAMA2-13B"
@@ -141,7 +141,7 @@ def _built(name: str) -> Architecture:
     return read_config(CONFIGS[name], name)
 
 
-def _scaled(text: str) -> float | None:
+def _scaled_number(text: str) -> float | None:
     return float(text) * 1e9 if text else None
 
 
@@ -151,7 +151,7 @@ def _sequences(text: str, length: str) -> int | None:
     return int(found[1]) * 2**20 // int(length) if found and length.isdigit() else None
 
 
-def _whole(text: str) -> int | None:
+def _leading_number(text: str) -> int | None:
     """Return the number that a field begins with; "max 4096 (unpacked)" and "16M tokens" state none."""
     found = re.fullmatch(r"(\d+)(\.0)?", text)
     return int(found[1]) if found else None

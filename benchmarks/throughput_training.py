@@ -46,7 +46,7 @@ class Run(NamedTuple):
 
 def training_run(row: Row, catalog: Catalog) -> Run | Excluded:
     """Return the run that `row` measured."""
-    if reason := _left_out(row):
+    if reason := _exclusion_reason(row):
         return Excluded(reason)
     gpu, architecture = gpu_of(row, catalog), architecture_of(row, catalog)
     if isinstance(gpu, Excluded):
@@ -62,10 +62,10 @@ def training_run(row: Row, catalog: Catalog) -> Run | Excluded:
     except (PlannerError, ValueError) as error:
         return Excluded(f"refused: {str(error).splitlines()[0][:90]}")
     assert isinstance(filled, Training)
-    tokens = _measured(row, architecture, shape)
+    tokens = _measured_tokens_per_second(row, architecture, shape)
     if tokens is None:
         return Excluded(f"unit without a conversion: {row.unit}")
-    return Run(row, architecture, filled, gpu, _setting(row), tokens, shape.assumed)
+    return Run(row, architecture, filled, gpu, _time_setting(row), tokens, shape.assumed)
 
 
 def _with_small_head(architecture: Architecture) -> Architecture:
@@ -74,7 +74,7 @@ def _with_small_head(architecture: Architecture) -> Architecture:
     return architecture.evolve(head=(head,), tied_head=False)
 
 
-def _left_out(row: Row) -> str | None:
+def _exclusion_reason(row: Row) -> str | None:
     if row.value is None:
         return "no speed: the run did not fit"
     if row.source in _NO_RUN:
@@ -99,7 +99,7 @@ def _workload(row: Row, shape: Shape) -> Training:
     method = _method(row)
     fields: dict[str, object] = {
         "method": method,
-        "compute": _compute(row, method),
+        "compute": _compute_format(row, method),
         "micro_batch": shape.micro_batch,
         "gradient_accumulation": shape.accumulation,
         "sequence_length": shape.length,
@@ -135,7 +135,7 @@ def _recompute(row: Row) -> str:
     return "full" if row.recompute == "full" else "none"
 
 
-def _compute(row: Row, method: str) -> str:
+def _compute_format(row: Row, method: str) -> str:
     if row.source in ("lam", "dle"):
         return "amp-fp16" if "fp16" in row.precision else "fp32" if row.precision == "FP32" else "tf32"
     if row.source in ("tt", "ao") and "float8" in row.precision:
@@ -145,7 +145,7 @@ def _compute(row: Row, method: str) -> str:
     return "bf16"
 
 
-def _setting(row: Row) -> TimeSetting:
+def _time_setting(row: Row) -> TimeSetting:
     compiled = "compile" in (row.framework + row.notes).lower()
     if row.source == "tune" and "ablation" in row.notes:
         compiled = not ("Baseline" in row.notes or "+ Packed" in row.notes)
@@ -160,7 +160,7 @@ def _setting(row: Row) -> TimeSetting:
     )
 
 
-def _measured(row: Row, architecture: Architecture, shape: Shape) -> float | None:
+def _measured_tokens_per_second(row: Row, architecture: Architecture, shape: Shape) -> float | None:
     """Return the measured tokens per second of all cards."""
     value = row.value or 0.0
     if seconds := re.search(r"([\d.]+) s/iter", row.notes):

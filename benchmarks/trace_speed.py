@@ -82,9 +82,9 @@ def measured(config: dict[str, Any], smaller: dict[str, int], *, really: bool = 
     return found
 
 
-def middle(found: list[dict[str, float]], name: str) -> float:
+def middle(figures: list[dict[str, float]], name: str) -> float:
     """Return the median of one figure."""
-    return median(run[name] for run in found)
+    return median(run[name] for run in figures)
 
 
 if __name__ == "__main__":

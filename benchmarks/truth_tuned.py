@@ -65,7 +65,7 @@ class _Run(NamedTuple):
 
 def predict_tuned(row: Row, catalog: Catalog) -> Predicted | Excluded:
     """Return the estimate for a row of LoRA or QLoRA, or the reason why there is none."""
-    reason = _not_covered(row)
+    reason = _exclusion_reason(row)
     if reason:
         return Excluded(reason)
     try:
@@ -75,10 +75,10 @@ def predict_tuned(row: Row, catalog: Catalog) -> Predicted | Excluded:
     run = _litgpt(row)
     filled = with_defaults(run.workload, architecture, 1)
     how = f"{filled.method}, {filled.weights}, {filled.micro_batch} × {filled.sequence_length}, LitGPT"
-    return Predicted(_allocated(architecture, filled, first=run.is_first_step), how)
+    return Predicted(_allocated_peak_bytes(architecture, filled, first=run.is_first_step), how)
 
 
-def _not_covered(row: Row) -> str | None:
+def _exclusion_reason(row: Row) -> str | None:
     if row.id.startswith("peft-mm"):
         method = row.technique.split(" ")[0]
         return f"another method of PEFT than LoRA: {method}; lengths are not stated, at most 768"
@@ -114,7 +114,7 @@ def _litgpt(row: Row) -> _Run:
     return _Run(workload, row.family != _LATER)
 
 
-def _allocated(architecture: Architecture, workload: Training, *, first: bool) -> int:
+def _allocated_peak_bytes(architecture: Architecture, workload: Training, *, first: bool) -> int:
     """Return the largest sum of tensors of PyTorch's allocator over the snapshots of a step, workspaces included.
 
     A first step has no logits of a step before when it makes its own, so that its peak comes after the forward pass.
@@ -123,10 +123,12 @@ def _allocated(architecture: Architecture, workload: Training, *, first: bool) -
     snapshots = [
         snapshot for snapshot in fullest_timeline(architecture, workload).snapshots if snapshot.name not in skipped
     ]
-    return max(_in_allocator(snapshot, first=first) for snapshot in snapshots) + _THREADS * cublas_workspace_bytes(None)
+    return max(_allocator_bytes(snapshot, first=first) for snapshot in snapshots) + _THREADS * cublas_workspace_bytes(
+        None
+    )
 
 
-def _in_allocator(snapshot: Snapshot, *, first: bool) -> int:
+def _allocator_bytes(snapshot: Snapshot, *, first: bool) -> int:
     """Return the bytes of `snapshot` without paged states (cudaMallocManaged) and memory left by the previous step."""
     terms = [term for term in snapshot.written() if not (first and term.formula == _LEFT)]
     return sum(term.low_bytes if term.name == "optimizer_states" else term.bytes for term in terms)

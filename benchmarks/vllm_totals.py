@@ -54,10 +54,10 @@ def vllm_totals(records: Iterable[dict[str, str]], catalog: Catalog) -> Iterator
             yield VllmTotal(record["id"], record["model"], taken, pool.beside_bytes / GIB)
 
 
-def print_vllm_totals(found: Iterable[VllmTotal]) -> None:
+def print_vllm_totals(totals: Iterable[VllmTotal]) -> None:
     """Print measured and estimated memory of each start."""
     print("vLLM 0.11, memory other than the cache (share of the card minus the cache size in the log):")
-    for item in found:
+    for item in totals:
         error = item.predicted_gib / item.measured_gib - 1
         print(f"  {item.id:12} {item.model:28} {item.measured_gib:8.2f} GiB {item.predicted_gib:8.2f} {error:+8.2%}")
     print()

@@ -152,11 +152,11 @@ CPU: channels × 8 bytes × transfers per second, 2 × 8 × 5.6e9 = 89.6 GB/s (J
 """
 
 
-def describe_other_hardware(words: str) -> str:
-    """Return a sentence on each unlisted kind of hardware that `words` mention, or an empty text."""
-    named = set(words.upper().split())
-    asked = (name for name, also in _ALSO_CALLED.items() if named & {name, *also})
-    return " ".join(OTHER_HARDWARE[name] for name in asked)
+def describe_other_hardware(text: str) -> str:
+    """Return a sentence on each unlisted kind of hardware that `text` mention, or an empty text."""
+    named = set(text.upper().split())
+    mentioned = (name for name, also in _ALSO_CALLED.items() if named & {name, *also})
+    return " ".join(OTHER_HARDWARE[name] for name in mentioned)
 
 
 _ALSO_CALLED: Final = {"FPGA": ("FPGAS",), "CPU": ("CPUS", "PROCESSOR", "PROCESSORS", "RYZEN", "EPYC", "XEON")}

@@ -78,11 +78,11 @@ def _split_name(name: str) -> _TensorName:
 class _NetworkTensorMatcher:
     """Matcher of a network's tensors with a checkpoint's tensors."""
 
-    def __init__(self, architecture: Architecture, found: Iterable[_TensorName]) -> None:
+    def __init__(self, architecture: Architecture, tensor_names: Iterable[_TensorName]) -> None:
         self._around = _parts_outside_layers(architecture)
         self._inside = [_layers_by_tensor(stack) for stack in architecture.stacks]
         self._names: dict[str, str | None] = {}
-        spots = tuple(found)
+        spots = tuple(tensor_names)
         self._stack_of = {prefix: self._best_stack(rests) for prefix, rests in _names_by_prefix(spots).items()}
         self._placed = {spot: place for spot in spots if (place := self._network_part(spot))}
 
