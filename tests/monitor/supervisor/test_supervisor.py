@@ -80,7 +80,7 @@ def test_a_sampler_that_is_stopped_is_ended(fake_nvml):
     with fake_nvml.supervisor(timeouts=HURRIED) as supervisor:
         fake_nvml.wait_for(lambda latest: latest.readings(A))
         os.kill(supervisor.pid, signal.SIGSTOP)
-        fake_nvml.wait_for_fault(FaultKind.NOT_ANSWERING, detail="the sampler does not say why")
+        fake_nvml.wait_for_fault(FaultKind.NOT_ANSWERING, detail="driver call unknown")
         fake_nvml.wait_for_sample(lambda sample: A in sample.devices)
 
 
