@@ -3,10 +3,10 @@
     python benchmarks/accuracy.py [--rows] [--kind KIND] [--check] [--leave-one-out]
 
 Prints, for each kind, the number of rows, the median and the worst error, and the bias (the median signed error: an
-under-estimate costs an out-of-memory). Then every row that is further off than the aim, with the mechanism that
-explains it or without one; how often what was measured lies in the stated interval, and how often a stated chance came
-true. Rows that are not covered are counted by reason. `--rows` lists each row. `--leave-one-out` prints the constants
-that are estimated from several sources, each left out in turn.
+underestimate may cause an out-of-memory error). Then every row that is further off than the aim, with the mechanism
+that explains it or without one; how often what was measured lies in the stated interval, and how often a stated chance
+came true. Rows that are not covered are counted by reason. `--rows` lists each row. `--leave-one-out` prints the
+constants that are estimated from several sources, each left out in turn.
 """
 
 import argparse
@@ -47,7 +47,7 @@ TITLES = {
 
 
 class Compared(NamedTuple):
-    """One row with its prediction."""
+    """A published measurement with its prediction."""
 
     row: Row
     predicted: Predicted
@@ -59,7 +59,7 @@ class Compared(NamedTuple):
 
     @property
     def how(self) -> str:
-        """Return in words what was estimated."""
+        """Return a description of the estimated run."""
         return self.predicted.how
 
     @property
@@ -74,7 +74,7 @@ class Compared(NamedTuple):
 
 
 def main() -> int:
-    """Print the tables, and return 1 where the aims are to be checked and are not met."""
+    """Print the tables; return 1 if `--check` is set and an aim is not met."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", action="store_true", help="list every compared row")
     parser.add_argument("--kind", choices=KINDS, help="only this kind")
@@ -173,7 +173,7 @@ def strict_rows(compared: list[Compared]) -> Iterator[Missed]:
 
 
 def compare(kinds: Iterable[str]) -> tuple[list[Compared], list[tuple[Row, str]]]:
-    """Return the rows of `kinds` with their predictions, and those that are not covered with the reason."""
+    """Return the rows of `kinds` with their predictions, and the rows that are not covered with the reason."""
     catalog = load_catalog()
     compared, excluded = [], []
     rows = [Row.from_csv(record) for record in truth() if record["kind"] in kinds]
@@ -235,7 +235,7 @@ def print_misses(compared: list[Compared]) -> None:
             missed.setdefault(reason_for(item.row.id), []).append(item)
     unknown = missed.pop(None, [])
     known = sum(map(len, missed.values()))
-    print(f"further off than the aim: {known} rows explained, {len(unknown)} not, of {len(compared)}")
+    print(f"beyond the aim: {known} rows explained, {len(unknown)} not, of {len(compared)}")
     for reason, items in sorted(missed.items(), key=lambda found: found[0] or ""):
         print(f"  {said(items)}\n      {reason}")
     if unknown:
@@ -244,12 +244,12 @@ def print_misses(compared: list[Compared]) -> None:
 
 
 def said(items: list[Compared]) -> str:
-    """Return rows with their errors."""
+    """Return the ids of `items` with their errors, as text."""
     return ", ".join(f"{item.row.id} {item.error:+.1%}" for item in sorted(items, key=lambda item: item.row.id))
 
 
 def stated_of(compared: list[Compared]) -> Iterator[Stated]:
-    """Yield what was stated of each row that is not certain, by kind and counter."""
+    """Yield the stated interval or chance of each uncertain row, by kind and counter."""
     for item in compared:
         if item.predicted.interval is not None:
             group = f"{item.row.kind}, {counter_of(item.row.metric)}"
@@ -260,7 +260,7 @@ def stated_of(compared: list[Compared]) -> Iterator[Stated]:
 
 
 def print_excluded(excluded: list[tuple[Row, str]]) -> None:
-    """Print how many rows are not covered, by reason."""
+    """Print the number of rows that are not covered, by reason."""
     print("not covered:")
     for reason, count in Counter(reason for _, reason in excluded).most_common():
         print(f"  {count:4}  {reason}")

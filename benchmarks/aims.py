@@ -26,13 +26,13 @@ AIMS: Final = {
 
 
 def limit_of(kind: str) -> float:
-    """Return how far a row of `kind` may be off before it is listed with the reason."""
+    """Return the maximum error of a row of `kind` that is not listed with a reason."""
     aim = AIMS[kind]
     return aim.each or aim.middle or 0.0
 
 
 class Missed(NamedTuple):
-    """One row of the strictest set: its kind, its name, its signed error, and whether a mechanism explains it."""
+    """A row of the strictest set: its kind, its name, its signed error, and whether a mechanism explains the error."""
 
     kind: str
     id: str

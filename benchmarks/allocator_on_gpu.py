@@ -3,9 +3,9 @@
     python benchmarks/allocator_on_gpu.py [--save FOLDER]
     python benchmarks/allocator_on_gpu.py --snapshot FILE …      (no GPU needed)
 
-Trains a small network beside tensors of random size and life, once with each of several settings, and replays what
-`torch.cuda.memory` recorded: every block has to lie where the card's does, and the peaks have to be those of
-`torch.cuda.memory_stats`. `--save` keeps the snapshots. `--snapshot` replays snapshots that
+Trains a small network alongside tensors of random size and lifetime, once with each of several settings, and replays
+what `torch.cuda.memory` recorded: every block must have the address that it had on the card, and the peaks must equal
+those of `torch.cuda.memory_stats`. `--save` keeps the snapshots. `--snapshot` replays snapshots that
 `torch.cuda.memory._dump_snapshot` wrote elsewhere. Exits with 1 if a run differs, and with 3 without a GPU.
 """
 
@@ -29,7 +29,7 @@ RUNS = {
     "max_split_size_mb:32": CAPACITY_BYTES,
     "garbage_collection_threshold:0.5": CAPACITY_BYTES,
 }
-"""The settings of each run, and what the process may take of the card where that matters."""
+"""The settings of each run, and the process's limit on the card's memory if the run has one."""
 DIFFERS, NO_GPU = 1, 3
 
 
@@ -54,7 +54,7 @@ def main() -> int:
 
 
 def has_gpu() -> bool:
-    """Return whether PyTorch is there and sees a card."""
+    """Return whether PyTorch is installed and sees a CUDA GPU."""
     try:
         import torch
     except ImportError:
@@ -63,7 +63,7 @@ def has_gpu() -> bool:
 
 
 def show(rows: Iterable[tuple[str, Outcome]]) -> int:
-    """Print each outcome as it comes, and return 1 if one differs."""
+    """Print each outcome once known, and return 1 if one differs."""
     print(f"{'run':34} {'settings':34} {'allocations':>11} {'reserved MiB':>13} {'peak MiB':>9}  result")
     code = 0
     for name, found in rows:
@@ -90,7 +90,7 @@ def run(settings: str, folder: Path) -> tuple[str, Outcome]:
 
 
 def record(settings: str, path: Path) -> None:
-    """Run the workload, and write its snapshot with the peak and the capacity beside it."""
+    """Run the workload, and write its snapshot together with the peak and the capacity."""
     import pickle
 
     import torch
@@ -110,7 +110,7 @@ def record(settings: str, path: Path) -> None:
 
 
 def work() -> None:
-    """Train a small network for some steps of changing length, beside tensors of random size and life."""
+    """Train a small network for steps of varying length, alongside tensors of random size and lifetime."""
     import torch
 
     chance = random.Random(0)

@@ -1,6 +1,6 @@
-"""The questions whose answers `answers.py` records: plans, jobs, networks to trace and recordings to replay.
+"""Questions for `answers.py`, which records the answers: plans, jobs, networks to trace and recordings to replay.
 
-Everything is written as the JSON of plans and as options of the command line, whose names stay.
+The questions are written as the JSON of plans and as options of the command line, because these names are stable.
 """
 
 from collections.abc import Iterator
@@ -112,7 +112,7 @@ def grid_cases(model_index: int) -> Iterator[Case]:
 
 
 def more_cases() -> Iterator[Case]:
-    """Return plans for options that the grid covers hardly or not at all: optimizer steps, and rare choices."""
+    """Return plans for options that the grid rarely or never covers: optimizer steps, and rare choices."""
     small, mixtral, llama = "meta-llama/Llama-3.2-1B", "mistralai/Mixtral-8x7B-v0.1", "meta-llama/Llama-3.1-8B"
     for optimizer in _OPTIMIZERS:
         for step in (None, "fused", "foreach", "loop"):
@@ -173,7 +173,7 @@ def _workloads(model: Model, turn: int, count: int) -> Iterator[tuple[str, Field
 
 
 def _make_possible(workload: Fields) -> None:
-    """Take back what the software of a training does not do, in most plans; the rest are to be refused."""
+    """Remove settings that the training software does not support, except from a few plans that must be refused."""
     profile, lora = workload.get("profile"), workload.get("lora", {})
     if profile == "litgpt":
         workload |= {"activation_checkpointing": "none", "checkpoint_every": 1, "attention": "sdpa", "loss": None}
@@ -328,7 +328,7 @@ def _shared(model: Model, turn: int, count: int, chance: Random) -> tuple[str, F
 
 
 def _special(model: Model, turn: int, count: int, chance: Random) -> tuple[str, Fields]:
-    """Return what few people do: unequal cards, parts that are trained, huge contexts, and what is refused."""
+    """Return a rare workload: unequal cards, partial training, huge contexts, or settings that are refused."""
     kinds = [{"id": "rtx-4090", "count": 1}, {"id": "rtx-3090", "count": 1}]
     large = [{"id": "h100-sxm5-80gb", "count": 2}, {"id": "a100-sxm4-80gb", "count": 2}]
     base = {"method": "full", "compute": "amp-bf16", "profile": _PROFILES[turn % 5]}
@@ -525,7 +525,7 @@ RECOMMENDED: Final[tuple[tuple[str, str, Fields, str], ...]] = (
         "--hours-per-day 12 --electricity DE --modes reserved-1y,reserved-3y,on-demand",
     ),
 )
-"""Jobs that hardware is recommended for: a model, a workload, and options."""
+"""Jobs to recommend hardware for: a model, a workload, and options."""
 
 _GPT2: Final = {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_embd": 384, "n_layer": 6, "n_head": 6,
                 "vocab_size": 16000, "bos_token_id": 0, "eos_token_id": 0}  # fmt: skip

@@ -1,4 +1,4 @@
-"""Records every answer, so that a change that is to move no number can show that it moved none.
+"""Records the answers to all questions, to show that a change leaves every number as it was.
 
     python benchmarks/answers.py record FILE.jsonl.gz [--only SECTIONS] [--models N]
     python benchmarks/answers.py record --reference       # renews benchmarks/answers/reference.json on purpose
@@ -9,14 +9,14 @@
 API and the command line only. Recorded are `fit` and `cost` of 20 models × 12 cards × 8 workloads, which together cover
 every profile, engine, method, optimizer and way to share; every preset; every model and every card of the catalog;
 advice; `recommend` for eight jobs; traces of twelve networks; replays and summaries of recordings of the monitor. All
-of it is asked on one fixed day, with no hardware and no prices of one's own.
+of it is asked on one fixed day, without custom hardware and prices.
 
 Sentences are exempt: a text with a space in it, a formula or a source is recorded as `…`. Numbers, keys, truth values,
 nulls and texts of one word, such as verdicts and ids, are compared. Numbers may differ in the last of 12 digits, which
 depend on the order of a sum. Of what is refused, the error's class and field are recorded.
 
-`check` records anew and compares with the digests in the repository; it says which cases moved, and what they now say
-in their main figures. `compare` says exactly what moved between two whole records, and ends with 1 if anything did.
+`check` records again and compares with the digests in the repository; it prints the cases that changed, with their
+new main figures. `compare` prints all differences between two full records, and exits with 1 if there are any.
 """
 
 import argparse
@@ -58,7 +58,7 @@ _VOLATILE: Final = {
     "seconds": "how long this trace took",
     "environment": "the versions of the programs that traced",
 }
-"""What two traces of one network differ in, with the reason that it is left out."""
+"""Figures that differ between two traces of one network, with the reason why they are left out."""
 
 _OWN_TOKENS: Final = re.compile(r".*/site-packages/")
 
@@ -73,8 +73,8 @@ class Answer(NamedTuple):
 # ----------------------------------------------------------------------------------------------------------- questions
 
 
-def _fix_the_day() -> None:
-    """Let the command line take `DAY` for today; the API is given the day."""
+def _set_command_line_day() -> None:
+    """Make `DAY` the command line's current day; calls of the API pass the day as an argument."""
 
     class _Clock(datetime.datetime):
         @classmethod
@@ -89,11 +89,11 @@ def _fix_the_day() -> None:
     datetime.datetime, datetime.date = _Clock, _Date  # type: ignore[misc]  # before planner imports them
 
 
-def _set_up(home: str) -> None:
+def _set_up_home(home: str) -> None:
     os.environ |= {"GPU_PLANNER_HOME": home, "TZ": "UTC", "COLUMNS": "120", "OMP_NUM_THREADS": "1"}
     for name in ("PYTORCH_CUDA_ALLOC_CONF", "GPU_PLANNER_CATALOG"):
         os.environ.pop(name, None)
-    _fix_the_day()
+    _set_command_line_day()
 
 
 def _run_command(*words: str) -> tuple[int, str, str]:
@@ -135,8 +135,8 @@ def _refusal(path: Path, *, with_cost: bool) -> Fields | None:
     except pydantic.ValidationError as invalid:
         return {"class": "invalid", "field": ".".join(str(part) for part in invalid.errors()[0]["loc"])}
     try:
-        evaluation = planner.evaluate(plan, _catalog())
-        error = planner.evaluate_cost(evaluation, _catalog(), DAY).error if with_cost else None
+        evaluation = planner.evaluate(plan, _bundled_catalog())
+        error = planner.evaluate_cost(evaluation, _bundled_catalog(), DAY).error if with_cost else None
     except planner.PlannerError as refused:
         error = refused
     except Exception as bug:  # noqa: BLE001  # it is an answer, too: a change may not make or move one unseen
@@ -149,7 +149,7 @@ def _refusal(path: Path, *, with_cost: bool) -> Fields | None:
 _CATALOGS: Final[list[Any]] = []
 
 
-def _catalog() -> Any:
+def _bundled_catalog() -> Any:
     import planner
 
     if not _CATALOGS:
@@ -157,20 +157,20 @@ def _catalog() -> Any:
     return _CATALOGS[0]
 
 
-def _grid(index: int, folder: Path) -> Iterator[Answer]:
+def _grid_answers(index: int, folder: Path) -> Iterator[Answer]:
     for case in grid_cases(index):
         yield Answer(f"fit · {case.name}", _answer_to_plan(case.plan, folder, "fit"))
         yield Answer(f"cost · {case.name}", _answer_to_plan(case.plan, folder, "cost", "--offers", "3"))
 
 
-def _more(_: int, folder: Path) -> Iterator[Answer]:
+def _more_answers(_: int, folder: Path) -> Iterator[Answer]:
     for case in more_cases():
         yield Answer(f"more · {case.name}", _answer_to_plan(case.plan, folder, "fit"))
 
 
-def _advice(index: int, folder: Path) -> Iterator[Answer]:
+def _advice_answers(index: int, folder: Path) -> Iterator[Answer]:
     """Yield advice for every third card with one of its workloads, and the uncertainty of the cost for some."""
-    for place, case in enumerate(_some(grid_cases(index))):
+    for place, case in enumerate(_sample_cases(grid_cases(index))):
         words = ("--advise", "--solve", "count", "--solve", "gpu", "--versus", "2 x RTX 3090")
         yield Answer(f"advice · {case.name}", _answer_to_plan(case.plan, folder, "fit", *words))
         yield Answer(f"without a card · {case.name}", _answer_to_plan(_without_card(case.plan), folder, "fit"))
@@ -178,7 +178,7 @@ def _advice(index: int, folder: Path) -> Iterator[Answer]:
             yield Answer(f"tornado · {case.name}", _answer_to_plan(case.plan, folder, "cost", "--tornado", "--carbon"))
 
 
-def _some(cases: Iterable[Case]) -> Iterator[Case]:
+def _sample_cases(cases: Iterable[Case]) -> Iterator[Case]:
     for place, case in enumerate(cases):
         card, slot = divmod(place, WORKLOADS)
         if card % 3 == 0 and slot == (card * 5 + len(case.plan["model"]["id"])) % WORKLOADS:
@@ -189,7 +189,7 @@ def _without_card(plan: Fields) -> Fields:
     return {name: value for name, value in plan.items() if name not in ("gpu", "count")}
 
 
-def _presets(_: int, folder: Path) -> Iterator[Answer]:
+def _preset_answers(_: int, folder: Path) -> Iterator[Answer]:
     import planner
 
     for preset in planner.load_presets():
@@ -200,7 +200,7 @@ def _presets(_: int, folder: Path) -> Iterator[Answer]:
     yield Answer("list · presets", _command_answer("fit", "--list-presets"))
 
 
-def _models(part: int, folder: Path) -> Iterator[Answer]:
+def _model_answers(part: int, folder: Path) -> Iterator[Answer]:
     """Yield inference and training verdicts of every model of the catalog on one card."""
     listed = json.loads(_run_command("models", "--json")[1])
     for model in listed[part::2]:
@@ -214,7 +214,7 @@ def _models(part: int, folder: Path) -> Iterator[Answer]:
             yield Answer(f"model · {model['id']} · {task}", _answer_to_plan(plan, folder, "fit"))
 
 
-def _cards(_: int, folder: Path) -> Iterator[Answer]:
+def _card_answers(_: int, folder: Path) -> Iterator[Answer]:
     """Yield memory and cost of one model on every card of the catalog."""
     listed = json.loads(_run_command("gpus", "--json")[1])
     for place, card in enumerate(listed):
@@ -224,7 +224,7 @@ def _cards(_: int, folder: Path) -> Iterator[Answer]:
         yield Answer(f"card cost · {card['id']}", _answer_to_plan(plan, folder, "cost", "--offers", "0"))
 
 
-def _lists(_: int, folder: Path) -> Iterator[Answer]:
+def _list_answers(_: int, folder: Path) -> Iterator[Answer]:
     for words in (
         ("models",), ("models", "llama"), ("gpus",), ("gpus", "RTX 4090"), ("gpus", "--systems"), ("prices",),
         ("gpus", "--where", "memory_gib >= 80", "--sort", "price"),
@@ -232,13 +232,13 @@ def _lists(_: int, folder: Path) -> Iterator[Answer]:
         yield Answer(f"list · {' '.join(words)}", _command_answer(*words))
 
 
-def _recommended(index: int, folder: Path) -> Iterator[Answer]:
+def _recommendation_answers(index: int, folder: Path) -> Iterator[Answer]:
     name, model, workload, words = RECOMMENDED[index]
     plan = {"schema_version": 1, "model": {"id": model}, "workload": workload}
     yield Answer(f"recommend · {name}", _answer_to_plan(plan, folder, "recommend", *words.split()))
 
 
-def _traced(index: int, folder: Path) -> Iterator[Answer]:
+def _trace_answers(index: int, folder: Path) -> Iterator[Answer]:
     import planner
 
     name, fields = TRACED[index]
@@ -257,11 +257,11 @@ def _traced(index: int, folder: Path) -> Iterator[Answer]:
         yield Answer(f"trace · {name} on {card}", _without_volatile(said))
 
 
-def _without_volatile(said: Fields) -> Fields:
-    return {name: value for name, value in said.items() if name not in _VOLATILE}
+def _without_volatile(answer: Fields) -> Fields:
+    return {name: value for name, value in answer.items() if name not in _VOLATILE}
 
 
-def _monitored(_: int, folder: Path) -> Iterator[Answer]:
+def _monitor_answers(_: int, folder: Path) -> Iterator[Answer]:
     midnight = datetime.datetime(DAY.year, DAY.month, DAY.day, tzinfo=datetime.UTC).timestamp()
     files = [_ROOT / "resources" / "demo" / "training.gpurec"]
     for name, text in {**LOGS, **_public_logs()}.items():
@@ -283,7 +283,7 @@ _QUERIED: Final = {
     "memory_used_mib": "memory.used [MiB]",
     "memory_free_mib": "memory.free [MiB]",
 }
-"""What nvidia-smi calls the columns of those recordings."""
+"""nvidia-smi's names of the columns in these recordings."""
 
 
 def _public_logs() -> dict[str, str]:
@@ -302,38 +302,38 @@ def _public_logs() -> dict[str, str]:
 
 
 SECTIONS: Final[dict[str, tuple[Callable[[int, Path], Iterator[Answer]], int]]] = {
-    "trace": (_traced, len(TRACED)),
-    "recommend": (_recommended, len(RECOMMENDED)),
-    "monitor": (_monitored, 1),
-    "fit": (_grid, len(MODELS)),
-    "advice": (_advice, len(MODELS)),
-    "presets": (_presets, 1),
-    "models": (_models, 2),
-    "cards": (_cards, 1),
-    "lists": (_lists, 1),
-    "more": (_more, 1),
+    "trace": (_trace_answers, len(TRACED)),
+    "recommend": (_recommendation_answers, len(RECOMMENDED)),
+    "monitor": (_monitor_answers, 1),
+    "fit": (_grid_answers, len(MODELS)),
+    "advice": (_advice_answers, len(MODELS)),
+    "presets": (_preset_answers, 1),
+    "models": (_model_answers, 2),
+    "cards": (_card_answers, 1),
+    "lists": (_list_answers, 1),
+    "more": (_more_answers, 1),
 }
-"""The parts of a record: what asks, and into how many tasks it is divided."""
+"""The sections of a record: the function that asks the questions, and its number of tasks."""
 
 # ------------------------------------------------------------------------------------------------------------- records
 
 
 def scrubbed(value: Any, key: str = "") -> Any:
-    """Return `value` without sentences and places on this machine."""
+    """Return `value` without sentences and paths of this machine."""
     if isinstance(value, dict):
-        return {_key(name): scrubbed(one, name) for name, one in value.items()}
+        return {_stable_key(name): scrubbed(one, name) for name, one in value.items()}
     if isinstance(value, list):
         return [scrubbed(one, key) for one in value]
     if isinstance(value, str):
-        return _word(value, key)
+        return _scrubbed_text(value, key)
     return value
 
 
-def _key(name: str) -> str:
+def _stable_key(name: str) -> str:
     return _SENTENCE if " " in name and not name.startswith("[") else name
 
 
-def _word(text: str, key: str) -> str:
+def _scrubbed_text(text: str, key: str) -> str:
     # Shapes such as `[8, 512] float32` and places such as `net.py:17` are figures, not sentences.
     if text.startswith("[") or (text.startswith("(") and text.endswith(")")):
         return text
@@ -364,7 +364,7 @@ def _run(task: tuple[str, int]) -> tuple[tuple[str, int], list[str]]:
 def recorded(todo: list[tuple[str, int]], processes: int) -> Iterator[tuple[tuple[str, int], str]]:
     """Yield each line with its task, in an order that does not depend on which process was faster."""
     with tempfile.TemporaryDirectory() as home:
-        _set_up(home)
+        _set_up_home(home)
         import planner
 
         print(f"asking {Path(planner.__file__).parent}", file=sys.stderr)
@@ -386,7 +386,7 @@ def _open(path: Path, mode: str) -> Any:
 
 
 class Moved(NamedTuple):
-    """A place in an answer and what stood and stands there; `None` where there is nothing."""
+    """A changed place in an answer with its value before and after; `None` means no value."""
 
     place: str
     before: str | None
@@ -394,14 +394,14 @@ class Moved(NamedTuple):
 
 
 def moved(before: Any, after: Any, place: str = "") -> Iterator[Moved]:
-    """Yield what differs between two answers."""
+    """Yield the differences between two answers."""
     if isinstance(before, dict) and isinstance(after, dict):
         for name in before.keys() | after.keys():
             here = f"{place}.{name}" if place else name
             if name not in after:
-                yield Moved(here, _short(before[name]), None)
+                yield Moved(here, _short_text(before[name]), None)
             elif name not in before:
-                yield Moved(here, None, _short(after[name]))
+                yield Moved(here, None, _short_text(after[name]))
             else:
                 yield from moved(before[name], after[name], here)
     elif isinstance(before, list) and isinstance(after, list):
@@ -409,11 +409,11 @@ def moved(before: Any, after: Any, place: str = "") -> Iterator[Moved]:
             yield Moved(f"{place}[]", f"{len(before)} items", f"{len(after)} items")
         for number, (one, other) in enumerate(zip(before, after, strict=False)):
             yield from moved(one, other, f"{place}[{number}]")
-    elif not _same(before, after):
-        yield Moved(place, _short(before), _short(after))
+    elif not _is_equal(before, after):
+        yield Moved(place, _short_text(before), _short_text(after))
 
 
-def _same(before: Any, after: Any) -> bool:
+def _is_equal(before: Any, after: Any) -> bool:
     if isinstance(before, bool) or isinstance(after, bool):
         return before is after
     if isinstance(before, int | float) and isinstance(after, int | float):
@@ -421,21 +421,21 @@ def _same(before: Any, after: Any) -> bool:
     return bool(before == after)
 
 
-def _short(value: Any) -> str:
+def _short_text(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 60 else f"{text[:57]}…"
 
 
-def _pattern(place: str) -> str:
+def _place_pattern(place: str) -> str:
     return re.sub(r"\[\d+\]", "[]", place)
 
 
 def compare(first: Path, second: Path, most: int, ignored: Iterable[str]) -> int:
-    """Print what moved between two records and return how many cases did; a part is compared with its like."""
-    shared = _selection(first) & _selection(second)
+    """Print the differences between two records and return the number of changed cases; only shared sections count."""
+    shared = _tasks_in_record(first) & _tasks_in_record(second)
     if not shared:
         sys.exit("the two records have no part in common")
-    before, after, cases = _differing(first, second, shared)
+    before, after, cases = _differing_lines(first, second, shared)
     patterns, printed, changed = Counter[str](), 0, 0
     one_sided = [f"{case}: vanished" for case in before.keys() - after] + [
         f"{case}: appeared" for case in after.keys() - before
@@ -444,8 +444,8 @@ def compare(first: Path, second: Path, most: int, ignored: Iterable[str]) -> int
         if case not in after:
             continue
         found = moved(json.loads(before[case])["said"], json.loads(after[case])["said"])
-        changes = [one for one in found if not any(fnmatch.fnmatch(_pattern(one.place), it) for it in ignored)]
-        patterns.update(_pattern(one.place) for one in changes)
+        changes = [one for one in found if not any(fnmatch.fnmatch(_place_pattern(one.place), it) for it in ignored)]
+        patterns.update(_place_pattern(one.place) for one in changes)
         changed += bool(changes)
         if changes and printed < most:
             lines = [f"    {one.place}: {one.before} → {one.after}" for one in changes[:_LINES_OF_A_CASE]]
@@ -453,14 +453,16 @@ def compare(first: Path, second: Path, most: int, ignored: Iterable[str]) -> int
             printed += 1 + len(lines)
     print(*sorted(one_sided)[:most], sep="\n")
     if patterns:
-        print("\nwhat moved, and in how many places:")
+        print("\nchanged places, with the number of changes:")
         for place, count in patterns.most_common(most):
             print(f"{count:8,}  {place}")
     print(f"\n{changed:,} of {cases:,} cases moved, {len(one_sided):,} are in one record only")
     return changed + len(one_sided)
 
 
-def _differing(first: Path, second: Path, shared: set[tuple[str, int]]) -> tuple[dict[str, str], dict[str, str], int]:
+def _differing_lines(
+    first: Path, second: Path, shared: set[tuple[str, int]]
+) -> tuple[dict[str, str], dict[str, str], int]:
     """Return the lines that are not in both records, by case, and how many cases there are."""
     before, after, cases = dict[str, str](), dict[str, str](), 0
     for one, other in zip_longest(_lines(first, shared), _lines(second, shared)):
@@ -475,7 +477,7 @@ def _differing(first: Path, second: Path, shared: set[tuple[str, int]]) -> tuple
     return before, after, cases
 
 
-def _selection(path: Path) -> set[tuple[str, int]]:
+def _tasks_in_record(path: Path) -> set[tuple[str, int]]:
     with _open(path, "rt") as stream:
         return {(section, place) for section, place in json.loads(next(stream))["tasks"]}
 
@@ -495,18 +497,18 @@ def _lines(path: Path, wanted: set[tuple[str, int]]) -> Iterator[str]:
 # ------------------------------------------------------------------------------------------------------- the reference
 
 
-def digest_of(said: Any) -> str:
+def digest_of(answer: Any) -> str:
     """Return a short digest of an answer, whose numbers count with ten digits."""
-    text = json.dumps(_rounded(said), sort_keys=True, separators=(",", ":"))
+    text = json.dumps(_rounded_numbers(answer), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_CHARACTERS]
 
 
-def _rounded(value: Any) -> Any:
+def _rounded_numbers(value: Any) -> Any:
     if isinstance(value, float):
         return int(value) if value.is_integer() else f"{value:.10g}"
     if isinstance(value, dict):
-        return {name: _rounded(one) for name, one in value.items()}
-    return [_rounded(one) for one in value] if isinstance(value, list) else value
+        return {name: _rounded_numbers(one) for name, one in value.items()}
+    return [_rounded_numbers(one) for one in value] if isinstance(value, list) else value
 
 
 _HEADLINES: Final = (
@@ -517,11 +519,11 @@ _HEADLINES: Final = (
 )  # fmt: skip
 
 
-def headline(said: Any) -> list[Any]:
+def headline(answer: Any) -> list[Any]:
     """Return the main figures of an answer."""
     found = []
     for path in _HEADLINES:
-        value = said
+        value = answer
         for name in path:
             value = value.get(name) if isinstance(value, dict) else None
         if isinstance(value, str | int | float):
@@ -529,7 +531,7 @@ def headline(said: Any) -> list[Any]:
     return found
 
 
-def _reference(lines: Iterable[str]) -> dict[str, list[Any]]:
+def _reference_digests(lines: Iterable[str]) -> dict[str, list[Any]]:
     found = {}
     for line in lines:
         answer = json.loads(line)
@@ -537,7 +539,9 @@ def _reference(lines: Iterable[str]) -> dict[str, list[Any]]:
     return found
 
 
-def _told_against(committed: dict[str, list[Any]], now: dict[str, list[Any]], most: int, *, whole: bool) -> int:
+def _compare_with_reference(
+    committed: dict[str, list[Any]], now: dict[str, list[Any]], most: int, *, whole: bool
+) -> int:
     lines = []
     for case in [*committed, *(case for case in now if case not in committed)]:
         before, after = committed.get(case), now.get(case)
@@ -596,28 +600,28 @@ def main() -> int:
     if arguments.command == "record" and arguments.file is not None:
         _write(arguments.file, found, todo)
         found = (((), line) for line in _lines(arguments.file, set(todo)))
-    now = _reference(line for _, line in found)
+    now = _reference_digests(line for _, line in found)
     committed = json.loads(REFERENCE.read_text(encoding="utf-8")) if REFERENCE.exists() else {}
-    count = _told_against(committed, now, arguments.most, whole=whole)
+    count = _compare_with_reference(committed, now, arguments.most, whole=whole)
     if arguments.command == "check":
         return int(count > 0)
     _write_reference(now if whole else committed | now)
     return 0
 
 
-def _write(path: Path, found: Iterable[tuple[tuple[str, int], str]], todo: list[tuple[str, int]]) -> int:
+def _write(path: Path, lines: Iterable[tuple[tuple[str, int], str]], todo: list[tuple[str, int]]) -> int:
     with _open(path, "wt") as stream:
         stream.write(json.dumps({"day": str(DAY), "tasks": todo}) + "\n")
-        for task, lines in groupby(found, key=itemgetter(0)):
+        for task, group in groupby(lines, key=itemgetter(0)):
             stream.write(json.dumps(task) + "\n")
-            for _, line in lines:
+            for _, line in group:
                 stream.write(line + "\n")
     return 0
 
 
-def _write_reference(found: dict[str, list[Any]]) -> None:
+def _write_reference(digests: dict[str, list[Any]]) -> None:
     REFERENCE.parent.mkdir(exist_ok=True)
-    lines = (f"{json.dumps(case, ensure_ascii=False)}:{json.dumps(figures)}" for case, figures in found.items())
+    lines = (f"{json.dumps(case, ensure_ascii=False)}:{json.dumps(figures)}" for case, figures in digests.items())
     REFERENCE.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
 

@@ -1,4 +1,4 @@
-"""Calibration of intervals and probabilities: how often measurements lie within the former, and the latter hold.
+"""Calibration: how often measurements lie within the stated intervals, and how often stated probabilities hold.
 
 Each row asks: had the card exactly as much memory as was measured, what chance of fitting would the estimate have
 stated? If the statements are honest, that chance is below 10 % in a tenth of the rows, below 50 % in half of them, and
@@ -22,7 +22,7 @@ class Stated(NamedTuple):
 
     @property
     def chance(self) -> float:
-        """Return the stated chance that the need is no more than was measured."""
+        """Return the stated chance that the needed memory is at most the measured memory."""
         room = round(self.measured)
         return chance_of(margin_of(self.stated, Interval(room, room, room)), room)
 
@@ -38,7 +38,7 @@ def print_reliability(rows: list[Stated]) -> None:
     print(f"intervals: {'':36} {'rows':>5} {'below':>6} {'within':>7} {'above':>6} {'width':>7}{heads}")
     for name, members in sorted(groups.items()):
         _print_group(name, members)
-    print("    (of the rows of which a chance was said, so many came true: the need was no more than that quantile)\n")
+    print("    (share of the rows with a stated chance for which the measured memory was at most that quantile)\n")
 
 
 def _print_group(name: str, members: list[Stated]) -> None:

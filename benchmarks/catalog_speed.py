@@ -2,8 +2,8 @@
 
     python benchmarks/catalog_speed.py [--runs N]
 
-Each figure is the median of CPU seconds beside a loop of 10,000 additions in the same run; only the ratio can be
-compared between machines. The names beside the points come a moment later, and are counted by themselves.
+Each figure is the median CPU time, measured alongside a loop of 10,000 additions in the same run; only the ratio can
+be compared between machines. The names beside the points come a moment later, and are counted by themselves.
 """
 
 import argparse
@@ -127,19 +127,19 @@ def print_plot(app: "QApplication", tab: "CatalogTab", runs: int) -> None:
 
 
 def taken(values: Iterable[Input], number: int) -> list[Input]:
-    """Return `number` of `values`, over and over."""
+    """Return `number` inputs, which repeat `values` cyclically."""
     return list(islice(cycle(values), number))
 
 
-def painted(app: "QApplication", what: str, action: Callable[[Input], object], inputs: Iterable[Input]) -> None:
-    """Print one kind of change, up to the repaint."""
+def painted(app: "QApplication", title: str, action: Callable[[Input], object], inputs: Iterable[Input]) -> None:
+    """Print the time of one kind of change up to the repaint."""
 
     def change(value: Input) -> None:
         action(value)
         app.processEvents()
 
     median_seconds, loop = beside_loop(change, list(inputs))
-    print_beside(f"{what}, {ROWS:,} rows / a loop, ms", median_seconds * 1e3, loop * 1e3, AIM)
+    print_beside(f"{title}, {ROWS:,} rows / a loop, ms", median_seconds * 1e3, loop * 1e3, AIM)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Speed of cost estimates: `python benchmarks/cost_speed.py`.
 
-Each figure is the median over answers that were not asked before, beside a loop of the same run; only the ratio can be
+Each figure is the median over answers without cached results, alongside a loop in the same run; only the ratio can be
 compared between machines.
 """
 
@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def print_read(runs: int) -> None:
-    """Print how long it takes to read the offers, which happens once."""
+    """Print the time to read the offers, which is done once."""
     taken, loop = beside_loop(lambda fresh: len(fresh.offers), [load_catalog() for _ in range(min(runs, 5))])
     print_beside("reading all offers / a loop, ms", taken * 1e3, loop * 1e3, "")
 
@@ -59,7 +59,7 @@ def print_offers(catalog: Catalog, runs: int) -> None:
 
 
 def print_plan(catalog: Catalog, runs: int) -> None:
-    """Print what one edit of a plan leads to: the answer, the tornado, and the draws in the background."""
+    """Print the time of the computations after one edit of a plan: answer, tornado chart, and background draws."""
     gpu = catalog.hardware.gpu("h100-sxm5-80gb")
     terms = [
         CostTerms(job=Run(amount=1e9 * run, unit="tokens", repeats_per_year=20), buy=BuyTerms(place="colocation"))

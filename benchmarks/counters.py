@@ -1,4 +1,4 @@
-"""The part of an estimate that a memory counter shows: PyTorch's allocated or reserved bytes, or nvidia-smi's total."""
+"""Parts of an estimate that memory counters show: PyTorch's allocated or reserved bytes, or nvidia-smi's total."""
 
 from typing import Final
 
@@ -11,14 +11,14 @@ PROCESS: Final = "process"
 
 
 def counter_of(metric: str) -> str:
-    """Return which counter a row's `metric` is: what no source names is taken for the allocated bytes."""
+    """Return the memory counter that a row's `metric` names; unknown names mean allocated bytes."""
     if metric.startswith("nvidia-smi"):
         return PROCESS
     return RESERVED if metric.startswith("max_memory_reserved") else ALLOCATED
 
 
 def counted(counter: str, result: MemoryResult) -> Interval:
-    """Return what `counter` shows of `result`, with the ends of the whole need.
+    """Return the bytes of `result` that `counter` shows, with the interval of the total need.
 
     What a counter leaves out, the context and the allocator's slack, is taken to be as expected: the ends are as far
     away as those by which the verdict is found.

@@ -1,6 +1,6 @@
 """Make the demo of the Monitor tab: `python benchmarks/demo_recording.py resources/demo/training.gpurec`.
 
-A quarter of an hour of two invented cards that train, told by the second. The same file comes out each time.
+A quarter of an hour of two invented cards that train, with one sample per second. Each run writes the same file.
 """
 
 import argparse
@@ -72,7 +72,7 @@ def main() -> None:
 
 
 def write(writer: RecordingWriter) -> None:
-    """Tell the story from its beginning to its end."""
+    """Write all acts of the story in order."""
     chance, second = Random(11), 0
     writer.put(RecordingHeader(1, "demo of invented readings", BEGAN_WALL), moment(0))
     writer.put(Inventory("580.65.06", "13.580.65.06", "13.0", tuple(map(device, range(2)))), moment(0))
@@ -95,12 +95,12 @@ def moment(second: int) -> Timestamp:
 
 
 def uuid(number: int) -> str:
-    """Return the name of a card, which says that it is invented."""
+    """Return the UUID of a card, which shows that the card is invented."""
     return f"GPU-de300000-0000-0000-0000-00000000000{number}"
 
 
 def device(number: int) -> Device:
-    """Return a card."""
+    """Return the description of a card."""
     facts = {
         "memory_total_bytes": TOTAL,
         "power_default_watts": LIMIT_WATTS,
@@ -117,7 +117,7 @@ def device(number: int) -> Device:
 
 
 def lost_inventory(second: int) -> Inventory:
-    """Return the cards once the second one is gone."""
+    """Return the inventory after the second card was lost."""
     gone = device(1)
     lost = Device(gone.uuid, gone.name, gone.index, gone.pci_bus_id, state="lost", facts=gone.facts)
     fault = Fault(FaultKind.LOST, moment(second).wall_seconds, gone.uuid)
@@ -125,7 +125,7 @@ def lost_inventory(second: int) -> Inventory:
 
 
 def sample(act: Act, cards: tuple[int, ...], second: int, chance: Random) -> Sample:
-    """Return what is read in a second."""
+    """Return the sample at a second of the story."""
     at = moment(second)
     return Sample(
         at.monotonic_seconds,
@@ -139,7 +139,7 @@ def sample(act: Act, cards: tuple[int, ...], second: int, chance: Random) -> Sam
 
 
 def readings(act: Act, number: int, second: int, chance: Random) -> Iterator[tuple[str, Reading]]:
-    """Yield the readings of a card; they waver a little, and swing where the work does."""
+    """Yield the readings of a card, with small random changes and with swings during uneven work."""
     swing = act.swing * (0.5 - 0.5 * math.cos(second * math.tau / 9))
     use = min(1.0, max(0.0, act.use - swing + chance.gauss(0, 0.015))) if act.use else 0.0
     power = LIMIT_WATTS * max(0.05, act.power - swing * 0.6 + chance.gauss(0, 0.01)) * (1 - 0.01 * number)
@@ -173,7 +173,7 @@ def readings(act: Act, number: int, second: int, chance: Random) -> Iterator[tup
 
 
 def host(act: Act, chance: Random) -> dict[str, float]:
-    """Return what the machine does."""
+    """Return the readings of the host machine."""
     return {
         "cpu_fraction": round(min(1.0, max(0.0, act.cpu + chance.gauss(0, 0.02))), 3),
         "io_wait_fraction": round(abs(chance.gauss(0, 0.004)), 3),
@@ -187,7 +187,7 @@ def host(act: Act, chance: Random) -> dict[str, float]:
 
 
 def processes(act: Act, cards: tuple[int, ...], second: int) -> tuple[CardProcess, ...]:
-    """Return who holds the cards."""
+    """Return the processes on the cards."""
     if not act.trains:
         return ()
     return tuple(process(act, number, second) for number in cards)

@@ -1,7 +1,7 @@
 """Published measurements of vLLM and llama.cpp, as runs of the estimator.
 
-What their logs print one by one (weights, cache, buffers, profiled peak) is compared with the same part of the
-estimate; totals with their sum.
+Figures that the logs print separately (weights, cache, buffers, profiled peak) are compared with the same part of the
+estimate; totals are compared with the sum of the parts.
 """
 
 import re
@@ -24,7 +24,7 @@ _NOT_OURS: Final = {
 
 
 class EngineRun(NamedTuple):
-    """A run, the class of its card, and which terms the row measured."""
+    """A run of vLLM or llama.cpp, the class of its card, and the measured terms."""
 
     workload: Inference
     of_card: CardClass
@@ -32,7 +32,7 @@ class EngineRun(NamedTuple):
 
 
 def not_covered(row_id: str, technique: str) -> str | None:
-    """Return why a row of an engine is not covered, or none."""
+    """Return the reason why a row of an engine is not covered, or None."""
     if row_id in _NOT_OURS:
         return _NOT_OURS[row_id]
     if "pipeline parallel copies" in technique:
@@ -41,7 +41,7 @@ def not_covered(row_id: str, technique: str) -> str | None:
 
 
 def activation_run(row_id: str, technique: str, length: str, other: str) -> EngineRun:
-    """Return the run whose compute buffer or profiled peak a row has."""
+    """Return the run for a row with a compute buffer or a profiled peak."""
     terms = ("activations", "logits")
     if row_id.startswith("llmd"):
         workload = Inference(profile="vllm", engine={"version": "0.11"}, context_length=int(length))
@@ -50,7 +50,7 @@ def activation_run(row_id: str, technique: str, length: str, other: str) -> Engi
 
 
 def total_run(technique: str, length: str, other: str, weights: str) -> EngineRun:
-    """Return the run of llama.cpp whose buffers on the card a row adds up."""
+    """Return the llama.cpp run for a row with the sum of its buffers on the card."""
     workload = _llama_cpp(technique, length, other, logits="2023" not in technique)
     return EngineRun(workload.evolve(weights=weights), CardClass.OTHER, ("weights", "kv_cache", "activations"))
 

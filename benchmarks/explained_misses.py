@@ -1,4 +1,4 @@
-"""Explanations of rows that miss the target: one mechanism each, or none if unknown.
+"""Explanations of rows that miss the target: one mechanism per row.
 
 A mechanism is in the source of the software that ran, in the row's own notes, or follows from other rows of the same
 table. Nothing here changes a prediction.
@@ -65,5 +65,5 @@ _MECHANISMS: Final = (
 
 
 def reason_for(row_id: str) -> str | None:
-    """Return the mechanism that explains a row's miss, or none that is known."""
+    """Return the mechanism that explains the error of the row `row_id`, or None if unknown."""
     return next((reason for pattern, reason in _MECHANISMS if re.match(pattern, row_id)), None)

@@ -1,4 +1,4 @@
-"""The constants that are estimated from several sources, each source left out in turn.
+"""Cross-validation of constants that are estimated from several sources: each source is left out in turn.
 
 What is left must predict the one that is missing: an error here is what a card, a version or a library of which nobody
 has published a figure may be off by. Everything else in the estimator is counted or read in source, and has no source
@@ -13,7 +13,7 @@ from planner.units import MIB
 
 
 class Constant(NamedTuple):
-    """A quantity, and what each source says of it, in `unit`; `share` says what of a plan it is."""
+    """A quantity with its value in `unit` from each source; `share` says which part of a plan it affects."""
 
     name: str
     unit: str
@@ -70,8 +70,8 @@ CONSTANTS: Final = (
 
 
 def print_leave_one_out() -> None:
-    """Print each figure beside the middle and the ends of all others."""
-    print("constants that are estimated from several sources: each predicted by the middle of the others\n")
+    """Print each source's value next to the median and the range of the other sources' values."""
+    print("constants that are estimated from several sources: each value predicted by the median of the others\n")
     for constant in CONSTANTS:
         print(f"{constant.name} ({constant.unit}; {constant.share})")
         for source, figure in constant.figures.items():

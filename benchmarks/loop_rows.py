@@ -1,4 +1,4 @@
-"""Loops that people measured: a forward pass, and the derivative of the sum of all logits, without a loss or a step.
+"""Measured loops of a forward pass and the derivative of the sum of all logits, without a loss or a step.
 
 **Source**: huggingface/optimum `tests/benchmark/benchmark_bettertransformer_training_minimal.py`, from which the
 scripts of the pull requests come: `outputs = model(**inputs)`, `outputs.logits.sum().backward()`.
@@ -13,7 +13,7 @@ from planner.workload.training import Training
 
 
 def peak_without_loss(architecture: Architecture, workload: Training, *, returns_cache: bool) -> int:
-    """Return the peak of such a loop, cuBLAS' workspaces included.
+    """Return the peak memory of such a loop, including cuBLAS workspaces.
 
     What a pass returned is alive until the next one has returned: the logits, and where the version did, with
     `returns_cache`, its keys and values.
@@ -32,7 +32,7 @@ def peak_without_loss(architecture: Architecture, workload: Training, *, returns
 
 
 def _cache_bytes(architecture: Architecture, workload: Training, snapshot: Snapshot) -> int:
-    """Return what the keys and values hold that GPT-2 returned in training, too, before transformers had caches.
+    """Return the size of the keys and values that GPT-2 returned during training before transformers had caches.
 
     They are views of the projection of queries, keys and values, and keep it: the previous pass's until the forward
     pass is through, then this one's until the end. It is among the activations, unless eager attention has copied it

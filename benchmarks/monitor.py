@@ -3,7 +3,7 @@
 The cards are those of the tests' own library, which costs less than a real driver, each with a process. In the same
 run: our sampler and the whole program, hidden and with 48 curves in sight (six plots of eight cards); an empty window
 with as many curves of pyqtgraph's own; gpustat and nvitop, if `--rivals` names a virtual environment with them, which
-is made and filled by pip where it is missing. Shares of a core are processor time by the kernel's count.
+is made and filled by pip where it is missing. Shares of a core are CPU time as counted by the kernel.
 """
 
 import argparse
@@ -77,7 +77,7 @@ def main() -> None:
 
 @contextmanager
 def busy_processes(count: int) -> Iterator[list[int]]:
-    """Keep processes for the cards to name: a card that is busy has one."""
+    """Run one idle process per card, which the library reports as the process on a busy card."""
     program = [sys.executable, "-c", "import time; time.sleep(1e6)"]
     running = [subprocess.Popen(program) for _ in range(count)]
     try:
@@ -97,17 +97,17 @@ def busy_card(number: int, pid: int) -> dict[str, object]:
 
 
 def uuid_of(number: int) -> str:
-    """Return how a card is called."""
+    """Return the UUID of a card."""
     return f"GPU-{number:08d}-0000-0000-0000-000000000000"
 
 
 def quiet(fake: FakeNvml) -> dict[str, str]:
-    """Return the environment in which the library takes no notes, which would cost more than its answers."""
+    """Return the environment that turns off the fake library's call log, which would cost more than its answers."""
     return {name: value for name, value in fake.environment.items() if name != "FAKE_NVML_LOG"}
 
 
 def measure_ours(fake: FakeNvml, folder: Path, arguments: argparse.Namespace) -> tuple[Cost, Cost, int]:
-    """Return what the hidden program costs with its sampler, what its window costs shown, and how fine its curves are.
+    """Return the cost of the hidden program, the cost of the shown window, and the number of points per curve.
 
     Raises:
         SystemExit: If the window shows other plots than it should.
@@ -137,13 +137,13 @@ def measure_ours(fake: FakeNvml, folder: Path, arguments: argparse.Namespace) ->
 
 
 def write_settings(home: Path, interval: float) -> None:
-    """Set how often the cards are read."""
+    """Write the settings with the sampling interval in seconds."""
     home.mkdir()
     (home / "settings.json").write_text(json.dumps({"monitor": {"interval_seconds": interval}}))
 
 
 def measure_plain(points: int, seconds: float) -> dict[str, Cost]:
-    """Return what empty windows cost that redraw as many curves once a second."""
+    """Return the cost of empty windows that redraw the same number of curves once a second."""
     found = {}
     for name, words in {"pyqtgraph alone": (), "pyqtgraph alone, its time moving": ("moving",)}.items():
         with window("plain", str(points), *words, environment=dict(os.environ)) as (process, _tell):
@@ -155,7 +155,7 @@ def measure_plain(points: int, seconds: float) -> dict[str, Cost]:
 
 @contextmanager
 def window(*words: str, environment: dict[str, str]) -> Iterator[tuple[subprocess.Popen[str], Any]]:
-    """Run a window in a process of its own, and give what tells it what to do and returns what it says."""
+    """Run a window in a separate process, and yield the process and a function that sends commands to it."""
     process = subprocess.Popen(
         [sys.executable, str(WINDOW), *words],
         stdin=subprocess.PIPE,
@@ -185,7 +185,7 @@ def window(*words: str, environment: dict[str, str]) -> Iterator[tuple[subproces
 
 
 def measure_rivals(fake: FakeNvml, arguments: argparse.Namespace) -> dict[str, Cost]:
-    """Return what other monitors cost on the same library."""
+    """Return the cost of other monitors with the same library."""
     folder = arguments.rivals
     if not folder.exists():
         venv.create(folder, with_pip=True)
@@ -235,7 +235,7 @@ def drain(terminal: int) -> None:
 
 
 def costs_of(processes: list[psutil.Process], seconds: float) -> list[Cost]:
-    """Watch processes for a while, and return what each costs."""
+    """Measure processes for `seconds`, and return the cost of each process."""
     before, began = [spent(one) for one in processes], time.monotonic()
     time.sleep(seconds)
     elapsed = time.monotonic() - began
@@ -246,7 +246,7 @@ def costs_of(processes: list[psutil.Process], seconds: float) -> list[Cost]:
 
 
 def spent(process: psutil.Process) -> float:
-    """Return the processor time of a process, in seconds."""
+    """Return the CPU time of a process in seconds."""
     times = process.cpu_times()
     return float(times.user + times.system)
 

@@ -46,7 +46,7 @@ UUIDS = [f"GPU-{number:08d}-0000-0000-0000-000000000000" for number in range(CAR
 
 
 def main() -> None:
-    """Print what each costs."""
+    """Print the redraw times and the memory of the history."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hours", type=float, default=24.0, help="how long the history is fed")
     arguments = parser.parse_args()
@@ -65,7 +65,7 @@ def main() -> None:
 
 
 def readings(number: int, second: float) -> dict[str, Reading]:
-    """Return what a card that is busy in waves shows."""
+    """Return the readings of a card with periodic load."""
     wave = 0.5 + 0.5 * math.sin(second / 300 + number)
     noise = ((number * 7919 + int(second * 10) * 104_729) % 1000) / 1000
     values = (
@@ -80,7 +80,7 @@ def readings(number: int, second: float) -> dict[str, Reading]:
 
 
 def samples(first: int, count: int, step: float) -> Iterator[Sample]:
-    """Yield samples of all cards at even steps."""
+    """Yield samples of all cards at regular intervals."""
     for number in range(first, first + count):
         second = number * step
         cards = {uuid: readings(place, second) for place, uuid in enumerate(UUIDS)}
@@ -88,7 +88,7 @@ def samples(first: int, count: int, step: float) -> Iterator[Sample]:
 
 
 def filled(count: int, step: float) -> History:
-    """Return a history of so many samples."""
+    """Return a history of `count` samples."""
     history = History()
     history.note(Inventory(devices=tuple(Device(uuid, "Card", number) for number, uuid in enumerate(UUIDS))))
     for sample in samples(0, count, step):
@@ -97,7 +97,7 @@ def filled(count: int, step: float) -> History:
 
 
 def our_redraw(theme: Theme, settings: SettingsStore) -> tuple[PlotGrid, Callable[[], None]]:
-    """Return our plots with everything in view, and what redraws them after one more reading."""
+    """Return our plots with all data in view, and a function that adds a sample and redraws the plots."""
     history = filled(POINTS, 1.0)
     grid = PlotGrid(theme, history, settings)
     show(grid, lambda: len(drawn(grid)) == len(SHOWN), grid.refresh)
@@ -113,7 +113,7 @@ def our_redraw(theme: Theme, settings: SettingsStore) -> tuple[PlotGrid, Callabl
 
 
 def plain_redraw(points: int) -> tuple[QWidget, Callable[[], None]]:
-    """Return a bare window with as many pyqtgraph curves, and what redraws them."""
+    """Return a bare window with the same number of pyqtgraph curves, and a function that redraws the curves."""
     window = QWidget()
     layout = QGridLayout(window)
     random = np.random.default_rng(0)
@@ -141,7 +141,7 @@ def plain_redraw(points: int) -> tuple[QWidget, Callable[[], None]]:
 
 
 def show(window: QWidget, is_ready: Callable[[], bool], again: Callable[[], None]) -> None:
-    """Show a window and wait until it is as it will be."""
+    """Show a window and wait until its layout is final."""
     window.resize(*SIZE)
     window.show()
     deadline = time.monotonic() + 30
@@ -155,13 +155,13 @@ def show(window: QWidget, is_ready: Callable[[], bool], again: Callable[[], None
 
 
 def drawn(grid: PlotGrid) -> list[QWidget]:
-    """Return the plots that are in sight."""
+    """Return the visible plots."""
     return [panel for panel in grid.panels if panel.is_drawn and not panel.visibleRegion().isEmpty()]
 
 
 def print_redraws(redraws: dict[str, Callable[[], None]]) -> None:
-    """Print how long each takes."""
-    print(f"a redraw of {CURVES} curves of {POINTS:,} points, {SIZE[0]} × {SIZE[1]}, median processor time")
+    """Print the median time of each redraw."""
+    print(f"a redraw of {CURVES} curves of {POINTS:,} points, {SIZE[0]} × {SIZE[1]}, median CPU time")
     for name, redraw in redraws.items():
         redraw()
         taken = []
@@ -176,7 +176,7 @@ def print_redraws(redraws: dict[str, Callable[[], None]]) -> None:
 
 
 def print_memory(hours: float) -> None:
-    """Print what a history holds while it is fed."""
+    """Print the memory of a history while samples are added."""
     total = round(hours * 3600 * RATE)
     print(f"a history of {CURVES} series fed {RATE} times a second")
     history, process = filled(0, 1.0), psutil.Process()

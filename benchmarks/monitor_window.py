@@ -1,9 +1,9 @@
-"""A window for `benchmarks/monitor.py` to watch, drawn offscreen; it reads what to do from its input, a word a line.
+"""A window that `benchmarks/monitor.py` measures, drawn offscreen; it reads commands from its input, one per line.
 
 python benchmarks/monitor_window.py ours UUIDS FOLDER       the whole program, its settings and plan in FOLDER
 python benchmarks/monitor_window.py plain POINTS [moving]   an empty window with as many curves of pyqtgraph's own
 
-`show` shows the Monitor tab, `hide` another one; after each it says in a line what is drawn.
+`show` shows the Monitor tab, `hide` another one; after each command it prints a line that describes the visible plots.
 """
 
 import json
@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def ours(uuids: str, folder: str) -> tuple[QApplication, Callable[[str], object]]:
-    """Return the program, with ten minutes behind it of the cards that are watched."""
+    """Return the program with ten minutes of history of the monitored cards, and its command handler."""
     os.environ["GPU_PLANNER_HOME"] = folder
     from planner.gui.app import create
     from planner.gui.monitor.plots.specs import PLOTS as ALL
@@ -72,7 +72,7 @@ def ours(uuids: str, folder: str) -> tuple[QApplication, Callable[[str], object]
 
 
 def sample(uuids: list[str], at: float) -> Sample:
-    """Return the sample at a time of cards with periodic load."""
+    """Return the sample of cards with periodic load at the time `at`."""
     cards = {uuid: readings(at / 30 + number) for number, uuid in enumerate(uuids)}
     return Sample(at, time.time() - time.monotonic() + at, cards)
 
@@ -92,7 +92,7 @@ def readings(phase: float) -> dict[str, Reading]:
 
 
 def drawn(grid: Any) -> dict[str, object]:
-    """Return what is in sight of the plots."""
+    """Return the number of visible curves, their points and the size of the plots."""
     panels = [panel for panel in grid.panels if not panel.visibleRegion().isEmpty()]
     curves = [curve for panel in panels for curve in panel.curves]
     points = max((len(curve.x) for curve in curves), default=0)

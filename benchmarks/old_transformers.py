@@ -1,6 +1,6 @@
 """Memory of outdated versions of transformers, for published measurements that were made with one of them.
 
-None of it is part of the estimator, which describes transformers 5. Each is read in the source of that version.
+The estimator does not include this memory, because it describes transformers 5. Sources are the old versions' code.
 """
 
 from typing import Final
@@ -12,25 +12,25 @@ from planner.models.architecture import Architecture, Attention
 from planner.workload.workload import Inference
 
 BEFORE_SDPA: Final = ("bertl", "dsllm", "optgptq", "optllm")
-"""Sources of before December 2023, when 4.36 was the first to call SDPA in language models."""
+"""Sources from before December 2023, when transformers 4.36 first called SDPA in language models."""
 LOGITS_OF_WHOLE_PROMPT: Final = ("qwen15", "qwen2", "qwen2vl", "optgptq", "optllm", "dsllm", "sdpa")
 """Sources that ran versions before 4.45, whose models computed the logits of the whole prompt."""
 _TUPLE_CACHES: Final = ("qwen15", "qwen2", "optgptq", "optllm", "qwen1-inf", "qwen1-kvq", "qwen1-v1")
-"""Sources of before mid-2024: until 4.42 `generate` handed caches on as tuples."""
+"""Sources from before mid-2024: until transformers 4.42, `generate` passed caches as tuples."""
 _ROTARY_TABLES: Final = ("qwen15", "qwen2")
 """Sources whose models had tables of cosines and sines in every layer: Qwen2RotaryEmbedding until 4.40."""
 _FLOAT: Final = 4
 
 
 def mask_bytes(family: str, architecture: Architecture) -> int:
-    """Return the causal masks that were a buffer of every GPT-2 and GPT-NeoX layer before version 5."""
+    """Return the size of the causal masks, which every GPT-2 and GPT-NeoX layer had as a buffer before version 5."""
     if family != "sdpa" or architecture.model_type not in ("gpt2", "gpt_neox"):
         return 0
     return architecture.main.layer_count * (architecture.max_context or 0) ** 2
 
 
 def rotary_bytes(family: str, architecture: Architecture, element: int) -> int:
-    """Return the tables of cosines and sines for every position, which every layer had for itself.
+    """Return the size of the tables of cosines and sines for all positions, which each layer stored separately.
 
     **Formula**: layers · positions · head size · 2 · bytes of the model's format.
 
@@ -43,7 +43,7 @@ def rotary_bytes(family: str, architecture: Architecture, element: int) -> int:
 
 
 def exllama_bytes(weights: str | None, architecture: Architecture) -> int:
-    """Return the buffer in which ExLlama's kernels for 4-bit GPTQ unpack a matrix, as long as the largest one.
+    """Return the size of the buffer in which ExLlama's kernels for 4-bit GPTQ unpack the largest matrix.
 
     **Formula**: 2 bytes · inputs · outputs.
 
@@ -52,11 +52,11 @@ def exllama_bytes(weights: str | None, architecture: Architecture) -> int:
     """
     if weights is None or not weights.startswith("gptq4"):
         return 0
-    return 2 * max(tensor.size for tensor, _ in architecture.main.placed() if tensor.role in MATRIX_ROLES)
+    return 2 * max(tensor.size for tensor, _ in architecture.main.tensors_with_counts() if tensor.role in MATRIX_ROLES)
 
 
 def generating_bytes(family: str, architecture: Architecture, workload: Inference, element: int) -> int:
-    """Return what was alive in a step of `generate`, or nothing where the source ran a newer version.
+    """Return the live bytes in a step of `generate`, or 0 if the source ran a newer version.
 
     The caller held the tuple of the old cache while the step made a new one, layer by layer, and in the first step the
     output of the prompt with its logits in fp32.

@@ -20,7 +20,7 @@ _ENCODER_3: Final = "text_encoder_3"
 
 
 class PipelineRun(NamedTuple):
-    """The estimate of what a row measured, and in words what was estimated; or why there is none."""
+    """The estimate for a row with a description, or the reason why there is none."""
 
     result: MemoryResult | None
     words: str
@@ -29,7 +29,7 @@ class PipelineRun(NamedTuple):
 def pipeline_run(
     row_id: str, model: str, precision: str, technique: str, batch: str, catalog: Catalog
 ) -> PipelineRun | None:
-    """Return the run of a pipeline with a formula that a row is about; nothing for other networks."""
+    """Return the run of a row's diffusion pipeline, or None for other networks."""
     name = _IDS.get(model, model)
     if not row_id.startswith(_FAMILIES) or name not in {record.id for record in catalog.models.records}:
         return None

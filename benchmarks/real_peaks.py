@@ -40,27 +40,27 @@ class Hidden(NamedTuple):
 
 
 def real_peak(request: TraceRequest, threads: int = 1, seconds: float = 600) -> RealPeak:
-    """Run `request` for real in a fresh process on `threads` threads, and return what it took.
+    """Run `request` for real in a fresh process on `threads` threads, and return its peak memory and time.
 
     Raises:
-        RuntimeError: If it does not run to its end.
+        RuntimeError: If the run fails.
     """
     return RealPeak(**_in_child(request, threads, seconds, "peak"))
 
 
 def hidden_operators(request: TraceRequest, threads: int = 1, seconds: float = 600) -> list[Hidden]:
-    """Run `request` for real in a fresh process, and return what each call of an operator held beside its outputs.
+    """Run `request` for real in a fresh process, and return the workspace bytes of each operator call.
 
     Raises:
-        RuntimeError: If it does not run to its end.
+        RuntimeError: If the run fails.
     """
     return [Hidden(**call) for call in _in_child(request, threads, seconds, "operators")]
 
 
-def _in_child(request: TraceRequest, threads: int, seconds: float, what: str) -> Any:
+def _in_child(request: TraceRequest, threads: int, seconds: float, measurement: str) -> Any:
     environment = os.environ | {"OMP_NUM_THREADS": str(threads), "TOKENIZERS_PARALLELISM": "false"}
     done = subprocess.run(
-        [sys.executable, __file__, "--child", what],
+        [sys.executable, __file__, "--child", measurement],
         input=request.model_dump_json(),
         env=environment,
         capture_output=True,
@@ -86,8 +86,8 @@ def run_for_real(request: TraceRequest) -> None:
     run(build(request, watcher), request, watcher)
 
 
-def _profiled(work: Callable[[], None]) -> list[Any]:
-    """Return the profiler's events of `work`; those of memory are every allocation and free of the CPU's allocator."""
+def _profiler_events(work: Callable[[], None]) -> list[Any]:
+    """Return the profiler's events of `work`, which include all allocations and frees of the CPU allocator."""
     from torch.profiler import ProfilerActivity, profile
 
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True, acc_events=True) as profiler:
@@ -95,17 +95,17 @@ def _profiled(work: Callable[[], None]) -> list[Any]:
     return list(profiler.profiler.kineto_results.events())
 
 
-def _changes(events: Iterable[Any]) -> list[tuple[int, int]]:
-    """Return when memory was allocated (positive bytes) or freed (negative), in the order of time."""
+def _memory_changes(events: Iterable[Any]) -> list[tuple[int, int]]:
+    """Return time and bytes of each allocation (positive) and free (negative), in order of time."""
     found = [(event.start_ns(), event.nbytes()) for event in events if event.name() == "[memory]"]
     return sorted(found, key=lambda change: change[0])
 
 
 def _measure_peak(request: TraceRequest) -> dict[str, Any]:
     started = time.perf_counter()
-    events = _profiled(lambda: run_for_real(request))
+    events = _profiler_events(lambda: run_for_real(request))
     seconds = time.perf_counter() - started
-    return {"peak_bytes": max(accumulate(size for _, size in _changes(events))), "seconds": seconds}
+    return {"peak_bytes": max(accumulate(size for _, size in _memory_changes(events))), "seconds": seconds}
 
 
 def _measure_operators(request: TraceRequest) -> list[dict[str, Any]]:
@@ -118,11 +118,11 @@ def _measure_operators(request: TraceRequest) -> list[dict[str, Any]]:
     calls: list[tuple[str, int]] = []
 
     class Marks(TorchDispatchMode):
-        """Marks the span of each operator, and notes what the tracer expects of it."""
+        """Dispatch mode that marks the span of each operator, and records the workspace that the tracer expects."""
 
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             number = len(calls)
-            calls.append((f"{func}({', '.join(_shown(value) for value in args)})", 0))
+            calls.append((f"{func}({', '.join(_shown_argument(value) for value in args)})", 0))
             with record_function(f"call {number}"):
                 result = func(*args, **(kwargs or {}))
             calls[number] = (calls[number][0], hidden_bytes(func, args, kwargs or {}, result))
@@ -132,13 +132,13 @@ def _measure_operators(request: TraceRequest) -> list[dict[str, Any]]:
         with Marks():
             run_for_real(request)
 
-    def _shown(value: Any) -> str:
+    def _shown_argument(value: Any) -> str:
         if isinstance(value, torch.Tensor):
             return f"{'x'.join(map(str, value.shape))}:{str(value.dtype)[6:]}"
         return "…" if isinstance(value, list | tuple) and len(value) > 4 else str(value)
 
-    events = _profiled(marked)
-    changes = _changes(events)
+    events = _profiler_events(marked)
+    changes = _memory_changes(events)
     times = [moment for moment, _ in changes]
     spans = {e.name(): (e.start_ns(), e.end_ns()) for e in events if e.name().startswith("call ")}
     found = []
@@ -151,7 +151,7 @@ def _measure_operators(request: TraceRequest) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    """Print the peak of a case, or the operators that hold memory within."""
+    """Print the peak of a case, or its operators with workspace."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("case", nargs="?", help="a name from nets/catalogue.py")
     parser.add_argument("--operators", action="store_true", help="list operators that hold memory within")

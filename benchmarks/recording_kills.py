@@ -4,7 +4,7 @@
 
 Each writer is a process that records eight cards twenty times a second. It is killed (SIGKILL; on Windows it is ended)
 after a tenth of a second to two seconds. Every file must open, and must hold everything up to a second before the
-kill; the exit code is 1 where one does not. Beside it stands how much an hour takes at one look a second.
+kill; otherwise the exit code is 1. It also prints the size of an hour with one sample per second.
 """
 
 import argparse
@@ -65,7 +65,7 @@ def main() -> int:
 
 
 def _hour_bytes() -> tuple[int, int]:
-    """Return what an hour of cards at work takes, and of cards whose readings stay, flushed at each look."""
+    """Return the size in bytes of an hour with changing readings, and of an hour with constant readings."""
     return _written_bytes(lambda chance: chance.gauss(0.5, 0.02)), _written_bytes(lambda _: 0.5)
 
 
@@ -81,7 +81,7 @@ def _written_bytes(draw: Callable[[random.Random], float]) -> int:
 
 
 def _told(metric: Metric, share: float) -> float:
-    """Return a reading with as many digits as drivers give it: percents, megabytes, milliwatts, whole degrees."""
+    """Return a reading in the resolution of drivers: percent, megabytes, milliwatts, whole degrees."""
     steps = {"fraction": 100, "W": 1_000_000, "J": 1_000_000_000, "bytes": 80_000, "°C": 100, "MHz": 130}
     return round(share * steps.get(metric.unit, 1)) * _SCALES.get(metric.unit, 1)
 
@@ -107,7 +107,7 @@ def _kill_all(folder: Path, lives: list[float], at_once: int) -> Iterator[Kill]:
 
 
 def _start(file: Path) -> tuple["subprocess.Popen[bytes]", float]:
-    """Return a writer that has noted its first sample, and when."""
+    """Return a writer process after its first sample, and the time of that sample."""
     writer = subprocess.Popen([sys.executable, __file__, "--write", str(file)], stdout=subprocess.PIPE)
     assert writer.stdout is not None
     return writer, float(writer.stdout.readline())
@@ -125,7 +125,7 @@ def _kill(writer: "subprocess.Popen[bytes]", first: float, file: Path) -> Kill:
 
 
 def _write(file: Path) -> None:
-    """Record until killed."""
+    """Write samples to `file` until the process is killed."""
     draw = random.Random(0).random
     with Recorder(file) as recorder:
         recorder.note(_INVENTORY)

@@ -1,6 +1,6 @@
 """Draw screenshots of the window.
 
-python benchmarks/screenshots.py FOLDER            every tab, light and dark, at the smallest and at a usual size
+python benchmarks/screenshots.py FOLDER            every tab, light and dark, at the smallest and at a typical size
 python benchmarks/screenshots.py --readme FOLDER   the pictures of the README
 """
 
@@ -55,7 +55,7 @@ def draw(folder: Path, *, for_readme: bool) -> None:
 
 
 def draw_everything(window: "MainWindow", folder: Path) -> None:
-    """Draw each tab in every scheme and size."""
+    """Draw each tab in every color scheme and size."""
     for width, height in SIZES:
         window.resize(width, height)
         for scheme in ("light", "dark"):
@@ -112,7 +112,7 @@ def draw_plans(window: "MainWindow", folder: Path) -> None:
 
 
 def compare_adapters(window: "MainWindow", lora: "Plan") -> None:
-    """Show `lora` beside the same with the model in 4 bits."""
+    """Show the plan `lora` side by side with the same plan for QLoRA."""
     window.workspace.replace(lora, None)
     window.workspace.pin.put(lora.evolve(workload=lora.workload.evolve(method="qlora")))
 
@@ -219,7 +219,7 @@ def draw_traced(window: "MainWindow", folder: Path) -> None:
 
 
 def draw_in_all_looks(window: "MainWindow", folder: Path, name: str) -> None:
-    """Draw what is shown in every scheme and size."""
+    """Draw the window's current content in every color scheme and size."""
     for width, height in SIZES:
         window.resize(width, height)
         for scheme in ("light", "dark"):
@@ -228,7 +228,7 @@ def draw_in_all_looks(window: "MainWindow", folder: Path, name: str) -> None:
 
 
 def settle(window: "MainWindow") -> None:
-    """Wait for what follows from a plan that is at rest."""
+    """Wait until panels that update only for an unchanged plan are complete."""
     from PySide6.QtTest import QTest
 
     QTest.qWait(SETTLE_MS)
@@ -239,7 +239,7 @@ def wait_until(done: Callable[[], bool]) -> None:
     """Let the window work until `done`.
 
     Raises:
-        TimeoutError: If that takes longer than a trace may.
+        TimeoutError: If this takes longer than the time limit of a trace.
     """
     from PySide6.QtTest import QTest
 
@@ -251,7 +251,7 @@ def wait_until(done: Callable[[], bool]) -> None:
 
 
 def draw_readme(window: "MainWindow", folder: Path) -> None:
-    """Draw what fits in light, training that does not fit in dark, one term of it opened, and the monitor."""
+    """Draw a plan that fits (light), a training plan that does not fit (dark) with one term opened, and the monitor."""
     from planner import ModelChoice, Training
     from planner.gui.memory.breakdown import Breakdown
 
@@ -303,7 +303,7 @@ def draw_readme_catalog(window: "MainWindow", folder: Path) -> None:
 
 
 def draw_readme_plans(window: "MainWindow", folder: Path) -> None:
-    """Draw unequal cards one by one in dark, and LoRA beside QLoRA in light."""
+    """Draw unequal cards separately (dark), and LoRA side by side with QLoRA (light)."""
     plans = sample_plans()
     window.tab.setFocus()
     window.workspace.replace(plans["unequal"], None)
@@ -315,7 +315,7 @@ def draw_readme_plans(window: "MainWindow", folder: Path) -> None:
 
 
 def draw_readme_costs(window: "MainWindow", folder: Path) -> None:
-    """Draw owning that pays off within the horizon in light, and hardware that is chosen for a run."""
+    """Draw a purchase that pays off within the horizon (light), and hardware recommended for a run."""
     plans = sample_costs()
     tab = window.cost()
     window.choose_scheme("light")
@@ -379,12 +379,12 @@ def draw_readme_monitor(window: "MainWindow", folder: Path) -> None:
 
 
 def known_seconds(history: "History") -> float:
-    """Return how long the machine was watched by now."""
+    """Return the number of seconds in the monitored history."""
     return 0.0 if history.start is None or history.end is None else history.end - history.start
 
 
 def save_with(window: "MainWindow", dialog: "QDialog", file: Path) -> None:
-    """Write a picture of `window` with a dialog over it, where a person would see it."""
+    """Write a picture of `window` with a dialog over it, at the dialog's position on the screen."""
     from PySide6.QtGui import QPainter
 
     picture, above = window.grab(), dialog.grab()

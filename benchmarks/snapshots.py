@@ -32,14 +32,14 @@ class Outcome(NamedTuple):
 
 
 class _PlainUnpickler(pickle.Unpickler):
-    """Reads dictionaries, lists, numbers and texts only: a snapshot is made of nothing else."""
+    """Unpickler that reads only dictionaries, lists, numbers and texts, the types in a snapshot."""
 
     def find_class(self, module: str, name: str) -> NoReturn:
         raise pickle.UnpicklingError(f"a snapshot has no {module}.{name}")
 
 
 class _GivenPool(BlockPool):
-    """Places segments where the card did."""
+    """Pool that places segments at the addresses that they had on the card."""
 
     def __init__(self, like: BlockPool, places: deque[int]) -> None:
         super().__init__(like.page_bytes)
@@ -59,10 +59,10 @@ def load_snapshot(path: Path) -> Entry:
 
 
 def compare(snapshot: Entry, capacity_bytes: int | None = None) -> Iterator[Outcome]:
-    """Replay what a snapshot recorded, for each device that it has a history of.
+    """Replay the recorded history of each device in a snapshot, and yield the outcome.
 
-    `capacity_bytes` is what the process may take; it is known by itself if the card ran out. Where it is unknown,
-    memory that went back to the card is taken for `torch.cuda.empty_cache`.
+    `capacity_bytes` is the process's limit on the card's memory; it is inferred if the card ran out of memory.
+    If it is unknown, memory returned to the card is attributed to `torch.cuda.empty_cache`.
     """
     settings = AllocatorSettings.parse(_settings_text(snapshot))
     for device, trace in enumerate(snapshot["device_traces"]):
@@ -172,7 +172,7 @@ def _capacity_where_it_ran_out(trace: list[Entry], reserved: int) -> int | None:
 def _before(
     segments: list[Entry], trace: list[Entry], settings: AllocatorSettings
 ) -> tuple[dict[int, tuple[int, bool]], dict[int, int]]:
-    """Return the segments (size, and whether small) and the blocks in use when the recording began, by address."""
+    """Return the segments (size, small or not) and the blocks in use at the beginning of the recording, by address."""
     places = {item["address"]: (item["total_size"], item["segment_type"] == "small") for item in segments}
     alive = {
         block["address"]: block["size"]
@@ -199,7 +199,7 @@ def _before(
 def _rebuild(
     model: CachingAllocator, places: dict[int, tuple[int, bool]], alive: dict[int, int]
 ) -> dict[int, MemoryBlock]:
-    """Give the model the segments and blocks that were there before; return the blocks in use by address."""
+    """Add the earlier segments and blocks to the model; return the blocks in use by address."""
     used: dict[int, MemoryBlock] = {}
     for start, (size, is_small) in places.items():
         inside = [address for address in sorted(alive) if start <= address < start + size]

@@ -2,7 +2,7 @@
 
     python benchmarks/speed.py [--runs N]
 
-Prints each figure beside its reference of the same run: the cold start of the window beside an empty pyqtgraph window,
+Prints each figure with its reference from the same run: the cold start of the window beside an empty pyqtgraph window,
 the cold start of `gpu-planner fit` beside `from pydantic import BaseModel`, also where no byte code of GPU Planner may
 be kept, as in many containers; and beside a loop of 10,000 additions one
 warm estimate, on one card and shared over several, the verdicts on the whole catalog, what is solved for, what would
@@ -113,7 +113,7 @@ def no_byte_code() -> Iterator[None]:
 
 
 def alternating(first: str, second: str, runs: int) -> tuple[float, float]:
-    """Return the median CPU seconds of two scripts in fresh processes, run in turns so that load meets both."""
+    """Return the median CPU seconds of two scripts in fresh processes, run in turns so that both have the same load."""
     times: tuple[list[float], list[float]] = ([], [])
     for _ in range(runs + 1):
         for script, found in zip((first, second), times, strict=True):
@@ -130,7 +130,7 @@ def cpu_seconds(script: str) -> float:
 
 
 def print_warm() -> None:
-    """Print one warm estimate, and the verdicts on the whole catalog, for workloads without cached results."""
+    """Print the time of a warm estimate, and of verdicts on the whole catalog, for workloads without cached results."""
     from planner import Inference, ModelChoice, Plan, Training, estimate_memory, load_catalog
     from planner.plan.evaluate import fits_by_gpu
 
@@ -184,7 +184,7 @@ def print_evaluated(catalog: "Catalog") -> None:
 
 
 def print_shared() -> None:
-    """Print one warm estimate for each kind of parallelism, and for an image pipeline."""
+    """Print the time of a warm estimate for each kind of parallelism, and for an image pipeline."""
     from planner import Inference, Training, estimate_memory, load_catalog
     from planner.workload.parallel import Parallel
     from planner.workload.workload import Workload
@@ -279,7 +279,7 @@ def short(model: "ModelChoice") -> str:
 
 
 def print_advised() -> None:
-    """Print what would help for plans that need much changing."""
+    """Print the time of advice for plans that need many changes."""
     from planner import Inference, ModelChoice, Training, advise, load_catalog
     from planner.plan.plan import Plan
     from planner.workload.workload import Workload
@@ -302,7 +302,7 @@ def print_advised() -> None:
 
 
 def beside_loop(action: Callable[[Input], object], inputs: Sequence[Input]) -> tuple[float, float]:
-    """Return the median CPU seconds of `action` on each of `inputs`, and of `count_up` in turns with it."""
+    """Return the median CPU seconds of `action` over `inputs`, and of `count_up` run in turns with `action`."""
     times: tuple[list[float], list[float]] = ([], [])
     for value in inputs:
         times[0].append(timed(lambda value=value: action(value)))
@@ -311,7 +311,7 @@ def beside_loop(action: Callable[[Input], object], inputs: Sequence[Input]) -> t
 
 
 def count_up() -> int:
-    """Add up 10,000 numbers, one by one: the reference for figures that have none of their own."""
+    """Add up 10,000 numbers one by one, the reference for figures without another reference."""
     total = 0
     for number in range(10_000):
         total += number
@@ -358,7 +358,7 @@ def print_keystroke() -> None:
 
 
 def repeated(catalog: "Catalog") -> "Catalog":
-    """Return `catalog` with its accelerators repeated, under other names, to 3,000."""
+    """Return `catalog` with 3,000 accelerators, which repeat the bundled ones under other names."""
     from planner.hardware.catalog import HardwareCatalog
 
     known = catalog.hardware.gpus
@@ -369,20 +369,20 @@ def repeated(catalog: "Catalog") -> "Catalog":
     return replace(catalog, hardware=HardwareCatalog(gpus=(*known, *more)))
 
 
-def print_ratio(what: str, taken: float, reference: float, aim: str) -> None:
+def print_ratio(title: str, taken: float, reference: float, aim: str) -> None:
     """Print a figure with its reference, and keep it for the manual."""
-    PRINTED.append([what, f"{taken:.3g}", f"{taken / reference:.2f}", aim])
-    print(f"{what:52} {taken:10.3f} {reference:10.3f} {taken / reference:7.2f} {aim:>8}")
+    PRINTED.append([title, f"{taken:.3g}", f"{taken / reference:.2f}", aim])
+    print(f"{title:52} {taken:10.3f} {reference:10.3f} {taken / reference:7.2f} {aim:>8}")
 
 
-def print_beside(what: str, taken: float, loop: float, aim: str) -> None:
-    """Print a figure beside the reference loop of the same run, and keep it for the manual."""
-    PRINTED.append([what, f"{taken:.3g}", f"{taken / loop:.2f}", aim])
-    print(f"{what:52} {taken:10.1f} {loop:10.3g} {taken / loop:7.2f} {aim:>8}")
+def print_beside(title: str, taken: float, loop: float, aim: str) -> None:
+    """Print a figure with the reference loop of the same run, and keep it for the manual."""
+    PRINTED.append([title, f"{taken:.3g}", f"{taken / loop:.2f}", aim])
+    print(f"{title:52} {taken:10.1f} {loop:10.3g} {taken / loop:7.2f} {aim:>8}")
 
 
 def write_printed(name: str) -> None:
-    """Write what was printed into the table `name` of the manual."""
+    """Write the printed figures into the table `name` of the manual."""
     write_table("speed", name, ["what / reference, unit", "measured", "ratio", "aim"], PRINTED, note=machine_note())
 
 

@@ -1,24 +1,24 @@
-"""Structure of the package: its size, its shape, and the modules that one change of a batch size passes through.
+"""Structure of the package: its size, its imports, and the modules that run when the batch size changes.
 
     python benchmarks/structure.py [--root CHECKOUT] [--check] [--list WHAT] [--without-window]
 
-Prints a table. `--root` looks at another checkout. `--list` names each place behind a figure: `comparisons`, `cycles`,
-`folders`, `basenames`, `homonyms`, `importers`, `short`, `lazy`, `caches`, `questions`, `untested` or
-`entered`. `--check` ends with 1 if there is an import cycle, a comparison with a program's name outside the places that
-are for programs, or a folder of more than 32 modules.
+Prints a table. `--root` examines another checkout. `--list` prints the places behind a figure: `comparisons`, `cycles`,
+`folders`, `basenames`, `homonyms`, `importers`, `short`, `lazy`, `caches`, `questions`, `untested` or `entered`.
+`--check` exits with 1 if there is an import cycle, a comparison with a program's name outside the folders for programs,
+or a folder of more than 32 modules.
 
 **A comparison with a program's name** is `==`, `!=`, `in`, `not in` or `case` with one of `PROGRAMS`, written out or as
 a constant of the module; a dictionary display with such a key; a tuple, list or set of nothing but such names; and a
-look-up by one, `TABLE["vllm"]` or `TABLE.get("vllm")`. Types (`Literal[…]`) and arguments are none. What lies in a
-folder `software` may compare. Readers of other programs' files (`FORMATS`) name the keys and the formats of those
+look-up by such a name, `TABLE["vllm"]` or `TABLE.get("vllm")`. Types (`Literal[…]`) and arguments do not count. Modules
+in a folder `software` may compare. Readers of other programs' files (`FORMATS`) name the keys and the formats of those
 files: there only a comparison of the workload's own `profile`, `engine` or `software` counts.
 
 **The modules that one batch size enters** are those of `planner` in which a Python function begins to run when a key is
 pressed in the field of the batch size, in the window with a full training of a model of 8 B parameters on one card. The
 key was pressed once before, so that what is imported or made only once is not counted; painting, and what panels do
 when the plan has rested for a while, are not either. *In all* ends when the key has been handled. *Until the bar has
-its data* ends when the last method of the memory bar has returned. *Without other panels* leaves out of that what is
-not on the way from the field to the plan, to its evaluation and to the bar: each call of a method of a widget, with all
+its data* ends when the last method of the memory bar has returned. *Without other panels* leaves out what is not
+on the way from the field to the plan, to its evaluation and to the bar: each call of a method of a widget, with all
 that it calls, unless the widget is the bar, inside it or around it; the field and the widgets around it are on the way
 until the first widget around the bar is told of the new plan, and are panels as others are from then on.
 """
@@ -47,31 +47,32 @@ PROGRAMS: Final = frozenset(
         "tensorrt-llm", "trtllm", "sglang", "compiled", "bnb-eager", "exllamav2",
     )
 )  # fmt: skip
-"""The names that workloads and tables of measurements have for programs and for their modes."""
+"""Names of programs and of their modes in workloads and in tables of measurements."""
 
 FORMATS: Final = ("planner/workload/recipes/", "planner/plan/recipes/", "planner/memory/logs/")
-"""Readers of the files of other programs, whose keys and formats are called as the programs are."""
+"""Readers of other programs' files; keys and formats in these files have the programs' names."""
 
 LISTS: Final = (
     "comparisons", "lazy", "caches", "cycles", "folders", "basenames", "homonyms", "importers", "short", "questions",
     "untested", "entered",
 )  # fmt: skip
 MOST_MODULES: Final = 32
-"""The modules that a folder may hold directly: about 30."""
+"""Maximum number of modules directly in a folder."""
 
 _OWN_CHOICE: Final = frozenset(("profile", "engine", "software"))
 _SHORT_LINES: Final = 30
 _CACHES: Final = frozenset(("cache", "lru_cache", "cached_property"))
+_DEVICE_FOLDERS: Final = ("planner/trace/worker/cpu/", "planner/trace/worker/cuda/")
 _PAINT: Final = "paintEvent"
 _LOOKUPS: Final = frozenset(("get", "pop", "setdefault"))
 _COMMAND_FUNCTIONS: Final = frozenset(("run", "main", "add_arguments"))
 _QUESTION: Final = re.compile(r"(What|How|Which|Where|Whether|Who|Why|When|Whose)\b")
 _SHELLS: Final = ("planner/gui/", "planner/cli/")
-"""The rooms whose tests follow what a user does, not one module."""
+"""Folders with tests of user actions instead of tests of one module."""
 
 
 class Module(NamedTuple):
-    """A file of the package with its name, its text and what was parsed of it."""
+    """A file of the package with its module name, its text and its syntax tree."""
 
     name: str
     path: str
@@ -80,17 +81,17 @@ class Module(NamedTuple):
 
     @property
     def is_package(self) -> bool:
-        """Return whether it is the `__init__` of a folder."""
+        """Return whether the file is the `__init__` of a folder."""
         return self.path.endswith("__init__.py")
 
     @property
     def folder(self) -> str:
-        """Return the folder that it lies in."""
+        """Return the folder that contains the file."""
         return self.path.rpartition("/")[0]
 
 
 class Place(NamedTuple):
-    """A line of the package, and what stands there."""
+    """A line of the package and a description of its content."""
 
     path: str
     line: int
@@ -101,7 +102,7 @@ class Place(NamedTuple):
 
 
 class Import(NamedTuple):
-    """A module that is imported; `kind` is when: at the start, within a function, or for types only."""
+    """An imported module; `kind` says when it is imported: at the start, within a function, or for types only."""
 
     target: str
     line: int
@@ -123,7 +124,7 @@ def modules_of(root: Path) -> list[Module]:
 
 
 def line_kinds(module: Module) -> Counter[str]:
-    """Return how many lines are code, docstring, comment only, and blank."""
+    """Return the number of code, docstring, comment and blank lines."""
     count = len(module.text.splitlines())
     docstrings: set[int] = set()
     for node in ast.walk(module.tree):
@@ -156,13 +157,13 @@ def _docstrings_in(node: ast.AST) -> Iterator[ast.Expr]:
 
 
 def statements_of(module: Module) -> int:
-    """Return how many statements there are, docstrings not counted."""
+    """Return the number of statements without docstrings."""
     texts = sum(1 for node in ast.walk(module.tree) for _ in _docstrings_in(node))
     return sum(isinstance(node, ast.stmt) for node in ast.walk(module.tree)) - texts
 
 
 def function_lengths(module: Module) -> list[int]:
-    """Return the lines of each function from `def` on, without its docstring."""
+    """Return the number of lines in each function from `def` on, without its docstring."""
     found = []
     for node in ast.walk(module.tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -184,18 +185,18 @@ def imports_of(module: Module, names: frozenset[str]) -> list[Import]:
     return found
 
 
-def _find_imports(node: ast.AST, module: Module, names: frozenset[str], kind: str, found: list[Import]) -> None:
+def _find_imports(node: ast.AST, module: Module, names: frozenset[str], kind: str, imports: list[Import]) -> None:
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.Import | ast.ImportFrom):
-            found += [Import(target, child.lineno, kind) for target in _targets(child, module, names)]
+            imports += [Import(target, child.lineno, kind) for target in _targets(child, module, names)]
         elif isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
             for statement in child.body:
-                _find_imports(ast.Module([statement], []), module, names, "types", found)
-            _find_imports(ast.Module(child.orelse, []), module, names, kind, found)
+                _find_imports(ast.Module([statement], []), module, names, "types", imports)
+            _find_imports(ast.Module(child.orelse, []), module, names, kind, imports)
         elif isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            _find_imports(child, module, names, "function", found)
+            _find_imports(child, module, names, "function", imports)
         else:
-            _find_imports(child, module, names, kind, found)
+            _find_imports(child, module, names, kind, imports)
 
 
 def _targets(node: ast.Import | ast.ImportFrom, module: Module, names: frozenset[str]) -> Iterator[str]:
@@ -212,7 +213,7 @@ def _targets(node: ast.Import | ast.ImportFrom, module: Module, names: frozenset
 
 
 def lazy_imports(module: Module) -> list[Place]:
-    """Return the imports, of whatever, that are made within a function or for types only."""
+    """Return all imports within a function or for types only."""
     found = []
     for node in ast.walk(module.tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -226,17 +227,17 @@ def lazy_imports(module: Module) -> list[Place]:
 
 
 def cycles(modules: Iterable[Module], kinds: frozenset[str] = frozenset(("start", "function"))) -> list[list[str]]:
-    """Return the groups of modules that import each other, however far around; imports for types only are none."""
+    """Return the groups of modules that import each other directly or indirectly, ignoring imports for types only."""
     chosen = list(modules)
     names = frozenset(module.name for module in chosen)
     graph = {
         module.name: {one.target for one in imports_of(module, names) if one.kind in kinds} - {module.name}
         for module in chosen
     }
-    return [sorted(group) for group in _components(graph) if len(group) > 1]
+    return [sorted(group) for group in _strongly_connected(graph) if len(group) > 1]
 
 
-def _components(graph: dict[str, set[str]]) -> list[list[str]]:
+def _strongly_connected(graph: dict[str, set[str]]) -> list[list[str]]:
     """Return the strongly connected components (Tarjan), without recursion."""
     order: dict[str, int] = {}
     low: dict[str, int] = {}
@@ -277,14 +278,14 @@ def _components(graph: dict[str, set[str]]) -> list[list[str]]:
 
 
 def comparisons(module: Module) -> list[Place]:
-    """Return where `module` compares with a program's name, or keeps a table of such names."""
+    """Return the lines on which `module` compares with a program's name or defines a table of such names."""
     if "software" in module.folder.split("/"):
         return []
     return _NameFinder(module).found()
 
 
 class _NameFinder(ast.NodeVisitor):
-    """Walks a module once; what is counted with a comparison is not counted again as a table."""
+    """Finder of program names in a module; names in a comparison are not counted again as a table."""
 
     def __init__(self, module: Module) -> None:
         self._module = module
@@ -389,7 +390,7 @@ def _is_own_choice(node: ast.expr) -> bool:
 
 
 def caches_of(module: Module) -> list[Place]:
-    """Return what is decorated with a cache of functools, or made with one."""
+    """Return the functions and values that use a cache from functools."""
     found = []
     for node in ast.walk(module.tree):
         made = list(getattr(node, "decorator_list", ()))
@@ -401,12 +402,12 @@ def caches_of(module: Module) -> list[Place]:
 
 
 def folders(modules: Iterable[Module]) -> Counter[str]:
-    """Return how many modules lie directly in each folder."""
+    """Return the number of modules directly in each folder."""
     return Counter(module.folder for module in modules if not module.is_package)
 
 
 def shared_basenames(modules: Iterable[Module]) -> dict[str, list[str]]:
-    """Return the file names that several files have; those in folders `software` mirror each other on purpose."""
+    """Return the names that several files share, except files in folders `software`, which mirror each other."""
     found = defaultdict(list)
     for module in modules:
         folder, _, name = module.path.rpartition("/")
@@ -433,8 +434,8 @@ def single_importers(modules: list[Module]) -> list[Place]:
 def homonyms(modules: Iterable[Module]) -> dict[str, list[str]]:
     """Return the public top-level classes and functions that several modules define, with their paths.
 
-    Mirrored names are left out: the functions that every command has, and functions that only the modules of one
-    folder `software` define.
+    Mirrored names are left out: the functions that every command has, functions that only the modules of one folder
+    `software` define, and functions that the tracer's worker defines for each device, in `cpu` and `cuda`.
     """
     found = defaultdict(list)
     for module in modules:
@@ -447,12 +448,14 @@ def homonyms(modules: Iterable[Module]) -> dict[str, list[str]]:
 def _is_mirrored(name: str, paths: list[str]) -> bool:
     if name in _COMMAND_FUNCTIONS:
         return True
+    if all(path.startswith(_DEVICE_FOLDERS) for path in paths):
+        return True
     rooms = {path.partition("/software/")[0] if "/software/" in path else None for path in paths}
     return len(rooms) == 1 and None not in rooms
 
 
 def question_docstrings(module: Module) -> list[Place]:
-    """Return the docstrings that open with a question word instead of what the thing is or does."""
+    """Return the docstrings that begin with a question word."""
     documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
     return [
         Place(module.path, getattr(node, "lineno", 1), text.partition("\n")[0])
@@ -492,7 +495,7 @@ def test_path(path: str) -> str:
 
 
 class Entered(NamedTuple):
-    """Modules that a key enters, how often a function begins to run, and how often another module takes over."""
+    """Modules entered after a key press, with the number of function calls and of changes of module."""
 
     modules: list[str]
     calls: int
@@ -500,7 +503,7 @@ class Entered(NamedTuple):
 
 
 def entered_by_a_key(root: Path) -> dict[str, Entered]:
-    """Return what one batch size enters in the checkout `root`, by what is counted."""
+    """Return the modules in the checkout `root` that one change of the batch size enters, by way of counting."""
     with tempfile.TemporaryDirectory() as home:
         environment = os.environ | {
             "PYTHONPATH": str(root),
@@ -513,8 +516,8 @@ def entered_by_a_key(root: Path) -> dict[str, Entered]:
     return {name: Entered(*figures) for name, figures in found.items()}
 
 
-def _enter() -> dict[str, Entered]:
-    """Press a key twice in the field of the batch size, and watch the second time."""
+def _trace_key_press() -> dict[str, Entered]:
+    """Press a key twice in the field for the batch size, and trace the second press."""
     from PySide6.QtCore import Qt
     from PySide6.QtTest import QTest
 
@@ -526,13 +529,13 @@ def _enter() -> dict[str, Entered]:
     plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), workload=Training(), gpu="h100-sxm5-80gb")
     window.workspace.replace(plan, None)
     _settle(app)
-    field, bar = _batch_field(window), _bar(window)
+    field, bar = _batch_field(window), _memory_bar(window)
     _settle(app)
     before = window.workspace.plan.workload.micro_batch
     QTest.keyClick(field, Qt.Key.Key_Up)
     _settle(app)
     first = window.workspace.plan.workload.micro_batch
-    watch = _Watch(field, bar)
+    watch = _CallTracer(field, bar)
     sys.setprofile(watch)
     QTest.keyClick(field, Qt.Key.Key_Up)
     sys.setprofile(None)
@@ -542,7 +545,7 @@ def _enter() -> dict[str, Entered]:
 
 
 def _settle(app: Any) -> None:
-    """Handle events until what a change brings about is done: panels that wait for the plan to rest, too."""
+    """Handle events until all effects of a change are complete, including panels that wait for an unchanged plan."""
     from PySide6.QtTest import QTest
 
     for _ in range(10):
@@ -551,7 +554,7 @@ def _settle(app: Any) -> None:
 
 
 def _batch_field(window: Any) -> Any:
-    """Return the widget in which a key changes the batch size, and only that."""
+    """Return the widget in which a key press changes only the batch size."""
     from PySide6.QtCore import Qt
     from PySide6.QtTest import QTest
     from PySide6.QtWidgets import QLineEdit
@@ -571,14 +574,14 @@ def _batch_field(window: Any) -> Any:
     raise SystemExit("no field changes the batch size")
 
 
-def _bar(window: Any) -> Any:
+def _memory_bar(window: Any) -> Any:
     from PySide6.QtWidgets import QWidget
 
     return next(one for one in window.findChildren(QWidget) if type(one).__name__ == "StackedBar" and one.isVisible())
 
 
-class _Watch:
-    """Notes each planner function that begins to run; see the module for what counts as alone."""
+class _CallTracer:
+    """Profiler hook that records each planner function call; the module's docstring defines other panels."""
 
     def __init__(self, field: Any, bar: Any) -> None:
         from PySide6.QtWidgets import QWidget
@@ -624,7 +627,7 @@ class _Watch:
         return self._is_told or id(owner) not in self._of_field
 
     def entered(self) -> dict[str, Entered]:
-        """Return what was entered, by how much of it is counted."""
+        """Return the entered modules by way of counting."""
         to_the_bar = self._calls[: self._last_of_bar]
         return {
             "until the bar has its data": _entered(name for name, _ in to_the_bar),
@@ -649,20 +652,20 @@ def _with_parents(widget: Any) -> Iterator[Any]:
 
 
 def main() -> int:
-    """Print the table, or the places behind one figure; return 1 where `--check` finds something."""
+    """Print the table, or the places behind one figure; return 1 if `--check` finds a problem."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--root", type=Path, default=Path(__file__).resolve().parent.parent)
     parser.add_argument("--check", action="store_true")
-    parser.add_argument("--list", choices=LISTS, help="name the places behind one figure")
-    parser.add_argument("--without-window", action="store_true", help="leave out what needs a window")
+    parser.add_argument("--list", choices=LISTS, help="print the places behind one figure")
+    parser.add_argument("--without-window", action="store_true", help="skip figures that need a window")
     parser.add_argument("--enter", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.enter:
-        print(json.dumps(_enter()))
+        print(json.dumps(_trace_key_press()))
         return 0
     modules = modules_of(arguments.root)
     if arguments.list:
-        for line in _listed(arguments.list, modules, arguments.root):
+        for line in _list_lines(arguments.list, modules, arguments.root):
             print(line)
         return 0
     _print_table(modules, arguments.root)
@@ -676,7 +679,7 @@ def main() -> int:
 
 
 def problems(modules: list[Module]) -> list[str]:
-    """Return what must not be: cycles, comparisons with the names of programs, and folders that are too large."""
+    """Return the problems: import cycles, comparisons with names of programs, and folders with too many modules."""
     found = [f"a cycle of imports: {' ↔ '.join(group)}" for group in cycles(modules)]
     found += [f"a program's name: {place}" for module in modules for place in comparisons(module)]
     large = [(folder, count) for folder, count in folders(modules).items() if count > MOST_MODULES]
@@ -690,67 +693,67 @@ def _print_table(modules: list[Module], root: Path) -> None:
     tenths = quantiles(functions, n=10)
     named = [place for module in modules for place in comparisons(module)]
     shared = shared_basenames(modules)
-    _row("lines", kinds.total())
-    _row("statements", sum(map(statements_of, modules)))
+    _print_row("lines", kinds.total())
+    _print_row("statements", sum(map(statements_of, modules)))
     shares = (f"{name} {count / kinds.total():.1%}" for name, count in kinds.items())
-    _row("of the lines", ", ".join(shares))
-    _row("files", len(modules))
-    _row(
+    _print_row("of the lines", ", ".join(shares))
+    _print_row("files", len(modules))
+    _print_row(
         "lines of a file: median, 90 of 100, most",
         f"{lines[len(lines) // 2]}, {lines[len(lines) * 9 // 10]}, {lines[-1]}",
     )
-    _row("files under 30 lines, __init__ aside", sum(_is_short(module) for module in modules))
-    _row("files with exactly one importer", len(single_importers(modules)))
-    _row("functions; lines of one: median, 90 of 100", f"{len(functions):,}; {tenths[4]:.0f}, {tenths[8]:.0f}")
+    _print_row("files under 30 lines, __init__ aside", sum(_is_short(module) for module in modules))
+    _print_row("files with exactly one importer", len(single_importers(modules)))
+    _print_row("functions; lines of one: median, 90 of 100", f"{len(functions):,}; {tenths[4]:.0f}, {tenths[8]:.0f}")
     for folder, count in folders(modules).most_common(5):
-        _row(f"modules in {folder}", count)
-    _row("cycles of imports", len(cycles(modules)))
-    _row("cycles with imports for types", len(cycles(modules, frozenset(("start", "function", "types")))))
-    _row("names of files that several have; such files", f"{len(shared)}; {sum(map(len, shared.values()))}")
-    _row("public names that several modules define", len(homonyms(modules)))
-    _row("docstrings that open with a question word", sum(len(question_docstrings(module)) for module in modules))
-    _row("modules of the core without a test file", len(untested(modules, root)))
-    _row("imports in functions or for types only", sum(len(lazy_imports(module)) for module in modules))
-    _row("caches", sum(len(caches_of(module)) for module in modules))
-    _row("comparisons with a program's name; files", f"{len(named)}; {len({place.path for place in named})}")
+        _print_row(f"modules in {folder}", count)
+    _print_row("cycles of imports", len(cycles(modules)))
+    _print_row("cycles with imports for types", len(cycles(modules, frozenset(("start", "function", "types")))))
+    _print_row("names of files that several have; such files", f"{len(shared)}; {sum(map(len, shared.values()))}")
+    _print_row("public names that several modules define", len(homonyms(modules)))
+    _print_row("docstrings that open with a question word", sum(len(question_docstrings(module)) for module in modules))
+    _print_row("modules of the core without a test file", len(untested(modules, root)))
+    _print_row("imports in functions or for types only", sum(len(lazy_imports(module)) for module in modules))
+    _print_row("caches", sum(len(caches_of(module)) for module in modules))
+    _print_row("comparisons with a program's name; files", f"{len(named)}; {len({place.path for place in named})}")
 
 
-def _print_entered(found: dict[str, Entered]) -> None:
-    for what, one in found.items():
+def _print_entered(entered_by_way: dict[str, Entered]) -> None:
+    for what, one in entered_by_way.items():
         figures = f"{len(one.modules)} in {one.calls:,} calls, {one.moves:,} moves"
-        _row(f"modules that a batch size enters, {what}", figures)
+        _print_row(f"modules that a batch size enters, {what}", figures)
 
 
-def _row(what: str, value: object) -> None:
-    print(f"{what:52} {value:>10,}" if isinstance(value, int) else f"{what:52} {value}")
+def _print_row(title: str, value: object) -> None:
+    print(f"{title:52} {value:>10,}" if isinstance(value, int) else f"{title:52} {value}")
 
 
 def _is_short(module: Module) -> bool:
     return not module.is_package and len(module.text.splitlines()) < _SHORT_LINES
 
 
-def _listed(what: str, modules: list[Module], root: Path) -> Iterator[object]:
+def _list_lines(list_name: str, modules: list[Module], root: Path) -> Iterator[object]:
     by_module = {
         "comparisons": comparisons,
         "lazy": lazy_imports,
         "caches": caches_of,
         "questions": question_docstrings,
     }
-    if what in by_module:
-        yield from (place for module in modules for place in by_module[what](module))
-    elif what == "cycles":
+    if list_name in by_module:
+        yield from (place for module in modules for place in by_module[list_name](module))
+    elif list_name == "cycles":
         yield from (" ↔ ".join(group) for group in cycles(modules))
-    elif what == "folders":
+    elif list_name == "folders":
         yield from (f"{count:4} {folder}" for folder, count in folders(modules).most_common())
-    elif what == "basenames":
+    elif list_name == "basenames":
         yield from (f"{name}: {', '.join(paths)}" for name, paths in shared_basenames(modules).items())
-    elif what == "homonyms":
+    elif list_name == "homonyms":
         yield from (f"{name}: {', '.join(paths)}" for name, paths in homonyms(modules).items())
-    elif what == "untested":
+    elif list_name == "untested":
         yield from untested(modules, root)
-    elif what == "importers":
+    elif list_name == "importers":
         yield from single_importers(modules)
-    elif what == "short":
+    elif list_name == "short":
         yield from (module.path for module in modules if _is_short(module))
     else:
         for counted, one in entered_by_a_key(root).items():

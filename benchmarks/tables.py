@@ -1,4 +1,4 @@
-"""Tables of figures in the manual, each written by the benchmark that measured it.
+"""Tables of figures in the manual, which the measuring benchmarks write.
 
 A page of `docs/` marks the place of a table by `<!-- table: NAME -->` and `<!-- end -->`.
 """
@@ -23,14 +23,14 @@ def write_table(page: str, name: str, header: Sequence[str], rows: Iterable[Sequ
     """Replace the table `name` of `docs/PAGE.md` and the note below it.
 
     Raises:
-        ValueError: If the page marks no place for it.
+        ValueError: If the page has no markers for the table.
     """
     path = DOCS / f"{page}.md"
     path.write_text(with_table(path.read_text(encoding="utf-8"), name, header, rows, note), encoding="utf-8")
 
 
 def with_table(text: str, name: str, header: Sequence[str], rows: Iterable[Sequence[str]], note: str = "") -> str:
-    """Return a page with the table `name` in its place; numbers are aligned right, but for the first column."""
+    """Return the page `text` with the table `name` replaced; all columns but the first are right-aligned."""
     lines = [_row(header), _row([":--", *["--:"] * (len(header) - 1)]), *map(_row, rows)]
     table = "\n".join([*lines, *(["", note] if note else [])])
     place = re.compile(rf"(<!-- table: {re.escape(name)} -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -40,7 +40,7 @@ def with_table(text: str, name: str, header: Sequence[str], rows: Iterable[Seque
 
 
 def machine_note() -> str:
-    """Return the versions and the number of cores that timings were measured with."""
+    """Return a note with the software versions and the number of cores of this machine."""
     return (
         f"Measured on {os.cpu_count()} shared cores with Python {platform.python_version()}, "
         f"PySide6 {version('PySide6-Essentials')} and pydantic {version('pydantic')}."

@@ -5,7 +5,7 @@
 Prints, for each task and each family of cards in it, the median and the 90th percentile of the absolute error: ours,
 that of 6ND with a flat 40 % of the dense rate, and that of the plain bandwidth bound; and the bias, the median signed
 error. Rows of quality A come first, and of them those whose configuration is stated in full. Then how often what was
-measured lies in the stated interval, and the rows that are not covered, counted by reason. `--rows` lists each row.
+measured lies in the stated interval, and the number of rows that are not covered, by reason. `--rows` lists each row.
 `benchmarks/throughput_classes.py` fits the classes and leaves cards and sources out.
 """
 
@@ -42,20 +42,20 @@ TITLES: Final = {
 
 
 class Compared(NamedTuple):
-    """One row with its estimate."""
+    """A published speed with its estimate."""
 
     row: Row
     family: str
     speeds: Speeds
 
     def error(self, speed: float) -> float:
-        """Return the signed relative error of `speed`; of times, what it means for the speed."""
+        """Return the signed relative error of `speed`; errors of times are converted to errors of speeds."""
         measured = self.row.value or 0.0
         return measured / speed - 1 if self.row.unit.startswith(("s/", "ms")) else speed / measured - 1
 
 
 def main() -> int:
-    """Print the tables, and return 1 where the aims are to be checked and are not met."""
+    """Print the tables; return 1 if `--check` is set and an aim is not met."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--truth", type=Path, help="another table of the same columns")
     parser.add_argument("--task", choices=sorted(_PREDICTORS), action="append", help="only this task")
@@ -77,7 +77,7 @@ def main() -> int:
 
 
 def compare(rows: Iterable[Row], tasks: Iterable[str]) -> tuple[list[Compared], list[tuple[Row, str]]]:
-    """Return the rows of `tasks` with their estimates, and those that are not covered with the reason."""
+    """Return the rows of `tasks` with their estimates, and the rows that are not covered with the reason."""
     catalog, chosen = load_catalog(), set(tasks)
     compared, excluded = [], []
     for row in rows:
@@ -103,7 +103,7 @@ def print_rows(compared: Iterable[Compared]) -> None:
 
 
 def print_summary(compared: list[Compared]) -> None:
-    """Print each task: quality A, of it what is stated in full, each family of cards, and all rows."""
+    """Print each task: rows of quality A, those with a full configuration, each card family, and all rows."""
     print("absolute error: median / 90th percentile; bias: the median signed error of ours")
     columns = f"{'ours':>18} {'6ND at 40 %':>18} {'bandwidth':>18}"
     print(f"{'task':14} {'rows of':38} {'rows':>5} {columns} {'bias':>7}")

@@ -6,7 +6,7 @@ Classes are of families of cards and sizes of numbers, never of rows: each sourc
 errors beyond a quarter count linearly, and rows of quality C not at all. `--fit` prints the constants that
 `planner/performance/efficiency.py` holds; without it the constants there are judged as they are. `--leave-one-out`
 leaves out one source, one card, then one family of cards at a time, fits the rest and predicts what was left out; five
-folds over models come first. What nothing else speaks for is then taken from the other families.
+folds over models come first. Constants without remaining measurements are then taken from the other families.
 """
 
 import argparse
@@ -20,16 +20,24 @@ from typing import Any, Final, NamedTuple
 from throughput_rows import Excluded, truth
 from throughput_training import TASKS, Run, training_run
 
-from planner.performance.efficiency import ALONE, MEASURED, SIZES, Classes, MatrixFormat, family_of, matrix_family
+from planner.performance.efficiency import (
+    ALONE,
+    MEASURED,
+    SIZES,
+    EfficiencyClasses,
+    MatrixFormat,
+    family_of,
+    matrix_family,
+)
 from planner.performance.training.compute import wide_format
-from planner.performance.training.step import TrainingStep, step_on
+from planner.performance.training.step import TrainingStep, training_step_on
 from planner.plan.catalog import load_catalog
 
 _STEPS: Final = (0.2, 0.1, 0.05, 0.02)
 _LINEAR_BEYOND: Final = 0.25
 _CEILING: Final = 0.9
 _FLOOR: Final = 0.6
-"""The least of a ceiling that training reaches: what is below has another cause."""
+"""Minimum share of a ceiling that training reaches; lower shares have another cause."""
 _WEIGHTS: Final = {"A": 1.0, "B": 0.5, "C": 0.0}
 _GLOBALS: Final = ("passes", "fused_passes", "experts", "exposed", "host", "expert_host")
 _BOUNDS: Final = {
@@ -47,7 +55,7 @@ Name = tuple[str, Any]
 
 
 class Weighted(NamedTuple):
-    """A run and what it counts for."""
+    """A training run with its weight in the fit."""
 
     run: Run
     weight: float
@@ -77,14 +85,14 @@ def runs() -> list[Run]:
 
 
 def weighted(chosen: Iterable[Run]) -> list[Weighted]:
-    """Return `chosen` so that a source with many rows of one kind does not decide alone."""
+    """Return the runs with weights that limit the influence of sources with many rows of one kind."""
     chosen = list(chosen)
     sizes = Counter(_kind(run) for run in chosen)
     return [Weighted(run, _worth(run) / sizes[_kind(run)] ** 0.5) for run in chosen]
 
 
 def _worth(run: Run) -> float:
-    """Return what a row counts for: half where something was filled in."""
+    """Return the weight of a row: half if the configuration was completed by assumptions."""
     return _WEIGHTS[run.row.quality] * (0.5 if run.assumed else 1.0)
 
 
@@ -92,14 +100,14 @@ def _kind(run: Run) -> tuple[str, str, str, str]:
     return run.row.source, run.row.task, family_of(run.gpu), run.row.precision
 
 
-def error_of(run: Run, classes: Classes) -> float:
+def error_of(run: Run, classes: EfficiencyClasses) -> float:
     """Return the logarithm of predicted to measured speed."""
-    step = step_on(run.architecture, run.workload, run.gpu, run.setting, classes)
+    step = training_step_on(run.architecture, run.workload, run.gpu, run.setting, classes)
     assert isinstance(step, TrainingStep), step
     return log(step.tokens / step.seconds / run.measured_tokens_per_second)
 
 
-def loss(rows: Iterable[Weighted], classes: Classes) -> float:
+def loss(rows: Iterable[Weighted], classes: EfficiencyClasses) -> float:
     """Return the weighted sum of squares, linear beyond a quarter."""
     found = 0.0
     for item in rows:
@@ -110,8 +118,8 @@ def loss(rows: Iterable[Weighted], classes: Classes) -> float:
     return found
 
 
-def fitted(rows: list[Weighted], start: Classes, steps: Iterable[float] = _STEPS) -> Classes:
-    """Return the classes with the least loss near `start`, one constant at a time."""
+def fitted(rows: list[Weighted], start: EfficiencyClasses, steps: Iterable[float] = _STEPS) -> EfficiencyClasses:
+    """Return the classes with the lowest loss near `start`, fitted one constant at a time."""
     classes = start
     names = _names(rows, start)
     touched = {name: [item for item in rows if item.weight and _touches(name, item.run)] for name in names}
@@ -125,7 +133,7 @@ def fitted(rows: list[Weighted], start: Classes, steps: Iterable[float] = _STEPS
     return classes
 
 
-def _names(rows: list[Weighted], start: Classes) -> list[Name]:
+def _names(rows: list[Weighted], start: EfficiencyClasses) -> list[Name]:
     families = {family_of(item.run.gpu) for item in rows if item.weight}
     units = {matrix_family(item.run.gpu) for item in rows if item.weight}
     matrix = [("matrix", key) for key in start.matrix if key[0] in units]
@@ -141,8 +149,8 @@ def _touches(name: Name, run: Run) -> bool:
     return matrix_family(run.gpu) == key[0] if field == "matrix" else family_of(run.gpu) == key
 
 
-def _moved(classes: Classes, name: Name, step: float, rows: list[Weighted]) -> Classes:
-    """Return `classes` with one constant moved as long as that makes the rows it touches better."""
+def _moved(classes: EfficiencyClasses, name: Name, step: float, rows: list[Weighted]) -> EfficiencyClasses:
+    """Return `classes` with one constant changed for as long as the errors of its rows decrease."""
     best, least = classes, loss(rows, classes)
     for factor in (1 + step, 1 / (1 + step)):
         while (changed := _with(best, name, factor)) is not None:
@@ -153,7 +161,7 @@ def _moved(classes: Classes, name: Name, step: float, rows: list[Weighted]) -> C
     return best
 
 
-def _with(classes: Classes, name: Name, factor: float) -> Classes | None:
+def _with(classes: EfficiencyClasses, name: Name, factor: float) -> EfficiencyClasses | None:
     field, key = name
     if key is None:
         value = getattr(classes, field) * factor
@@ -165,8 +173,8 @@ def _with(classes: Classes, name: Name, factor: float) -> Classes | None:
     return classes._replace(**{field: table}) if least <= table[key] <= ALONE.get(key, _CEILING) else None
 
 
-def leave_out(rows: list[Weighted], classes: Classes) -> None:
-    """Predict folds of models, then each source, card and family, by classes that were fitted to the others."""
+def leave_out(rows: list[Weighted], classes: EfficiencyClasses) -> None:
+    """Predict model folds, then each source, card and family, with classes fitted to all other rows."""
     models = sorted({item.run.row.model for item in rows})
     folds: list[tuple[Weighted, float]] = []
     for fold in range(5):
@@ -187,14 +195,16 @@ _PARTS: Final[dict[str, Callable[[Run], str]]] = {
 }
 
 
-def _predicted(rows: list[Weighted], classes: Classes, held: Callable[[Run], bool]) -> list[tuple[Weighted, float]]:
+def _predicted(
+    rows: list[Weighted], classes: EfficiencyClasses, held: Callable[[Run], bool]
+) -> list[tuple[Weighted, float]]:
     rest = [item for item in rows if not held(item.run)]
     other = fitted(rest, supported(classes, rest), (0.08,))
     return [(item, error_of(item.run, other)) for item in rows if held(item.run)]
 
 
-def supported(classes: Classes, rows: list[Weighted]) -> Classes:
-    """Return `classes` that know only what some of `rows` speaks for."""
+def supported(classes: EfficiencyClasses, rows: list[Weighted]) -> EfficiencyClasses:
+    """Return `classes` with only the constants that some of `rows` measure."""
     runs_ = [item.run for item in rows if item.weight]
     families = {family_of(run.gpu) for run in runs_}
     sizes = {(matrix_family(run.gpu), SIZES[name]) for run in runs_ for name in formats_of(run)}
@@ -206,7 +216,7 @@ def supported(classes: Classes, rows: list[Weighted]) -> Classes:
 
 
 def formats_of(run: Run) -> tuple[MatrixFormat, MatrixFormat]:
-    """Return what the layers of a run are computed in, and its head."""
+    """Return the number formats of a run's layers and of its head."""
     wide = wide_format(run.gpu, run.workload.compute)
     return run.setting.matrix_format or ("fp8" if run.workload.compute == "fp8" else wide), wide
 
@@ -214,7 +224,7 @@ def formats_of(run: Run) -> tuple[MatrixFormat, MatrixFormat]:
 def print_groups(
     title: str, found: list[tuple[Weighted, float]], of: Callable[[Run], str] = lambda run: run.row.source
 ) -> None:
-    """Print median, 90th percentile and bias of the errors, of all rows of quality A, then by group."""
+    """Print median, 90th percentile and bias of the errors: for all rows of quality A, then by group."""
     print(f"\n{title}: rows, median and 90th percentile of the absolute error, median signed error")
     groups: dict[str, list[float]] = defaultdict(list)
     for item, error in found:
@@ -230,7 +240,7 @@ def print_groups(
         print(f"{name:28} {len(errors):4} {median(sizes):7.1%} {high:7.1%} {median(errors):+7.1%}")
 
 
-def print_classes(classes: Classes) -> None:
+def print_classes(classes: EfficiencyClasses) -> None:
     """Print the constants in the form of `planner/performance/efficiency.py`."""
     for field in ("matrix", "attention", "memory"):
         print(field)

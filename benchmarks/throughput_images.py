@@ -1,4 +1,4 @@
-"""Published speeds of networks that read or make images, as runs of the estimate by their counts."""
+"""Published speeds of image networks, as runs of the estimate from operation counts."""
 
 import re
 from typing import Final
@@ -8,7 +8,7 @@ from throughput_rows import Excluded, Row, Speeds, gpu_of
 from planner.hardware.gpu import Gpu
 from planner.models.diffusion import find_networks
 from planner.performance.inference.denoising import decoder_counts, denoiser_counts
-from planner.performance.inference.images import of_batch
+from planner.performance.inference.images import batch_counts
 from planner.performance.links import links_of
 from planner.performance.setting import TimeSetting
 from planner.performance.traced import SPREAD, TracedStep, step_time
@@ -63,11 +63,11 @@ def predict(row: Row, catalog: Catalog) -> Speeds | Excluded:
 
 def _speeds(row: Row, counts: OperationCounts, gpu: Gpu, precision: Precision) -> Speeds | Excluded:
     trains = row.task == "image_train"
-    whole = counts.of_training() if trains else counts
+    whole = counts.training_step_counts() if trains else counts
     samples = row.batch // row.cards if row.batch else _USUAL_SAMPLES
     step = TracedStep(
         "training" if trains else "inference",
-        of_batch(whole, samples),
+        batch_counts(whole, samples),
         samples,
         precision,
         gradient_bytes=_gradient_bytes(row) if trains else 0.0,
@@ -81,16 +81,16 @@ def _speeds(row: Row, counts: OperationCounts, gpu: Gpu, precision: Precision) -
     flat = _FLAT_MFU * rate.ops_per_s / whole.flops
     bandwidth = gpu.bandwidth_bytes_per_s / (2 * whole.elements)
     ours = found.samples_per_second
-    return Speeds(ours, row.cards * flat, row.cards * bandwidth, ours / SPREAD, ours * SPREAD, _assumed(row))
+    return Speeds(ours, row.cards * flat, row.cards * bandwidth, ours / SPREAD, ours * SPREAD, _assumptions(row))
 
 
 def _gradient_bytes(row: Row) -> float:
-    """Return what cards sum in each step: fp32 in PyTorch, 16 bits in MLPerf's stacks."""
+    """Return the size of the gradients summed in each step: fp32 in PyTorch, 16 bits in MLPerf's stacks."""
     return (row.parameters or 0.0) * (2 if is_compiled(row) else 4)
 
 
-def _assumed(row: Row) -> str:
-    """Return what the source does not state."""
+def _assumptions(row: Row) -> str:
+    """Return the assumptions about figures that the source does not state."""
     return "the number format" if not row.precision else ""
 
 
@@ -111,7 +111,7 @@ def is_compiled(row: Row) -> bool:
 
 
 def kind_of(row: Row) -> Kind:
-    """Return what a network is made of."""
+    """Return the kind of network: convolutions, attention or diffusion."""
     if row.model.startswith(("SDXL", "Stable Diffusion")):
         return "diffusion"
     return "attention" if row.model.startswith(_ATTENDING) else "convolutions"

@@ -14,8 +14,8 @@ from planner.models.catalog import resolve_model
 from planner.performance.efficiency import family_of
 from planner.performance.inference.machine import card_speed
 from planner.performance.inference.passes import ModelSplit
-from planner.performance.inference.request import ServedModel, cached_bytes, read_prompt, write_token
-from planner.performance.inference.spread import Figure, spread
+from planner.performance.inference.request import ServedModel, cached_bytes, decoding_step_time, prompt_time
+from planner.performance.inference.spread import Figure, request_spread_factor
 from planner.performance.inference.throughput import SaturatedThroughput, saturated_throughput, sequences_that_fit
 from planner.performance.inference.work import work_of
 from planner.performance.links import links_of
@@ -103,7 +103,7 @@ _ENGINES: Final[tuple[tuple[str, Engine], ...]] = (
     ("transformers", transformers.ENGINE),
     ("litgpt", litgpt.ENGINE),
 )
-"""Classes of engines by what their names hold, the first that fits."""
+"""Engine classes by a part of the engine's name; the first match applies."""
 _WEIGHTS: Final = {
     "bf16-true": "bf16",
     "f16": "F16",
@@ -125,7 +125,7 @@ _WEIGHTS: Final = {
     "4-bit": "awq4-128",
     "int4": "awq4-128",
 }
-"""The catalog's names of formats by those of the sources, in small letters, where they differ."""
+"""The catalog's names of formats by those of the sources, in lower case, where they differ."""
 _BY_LETTERS: Final = {name.lower(): name for name in SCHEMES}
 
 
@@ -156,12 +156,12 @@ def predict(row: Row, catalog: Catalog) -> Speeds | Excluded:
 
 def _with_interval(case: Case, speeds: Speeds) -> Speeds:
     figure: Figure = "decode" if case.row.task == "infer_decode" else "prefill"
-    factor = spread(figure, case.engine, family_of(case.gpu))
-    return speeds._replace(low=speeds.ours / factor, high=speeds.ours * factor, assumed=_assumed(case.row))
+    factor = request_spread_factor(figure, case.engine, family_of(case.gpu))
+    return speeds._replace(low=speeds.ours / factor, high=speeds.ours * factor, assumed=_assumptions(case.row))
 
 
-def _assumed(row: Row) -> str:
-    """Return what the source does not state."""
+def _assumptions(row: Row) -> str:
+    """Return the assumptions about figures that the source does not state."""
     if row.source == "mlinf":
         return "the lengths of prompts, the batch, and how the cards share the model"
     if row.task == "infer_offline" and row.batch is None:
@@ -170,7 +170,7 @@ def _assumed(row: Row) -> str:
 
 
 def case_of(row: Row, catalog: Catalog) -> Case | Excluded:
-    """Return the run that a row describes, or why it is not covered."""
+    """Return the run that a row describes, or the reason why it is not covered."""
     architecture, gpu = _network(row, catalog), gpu_of(row, catalog)
     if isinstance(architecture, Excluded):
         return architecture
@@ -181,11 +181,11 @@ def case_of(row: Row, catalog: Catalog) -> Case | Excluded:
     weights = _WEIGHTS.get(asked) or _BY_LETTERS.get(asked)
     if engine is None or weights is None:
         return Excluded(f"engine or format not stated: {row.framework[:20]} {row.precision}")
-    return _of(row, architecture, gpu, engine, weights)
+    return _case_on(row, architecture, gpu, engine, weights)
 
 
 def _network(row: Row, catalog: Catalog) -> Architecture | Excluded:
-    """Return the network by our names of it, else by what the catalog makes of the source's."""
+    """Return the network of a row by our table of names, else by the catalog's lookup of the source's name."""
     found = architecture_of(row, catalog, _MODELS)
     if isinstance(found, Excluded):
         try:
@@ -195,7 +195,7 @@ def _network(row: Row, catalog: Catalog) -> Architecture | Excluded:
     return found
 
 
-def _of(row: Row, architecture: Architecture, gpu: Gpu, engine: Engine, weights: str) -> Case | Excluded:
+def _case_on(row: Row, architecture: Architecture, gpu: Gpu, engine: Engine, weights: str) -> Case | Excluded:
     if engine is transformers.ENGINE and architecture.active_parameters < architecture.parameters:
         return Excluded("transformers before 5 loops over the experts in Python")
     if "AutoAWQ" in row.framework and row.task == "infer_prefill":
@@ -222,21 +222,21 @@ def degrees(row: Row) -> tuple[int, int]:
     return found.get("TP", 1), found.get("PP", 1)
 
 
-def _decode(case: Case) -> Speeds | Excluded:
+def _decoding_speeds(case: Case) -> Speeds | Excluded:
     row, run = case.row, case.run
     if row.batch is None and row.unit.endswith("/user"):
         return Excluded("arrivals: how many sequences are at work is not stated")
     batch, answer = row.batch or 1, row.output_length or 256
     prompt = row.length if row.source not in ("xd", "gf") and row.length else 0
     context = prompt if row.source == "awq" else prompt + answer / 2
-    seconds = write_token(run, batch, context).seconds
+    seconds = decoding_step_time(run, batch, context).seconds
     if row.unit.endswith("/user") and prompt:
-        seconds += batch / answer * read_prompt(run, 1, prompt).seconds
+        seconds += batch / answer * prompt_time(run, 1, prompt).seconds
     share = {"tokens/s/user": 1.0, "tokens/s/GPU": batch / row.cards}.get(row.unit, float(batch))
-    return Speeds(share / seconds, _flat(case, 1), share / _bandwidth_step(case, batch, context))
+    return Speeds(share / seconds, _flat_rate_speed(case, 1), share / _bandwidth_step(case, batch, context))
 
 
-def _flat(case: Case, tokens_per_output: float) -> float:
+def _flat_rate_speed(case: Case, tokens_per_output: float) -> float:
     work, machine = case.run.work, case.run.machine
     flops = 2 * (work.parameters + work.head_parameters) * tokens_per_output
     return _cards(case) * machine.ops_per_s * _FLAT_MFU / flops
@@ -252,22 +252,22 @@ def _bandwidth_step(case: Case, batch: float, context: float) -> float:
     return moved / ((case.gpu.bandwidth_bytes_per_s or 1) * run.sharing.tensor)
 
 
-def _prefill(case: Case) -> Speeds | Excluded:
+def _prefill_speeds(case: Case) -> Speeds | Excluded:
     row, run = case.row, case.run
     batch, tokens = row.batch or 1, row.length
     if not tokens:
         return Excluded("length of the prompt not stated")
-    seconds = read_prompt(run, batch, tokens).seconds
+    seconds = prompt_time(run, batch, tokens).seconds
     if row.output_length:
-        seconds += row.output_length * write_token(run, batch, tokens).seconds
+        seconds += row.output_length * decoding_step_time(run, batch, tokens).seconds
     plain = _bandwidth_step(case, 1, 1)
-    return Speeds(batch * tokens / seconds, _flat(case, 1), batch * tokens / plain)
+    return Speeds(batch * tokens / seconds, _flat_rate_speed(case, 1), batch * tokens / plain)
 
 
-def _offline(case: Case) -> Speeds | Excluded:
+def _offline_speeds(case: Case) -> Speeds | Excluded:
     row = case.row
     if row.source == "qw3":
-        return _one_long(case)
+        return _single_request_speeds(case)
     lengths = _lengths(row)
     if isinstance(lengths, Excluded):
         return lengths
@@ -275,7 +275,7 @@ def _offline(case: Case) -> Speeds | Excluded:
     if row.batch:
         best: SaturatedThroughput | None = saturated_throughput(case.run, row.batch, prompt, answer)
     elif row.parallelism:
-        best = _filled(case, prompt, answer)
+        best = _saturated(case, prompt, answer)
     else:
         best = _best_layout(case, prompt, answer)
     if best is None:
@@ -284,17 +284,17 @@ def _offline(case: Case) -> Speeds | Excluded:
     scale = 1.0 if row.unit.startswith("tokens") else 1 / answer
     scale /= row.cards if row.unit.endswith("/GPU") else 1
     step = _bandwidth_step(case, best.sequences, prompt + answer / 2)
-    return Speeds(scale * best.tokens_per_second, scale * _flat(case, whole), scale * best.sequences / step)
+    return Speeds(scale * best.tokens_per_second, scale * _flat_rate_speed(case, whole), scale * best.sequences / step)
 
 
-def _one_long(case: Case) -> Speeds:
-    """Return the speed of one prompt and its answer, both counted, as the Qwen documents do."""
+def _single_request_speeds(case: Case) -> Speeds:
+    """Return the speed of one request, counting prompt and answer tokens as the Qwen documents do."""
     row, run = case.row, case.run
     prompt, answer = row.length or 1, row.output_length or 1
-    seconds = read_prompt(run, 1, prompt).seconds
-    seconds += answer * write_token(run, 1, prompt + answer / 2).seconds
+    seconds = prompt_time(run, 1, prompt).seconds
+    seconds += answer * decoding_step_time(run, 1, prompt + answer / 2).seconds
     plain = answer * _bandwidth_step(case, 1, prompt + answer / 2)
-    return Speeds((prompt + answer) / seconds, _flat(case, 1), (prompt + answer) / plain)
+    return Speeds((prompt + answer) / seconds, _flat_rate_speed(case, 1), (prompt + answer) / plain)
 
 
 def _lengths(row: Row) -> tuple[float, float] | Excluded:
@@ -306,7 +306,7 @@ def _lengths(row: Row) -> tuple[float, float] | Excluded:
     return found or Excluded(f"lengths not stated: {row.model}")
 
 
-def _filled(case: Case, prompt: float, answer: float) -> SaturatedThroughput | None:
+def _saturated(case: Case, prompt: float, answer: float) -> SaturatedThroughput | None:
     held = (case.gpu.memory_bytes or 0) / case.gpu.device_count
     sequences = sequences_that_fit(case.run, case.weights, prompt + answer / 2, held)
     return saturated_throughput(case.run, sequences, prompt, answer) if sequences else None
@@ -318,14 +318,14 @@ def _best_layout(case: Case, prompt: float, answer: float) -> SaturatedThroughpu
     for tensor in (1, 2, 4, 8):
         if case.row.cards % tensor == 0:
             run = case.run._replace(sharing=case.run.sharing._replace(tensor=tensor))
-            one = _filled(case._replace(run=run), prompt, answer)
+            one = _saturated(case._replace(run=run), prompt, answer)
             if one is not None:
                 found.append(one._replace(tokens_per_second=one.tokens_per_second * case.row.cards / tensor))
     return max(found, key=lambda one: one.tokens_per_second, default=None)
 
 
 _PREDICTORS: Final[dict[str, Callable[[Case], Speeds | Excluded]]] = {
-    "infer_decode": _decode,
-    "infer_prefill": _prefill,
-    "infer_offline": _offline,
+    "infer_decode": _decoding_speeds,
+    "infer_prefill": _prefill_speeds,
+    "infer_offline": _offline_speeds,
 }

@@ -20,12 +20,12 @@ import throughput_images
 import throughput_inference
 from throughput_rows import Excluded, Row, truth
 
-from planner.performance.reach import memory_class, width_of
+from planner.performance.reach import kernel_width, memory_class
 from planner.plan.catalog import Catalog, load_catalog
 
 
 class Ratio(NamedTuple):
-    """A row with its class, and the logarithm of what was measured over what was estimated."""
+    """A row with its class, and the logarithm of measured over estimated speed."""
 
     row: Row
     of_class: tuple[str, ...]
@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def ratios(rows: Iterable[Row], catalog: Catalog) -> Iterable[Ratio]:
-    """Yield the rows of quality A that are covered."""
+    """Yield the ratio of each covered row of quality A."""
     for row in rows:
         if row.quality != "A" or row.task not in throughput_inference.TASKS or not row.value:
             continue
@@ -55,33 +55,33 @@ def ratios(rows: Iterable[Row], catalog: Catalog) -> Iterable[Ratio]:
 
 
 def class_of(row: Row, catalog: Catalog) -> tuple[str, ...]:
-    """Return the class that a row is of."""
+    """Return the class of a row."""
     if row.task in throughput_images.TASKS:
         return row.task, throughput_images.kind_of(row), str(throughput_images.is_compiled(row))
     case = throughput_inference.case_of(row, catalog)
     if isinstance(case, Excluded):
         raise TypeError(case.reason)  # only covered rows come here
-    return row.task, case.engine.name, memory_class(case.gpu), width_of(case.weights)
+    return row.task, case.engine.name, memory_class(case.gpu), kernel_width(case.weights)
 
 
-def print_task(task: str, found: list[Ratio], key: Callable[[Ratio], str]) -> None:
-    """Print each thing left out, and all of them together."""
+def print_task(task: str, ratios_of_task: list[Ratio], key: Callable[[Ratio], str]) -> None:
+    """Print the errors of each card or source left out, and the errors of all together."""
     errors: list[float] = []
-    for name in sorted({key(one) for one in found}):
-        own = [abs(error) for error in left_out(found, name, key)]
+    for name in sorted({key(one) for one in ratios_of_task}):
+        own = [abs(error) for error in left_out(ratios_of_task, name, key)]
         errors += own
         print_line(f"  {task:14} without {name[:34]:34}", own)
     if errors:
         print_line(f"  {task:14} {'all':42}", errors)
 
 
-def left_out(found: list[Ratio], name: str, key: Callable[[Ratio], str]) -> Iterable[float]:
-    """Yield the relative errors of what is called `name`, with the classes fitted to the rest."""
+def left_out(ratios_of_task: list[Ratio], name: str, key: Callable[[Ratio], str]) -> Iterable[float]:
+    """Yield the relative errors of the card or source `name`, with the classes fitted to all other rows."""
     others: dict[tuple[str, ...], list[float]] = defaultdict(list)
-    for one in found:
+    for one in ratios_of_task:
         if key(one) != name:
             others[one.of_class].append(one.logarithm)
-    for one in found:
+    for one in ratios_of_task:
         if key(one) == name:
             rest = others.get(one.of_class)
             yield exp((median(rest) if rest else 0.0) - one.logarithm) - 1

@@ -163,4 +163,4 @@ CONFIGS: Final[Mapping[str, dict[str, object]]] = {
     "Nemotron-22B": _nemotron(6_144, 48, 48, 40, 24_576),
     "Nemotron-340B": _nemotron(18_432, 96, 8, 96, 73_728),
 }
-"""Networks that the catalog has not, by the shape that their makers publish."""
+"""Networks that are not in the catalog, by their published shape."""

@@ -1,4 +1,4 @@
-"""The published speeds as rows, and what the catalog calls their models and cards."""
+"""Published speeds as rows, and the catalog names of their models and cards."""
 
 import csv
 import re
@@ -22,7 +22,7 @@ TRUTH: Final = Path(__file__).resolve().parent.parent / "tests" / "truth" / "thr
 
 
 class Row(NamedTuple):
-    """A published speed, as the table has it; numbers that the source does not state are none."""
+    """A published speed; numbers that the source does not state are None."""
 
     id: str
     task: str
@@ -51,15 +51,15 @@ class Row(NamedTuple):
             id=record["id"],
             task=record["task"],
             model=record["model"],
-            parameters=_scaled(record["params_b"]),
-            active_parameters=_scaled(record["active_params_b"]),
+            parameters=_scaled_number(record["params_b"]),
+            active_parameters=_scaled_number(record["active_params_b"]),
             gpu=record["gpu"],
-            cards=_whole(record["n_gpus"]) or 1,
+            cards=_leading_number(record["n_gpus"]) or 1,
             precision=record["precision"],
-            batch=_whole(record["batch_global"]) or _sequences(record["batch_global"], record["seq_len"]),
-            micro_batch=_whole(record["batch_micro"]),
-            length=_whole(record["seq_len"]),
-            output_length=_whole(record["output_len"]),
+            batch=_leading_number(record["batch_global"]) or _sequences(record["batch_global"], record["seq_len"]),
+            micro_batch=_leading_number(record["batch_micro"]),
+            length=_leading_number(record["seq_len"]),
+            output_length=_leading_number(record["output_len"]),
             parallelism=record["parallelism"],
             recompute=record["recompute"],
             framework=record["framework"],
@@ -103,7 +103,7 @@ def truth(path: Path | None = None) -> list[Row]:
 
 
 def gpu_of(row: Row, catalog: Catalog) -> Gpu | Excluded:
-    """Return the card of a row, what stands in brackets behind its name left out, or why it is not known."""
+    """Return the card of a row, ignoring text in brackets after its name, or the reason why it is unknown."""
     for text in (row.gpu, row.gpu.partition(" (")[0]):
         try:
             return resolve_gpu(catalog.hardware, GPUS.get(text, text))
@@ -113,8 +113,8 @@ def gpu_of(row: Row, catalog: Catalog) -> Gpu | Excluded:
 
 
 def architecture_of(row: Row, catalog: Catalog, models: Mapping[str, str] = MODELS) -> Architecture | Excluded:
-    """Return the network of a row by `models`, a table of names and ids, else by its name, or why it is not known."""
-    name = _sized(row)
+    """Return the network of a row by `models`, a table from names to ids, or by its name; else the reason."""
+    name = _name_with_size(row)
     if name in CONFIGS:
         return _built(name)
     try:
@@ -124,13 +124,13 @@ def architecture_of(row: Row, catalog: Catalog, models: Mapping[str, str] = MODE
 
 
 def family(row: Row, catalog: Catalog) -> str:
-    """Return the family of the row's card in words, or its name where the catalog has none."""
+    """Return the family of the row's card as text, or the card's name if it is not in the catalog."""
     gpu = gpu_of(row, catalog)
     return row.gpu if isinstance(gpu, Excluded) else family_of(gpu)
 
 
-def _sized(row: Row) -> str:
-    """Return the model's name with its size where the name alone has several."""
+def _name_with_size(row: Row) -> str:
+    """Return the model's name, with its size if the name alone is ambiguous."""
     if row.model == "Llama 2" and row.parameters:
         return "LLAMA2-7B" if row.parameters < 1e10 else "LLAMA2-13B"
     return row.model
@@ -141,17 +141,17 @@ def _built(name: str) -> Architecture:
     return read_config(CONFIGS[name], name)
 
 
-def _scaled(text: str) -> float | None:
+def _scaled_number(text: str) -> float | None:
     return float(text) * 1e9 if text else None
 
 
 def _sequences(text: str, length: str) -> int | None:
-    """Return the sequences of a batch that is given in millions of tokens."""
+    """Return the sequences of a batch stated in millions of tokens."""
     found = re.fullmatch(r"(\d+)M tokens", text)
     return int(found[1]) * 2**20 // int(length) if found and length.isdigit() else None
 
 
-def _whole(text: str) -> int | None:
+def _leading_number(text: str) -> int | None:
     """Return the number that a field begins with; "max 4096 (unpacked)" and "16M tokens" state none."""
     found = re.fullmatch(r"(\d+)(\.0)?", text)
     return int(found[1]) if found else None

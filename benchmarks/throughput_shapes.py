@@ -13,7 +13,7 @@ _SQUAD_LENGTH: Final = 384
 _ALPACA_LENGTH: Final = 110
 """Mean tokens of a sample of Alpaca with its prompt: 52,002 samples of 5.7 million tokens in all."""
 _MOST_GROUPS: Final = 8
-"""Groups of layers for each stage of runs that say nothing of them but interleave."""
+"""Groups of layers per stage for interleaved runs that do not state the number."""
 _CPU_OFFLOAD: Final = "CPU offload"
 
 
@@ -38,7 +38,7 @@ def shape_of(row: Row, architecture: Architecture) -> Shape:
     tensor, pipeline, context = sizes.get("TP", 1), sizes.get("PP", 1), sizes.get("CP", 1)
     accumulation = _accumulation(row)
     if row.source == "mlt":
-        tensor, pipeline, context = _split(row, accumulation)
+        tensor, pipeline, context = _model_parallel_degrees(row, accumulation)
     data = max(row.cards // (tensor * pipeline * context), 1)
     if sizes.get("DP", data) != data:
         raise ValueError("its parallel sizes do not multiply to its cards")
@@ -53,27 +53,27 @@ def shape_of(row: Row, architecture: Architecture) -> Shape:
         length, accumulation = _ALPACA_LENGTH, max((row.batch or micro) // micro, 1)
         assumed.append("mean length")
     usual = _MOST_GROUPS if row.source in ("mlt", "l3", "nemo") else 1
-    groups = _groups(architecture.depth, pipeline, sizes.get("VP", usual))
+    groups = _groups_per_stage(architecture.depth, pipeline, sizes.get("VP", usual))
     spread = _parallel(row, (tensor, pipeline, context), sizes.get("EP", 1), groups)
     return Shape(micro, accumulation, length, spread, ", ".join(assumed))
 
 
-def _groups(depth: int, stages: int, asked: int) -> int:
+def _groups_per_stage(depth: int, stages: int, stated_groups: int) -> int:
     """Return the groups of layers of each stage: Megatron counts the embedding and the loss, so that others go, too."""
-    even = [number for number in range(1, asked + 1) if depth % (stages * number) == 0]
+    even = [number for number in range(1, stated_groups + 1) if depth % (stages * number) == 0]
     return max(even, default=1) if stages > 1 else 1
 
 
 def _accumulation(row: Row) -> int:
-    """Return the micro-batches of a step where the row says so; LAMB's large batches take many."""
+    """Return the micro-batches of a step if the row states them; LAMB's large batches need many."""
     found = re.search(r"grad accumulation (\d+)", row.notes)
     if found:
         return int(found[1])
     return 16 if row.source == "dle" and "accumulation" in row.notes and row.task == "train" else 1
 
 
-def _split(row: Row, accumulation: int) -> tuple[int, int, int]:
-    """Return tensor, pipeline and context of an MLPerf run: what is left when each replica has one sequence a pass."""
+def _model_parallel_degrees(row: Row, accumulation: int) -> tuple[int, int, int]:
+    """Return an MLPerf run's tensor, pipeline and context degrees if each replica has one sequence per pass."""
     replicas = min(max((row.batch or 1) // accumulation, 1), row.cards)
     shards = max(row.cards // replicas, 1)
     tensor = min(shards, 4 if row.parameters and row.parameters < 2e11 else 8)

@@ -1,7 +1,7 @@
 """From a published training speed to the same run in the estimator, or the reason why it is not covered.
 
-What a source does not state is filled in here, and such rows are counted apart: MLPerf's logs state neither how the
-model is split nor the format of its products, and LitGPT's tables only the longest of their samples.
+Figures that a source does not state are assumed here, and such rows are counted separately: MLPerf's logs state neither
+how the model is split nor the format of its products, and LitGPT's tables only the longest of their samples.
 """
 
 import re
@@ -33,7 +33,7 @@ _MODULES: Final = ("RNN-T", "GNMT", "Tacotron2", "WaveGlow")
 
 
 class Run(NamedTuple):
-    """A row as the estimator takes it; `assumed` names what was filled in."""
+    """The run of a row in the estimator; `assumed` names the assumptions."""
 
     row: Row
     architecture: Architecture
@@ -46,7 +46,7 @@ class Run(NamedTuple):
 
 def training_run(row: Row, catalog: Catalog) -> Run | Excluded:
     """Return the run that `row` measured."""
-    if reason := _left_out(row):
+    if reason := _exclusion_reason(row):
         return Excluded(reason)
     gpu, architecture = gpu_of(row, catalog), architecture_of(row, catalog)
     if isinstance(gpu, Excluded):
@@ -62,19 +62,19 @@ def training_run(row: Row, catalog: Catalog) -> Run | Excluded:
     except (PlannerError, ValueError) as error:
         return Excluded(f"refused: {str(error).splitlines()[0][:90]}")
     assert isinstance(filled, Training)
-    tokens = _measured(row, architecture, shape)
+    tokens = _measured_tokens_per_second(row, architecture, shape)
     if tokens is None:
         return Excluded(f"unit without a conversion: {row.unit}")
-    return Run(row, architecture, filled, gpu, _setting(row), tokens, shape.assumed)
+    return Run(row, architecture, filled, gpu, _time_setting(row), tokens, shape.assumed)
 
 
 def _with_small_head(architecture: Architecture) -> Architecture:
-    """Return an encoder as these rows train it: a head of two answers, or one that reads the masked tokens only."""
+    """Return an encoder with the head that these rows train: two answers, or only the masked tokens."""
     head = Tensor(name="qa_outputs.weight", shape=(2, architecture.hidden), role="head")
     return architecture.evolve(head=(head,), tied_head=False)
 
 
-def _left_out(row: Row) -> str | None:
+def _exclusion_reason(row: Row) -> str | None:
     if row.value is None:
         return "no speed: the run did not fit"
     if row.source in _NO_RUN:
@@ -99,7 +99,7 @@ def _workload(row: Row, shape: Shape) -> Training:
     method = _method(row)
     fields: dict[str, object] = {
         "method": method,
-        "compute": _compute(row, method),
+        "compute": _compute_format(row, method),
         "micro_batch": shape.micro_batch,
         "gradient_accumulation": shape.accumulation,
         "sequence_length": shape.length,
@@ -135,7 +135,7 @@ def _recompute(row: Row) -> str:
     return "full" if row.recompute == "full" else "none"
 
 
-def _compute(row: Row, method: str) -> str:
+def _compute_format(row: Row, method: str) -> str:
     if row.source in ("lam", "dle"):
         return "amp-fp16" if "fp16" in row.precision else "fp32" if row.precision == "FP32" else "tf32"
     if row.source in ("tt", "ao") and "float8" in row.precision:
@@ -145,7 +145,7 @@ def _compute(row: Row, method: str) -> str:
     return "bf16"
 
 
-def _setting(row: Row) -> TimeSetting:
+def _time_setting(row: Row) -> TimeSetting:
     compiled = "compile" in (row.framework + row.notes).lower()
     if row.source == "tune" and "ablation" in row.notes:
         compiled = not ("Baseline" in row.notes or "+ Packed" in row.notes)
@@ -160,8 +160,8 @@ def _setting(row: Row) -> TimeSetting:
     )
 
 
-def _measured(row: Row, architecture: Architecture, shape: Shape) -> float | None:
-    """Return the tokens of all cards in a second."""
+def _measured_tokens_per_second(row: Row, architecture: Architecture, shape: Shape) -> float | None:
+    """Return the measured tokens per second of all cards."""
     value = row.value or 0.0
     if seconds := re.search(r"([\d.]+) s/iter", row.notes):
         return (row.batch or 0) * shape.length / float(seconds[1])
@@ -200,12 +200,12 @@ def predict(row: Row, catalog: Catalog) -> Speeds | Excluded:
 
 
 def _in_unit(tokens_per_second: float, scale: float, measured: float) -> float:
-    """Return a speed in the row's unit; where that is seconds, `scale` is negative."""
+    """Return a speed in the row's unit; `scale` is negative if the unit is seconds."""
     return tokens_per_second * scale if scale > 0 else measured * measured / (tokens_per_second * -scale)
 
 
 def rules_of_thumb(run: Run) -> tuple[float, float]:
-    """Return tokens a second by 6ND at a flat share of the dense rate, and by the bytes of the weights alone.
+    """Return the tokens per second from 6ND at a fixed share of the dense rate, and from the size of the weights.
 
     **Formula**: n · peak · 0.40 ÷ (6 · N); micro-batch tokens · n ÷ (3 · W ÷ B), N the parameters that a token visits
     and W their bytes in 16 bits on each card.

@@ -48,12 +48,12 @@ class Compared(NamedTuple):
 
     @property
     def is_bounded(self) -> bool:
-        """Return whether the real peak lies between the bounds that the trace gives."""
+        """Return whether the real peak lies between the bounds that the trace states."""
         return self.low_bytes <= self.real_bytes <= self.high_bytes
 
 
 def compare(case: Case, threads: int = 1) -> Compared:
-    """Run `case` for real and traced.
+    """Run and trace `case`.
 
     Raises:
         PlannerError: If it cannot be traced.
@@ -110,7 +110,7 @@ def main() -> int:
 
 
 def manual_table(compared: list[Compared]) -> tuple[list[str], list[list[str]]]:
-    """Return the header and the rows of the manual's table: how many networks are how close."""
+    """Return the header and the rows of the manual's table: the number of networks by size of the error."""
     sizes = sorted(abs(one.error_percent) for one in compared)
     rows = [[f"within {limit:g} %", str(sum(size <= limit for size in sizes))] for limit in (0.001, 0.01, 0.1, 0.25)]
     return ["error of the traced peak", "networks"], [*rows, ["all", str(len(sizes))], ["worst", f"{sizes[-1]:.3f} %"]]

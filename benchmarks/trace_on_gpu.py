@@ -35,7 +35,7 @@ class Compared(NamedTuple):
 
     @property
     def is_bounded(self) -> bool:
-        """Return whether the real peak lies between the bounds, or close to them."""
+        """Return whether the real peak lies between the bounds or within 1 % of a bound."""
         return self.low_bytes * (1 - _TOLERANCE) <= self.real_bytes <= self.high_bytes * (1 + _TOLERANCE)
 
 
@@ -62,7 +62,7 @@ def main() -> int:
 
 
 def card() -> str | None:
-    """Return the compute capability of the card that PyTorch sees, if there is one."""
+    """Return the compute capability of the card that PyTorch sees, or None without a card."""
     try:
         import torch
     except ImportError:
@@ -99,12 +99,15 @@ def measure(request: TraceRequest) -> int:
     return peak - (before - int(torch.cuda.memory_stats()["requested_bytes.all.current"]))
 
 
-def show(found: Compared) -> int:
+def show(compared: Compared) -> int:
     """Print one row and return its exit code."""
-    error = found.traced_bytes / found.real_bytes - 1
-    sizes = f"{found.real_bytes / MIB:10,.2f} {found.traced_bytes / MIB:11,.2f} {error:+8.2%}"
-    print(f"{found.name[:34]:34} {sizes}  {found.low_bytes / MIB:,.2f} to {found.high_bytes / MIB:,.2f}", flush=True)
-    return 0 if found.is_bounded else DIFFERS
+    error = compared.traced_bytes / compared.real_bytes - 1
+    sizes = f"{compared.real_bytes / MIB:10,.2f} {compared.traced_bytes / MIB:11,.2f} {error:+8.2%}"
+    print(
+        f"{compared.name[:34]:34} {sizes}  {compared.low_bytes / MIB:,.2f} to {compared.high_bytes / MIB:,.2f}",
+        flush=True,
+    )
+    return 0 if compared.is_bounded else DIFFERS
 
 
 if __name__ == "__main__":

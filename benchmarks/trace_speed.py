@@ -62,12 +62,12 @@ def main() -> None:
     traced, real = middle(gpt2, "traced"), middle(gpt2, "real")
     print(f"GPT-2 small, two steps that need {gpt2[0]['peak'] / GIB:.1f} GiB")
     print(f"  tracing                {traced:8.2f} s")
-    print(f"  really run             {real:8.2f} s")
+    print(f"  running for real       {real:8.2f} s")
     print(f"  times faster           {real / traced:8.1f}       aim ≥ 30")
 
 
 def measured(config: dict[str, Any], smaller: dict[str, int], *, really: bool = False, **how: str) -> dict[str, float]:
-    """Return what one fresh process measured of tracing the network of `config`."""
+    """Return the figures that a fresh process measured while tracing the network of `config`."""
     target = {"kind": "config", "place": str(config["model_type"]), "config": json.dumps(config)}
     request = {"target": target, "task": "training", "batch": 8, "sequence_length": 512, **how}
     asked = {"request": request, "small": config | smaller, "really": really}
@@ -82,9 +82,9 @@ def measured(config: dict[str, Any], smaller: dict[str, int], *, really: bool = 
     return found
 
 
-def middle(found: list[dict[str, float]], name: str) -> float:
+def middle(figures: list[dict[str, float]], name: str) -> float:
     """Return the median of one figure."""
-    return median(run[name] for run in found)
+    return median(run[name] for run in figures)
 
 
 if __name__ == "__main__":

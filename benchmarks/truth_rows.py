@@ -88,7 +88,7 @@ _BEYOND: Final = (
 
 
 class Row(NamedTuple):
-    """A published measurement, as far as the comparison needs it."""
+    """A published memory measurement with the fields that the comparison needs."""
 
     id: str
     kind: str
@@ -141,7 +141,7 @@ class Row(NamedTuple):
 
 
 class Predicted(NamedTuple):
-    """The estimator's bytes for what the row measured, what that is in words, and the ends where it is uncertain."""
+    """The estimated bytes for a row, a description of the estimate, and its interval if it is uncertain."""
 
     bytes: int
     how: str
@@ -150,7 +150,7 @@ class Predicted(NamedTuple):
 
     @property
     def interval(self) -> Interval | None:
-        """Return the stated interval, or none where the bytes are certain."""
+        """Return the stated interval, or None if the bytes are certain."""
         return None if self.low is None or self.high is None else Interval(self.low, self.bytes, self.high)
 
 
@@ -161,7 +161,7 @@ class Excluded(NamedTuple):
 
 
 def predict(row: Row, catalog: Catalog) -> Predicted | Excluded:
-    """Return the estimator's answer for `row`, or why it has none."""
+    """Return the estimate for `row`, or the reason why there is none."""
     if row.id.startswith(_BEYOND):
         return _pipeline(row, catalog)
     if row.kind in ("inference", "train_full"):
@@ -171,7 +171,7 @@ def predict(row: Row, catalog: Catalog) -> Predicted | Excluded:
     if is_sharded(row):
         found = sharded_run(row, catalog)
         return Excluded(found) if isinstance(found, str) else Predicted(*found)
-    why_not = _of_engine(row)
+    why_not = _engine_exclusion_reason(row)
     if why_not:
         return Excluded(why_not)
     try:
@@ -179,7 +179,7 @@ def predict(row: Row, catalog: Catalog) -> Predicted | Excluded:
     except PlannerError:
         return Excluded(f"the model is not in the catalog: {row.model}")
     if row.kind in ("weights_only", "kv_only", "activation_only"):
-        return _part(row, architecture)
+        return _single_term(row, architecture)
     if row.family == "llcpp":
         total = total_run(row.technique, row.length, row.other, _SCHEMES[row.precision])
         return Predicted(measured_bytes(architecture, total), "weights, cache and buffers of llama.cpp")
@@ -189,7 +189,7 @@ def predict(row: Row, catalog: Catalog) -> Predicted | Excluded:
 
 
 def _pipeline(row: Row, catalog: Catalog) -> Predicted | Excluded:
-    """Return the estimate of a diffusion pipeline; other networks beside those of text have no formula."""
+    """Return the estimate of a diffusion pipeline; other networks that are not for text have no formula."""
     run = pipeline_run(row.id, row.model, row.precision, row.technique, row.batch, catalog)
     if run is None:
         return Excluded("video, detection, audio or another network without a formula")
@@ -202,16 +202,16 @@ def _pipeline(row: Row, catalog: Catalog) -> Predicted | Excluded:
     return Predicted(expected, f"{run.words}, {counter}", low, high)
 
 
-def _part(row: Row, architecture: Architecture) -> Predicted | Excluded:
-    """Return one term, where only that was measured."""
+def _single_term(row: Row, architecture: Architecture) -> Predicted | Excluded:
+    """Return the estimate for a row that measured only one memory term."""
     if row.kind == "activation_only":
         run = activation_run(row.id, row.technique, row.length, row.other)
         return Predicted(measured_bytes(architecture, run), "buffers of vLLM or llama.cpp")
     return _weights(row, architecture) if row.kind == "weights_only" else _cache(row, architecture)
 
 
-def _of_engine(row: Row) -> str | None:
-    """Return why a row of vLLM or llama.cpp, or one of their buffers, is not covered."""
+def _engine_exclusion_reason(row: Row) -> str | None:
+    """Return the reason why a row of vLLM or llama.cpp is not covered, or None."""
     if row.family in ENGINES:
         return not_covered(row.id, row.technique)
     return "activations of training, measured apart" if row.kind == "activation_only" else None
@@ -323,7 +323,7 @@ def _without_loss(row: Row, architecture: Architecture, workload: Training) -> P
     returns_cache = row.family == "sdpa" and architecture.model_type == "gpt2"
     peak = peak_without_loss(architecture, workload, returns_cache=returns_cache)
     peak += mask_bytes(row.family, architecture)
-    return Predicted(peak, f"{_said(filled)}, no loss, no step", lowest(peak), highest(peak))
+    return Predicted(peak, f"{_workload_text(filled)}, no loss, no step", lowest(peak), highest(peak))
 
 
 def _as_measured(
@@ -336,17 +336,17 @@ def _as_measured(
     result = estimate_memory(architecture, workload, gpu)
     counter = counter_of(row.metric)
     low, expected, high = counted(counter, result)
-    old = _held_by_old_versions(row, architecture, workload, result)
+    old = _old_version_bytes(row, architecture, workload, result)
     if row.cards > 1 and isinstance(workload, Inference):
         more = summed_bytes(architecture, workload, row.cards, gpu) - expected
         low, expected, high = low + more, expected + more, high + more
-    return Predicted(expected + old, f"{_said(workload)}, {counter}", low + old, high + old)
+    return Predicted(expected + old, f"{_workload_text(workload)}, {counter}", low + old, high + old)
 
 
-def _held_by_old_versions(
+def _old_version_bytes(
     row: Row, architecture: Architecture, workload: Training | Inference, result: MemoryResult
 ) -> int:
-    """Return how much more than `result` the version of transformers held that the row was measured with."""
+    """Return the bytes that the row's old version of transformers held in addition to `result`."""
     if not isinstance(workload, Inference):
         return 0
     element = 4 if workload.compute == "fp32" else 2
@@ -373,7 +373,7 @@ def _attention(row: Row) -> str:
     return "flash" if "flash_attn" in row.technique and "flash_attn=no" not in row.technique else "sdpa"
 
 
-def _said(workload: Training | Inference) -> str:
+def _workload_text(workload: Training | Inference) -> str:
     if isinstance(workload, Training):
         return f"train {workload.micro_batch} × {workload.sequence_length}, {workload.compute}, {workload.attention}"
     length = f"{workload.prompt_length}→{workload.context_length}"

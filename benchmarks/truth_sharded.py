@@ -1,4 +1,4 @@
-"""Published measurements of several cards that share one model, as runs of the estimator."""
+"""Published measurements with several cards that share one model, as runs of the estimator."""
 
 import re
 from typing import TYPE_CHECKING, Final
@@ -39,14 +39,14 @@ _COMPILED: Final = ("titan", "ao-float8")
 
 
 def is_sharded(row: "Row") -> bool:
-    """Return whether a row is for `sharded_run`: training from scratch, and weights and caches in shares."""
+    """Return whether `sharded_run` covers a row: training from scratch, and weights and caches split over cards."""
     return row.kind == "pretrain" or (row.kind in _SHARES and row.cards > 1 and row.scope == "per_gpu")
 
 
 def sharded_run(row: "Row", catalog: Catalog) -> tuple[int, str] | str:
-    """Return the estimator's bytes for a row of several cards and what was estimated, or why it is not covered."""
+    """Return the estimated bytes for a row with several cards and a description, or the reason why there are none."""
     if row.kind in _SHARES:
-        return _share(row, catalog.models.model(row.model)), f"a share of {row.cards} cards"
+        return _bytes_per_card(row, catalog.models.model(row.model)), f"a share of {row.cards} cards"
     if row.family == "mcore":
         return _megatron(row, catalog)
     if row.family in _COMPILED:
@@ -56,8 +56,8 @@ def sharded_run(row: "Row", catalog: Catalog) -> tuple[int, str] | str:
     return "several cards that share one model"
 
 
-def _share(row: "Row", architecture: Architecture) -> int:
-    """Return what a card of vLLM, SGLang or DeepSpeed's AutoTP holds of the weights or the cache, in 16 bits."""
+def _bytes_per_card(row: "Row", architecture: Architecture) -> int:
+    """Return one card's bytes of weights or cache with vLLM, SGLang or DeepSpeed's AutoTP, in 16 bits."""
     pad = _PADDED_BY_VLLM // row.cards if "vLLM" in row.technique else 1
     own = tensor_share(architecture, row.cards, pad=pad)
     if row.kind == "weights_only":
@@ -67,10 +67,12 @@ def _share(row: "Row", architecture: Architecture) -> int:
 
 
 def summed_bytes(architecture: Architecture, workload: Inference, cards: int, gpu: Gpu | None) -> int:
-    """Return what all of `cards` hold together that share the layers, as PyTorch's allocators hand it out."""
+    """Return the bytes allocated on all cards together if the cards share the layers."""
     shared = workload.evolve(parallel=Parallel(pipeline=cards))
     stages = timelines_by_stage(architecture, with_defaults(shared, architecture, cards))
-    return sum(_allocated(snapshots) + snapshots.threads * cublas_workspace_bytes(gpu) for _, snapshots in stages)
+    return sum(
+        _allocated_peak_bytes(snapshots) + snapshots.threads * cublas_workspace_bytes(gpu) for _, snapshots in stages
+    )
 
 
 def _megatron(row: "Row", catalog: Catalog) -> tuple[int, str] | str:
@@ -86,7 +88,9 @@ def _megatron(row: "Row", catalog: Catalog) -> tuple[int, str] | str:
     _, snapshots = timelines_by_stage(architecture, filled)[-1]
     gpu = _gpu(row, catalog)
     workspace = cublas_workspace_bytes(gpu) if "nondeterministic" in name else _DETERMINISTIC
-    return _allocated(snapshots) + snapshots.threads * workspace, f"the last stage of {_said(filled)}"
+    return _allocated_peak_bytes(
+        snapshots
+    ) + snapshots.threads * workspace, f"the last stage of {_workload_text(filled)}"
 
 
 def _gpt(row: "Row", name: str) -> Architecture:
@@ -100,7 +104,7 @@ def _gpt(row: "Row", name: str) -> Architecture:
         "n_embd": hidden,
         "n_layer": _number(row, "L"),
         "n_head": heads,
-        "n_inner": _inner(row, hidden),
+        "n_inner": _inner_width(row, hidden),
         "tie_word_embeddings": "untied" not in row.other,
     }
     network = read_config(sizes | dropped, row.id)
@@ -110,7 +114,7 @@ def _gpt(row: "Row", name: str) -> Architecture:
     return network.evolve(stacks=(network.main.evolve(groups=groups),))
 
 
-def _inner(row: "Row", hidden: int) -> int:
+def _inner_width(row: "Row", hidden: int) -> int:
     """Return the inner width: with a gate Megatron takes two thirds of 4h, in whole 64s (training/arguments.py)."""
     return int(4 * hidden * 2 / 3) // 64 * 64 if "swiglu" in row.other else 4 * hidden
 
@@ -156,7 +160,7 @@ def _megatron_step(row: "Row", architecture: Architecture) -> Training:
 
 
 def _number(row: "Row", name: str, default: int | None = None) -> int:
-    """Return the number that the row's description gives as `name=…`."""
+    """Return the number that the row's description states as `name=…`."""
     found = re.search(rf"(?:^|\s){name}=(\d+)", row.other)
     if found:
         return int(found[1])
@@ -170,8 +174,8 @@ def _degree(row: "Row", name: str) -> int:
     return int(found[1]) if found else 1
 
 
-def _allocated(timeline: PhaseSnapshots) -> int:
-    """Return the most that PyTorch's allocator hands out: not what NCCL holds."""
+def _allocated_peak_bytes(timeline: PhaseSnapshots) -> int:
+    """Return the peak bytes of PyTorch's allocator, without NCCL's buffers."""
     return max(one.total - (0 if one.name == "load" else timeline.outside_bytes) for one in timeline.snapshots)
 
 
@@ -182,7 +186,7 @@ def _gpu(row: "Row", catalog: Catalog) -> Gpu | None:
         return None
 
 
-def _said(workload: Training | Inference) -> str:
+def _workload_text(workload: Training | Inference) -> str:
     parallel = workload.parallel
     shared = f"{parallel.tensor}×{parallel.pipeline}×{parallel.context}"
     if isinstance(workload, Training):

@@ -1,4 +1,4 @@
-"""Published measurements of LoRA and QLoRA, as runs of the estimator, or why a row is not covered.
+"""Published measurements of LoRA and QLoRA, as runs of the estimator, or the reason why a row is not covered.
 
 What decides most rows is not the network but the trainer: whose modules they are, what its precision plugin converts,
 and which library quantised. A row is covered where that is known from the source of the version that ran.
@@ -55,7 +55,7 @@ _LATER: Final = "litgpt-hub"
 Later versions shuffle; in what the tables of config_hub measured, steps of full length followed one another.
 """
 _LEFT: Final = "T × a"
-"""The formula of what a step before left: see `planner.memory.software.litgpt.setup`."""
+"""The formula for memory left by a previous step: see `planner.memory.software.litgpt.setup`."""
 
 
 class _Run(NamedTuple):
@@ -64,8 +64,8 @@ class _Run(NamedTuple):
 
 
 def predict_tuned(row: Row, catalog: Catalog) -> Predicted | Excluded:
-    """Return the estimator's answer for a row of LoRA or QLoRA, or why it has none."""
-    reason = _not_covered(row)
+    """Return the estimate for a row of LoRA or QLoRA, or the reason why there is none."""
+    reason = _exclusion_reason(row)
     if reason:
         return Excluded(reason)
     try:
@@ -75,10 +75,10 @@ def predict_tuned(row: Row, catalog: Catalog) -> Predicted | Excluded:
     run = _litgpt(row)
     filled = with_defaults(run.workload, architecture, 1)
     how = f"{filled.method}, {filled.weights}, {filled.micro_batch} × {filled.sequence_length}, LitGPT"
-    return Predicted(_allocated(architecture, filled, first=run.is_first_step), how)
+    return Predicted(_allocated_peak_bytes(architecture, filled, first=run.is_first_step), how)
 
 
-def _not_covered(row: Row) -> str | None:
+def _exclusion_reason(row: Row) -> str | None:
     if row.id.startswith("peft-mm"):
         method = row.technique.split(" ")[0]
         return f"another method of PEFT than LoRA: {method}; lengths are not stated, at most 768"
@@ -114,7 +114,7 @@ def _litgpt(row: Row) -> _Run:
     return _Run(workload, row.family != _LATER)
 
 
-def _allocated(architecture: Architecture, workload: Training, *, first: bool) -> int:
+def _allocated_peak_bytes(architecture: Architecture, workload: Training, *, first: bool) -> int:
     """Return the largest sum of tensors of PyTorch's allocator over the snapshots of a step, workspaces included.
 
     A first step has no logits of a step before when it makes its own, so that its peak comes after the forward pass.
@@ -123,10 +123,12 @@ def _allocated(architecture: Architecture, workload: Training, *, first: bool) -
     snapshots = [
         snapshot for snapshot in fullest_timeline(architecture, workload).snapshots if snapshot.name not in skipped
     ]
-    return max(_in_allocator(snapshot, first=first) for snapshot in snapshots) + _THREADS * cublas_workspace_bytes(None)
+    return max(_allocator_bytes(snapshot, first=first) for snapshot in snapshots) + _THREADS * cublas_workspace_bytes(
+        None
+    )
 
 
-def _in_allocator(snapshot: Snapshot, *, first: bool) -> int:
-    """Return the bytes of `snapshot` but paged states, which cudaMallocManaged makes, and what a step before left."""
+def _allocator_bytes(snapshot: Snapshot, *, first: bool) -> int:
+    """Return the bytes of `snapshot` without paged states (cudaMallocManaged) and memory left by the previous step."""
     terms = [term for term in snapshot.written() if not (first and term.formula == _LEFT)]
     return sum(term.low_bytes if term.name == "optimizer_states" else term.bytes for term in terms)

@@ -1,7 +1,7 @@
 """Memory that vLLM took at its start in addition to the KV cache, from logs that state the rest.
 
-vLLM gives the cache all that is left of its share of the card, so that a log with share and cache has the sum of
-everything else: weights, the profiled peak, and what is not PyTorch's.
+vLLM gives the rest of its share of the card to the cache, so that a log with share and cache states the sum of all
+other memory: weights, the profiled peak, and what is not PyTorch's.
 """
 
 import re
@@ -18,7 +18,7 @@ _LEFT = re.compile(r"available KV ([\d.]+) GiB at utilisation ([\d.]+)")
 _TOTAL = re.compile(r"\(([\d.]+) GiB\)")
 _FORMATS = {"bf16": "bf16", "mxfp4": "mxfp4"}
 _LENGTH = 16_000
-"""The context of the source's runs; what is profiled does not depend on it from 8,192 tokens on."""
+"""Context length of the source's runs; from 8,192 tokens on, the profiled peak does not depend on it."""
 GIB = 2**30
 
 
@@ -32,7 +32,7 @@ class VllmTotal(NamedTuple):
 
 
 def vllm_totals(records: Iterable[dict[str, str]], catalog: Catalog) -> Iterator[VllmTotal]:
-    """Yield the starts on one H100 whose logs say what is left; a vision tower's profile is not estimated."""
+    """Yield the starts on one H100 with the remaining memory in the log; vision towers' profiles are not estimated."""
     seen = set()
     for record in records:
         left, total = _LEFT.search(record["notes"]), _TOTAL.search(record["gpu"])
@@ -54,10 +54,10 @@ def vllm_totals(records: Iterable[dict[str, str]], catalog: Catalog) -> Iterator
             yield VllmTotal(record["id"], record["model"], taken, pool.other_bytes / GIB)
 
 
-def print_vllm_totals(found: Iterable[VllmTotal]) -> None:
-    """Print each start."""
-    print("vLLM 0.11, everything beside the cache (share of the card less what its log has left for the cache):")
-    for item in found:
+def print_vllm_totals(totals: Iterable[VllmTotal]) -> None:
+    """Print measured and estimated memory of each start."""
+    print("vLLM 0.11, memory other than the cache (share of the card minus the cache size in the log):")
+    for item in totals:
         error = item.predicted_gib / item.measured_gib - 1
         print(f"  {item.id:12} {item.model:28} {item.measured_gib:8.2f} GiB {item.predicted_gib:8.2f} {error:+8.2%}")
     print()

@@ -36,11 +36,11 @@ class Spec(BaseModel):
         return copy
 
     @cached_property
-    def _hash(self) -> int:
+    def _value_hash(self) -> int:
         return hash((type(self), *(getattr(self, name) for name in type(self).model_fields)))
 
     def __hash__(self) -> int:
-        return self._hash
+        return self._value_hash
 
 
 def unknown_name_error(names: Iterable[str]) -> PydanticKnownError:

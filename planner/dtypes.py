@@ -13,18 +13,18 @@ SchemeFamily = Literal["plain", "bitsandbytes", "integer", "float8", "float4", "
 
 @dataclass(frozen=True, slots=True)
 class SchemeOverhead:
-    """Bytes that a quantization scheme stores in addition to the data, such as scales and zero points.
+    """Overhead bytes that a quantization scheme stores in addition to the data, such as scales and zero points.
 
     `per` is the unit with one such overhead: `size` consecutive elements of the whole tensor (flat), `size` elements
     along the input dimension (group), a tile of `size` × `size` (tile), an output row, an input column, or the tensor.
     """
 
-    count_bytes: Fraction
+    size_bytes: Fraction
     per: Literal["flat", "group", "tile", "row", "column", "tensor"]
     size: int = 1
 
     def count(self, rows: int, columns: int) -> int:
-        """Return the number of overheads of a `rows` × `columns` tensor."""
+        """Return how many times a `rows` × `columns` tensor stores this overhead."""
         match self.per:
             case "flat":
                 return ceil_div(rows * columns, self.size)
@@ -56,12 +56,12 @@ class Scheme(NamedTuple):
     block: int = 1
 
     def tensor_bytes(self, shape: tuple[int, ...]) -> int:
-        """Return the exact bytes of one tensor; the last extent is the input dimension.
+        """Return the exact size of one tensor in bytes; the last extent is the input dimension.
 
         **Formula**: ⌈elements · data_bits / 8⌉ + Σ overhead bytes · their number.
         """
         rows, columns = prod(shape[:-1]), shape[-1]
-        beside = sum(item.count_bytes * item.count(rows, columns) for item in self.overheads)
+        beside = sum(item.size_bytes * item.count(rows, columns) for item in self.overheads)
         total = self.data_bits * rows * columns / 8 + beside
         return ceil_div(total.numerator, total.denominator)
 
@@ -71,22 +71,22 @@ class Scheme(NamedTuple):
         return 8 * self.tensor_bytes((4096, 4096)) / 4096**2
 
 
-def _plain(name: str, title: str, bits: int) -> Scheme:
+def _plain_format(name: str, title: str, bits: int) -> Scheme:
     return Scheme(name, title, "plain", Fraction(bits), (), "IEEE 754, bfloat16 and OCP 8-bit definitions")
 
 
-def _group(name: str, title: str, size: int, source: str, *, act_order: bool) -> Scheme:
+def _group_quantized_format(name: str, title: str, size: int, source: str, *, act_order: bool) -> Scheme:
     scale_and_zero = SchemeOverhead(Fraction(5, 2), "group", size)
     index = (SchemeOverhead(Fraction(4), "column"),) if act_order else ()
     return Scheme(name, title, "integer", Fraction(4), (scale_and_zero, *index), source)
 
 
-def _gguf(name: str, block: int, block_bytes: int) -> Scheme:
+def _gguf_block_type(name: str, block: int, block_bytes: int) -> Scheme:
     whole_block = SchemeOverhead(Fraction(block_bytes), "group", block)
     return Scheme(name, name, "gguf", Fraction(0), (whole_block,), _GGUF_SOURCE, block)
 
 
-def _file_type(name: str) -> Scheme:
+def _gguf_file_type(name: str) -> Scheme:
     base = _GGUF_TYPES[GGUF_FILE_TYPES[name]]
     return Scheme(name, f"{name} (GGUF mixture)", "gguf-file", Fraction(0), base.overheads, _MIXTURE_SOURCE, base.block)
 
@@ -100,9 +100,9 @@ _GGUF_SOURCE: Final = "ggml block layouts; PyPI gguf 0.19 constants.GGML_QUANT_S
 _MIXTURE_SOURCE: Final = "llama.cpp llama-quant.cpp, llama_tensor_get_type"
 
 _NAMED: Final = (
-    _plain("fp32", "FP32", 32),
-    _plain("bf16", "BF16", 16),
-    _plain("fp16", "FP16", 16),
+    _plain_format("fp32", "FP32", 32),
+    _plain_format("bf16", "BF16", 16),
+    _plain_format("fp16", "FP16", 16),
     Scheme(
         "fp8",
         "FP8, a scale per output channel",
@@ -143,11 +143,11 @@ _NAMED: Final = (
         (SchemeOverhead(Fraction(1), "flat", 64), SchemeOverhead(Fraction(4), "flat", 64 * 256)),
         _BNB_SOURCE,
     ),
-    _group("gptq4-128", "GPTQ 4-bit, groups of 128", 128, _GPTQ_SOURCE, act_order=True),
-    _group("gptq4-64", "GPTQ 4-bit, groups of 64", 64, _GPTQ_SOURCE, act_order=True),
-    _group("gptq4-32", "GPTQ 4-bit, groups of 32", 32, _GPTQ_SOURCE, act_order=True),
-    _group("awq4-128", "AWQ 4-bit, groups of 128", 128, _AWQ_SOURCE, act_order=False),
-    _group("awq4-64", "AWQ 4-bit, groups of 64", 64, _AWQ_SOURCE, act_order=False),
+    _group_quantized_format("gptq4-128", "GPTQ 4-bit, groups of 128", 128, _GPTQ_SOURCE, act_order=True),
+    _group_quantized_format("gptq4-64", "GPTQ 4-bit, groups of 64", 64, _GPTQ_SOURCE, act_order=True),
+    _group_quantized_format("gptq4-32", "GPTQ 4-bit, groups of 32", 32, _GPTQ_SOURCE, act_order=True),
+    _group_quantized_format("awq4-128", "AWQ 4-bit, groups of 128", 128, _AWQ_SOURCE, act_order=False),
+    _group_quantized_format("awq4-64", "AWQ 4-bit, groups of 64", 64, _AWQ_SOURCE, act_order=False),
     Scheme(
         "gptq8-128",
         "GPTQ 8-bit, groups of 128",
@@ -168,7 +168,7 @@ _NAMED: Final = (
     ),
 )
 
-_GGUF_TYPES: Final = {kind.name: _gguf(kind.name, kind.block, kind.block_bytes) for kind in GGML_TYPES}
+_GGUF_TYPES: Final = {kind.name: _gguf_block_type(kind.name, kind.block, kind.block_bytes) for kind in GGML_TYPES}
 
 AS_STORED: Final = "stored"
 """The weight format of a checkpoint whose files mix formats in a combination that has no name."""
@@ -196,7 +196,7 @@ GGUF_FILE_TYPES: Final = {
 }
 """File types of llama.cpp, each with the block type of most of its tensors."""
 
-SCHEMES: Final = {scheme.name: scheme for scheme in (*_NAMED, *map(_file_type, GGUF_FILE_TYPES))}
+SCHEMES: Final = {scheme.name: scheme for scheme in (*_NAMED, *map(_gguf_file_type, GGUF_FILE_TYPES))}
 """Every weight format by name: plain formats, quantization schemes and GGUF file types."""
 
 KV_FORMATS: Final = {

@@ -38,7 +38,7 @@ TRACE_STAGES: Final = {
     "finish": "at the end",
     "cancelled": "",
 }
-"""Stages of a trace, with the phrase that an error message uses for each."""
+"""Stages of a trace, each with its phrase in error messages."""
 _PRINTED_CHARACTERS: Final = 2_000
 TRACE_INSTRUCTIONS: Final = (
     "“Trace a module…” in the window's Plan menu, or `gpu-planner trace my_net.py:NAME` in a shell"
@@ -59,7 +59,7 @@ class PlannerError(Exception):
 
 
 class SpecError(PlannerError):
-    """A value that is not allowed, with its field; the field is empty if several values conflict."""
+    """An invalid value and its field; the field is empty if several values conflict."""
 
     def __init__(self, field: str, reason: str, hint: str = "") -> None:
         super().__init__(f"{field}: {reason}" if field else reason, hint)
@@ -101,7 +101,7 @@ class CatalogError(PlannerError):
 
 
 class ModelFileError(PlannerError):
-    """A model file that cannot be read as what it claims to be."""
+    """A model file that is unreadable, truncated, invalid or of an unsupported kind."""
 
     def __init__(self, path: Path | str, reason: str, hint: str = "") -> None:
         super().__init__(f"{path}: {reason}", hint)

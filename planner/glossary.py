@@ -7,7 +7,7 @@ from planner.base import Spec
 from planner.paths import resources_dir
 
 
-class Term(Spec):
+class GlossaryTerm(Spec):
     """A glossary entry."""
 
     term: str
@@ -17,7 +17,7 @@ class Term(Spec):
 
 
 @cache
-def glossary() -> tuple[Term, ...]:
+def glossary() -> tuple[GlossaryTerm, ...]:
     """Return all entries in alphabetical order."""
     with (resources_dir() / "glossary.toml").open("rb") as file:
-        return tuple(Term.model_validate(entry) for entry in tomllib.load(file)["terms"])
+        return tuple(GlossaryTerm.model_validate(entry) for entry in tomllib.load(file)["terms"])

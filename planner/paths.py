@@ -11,19 +11,19 @@ _HOME_VARIABLE = "GPU_PLANNER_HOME"
 @cache
 def catalog_dir() -> Path:
     """Return the folder of the bundled catalog."""
-    return _bundled("catalog")
+    return _bundled_dir("catalog")
 
 
 @cache
 def resources_dir() -> Path:
     """Return the folder of design tokens, icons and the glossary."""
-    return _bundled("resources")
+    return _bundled_dir("resources")
 
 
 @cache
 def docs_dir() -> Path:
     """Return the folder of the manual's Markdown pages."""
-    return _bundled("docs")
+    return _bundled_dir("docs")
 
 
 def state_dir() -> Path:
@@ -58,6 +58,6 @@ def traces_dir() -> Path:
     return folder
 
 
-def _bundled(name: str) -> Path:
+def _bundled_dir(name: str) -> Path:
     installed = _PACKAGE / f"_{name}"
     return installed if installed.is_dir() else _PACKAGE.parent / name

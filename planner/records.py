@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from planner.errors import CatalogError, SpecError
 
 
-class Identified(Protocol):
+class IdentifiedRecord(Protocol):
     """A record with a unique id."""
 
     @property
@@ -20,7 +20,7 @@ class Identified(Protocol):
         ...
 
 
-Record = TypeVar("Record", bound=Identified)
+Record = TypeVar("Record", bound=IdentifiedRecord)
 
 
 def read_records(folder: Path, kind: type[Record], paths: Iterable[Path] | None = None) -> tuple[Record, ...]:
@@ -32,7 +32,7 @@ def read_records(folder: Path, kind: type[Record], paths: Iterable[Path] | None 
     """
     seen: dict[str, Record] = {}
     for path in sorted(folder.rglob("*.json")) if paths is None else paths:
-        for record in _read_file(path, _list_of(kind)):
+        for record in _read_record_file(path, _record_list_adapter(kind)):
             if record.id in seen:
                 raise CatalogError(path, record.id, "id", "another record has this id", hint="Ids must be unique.")
             seen[record.id] = record
@@ -42,12 +42,12 @@ def read_records(folder: Path, kind: type[Record], paths: Iterable[Path] | None 
 
 
 @cache
-def _list_of(kind: type[Record]) -> TypeAdapter[tuple[Record, ...]]:
-    """Return the validator of lists of one kind; building it takes as long as reading a hundred records."""
+def _record_list_adapter(kind: type[Record]) -> TypeAdapter[tuple[Record, ...]]:
+    """Return the validator for record lists of one `kind`; building it takes as long as reading a hundred records."""
     return TypeAdapter(tuple[kind, ...])  # type: ignore[valid-type]  # the kind is known only at run time
 
 
-def _read_file(path: Path, records: TypeAdapter[tuple[Record, ...]]) -> tuple[Record, ...]:
+def _read_record_file(path: Path, records: TypeAdapter[tuple[Record, ...]]) -> tuple[Record, ...]:
     try:
         text = path.read_bytes()
     except OSError as error:

@@ -22,18 +22,18 @@ class UnreadableFileError(Exception):
         self.reason, self.hint = reason, hint
 
 
-def read_regular(path: Path, what: str, limit: int) -> bytes:
-    """Return the content of a regular file of at most `limit` bytes; `what` names its kind in errors, such as "plan".
+def read_regular(path: Path, kind: str, limit: int) -> bytes:
+    """Return the content of a regular file of at most `limit` bytes; `kind` names its kind in errors, such as "plan".
 
     Raises:
         UnreadableFileError: If it is a folder, a device, too large or unreadable.
     """
     try:
         if path.is_dir():
-            raise UnreadableFileError(f"is a folder, not a {what}", f"Name the {what}'s file.")
+            raise UnreadableFileError(f"is a folder, not a {kind}", f"Name the {kind}'s file.")
         about = path.stat()
         if not stat.S_ISREG(about.st_mode):
-            raise UnreadableFileError(f"is a device or a pipe, not a {what}", f"Name the {what}'s file.")
+            raise UnreadableFileError(f"is a device or a pipe, not a {kind}", f"Name the {kind}'s file.")
         # The reported size may be wrong (a growing file, or one of /proc), so the limit applies to reading as well.
         if about.st_size <= limit:
             with path.open("rb") as stream:
@@ -44,7 +44,7 @@ def read_regular(path: Path, what: str, limit: int) -> bytes:
         raise UnreadableFileError(f"cannot be read ({error.strerror})", _CHECK_PATH) from error
     except ValueError as error:
         raise UnreadableFileError(f"is not a path ({error})", _CHECK_PATH) from error
-    reason = f"too large for a {what} ({about.st_size:,} bytes)"
+    reason = f"too large for a {kind} ({about.st_size:,} bytes)"
     raise UnreadableFileError(reason, f"Open a file of at most {limit // MIB:,} MiB.")
 
 
@@ -68,14 +68,14 @@ def write_atomically(path: Path, content: str | bytes) -> None:
             stream.write(content.encode("utf-8") if isinstance(content, str) else content)
             stream.flush()
             os.fsync(stream.fileno())
-        Path(name).chmod(_rights(target))
+        Path(name).chmod(_file_permissions(target))
         Path(name).replace(target)
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
 
 
-def _rights(target: Path) -> int:
+def _file_permissions(target: Path) -> int:
     """Return the permissions of `target`, or the default ones of a new file."""
     try:
         return stat.S_IMODE(target.stat().st_mode)

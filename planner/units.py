@@ -31,7 +31,7 @@ _QUANTITY: Final = re.compile(r"(?P<number>\d[\d,]{0,29}(?:\.\d{1,30})?)\s*(?P<u
 
 
 def parse_bytes(text: str) -> int:
-    """Return the bytes that `text` names, such as `"24 GiB"`, `"80GB"`, `"512 MiB"` or `"1024"` (bytes).
+    """Return the number of bytes that `text` states, such as `"24 GiB"`, `"80GB"`, `"512 MiB"` or `"1024"` (bytes).
 
     GiB is 2³⁰ and GB is 10⁹, always.
 

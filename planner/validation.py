@@ -43,28 +43,32 @@ _KINDS: Final = {
 
 def field_path(problem: "ErrorDetails", prefix: str = "") -> str:
     """Return the dotted path of the field with the error, such as `parallel.zero`, below `prefix`."""
-    return ".".join(str(part) for part in (*((prefix,) if prefix else ()), *_named(problem["loc"])))
+    return ".".join(str(part) for part in (*((prefix,) if prefix else ()), *_named_fields(problem["loc"])))
 
 
 def reason_of(problem: "ErrorDetails") -> str:
-    """Return the message of the error without the field; it follows the field's name and a colon."""
+    """Return the error message without the field's name; it is printed after the name and a colon."""
     if problem["type"] == "extra_forbidden":
         return UNKNOWN_FIELD
-    got, bounds = _shorten(problem.get("input")), problem.get("ctx", {})
+    got, bounds = _shortened_text(problem.get("input")), problem.get("ctx", {})
     if problem["type"] == "union_tag_invalid":
         kind = bounds["discriminator"].strip("'")
-        return f"there is no {kind} {bounds['tag']!r}; choose {_one_of(_choices(problem))}"
+        return f"there is no {kind} {bounds['tag']!r}; choose {_alternatives_text(_allowed_values(problem))}"
     if problem["type"] == "literal_error":
-        names = _choices(problem)
-        return f"there is no {got}; choose {_one_of(names)}" if len(names) > 1 else f"must be {names[0]}, not {got}"
+        names = _allowed_values(problem)
+        return (
+            f"there is no {got}; choose {_alternatives_text(names)}"
+            if len(names) > 1
+            else f"must be {names[0]}, not {got}"
+        )
     if problem["type"] in _BOUNDS:
         words, bound = _BOUNDS[problem["type"]]
-        return f"must be {words} {_plain(bounds[bound])}, not {got}"
+        return f"must be {words} {_bound_text(bounds[bound])}, not {got}"
     if problem["type"] in _KINDS:
         return _KINDS[problem["type"]].format(got)
     # Messages of our own validators keep their capitalization and often quote the value themselves.
-    own = problem["type"] == "value_error"
-    reason = problem["msg"].removeprefix("Value error, ") if own else _uncapitalised(problem["msg"])
+    own_message = problem["type"] == "value_error"
+    reason = problem["msg"].removeprefix("Value error, ") if own_message else _uncapitalized(problem["msg"])
     return reason if got in reason or not problem["loc"] else f"{reason}, got {got}"
 
 
@@ -76,13 +80,13 @@ def hint_for(problem: "ErrorDetails") -> str:
         return ""
     from difflib import get_close_matches  # slow to import and rarely needed
 
-    spellings = {name.lower(): name for name in _choices(problem)}
+    spellings = {name.lower(): name for name in _allowed_values(problem)}
     close = [spellings[name] for name in get_close_matches(problem["input"].lower(), spellings)]
     return f"Close names: {', '.join(close)}." if close else ""
 
 
-def _named(place: tuple[int | str, ...]) -> Iterator[int | str]:
-    """Yield the fields of `place` without the union members that pydantic inserts, such as `tuple[str, ...]`.
+def _named_fields(place: tuple[int | str, ...]) -> Iterator[int | str]:
+    """Yield the field names in `place` without the union members that pydantic inserts, such as `tuple[str, ...]`.
 
     The task of a workload is such a member.
     """
@@ -92,26 +96,26 @@ def _named(place: tuple[int | str, ...]) -> Iterator[int | str]:
             yield part
 
 
-def _choices(problem: "ErrorDetails") -> list[str]:
+def _allowed_values(problem: "ErrorDetails") -> list[str]:
     expected = problem["ctx"].get("expected") or problem["ctx"]["expected_tags"]
     return re.findall("'([^']*)'", expected) or [expected]
 
 
-def _one_of(names: list[str]) -> str:
+def _alternatives_text(names: list[str]) -> str:
     *others, last = names
     return f"{', '.join(others)} or {last}"
 
 
-def _plain(bound: float) -> str:
+def _bound_text(bound: float) -> str:
     """Format a limit: `0`, `0.1`, `10,000,000`."""
     return f"{int(bound):,}" if bound == int(bound) else f"{bound:,}"
 
 
-def _uncapitalised(text: str) -> str:
+def _uncapitalized(text: str) -> str:
     """Return `text` with a lower-case first letter unless it starts with an acronym such as GGUF."""
     return text if text[:2].isupper() else f"{text[:1].lower()}{text[1:]}"
 
 
-def _shorten(value: object, limit: int = 60) -> str:
+def _shortened_text(value: object, limit: int = 60) -> str:
     text = repr(value)
     return text if len(text) <= limit else f"{text[: limit - 1]}…"

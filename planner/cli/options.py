@@ -226,7 +226,7 @@ def check_lengths(arguments: argparse.Namespace, asked: Workload, architecture: 
     given = next((name for name in ("context", "prompt", "seq") if getattr(arguments, name) is not None), None)
     if given is None or architecture is None:
         return
-    if not architecture.takes_lengths:
+    if not architecture.has_variable_length:
         raise SpecError(f"--{given}", "the inputs of this network have no variable length", "Leave it out.")
     if not isinstance(asked, Inference) or architecture.kind == "encoder-decoder":
         return

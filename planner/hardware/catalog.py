@@ -28,7 +28,7 @@ class HardwareCatalog:
         Raises:
             SpecError: If there is none.
         """
-        return _found(self._gpus_by_id, "gpu", gpu_id)
+        return _find_record(self._gpus_by_id, "gpu", gpu_id)
 
     def system(self, system_id: str) -> System:
         """Return the system with exactly this id.
@@ -36,13 +36,13 @@ class HardwareCatalog:
         Raises:
             SpecError: If there is none.
         """
-        return _found(self._systems_by_id, "system", system_id)
+        return _find_record(self._systems_by_id, "system", system_id)
 
     def usable_memory(self, gpu: Gpu) -> UsableMemory | None:
         """Return the usable memory of one device, or None if neither a measurement nor an estimate is known."""
-        if gpu not in self._usable:
-            self._usable[gpu] = usable_memory(gpu, self.usable_shares)
-        return self._usable[gpu]
+        if gpu not in self._usable_memory_by_gpu:
+            self._usable_memory_by_gpu[gpu] = usable_memory(gpu, self.usable_shares)
+        return self._usable_memory_by_gpu[gpu]
 
     def machine(self, system: System) -> EquippedSystem:
         """Return a system with its accelerator, which is None if its record does not name one.
@@ -63,7 +63,7 @@ class HardwareCatalog:
         return measured_shares(self.gpus)
 
     @cached_property
-    def _usable(self) -> dict[Gpu, UsableMemory | None]:
+    def _usable_memory_by_gpu(self) -> dict[Gpu, UsableMemory | None]:
         return {}
 
     @cached_property
@@ -85,7 +85,7 @@ def load_hardware(folder: Path) -> HardwareCatalog:
     return HardwareCatalog(read_records(folder / "gpus", Gpu), read_records(folder / "systems", System))
 
 
-def _found(records: Mapping[str, _Record], field: str, name: str) -> _Record:
+def _find_record(records: Mapping[str, _Record], field: str, name: str) -> _Record:
     try:
         return records[name]
     except KeyError:

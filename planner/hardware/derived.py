@@ -1,4 +1,4 @@
-"""Figures derived from others of a card, such as price per GiB; declared once for tables, tooltips and queries.
+"""Derived figures of a card, such as price per GiB; declared once for tables, tooltips and queries.
 
 A figure is unknown if one of its inputs is.
 """
@@ -54,7 +54,7 @@ INPUTS: Final[Mapping[str, Input]] = {
 
 @dataclass(frozen=True, slots=True)
 class DerivedFigure:
-    """A quotient of two figures of a card; `over` or `under` is None if that side is the price in US dollars."""
+    """A quotient of two figures of a card; `over` or `under` is None where the price in US dollars is meant."""
 
     key: str
     title: str
@@ -94,7 +94,7 @@ class DerivedFigure:
     def explained(self, gpu: Gpu, price_usd: float | None = None, price_name: str = LAUNCH_PRICE) -> str:
         """Return the formula with the numbers of `gpu`, or the unknown inputs."""
         price = gpu.launch_price_usd if price_usd is None else price_usd
-        sides = [_side(name, gpu, price, price_name) for name in (self.over, self.under)]
+        sides = [_operand(name, gpu, price, price_name) for name in (self.over, self.under)]
         missing = [name for name, text in sides if text is None]
         if missing:
             return f"unknown without the {' and the '.join(missing)}"
@@ -102,7 +102,7 @@ class DerivedFigure:
         return " ÷ ".join(f"{name} {text}" for name, text in sides) + scale
 
 
-def _side(name: str | None, gpu: Gpu, price_usd: float | None, price_name: str) -> tuple[str, str | None]:
+def _operand(name: str | None, gpu: Gpu, price_usd: float | None, price_name: str) -> tuple[str, str | None]:
     if name is None:
         return price_name, None if price_usd is None else f"{price_usd:,.0f} USD"
     value = INPUTS[name](gpu)
@@ -162,7 +162,7 @@ DERIVED_FIGURES: Final[Mapping[str, DerivedFigure]] = {
         ),
     )
 }
-"""Every derived figure by its query field. Figures with a price use the launch price unless another is given.
+"""Every derived figure by its query field. Figures with a price use the launch price by default.
 
 **Source** of the ridge point: Williams, Waterman, Patterson, Roofline, CACM 52(4), 2009.
 """

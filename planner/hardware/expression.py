@@ -25,13 +25,13 @@ from planner.hardware.query_schema import AnyRecord, QueryContext, QueryField, Q
 Test = Callable[[AnyRecord, QueryContext], bool | None]
 
 
-def _read(field: QueryField[AnyRecord]) -> Callable[[AnyRecord, QueryContext], Value]:
-    """Return a reader of the field's value that converts text to lower case."""
+def _lowercase_reader(field: QueryField[AnyRecord]) -> Callable[[AnyRecord, QueryContext], Value]:
+    """Return a function that reads the field's value and converts text to lower case."""
     if field.kind not in ("text", "version"):
         return field.read
 
-    def lowered(record: AnyRecord, known: QueryContext) -> Value:
-        value = field.read(record, known)
+    def lowered(record: AnyRecord, context: QueryContext) -> Value:
+        value = field.read(record, context)
         return value.lower() if isinstance(value, str) else value
 
     return lowered
@@ -40,55 +40,59 @@ def _read(field: QueryField[AnyRecord]) -> Callable[[AnyRecord, QueryContext], V
 def flag_test(field: QueryField[AnyRecord]) -> Test[AnyRecord]:
     """Return a test that the flag is true."""
 
-    def test(record: AnyRecord, known: QueryContext) -> bool | None:
-        value = field.read(record, known)
+    def test(record: AnyRecord, context: QueryContext) -> bool | None:
+        value = field.read(record, context)
         return None if value is None else value is True
 
     return test
 
 
-def equality_test(field: QueryField[AnyRecord], holds: Callable[[Any, Any], bool], wanted: Value) -> Test[AnyRecord]:
+def equality_test(
+    field: QueryField[AnyRecord], holds: Callable[[Any, Any], bool], wanted_value: Value
+) -> Test[AnyRecord]:
     """Return a test that the field equals, or differs from, the wanted value."""
-    read = _read(field)
+    read = _lowercase_reader(field)
 
-    def test(record: AnyRecord, known: QueryContext) -> bool | None:
-        value = read(record, known)
-        return None if value is None else holds(value, wanted)
+    def test(record: AnyRecord, context: QueryContext) -> bool | None:
+        value = read(record, context)
+        return None if value is None else holds(value, wanted_value)
 
     return test
 
 
-def ordering_test(field: QueryField[AnyRecord], holds: Callable[[Any, Any], bool], wanted: Value) -> Test[AnyRecord]:
+def ordering_test(
+    field: QueryField[AnyRecord], holds: Callable[[Any, Any], bool], wanted_value: Value
+) -> Test[AnyRecord]:
     """Return a test of the field's order relative to the wanted value.
 
     Text and versions have no common order; comparing them is unknown.
     """
-    read, kind = field.read, type(wanted)
+    read, kind = field.read, type(wanted_value)
 
-    def test(record: AnyRecord, known: QueryContext) -> bool | None:
-        value = read(record, known)
-        return holds(value, wanted) if value is not None and isinstance(value, str) == (kind is str) else None
+    def test(record: AnyRecord, context: QueryContext) -> bool | None:
+        value = read(record, context)
+        return holds(value, wanted_value) if value is not None and isinstance(value, str) == (kind is str) else None
 
     return test
 
 
 def contains_test(field: QueryField[AnyRecord], part: str) -> Test[AnyRecord]:
     """Return a test that the field's text contains `part`, which is in lower case."""
-    read = _read(field)
+    read = _lowercase_reader(field)
 
-    def test(record: AnyRecord, known: QueryContext) -> bool | None:
-        value = read(record, known)
-        return None if value is None else part in (value if isinstance(value, str) else _version_text(value))
+    def test(record: AnyRecord, context: QueryContext) -> bool | None:
+        value = read(record, context)
+        return None if value is None else part in (value if isinstance(value, str) else _version_as_text(value))
 
     return test
 
 
 def membership_test(field: QueryField[AnyRecord], values: frozenset[Value]) -> Test[AnyRecord]:
     """Return a test that the field has one of `values`."""
-    read = _read(field)
+    read = _lowercase_reader(field)
 
-    def test(record: AnyRecord, known: QueryContext) -> bool | None:
-        value = read(record, known)
+    def test(record: AnyRecord, context: QueryContext) -> bool | None:
+        value = read(record, context)
         return None if value is None else value in values
 
     return test
@@ -97,8 +101,8 @@ def membership_test(field: QueryField[AnyRecord], values: frozenset[Value]) -> T
 def negate(test: Test[AnyRecord]) -> Test[AnyRecord]:
     """Return the negation of a test; unknown stays unknown."""
 
-    def opposed(record: AnyRecord, known: QueryContext) -> bool | None:
-        passes = test(record, known)
+    def opposed(record: AnyRecord, context: QueryContext) -> bool | None:
+        passes = test(record, context)
         return None if passes is None else not passes
 
     return opposed
@@ -106,23 +110,23 @@ def negate(test: Test[AnyRecord]) -> Test[AnyRecord]:
 
 def any_of(tests: list[Test[AnyRecord]]) -> Test[AnyRecord]:
     """Return a test that passes if any of `tests` does."""
-    return _joined(tests, settled=True)
+    return _joined_test(tests, settled=True)
 
 
 def all_of(tests: list[Test[AnyRecord]]) -> Test[AnyRecord]:
     """Return a test that passes if all of `tests` do."""
-    return _joined(tests, settled=False)
+    return _joined_test(tests, settled=False)
 
 
-def _joined(tests: list[Test[AnyRecord]], *, settled: bool) -> Test[AnyRecord]:
-    """Return a test that is `settled` if any of `tests` is, else unknown if any is unknown."""
+def _joined_test(tests: list[Test[AnyRecord]], *, settled: bool) -> Test[AnyRecord]:
+    """Return a test with the result `settled` if any of `tests` has this result, else unknown if any is unknown."""
     if len(tests) == 1:
         return tests[0]
 
-    def joined(record: AnyRecord, known: QueryContext) -> bool | None:
+    def joined(record: AnyRecord, context: QueryContext) -> bool | None:
         unknown = False
         for test in tests:
-            passes = test(record, known)
+            passes = test(record, context)
             if passes is settled:
                 return settled
             unknown = unknown or passes is None
@@ -131,7 +135,7 @@ def _joined(tests: list[Test[AnyRecord]], *, settled: bool) -> Test[AnyRecord]:
     return joined
 
 
-def _version_text(value: Value) -> str:
+def _version_as_text(value: Value) -> str:
     """Format a version: 8.9."""
     return ".".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
@@ -184,38 +188,38 @@ class _Token:
     position: int
 
 
-def parse_expression(text: str, words: QuerySchema[AnyRecord]) -> Expression[AnyRecord]:
-    """Parse `text` as an expression over the fields of `words`.
+def parse_expression(text: str, schema: QuerySchema[AnyRecord]) -> Expression[AnyRecord]:
+    """Parse `text` as an expression over the fields of `schema`.
 
     Raises:
         SpecError: If it is invalid; it names the position, counted from 1, and what was expected there.
     """
     if len(text) > _LONGEST:
         raise SpecError("where", f"longer than {_LONGEST} characters")
-    parser = _Parser(_tokens(text), words)
-    test = parser.either()
+    parser = _Parser(_tokenize(text), schema)
+    test = parser.parse_disjunction()
     parser.expect_end()
     return Expression(test, frozenset(parser.fields))
 
 
-def _tokens(text: str) -> list[_Token]:
+def _tokenize(text: str) -> list[_Token]:
     tokens: list[_Token] = []
-    position = _skip_space(text, 0)
+    position = _after_space(text, 0)
     while position < len(text):
         match = _TOKEN.match(text, position)
         if match is None:
-            raise _unreadable(text, position)
+            raise _unreadable_text_error(text, position)
         tokens.append(_Token(str(match.lastgroup), match[0], position))
-        position = _skip_space(text, match.end())
+        position = _after_space(text, match.end())
     return [*tokens, _Token("end", "", position)]
 
 
-def _skip_space(text: str, position: int) -> int:
+def _after_space(text: str, position: int) -> int:
     match = _SPACE.match(text, position)
     return match.end() if match else position
 
 
-def _unreadable(text: str, position: int) -> SpecError:
+def _unreadable_text_error(text: str, position: int) -> SpecError:
     character = text[position]
     if character in "\"'":
         reason, hint = "an unterminated quotation", "Close it with the same quotation mark."
@@ -229,123 +233,125 @@ def _unreadable(text: str, position: int) -> SpecError:
 class _Parser(Generic[AnyRecord]):
     """Recursive-descent parser; each rule returns the test that it parsed."""
 
-    def __init__(self, tokens: list[_Token], words: QuerySchema[AnyRecord]) -> None:
+    def __init__(self, tokens: list[_Token], schema: QuerySchema[AnyRecord]) -> None:
         self._tokens = tokens
-        self._words = words
+        self._schema = schema
         self._next = 0
         self._depth = 0
         self.fields: set[str] = set()
 
-    def either(self) -> Test[AnyRecord]:
-        tests = [self._both()]
-        while self._take("or"):
-            tests.append(self._both())
+    def parse_disjunction(self) -> Test[AnyRecord]:
+        tests = [self._parse_conjunction()]
+        while self._take_text("or"):
+            tests.append(self._parse_conjunction())
         return any_of(tests)
 
     def expect_end(self) -> None:
-        if self._token.kind != "end":
-            raise self._expected("and, or, or the end")
+        if self._next_token.kind != "end":
+            raise self._expected_error("and, or, or the end")
 
     @property
-    def _token(self) -> _Token:
+    def _next_token(self) -> _Token:
         return self._tokens[self._next]
 
-    def _take(self, *texts: str) -> str | None:
+    def _take_text(self, *texts: str) -> str | None:
         """Consume the next token and return its text if it is one of `texts`, else return None."""
-        token = self._token
+        token = self._next_token
         text = token.text.lower()
         if token.kind not in ("word", "symbol") or text not in texts:
             return None
         self._next += 1
         return text
 
-    def _expected(self, what: str, hint: str = "") -> SpecError:
-        found = repr(self._token.text) if self._token.text else "the end"
-        return SpecError("where", f"at position {self._token.position + 1}: expected {what}, found {found}", hint=hint)
+    def _expected_error(self, expectation: str, hint: str = "") -> SpecError:
+        found = repr(self._next_token.text) if self._next_token.text else "the end"
+        return SpecError(
+            "where", f"at position {self._next_token.position + 1}: expected {expectation}, found {found}", hint=hint
+        )
 
-    def _both(self) -> Test[AnyRecord]:
-        tests = [self._term()]
-        while self._take("and"):
-            tests.append(self._term())
+    def _parse_conjunction(self) -> Test[AnyRecord]:
+        tests = [self._parse_term()]
+        while self._take_text("and"):
+            tests.append(self._parse_term())
         return all_of(tests)
 
-    def _term(self) -> Test[AnyRecord]:
+    def _parse_term(self) -> Test[AnyRecord]:
         self._depth += 1
         if self._depth > _DEEPEST:
             raise SpecError("where", f"nested more than {_DEEPEST} deep")
-        test = self._negated_or_grouped()
+        test = self._parse_negation_or_group()
         self._depth -= 1
         return test
 
-    def _negated_or_grouped(self) -> Test[AnyRecord]:
-        if self._take("not"):
-            return negate(self._term())
-        if self._take("("):
-            test = self.either()
-            if not self._take(")"):
-                raise self._expected("and, or, or )")
+    def _parse_negation_or_group(self) -> Test[AnyRecord]:
+        if self._take_text("not"):
+            return negate(self._parse_term())
+        if self._take_text("("):
+            test = self.parse_disjunction()
+            if not self._take_text(")"):
+                raise self._expected_error("and, or, or )")
             return test
-        return self._comparison()
+        return self._parse_comparison()
 
-    def _comparison(self) -> Test[AnyRecord]:
-        field = self._field()
-        if name := self._take(*_EQUALITIES):
-            return equality_test(field, _EQUALITIES[name], self._value(field))
-        if field.kind in ("number", "version") and (name := self._take(*_ORDERINGS)):
-            return ordering_test(field, _ORDERINGS[name], self._value(field))
-        if self._token.text.lower() in ("~", "contains"):
-            return contains_test(field, self._text(field))
-        if self._take("in"):
-            return membership_test(field, self._values(field))
-        if self._take("not"):
-            if not self._take("in"):
-                raise self._expected("in")
-            return negate(membership_test(field, self._values(field)))
-        if field.kind == "flag" and self._token.text not in _ORDERINGS:
+    def _parse_comparison(self) -> Test[AnyRecord]:
+        field = self._parse_field()
+        if name := self._take_text(*_EQUALITIES):
+            return equality_test(field, _EQUALITIES[name], self._parse_value(field))
+        if field.kind in ("number", "version") and (name := self._take_text(*_ORDERINGS)):
+            return ordering_test(field, _ORDERINGS[name], self._parse_value(field))
+        if self._next_token.text.lower() in ("~", "contains"):
+            return contains_test(field, self._parse_text(field))
+        if self._take_text("in"):
+            return membership_test(field, self._parse_values(field))
+        if self._take_text("not"):
+            if not self._take_text("in"):
+                raise self._expected_error("in")
+            return negate(membership_test(field, self._parse_values(field)))
+        if field.kind == "flag" and self._next_token.text not in _ORDERINGS:
             return flag_test(field)
-        raise self._expected(f"{_EXPECTED_OPERATOR[field.kind]} after {field.name}")
+        raise self._expected_error(f"{_EXPECTED_OPERATOR[field.kind]} after {field.name}")
 
-    def _field(self) -> QueryField[AnyRecord]:
-        name, known = self._token.text.lower(), self._words.fields
-        if self._token.kind != "word" or name in _KEYWORDS:
-            raise self._expected("a field", hint=f"Fields: {' '.join(known)}.")
+    def _parse_field(self) -> QueryField[AnyRecord]:
+        name, known = self._next_token.text.lower(), self._schema.fields
+        if self._next_token.kind != "word" or name in _KEYWORDS:
+            raise self._expected_error("a field", hint=f"Fields: {' '.join(known)}.")
         if name not in known:
-            raise self._expected("a field", hint=self._words.missing(name))
+            raise self._expected_error("a field", hint=self._schema.missing(name))
         self._next += 1
         self.fields.add(name)
         return known[name]
 
-    def _values(self, field: QueryField[AnyRecord]) -> frozenset[Value]:
-        if not self._take("("):
-            raise self._expected("( and a list of values")
-        values = {self._value(field)}
-        while self._take(","):
-            values.add(self._value(field))
-        if not self._take(")"):
-            raise self._expected(", or )")
+    def _parse_values(self, field: QueryField[AnyRecord]) -> frozenset[Value]:
+        if not self._take_text("("):
+            raise self._expected_error("( and a list of values")
+        values = {self._parse_value(field)}
+        while self._take_text(","):
+            values.add(self._parse_value(field))
+        if not self._take_text(")"):
+            raise self._expected_error(", or )")
         return frozenset(values)
 
-    def _text(self, field: QueryField[AnyRecord]) -> str:
+    def _parse_text(self, field: QueryField[AnyRecord]) -> str:
         if field.kind not in ("text", "version"):
-            raise self._expected(f"{_EXPECTED_OPERATOR[field.kind]} after {field.name}", hint=_LOOKS_FOR_TEXT)
+            raise self._expected_error(f"{_EXPECTED_OPERATOR[field.kind]} after {field.name}", hint=_LOOKS_FOR_TEXT)
         self._next += 1
-        if self._token.kind != "text":
-            raise self._expected('text in quotes, such as "RTX"', hint=_LOOKS_FOR_TEXT)
-        text = self._token.text[1:-1].lower()
+        if self._next_token.kind != "text":
+            raise self._expected_error('text in quotes, such as "RTX"', hint=_LOOKS_FOR_TEXT)
+        text = self._next_token.text[1:-1].lower()
         self._next += 1
         return text
 
-    def _value(self, field: QueryField[AnyRecord]) -> Value:
-        token = self._token
-        value = _read_value(field, token)
+    def _parse_value(self, field: QueryField[AnyRecord]) -> Value:
+        token = self._next_token
+        value = _token_value(field, token)
         if value is None or value in (inf, -inf):
             too_much = "" if value is None else "It is too large for a number."
-            raise self._expected(f"{_EXPECTED_VALUE[field.kind]} for {field.name}", hint=too_much)
+            raise self._expected_error(f"{_EXPECTED_VALUE[field.kind]} for {field.name}", hint=too_much)
         self._next += 1
         return value
 
 
-def _read_value(field: QueryField[Any], token: _Token) -> Value:
+def _token_value(field: QueryField[Any], token: _Token) -> Value:
     """Return the value of a token for a field, or None if it is of the wrong kind."""
     if token.kind == "text" and field.kind in ("text", "version"):
         text = token.text[1:-1].lower()

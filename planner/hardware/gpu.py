@@ -18,7 +18,7 @@ _UNSEEN: Final = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
 _FIRST: Final = "-01-01"
 
 
-def _line(text: str) -> str:
+def _require_one_line(text: str) -> str:
     """Refuse blank text and characters that a terminal would interpret."""
     if not text.strip():
         raise ValueError(f"{text!r} is blank")
@@ -28,19 +28,19 @@ def _line(text: str) -> str:
     return text
 
 
-def _day(text: str) -> str:
-    if not _DAY.fullmatch(text) or not _is_day(text):
+def _require_date(text: str) -> str:
+    if not _DAY.fullmatch(text) or not _is_date(text):
         raise ValueError(f"{text!r} is not a date, such as 2026-11-22")
     return text
 
 
-def _day_or_less(text: str) -> str:
-    if not _DAY_OR_LESS.fullmatch(text) or not _is_day(f"{text}{_FIRST[len(text) - 4 :]}"):
+def _require_date_or_part(text: str) -> str:
+    if not _DAY_OR_LESS.fullmatch(text) or not _is_date(f"{text}{_FIRST[len(text) - 4 :]}"):
         raise ValueError(f"{text!r} is not a year, month or date, such as 2026, 2026-11 or 2026-11-22")
     return text
 
 
-def _is_day(text: str) -> bool:
+def _is_date(text: str) -> bool:
     try:
         date.fromisoformat(text)
     except ValueError:
@@ -48,11 +48,11 @@ def _is_day(text: str) -> bool:
     return True
 
 
-Line = Annotated[str, AfterValidator(_line)]
+Line = Annotated[str, AfterValidator(_require_one_line)]
 """Non-blank text of one line."""
-Day = Annotated[str, AfterValidator(_day)]
+Day = Annotated[str, AfterValidator(_require_date)]
 """A calendar date in ISO format."""
-DayOrLess = Annotated[str, AfterValidator(_day_or_less)]
+DayOrLess = Annotated[str, AfterValidator(_require_date_or_part)]
 """A date, a month or a year in ISO format."""
 
 Vendor = Literal["NVIDIA", "AMD", "Intel", "Apple", "Google", "AWS"]
@@ -83,13 +83,13 @@ class Provenance(Spec):
     formula: Line | None = Field(default=None, description="for derived figures")
 
     @model_validator(mode="after")
-    def _derived_has_formula(self) -> Self:
+    def _check_derived_has_formula(self) -> Self:
         if self.basis == "derived" and not self.formula:
             raise ValueError("a derived figure needs its formula")
         return self
 
     @model_validator(mode="after")
-    def _yours_in_both(self) -> Self:
+    def _check_yours_in_both_fields(self) -> Self:
         if (self.basis == "yours") != (self.certainty == "yours"):
             raise ValueError("a figure of your own is 'yours' in both basis and certainty")
         return self
@@ -101,14 +101,14 @@ class Provenance(Spec):
 
 
 class FigureNote(Spec):
-    """The provenance of one field, where it differs from the record's."""
+    """The provenance of one field that differs from the record's provenance."""
 
     field: str
     provenance: Provenance
 
 
 def find_provenance(notes: Iterable[FigureNote], field: str, record: Provenance) -> Provenance:
-    """Return the provenance of `field` in `notes`, or else that of the whole `record`."""
+    """Return the provenance of `field` from `notes`, or the provenance `record` of the whole record."""
     return next((note.provenance for note in notes if note.field == field), record)
 
 
@@ -193,14 +193,14 @@ class Gpu(Spec):
     notes: tuple[Line, ...] = ()
 
     @model_validator(mode="after")
-    def _limit_is_within_the_board_power(self) -> Self:
+    def _check_power_limit(self) -> Self:
         if self.power_limit_watts is not None and self.power_limit_watts > (self.board_power_watts or MOST_WATTS):
             raise ValueError(f"power_limit_watts is above the board power of {self.board_power_watts:,.0f} W")
         return self
 
     @property
     def drawn_watts(self) -> float | None:
-        """Return the maximum power draw: the power limit if one is set, else the board power."""
+        """Return the maximum power draw in watts: the power limit if set, else the board power."""
         return self.board_power_watts if self.power_limit_watts is None else self.power_limit_watts
 
     @property
@@ -219,11 +219,11 @@ class Gpu(Spec):
         return None if self.memory_bytes is None else self.memory_bytes // self.device_count
 
     def rate(self, dtype: str) -> Rate | None:
-        """Return the dense rate for `dtype`, that of the tensor units if both are known."""
-        return self._rates.get(dtype)
+        """Return the dense rate for `dtype`; the tensor units' rate takes precedence over the shader cores'."""
+        return self._rates_by_dtype.get(dtype)
 
     @cached_property
-    def _rates(self) -> dict[str, Rate]:
+    def _rates_by_dtype(self) -> dict[str, Rate]:
         # Cached because every time estimate reads several rates of each card: ten times as fast as a search.
         vector_first = sorted(self.rates, key=lambda rate: rate.unit == "tensor")
         return {rate.dtype: rate for rate in vector_first}
@@ -251,7 +251,7 @@ _LINKS: Final = re.compile(r"(?:NVLink\d|NVLink-C2C|Fabric|ICI|NeuronLink-v\d|sc
 
 
 def parse_link_bytes_per_s(interconnect: str | None) -> float | None:
-    """Return the total link bandwidth of one accelerator, both directions, parsed from its `interconnect` text.
+    """Return one accelerator's total link bandwidth in both directions, parsed from its `interconnect` text.
 
     None if the text names no links or no bandwidth.
     """

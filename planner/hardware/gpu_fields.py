@@ -23,11 +23,11 @@ _NVLINK: Final = re.compile(r"NVLink(?!-C2C)")  # C2C joins a GPU to its process
 _OF: Final = FieldFactory[Gpu]()
 
 
-def _rate(dtype: str) -> Callable[[Gpu], float | None]:
+def _rate_reader(dtype: str) -> Callable[[Gpu], float | None]:
     return lambda gpu: gpu.ops_per_s(dtype)
 
 
-def _nvlink(gpu: Gpu) -> bool | None:
+def _has_nvlink(gpu: Gpu) -> bool | None:
     return None if gpu.interconnect is None else _NVLINK.search(gpu.interconnect) is not None
 
 
@@ -35,7 +35,7 @@ def _compute_capability(gpu: Gpu, _: QueryContext) -> Value:
     return None if gpu.compute_capability is None else parse_version(gpu.compute_capability) or gpu.compute_capability
 
 
-def _derived(figure: DerivedFigure) -> QueryField[Gpu]:
+def _derived_field(figure: DerivedFigure) -> QueryField[Gpu]:
     at_launch = ", at launch" if figure.priced else ""
     return _OF.number(figure.key, figure.title, figure.unit, f"{figure.help}{at_launch}", figure.value)
 
@@ -74,28 +74,32 @@ GPU_QUERY_FIELDS: Final[Mapping[str, QueryField[Gpu]]] = {
             lambda gpu: gpu.bandwidth_bytes_per_s,
             GB,
         ),
-        _OF.number("fp32", "FP32", "TFLOPS", "dense FP32 rate", _rate("fp32"), TERA),
-        _OF.number("bf16_dense", "BF16", "TFLOPS", "dense BF16 rate", _rate("bf16"), TERA),
-        _OF.number("fp16_dense", "FP16", "TFLOPS", "dense FP16 rate", _rate("fp16"), TERA),
-        _OF.number("fp8_dense", "FP8", "TFLOPS", "dense FP8 rate", _rate("fp8"), TERA),
-        _OF.number("int8_dense", "INT8", "TOPS", "dense INT8 rate", _rate("int8"), TERA),
+        _OF.number("fp32", "FP32", "TFLOPS", "dense FP32 rate", _rate_reader("fp32"), TERA),
+        _OF.number("bf16_dense", "BF16", "TFLOPS", "dense BF16 rate", _rate_reader("bf16"), TERA),
+        _OF.number("fp16_dense", "FP16", "TFLOPS", "dense FP16 rate", _rate_reader("fp16"), TERA),
+        _OF.number("fp8_dense", "FP8", "TFLOPS", "dense FP8 rate", _rate_reader("fp8"), TERA),
+        _OF.number("int8_dense", "INT8", "TOPS", "dense INT8 rate", _rate_reader("int8"), TERA),
         _OF.number("power", "Power", "W", "board power", lambda gpu: gpu.board_power_watts),
         _OF.number("price", "Launch price", "USD", "list price at launch", lambda gpu: gpu.launch_price_usd),
         QueryField("compute_capability", "Capability", "", _CAPABILITY, "version", _compute_capability),
         *(_OF.price(word, title, said) for word, (title, said) in PRICE_FIELDS.items()),
         _OF.number("paid", "Paid", "USD", "price that you paid for your own card", lambda gpu: gpu.purchase_price_usd),
-        *(_derived(figure) for figure in DERIVED_FIGURES.values()),
-        _OF.flag("nvlink", "NVLink", "true where cards can be joined by NVLink", _nvlink),
+        *(_derived_field(figure) for figure in DERIVED_FIGURES.values()),
+        _OF.flag("nvlink", "NVLink", "true where cards can be joined by NVLink", _has_nvlink),
         _OF.flag("mig", "MIG", "true where the card can be split into instances", lambda gpu: gpu.mig),
         _OF.number("devices", "Devices", "", "number of devices that frameworks see", lambda gpu: gpu.device_count),
         _OF.flag("laptop", "Laptop", "true for parts of laptops", lambda gpu: gpu.is_laptop),
         _OF.flag("preliminary", "Preliminary", "true where figures may change", lambda gpu: gpu.preliminary),
         _OF.text("certainty", "Certainty", _CERTAINTY, lambda gpu: gpu.provenance.certainty),
         _OF.verdict(),
-        _OF.judged("hours", "Hours of my job", "h", _HOURS, lambda judged: judged.hours),
-        _OF.judged("job_cost", "Cost of my job", "USD", _JOB, lambda judged: judged.job_cost_usd),
-        _OF.judged(
-            "job_cost_tokens", "Cost of a million tokens", "USD", _TOKENS, lambda judged: judged.usd_per_million_tokens
+        _OF.outcome("hours", "Hours of my job", "h", _HOURS, lambda outcome: outcome.hours),
+        _OF.outcome("job_cost", "Cost of my job", "USD", _JOB, lambda outcome: outcome.job_cost_usd),
+        _OF.outcome(
+            "job_cost_tokens",
+            "Cost of a million tokens",
+            "USD",
+            _TOKENS,
+            lambda outcome: outcome.usd_per_million_tokens,
         ),
     )
 }

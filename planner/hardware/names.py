@@ -42,8 +42,8 @@ _SUFFIXED_NUMBER: Final = re.compile(r"\b(\d{3,4})(?=(?:ti|super|xtx?|gre|d)\b)"
 _SPELLINGS: Final = {"mobile": "laptop", "notebook": "laptop", "max-q": "maxq"}
 
 
-class _Name(NamedTuple):
-    """One spelling of one record, split into its words."""
+class _SplitName(NamedTuple):
+    """One spelling of a record's name, split into its words."""
 
     gpu: Gpu
     core: Words
@@ -63,10 +63,10 @@ def resolve_gpu(catalog: HardwareCatalog, text: str) -> Gpu:
     named = find_by_name(catalog, text)
     if len(named) == 1:
         return named[0]
-    several = named or find_candidates(catalog, text)
+    several = named or find_gpu_candidates(catalog, text)
     if len(several) > 1:
         raise AmbiguousNameError("gpu", text, tuple(gpu.id for gpu in several))
-    raise SpecError("gpu", f"no accelerator is called {text!r}", hint=_suggestion(catalog, text, several))
+    raise SpecError("gpu", f"no accelerator is called {text!r}", hint=_similar_names_hint(catalog, text, several))
 
 
 def resolve_hardware(catalog: HardwareCatalog, text: str) -> Gpu | System:
@@ -85,7 +85,7 @@ def resolve_hardware(catalog: HardwareCatalog, text: str) -> Gpu | System:
         raise
     except SpecError:
         # A word of a card's name means the card: "B300" must not become a DGX B300 with eight of them.
-        systems = () if _with_words_of(catalog, text) else systems_named(catalog, text)
+        systems = () if _names_with_words_of(catalog, text) else systems_named(catalog, text)
         if not systems:
             raise
     if len(systems) > 1:
@@ -94,16 +94,16 @@ def resolve_hardware(catalog: HardwareCatalog, text: str) -> Gpu | System:
 
 
 def systems_named(catalog: HardwareCatalog, text: str) -> tuple[System, ...]:
-    """Return the systems that match `text`: by all their words, else by all but the memory size, else by some words.
+    """Return the systems whose words equal `text`, else equal it apart from the memory size, else contain it.
 
     "DGX A100" returns both memory sizes and not the DGX Station; "DGX Station" returns all DGX Stations.
     """
-    core, brands = _take_apart(text)
+    core, brands = _split_brand_words(text)
     if not any(map(str.isalpha, "".join(core))):
         return ()  # a number alone, such as 8, occurs in many names and identifies none
     found = []
     for each in catalog.systems:
-        words = _words(f"{each.id} {each.name}") - _FILLER
+        words = _name_words(f"{each.id} {each.name}") - _FILLER
         asked = {f"{word}gb" if f"{word}gb" in words else word for word in core}  # "DGX A100 640"
         if asked <= words and brands <= words | {each.vendor.lower()}:
             found.append((each, words - asked - _BRANDS))
@@ -111,17 +111,17 @@ def systems_named(catalog: HardwareCatalog, text: str) -> tuple[System, ...]:
     return tuple(each for each, _ in [pair for pair in sizes if not pair[1]] or sizes or found)
 
 
-def find_candidates(catalog: HardwareCatalog, text: str) -> tuple[Gpu, ...]:
+def find_gpu_candidates(catalog: HardwareCatalog, text: str) -> tuple[Gpu, ...]:
     """Return the accelerators whose name is `text` plus configuration words only: "A100" returns all A100s.
 
     Laptop parts and other models of the same number ("Ti", "SUPER") match only if `text` contains these words.
     """
-    core, brands = _take_apart(text)
+    core, brands = _split_brand_words(text)
     if not core:
         return ()
     found = {
         name.gpu.id: name.gpu
-        for name in _names(catalog)
+        for name in _all_names(catalog)
         if core <= name.core and brands <= name.brands and all(map(_CONFIGURATION.fullmatch, name.core - core))
     }
     return tuple(found.values())
@@ -129,7 +129,7 @@ def find_candidates(catalog: HardwareCatalog, text: str) -> tuple[Gpu, ...]:
 
 def find_by_name(catalog: HardwareCatalog, text: str) -> tuple[Gpu, ...]:
     """Return every accelerator with the name `text`, in any spelling."""
-    core, brands = _take_apart(text)
+    core, brands = _split_brand_words(text)
     # Splitting names is most of the work and never changes a digit: skip records without these digits.
     digits = _DIGITS.findall(text)
     names = (name for gpu in catalog.gpus if _has_digits(gpu, digits) for name in _names_of(gpu))
@@ -142,23 +142,23 @@ def _has_digits(gpu: Gpu, digits: list[str]) -> bool:
     return all(run in written for run in digits)
 
 
-def _suggestion(catalog: HardwareCatalog, text: str, only: tuple[Gpu, ...]) -> str:
-    if only:
-        return f"Did you mean {only[0].id!r} ({only[0].name})? {_LIST_COMMAND}"
-    close = _with_words_of(catalog, text)
+def _similar_names_hint(catalog: HardwareCatalog, text: str, matches: tuple[Gpu, ...]) -> str:
+    if matches:
+        return f"Did you mean {matches[0].id!r} ({matches[0].name})? {_LIST_COMMAND}"
+    close = _names_with_words_of(catalog, text)
     if not close and (systems := systems_named(catalog, text)):
         named = ", ".join(system.id for system in systems[:_SUGGESTIONS])
         return f"Systems with this name: {named}. `gpu-planner gpus --systems` lists all systems."
-    close = close or _spelt_alike(catalog, text)
+    close = close or _names_spelled_alike(catalog, text)
     return f"Close names: {', '.join(close[:_SUGGESTIONS])}. {_LIST_COMMAND}" if close else _LIST_COMMAND
 
 
-def _with_words_of(catalog: HardwareCatalog, text: str) -> tuple[str, ...]:
-    core, _ = _take_apart(text)
-    return tuple(dict.fromkeys(name.gpu.id for name in _names(catalog) if core and core <= name.core))
+def _names_with_words_of(catalog: HardwareCatalog, text: str) -> tuple[str, ...]:
+    core, _ = _split_brand_words(text)
+    return tuple(dict.fromkeys(name.gpu.id for name in _all_names(catalog) if core and core <= name.core))
 
 
-def _spelt_alike(catalog: HardwareCatalog, text: str) -> tuple[str, ...]:
+def _names_spelled_alike(catalog: HardwareCatalog, text: str) -> tuple[str, ...]:
     from difflib import get_close_matches  # 2 ms to import at every start, and rarely needed
 
     spelt = {name.lower(): gpu.id for gpu in catalog.gpus for name in (gpu.id, gpu.name, *gpu.aliases)}
@@ -168,31 +168,31 @@ def _spelt_alike(catalog: HardwareCatalog, text: str) -> tuple[str, ...]:
 
 # Splitting all names takes tens of milliseconds, and a refresh of prices resolves thousands of cards.
 @lru_cache(maxsize=4)
-def _names(catalog: HardwareCatalog) -> tuple[_Name, ...]:
+def _all_names(catalog: HardwareCatalog) -> tuple[_SplitName, ...]:
     return tuple(name for gpu in catalog.gpus for name in _names_of(gpu))
 
 
-def _names_of(gpu: Gpu) -> tuple[_Name, ...]:
-    parts = [_take_apart(text) for text in (gpu.id, gpu.name, *gpu.aliases)]
+def _names_of(gpu: Gpu) -> tuple[_SplitName, ...]:
+    parts = [_split_brand_words(text) for text in (gpu.id, gpu.name, *gpu.aliases)]
     brands = frozenset({gpu.vendor.lower()}).union(*(brands for _, brands in parts))
     if gpu.vendor == "NVIDIA" and gpu.segment == "datacenter":
         brands |= {"tesla"}  # the product line's name until 2020, still used for its successors
-    cores = dict.fromkeys(form for core, _ in parts if core for form in (core, _with_memory(core, gpu)))
-    return tuple(_Name(gpu, core, brands) for core in cores)
+    cores = dict.fromkeys(form for core, _ in parts if core for form in (core, _with_memory_words(core, gpu)))
+    return tuple(_SplitName(gpu, core, brands) for core in cores)
 
 
-def _with_memory(core: Words, gpu: Gpu) -> Words:
+def _with_memory_words(core: Words, gpu: Gpu) -> Words:
     """Return `core` with the card's memory size, which users add to any name: "RTX 4090 24GB"."""
-    return core if any(map(_MEMORY_SIZE.fullmatch, core)) else core | _words(gpu.memory_label)
+    return core if any(map(_MEMORY_SIZE.fullmatch, core)) else core | _name_words(gpu.memory_label)
 
 
-def _take_apart(text: str) -> tuple[Words, Words]:
+def _split_brand_words(text: str) -> tuple[Words, Words]:
     """Return the words of `text` that distinguish models, and its brand words."""
-    words = _words(text) - _FILLER
+    words = _name_words(text) - _FILLER
     return words - _BRANDS, words & _BRANDS
 
 
-def _words(text: str) -> Words:
+def _name_words(text: str) -> Words:
     plain = _TRADEMARK.sub(" ", text.lower())
     for written, meant in _SPELLINGS.items():
         plain = plain.replace(written, meant)

@@ -26,7 +26,7 @@ _PERSONS: Final = ("purchase_price_usd", "power_limit_watts")
 
 
 class CardChange(Spec):
-    """The user's changes to a bundled card; fields that are None keep the catalog's value."""
+    """The user's changes to a bundled card; a field that is None keeps the catalog's value."""
 
     model_config = ConfigDict(allow_inf_nan=False)
 
@@ -37,20 +37,20 @@ class CardChange(Spec):
     date: Day = Field(description="the day it was entered")
 
     @model_validator(mode="after")
-    def _says_something(self) -> Self:
+    def _require_change(self) -> Self:
         if self.purchase_price_usd is None and self.power_limit_watts is None and self.note is None:
             raise ValueError("is empty: set purchase_price_usd, power_limit_watts or note")
         return self
 
 
-def make_card_change(gpu_id: str, day: str, told: Mapping[str, object]) -> CardChange:
+def make_card_change(gpu_id: str, day: str, entered_values: Mapping[str, object]) -> CardChange:
     """Return the changes to a card that the user entered on `day`, from a mapping of field names to values.
 
     Raises:
         SpecError: If a value is not allowed, or there is no change.
     """
     try:
-        return CardChange.model_validate({**told, "gpu": gpu_id, "date": day})
+        return CardChange.model_validate({**entered_values, "gpu": gpu_id, "date": day})
     except ValidationError as error:
         raise SpecError.from_validation(error) from error
 
@@ -63,15 +63,15 @@ class OwnHardware(Spec):
     changes: tuple[CardChange, ...] = ()
 
     @model_validator(mode="after")
-    def _names_each_once(self) -> Self:
+    def _require_unique_ids(self) -> Self:
         for kind, names in (("cards", [card.id for card in self.cards]), ("changes", [c.gpu for c in self.changes])):
             twice = next((name for name in names if names.count(name) > 1), None)
             if twice is not None:
                 raise ValueError(f"{kind} name {twice!r} twice")
         return self
 
-    def joined(self, newer: "OwnHardware") -> "OwnHardware":
-        """Merge both; `newer` wins where both have the same card or change."""
+    def merged_with(self, newer: "OwnHardware") -> "OwnHardware":
+        """Merge with the hardware `newer`, which takes precedence for a card or change that both contain."""
         cards = {card.id: card for card in (*self.cards, *newer.cards)}
         changes = {change.gpu: change for change in (*self.changes, *newer.changes)}
         return OwnHardware(cards=tuple(cards.values()), changes=tuple(changes.values()))
@@ -87,22 +87,24 @@ class OwnHardware(Spec):
         """Return the changes to a card, or None."""
         return next((change for change in self.changes if change.gpu == gpu_id), None)
 
-    def saying(self, gpu_id: str, change: CardChange | None) -> "OwnHardware":
+    def with_change_replaced(self, gpu_id: str, change: CardChange | None) -> "OwnHardware":
         """Return a copy with the changes to a card replaced by `change`, or removed if it is None."""
         others = tuple(each for each in self.changes if each.gpu != gpu_id)
         return OwnHardware(cards=self.cards, changes=others if change is None else (*others, change))
 
     def without_changes(self) -> "OwnHardware":
-        """Return a copy with the cards only."""
+        """Return a copy with the custom cards, without the changes to bundled cards."""
         return OwnHardware(cards=self.cards)
 
     def names(self, gpu_id: str) -> bool:
-        """Return whether a card of this id was added or changed."""
+        """Return whether the user added or changed the card with this id."""
         return any(card.id == gpu_id for card in self.cards) or any(each.gpu == gpu_id for each in self.changes)
 
 
 def with_own_hardware(hardware: HardwareCatalog, own: OwnHardware) -> HardwareCatalog:
-    """Return the catalog with the user's cards first, each replacing a bundled card of the same id, and the changes.
+    """Return the catalog with the user's cards first and the user's changes applied.
+
+    A custom card replaces the bundled card of the same id.
 
     Changes to cards that the catalog does not have are ignored here, and stay in the file.
     """
@@ -111,12 +113,12 @@ def with_own_hardware(hardware: HardwareCatalog, own: OwnHardware) -> HardwareCa
     mine = {card.id: card.evolve(own=True) for card in own.cards}
     bundled = (gpu for gpu in hardware.gpus if gpu.id not in mine)
     changes = {change.gpu: change for change in own.changes}
-    cards = (_changed(gpu, changes.get(gpu.id)) for gpu in (*mine.values(), *bundled))
+    cards = (_with_change(gpu, changes.get(gpu.id)) for gpu in (*mine.values(), *bundled))
     return HardwareCatalog(gpus=tuple(cards), systems=hardware.systems)
 
 
 class CardOverrides(Spec):
-    """Figures in which a custom card differs from the card it is based on; None means the same."""
+    """Figures in which a custom card differs from the card it is based on; None means no difference."""
 
     model_config = ConfigDict(allow_inf_nan=False)
 
@@ -139,7 +141,7 @@ def derive_card(base: Gpu, name: str, figures: CardOverrides, day: str) -> Gpu:
     if not gpu_id:
         raise SpecError("name", "needs a letter or a digit", "Enter the name of the card, such as RTX 4090 48 GB.")
     told = figures.model_dump(exclude_none=True)
-    fresh = {} if figures.memory_bytes is None else _other_memory(figures.memory_bytes)
+    fresh = {} if figures.memory_bytes is None else _memory_size_fields(figures.memory_bytes)
     mine = (*told, *(field for field, value in fresh.items() if value is not None))
     kept = tuple(note for note in base.figure_notes if note.field not in (*mine, *_PERSONS))
     facts = (note for note in base.notes if not note.startswith(_ADDED_AFTER))
@@ -149,7 +151,7 @@ def derive_card(base: Gpu, name: str, figures: CardOverrides, day: str) -> Gpu:
             name=name.strip(),
             aliases=(),
             launch_price_usd=None,
-            figure_notes=(*_said(mine, day), *kept),
+            figure_notes=(*_user_figure_notes(mine, day), *kept),
             notes=(f"{_ADDED_AFTER}{base.name}", *facts),
             **{**dict.fromkeys(_PERSONS), **told, **fresh},
         )
@@ -157,7 +159,7 @@ def derive_card(base: Gpu, name: str, figures: CardOverrides, day: str) -> Gpu:
         raise SpecError.from_validation(error) from error
 
 
-def _other_memory(memory_bytes: int) -> dict[str, object]:
+def _memory_size_fields(memory_bytes: int) -> dict[str, object]:
     measured = ("usable_memory_bytes", "usable_memory_high_bytes", "smi_memory_bytes")
     return {"memory_label": f"{memory_bytes / GIB:g} GB", **dict.fromkeys(measured)}
 
@@ -168,16 +170,18 @@ def unknown_changes(hardware: HardwareCatalog, own: OwnHardware) -> tuple[str, .
     return tuple(change.gpu for change in own.changes if change.gpu not in known)
 
 
-def _changed(gpu: Gpu, change: CardChange | None) -> Gpu:
-    """Return the card with the user's changes; a power limit above the board power has no effect and is left out."""
+def _with_change(gpu: Gpu, change: CardChange | None) -> Gpu:
+    """Return the card with the user's changes applied; a power limit above the board power is ignored."""
     if change is None:
         return gpu
     limit = change.power_limit_watts
     held = limit is not None and not is_above_board_power(gpu, limit)
     said = {"purchase_price_usd": change.purchase_price_usd, "power_limit_watts": limit if held else None}
     told = {field: value for field, value in said.items() if value is not None}
-    notes = (*gpu.notes, *_notes(gpu, change, held=held))
-    return gpu.evolve(**told, own=True, notes=notes, figure_notes=(*_said(told, change.date), *gpu.figure_notes))
+    notes = (*gpu.notes, *_changed_notes(gpu, change, is_effective=held))
+    return gpu.evolve(
+        **told, own=True, notes=notes, figure_notes=(*_user_figure_notes(told, change.date), *gpu.figure_notes)
+    )
 
 
 def is_above_board_power(gpu: Gpu, limit_watts: float) -> bool:
@@ -185,16 +189,16 @@ def is_above_board_power(gpu: Gpu, limit_watts: float) -> bool:
     return gpu.board_power_watts is not None and limit_watts > gpu.board_power_watts
 
 
-def _said(fields: Iterable[str], day: str) -> tuple[FigureNote, ...]:
+def _user_figure_notes(fields: Iterable[str], day: str) -> tuple[FigureNote, ...]:
     source = Provenance.own(OWN_FIGURE, day)
     return tuple(FigureNote(field=field, provenance=source) for field in fields)
 
 
-def _notes(gpu: Gpu, change: CardChange, *, held: bool) -> Iterable[str]:
+def _changed_notes(gpu: Gpu, change: CardChange, *, is_effective: bool) -> Iterable[str]:
     if change.power_limit_watts is not None:
         limit = f"{change.power_limit_watts:,.0f} W"
         full = "" if gpu.board_power_watts is None else f" of {gpu.board_power_watts:,.0f} W"
-        if held:
+        if is_effective:
             yield f"Your power limit: {limit}{full}; the rates are without a limit"
         else:
             yield f"Your power limit of {limit} is above the board power{full} and is ignored"
@@ -204,7 +208,7 @@ def _notes(gpu: Gpu, change: CardChange, *, held: bool) -> Iterable[str]:
 
 # Checked when something is added, never when the file is read: a newer catalog must not make the file unreadable.
 class OwnProblem(NamedTuple):
-    """A problem with one field of one record, and its remedy."""
+    """A problem with one field of a custom hardware record, and a suggested remedy."""
 
     record: str
     field: str
@@ -213,34 +217,34 @@ class OwnProblem(NamedTuple):
 
 
 def first_problem(hardware: HardwareCatalog, added: OwnHardware) -> OwnProblem | None:
-    """Return the first problem with `added`, or None; `hardware` already contains it."""
-    problems = (_taken(hardware, card) for card in added.cards)
-    limits = (_limit_too_high(hardware, change) for change in added.changes)
+    """Return the first problem with the hardware `added`, or None; the catalog `hardware` already includes `added`."""
+    problems = (_name_conflict(hardware, card) for card in added.cards)
+    limits = (_power_limit_problem(hardware, change) for change in added.changes)
     return next((each for each in (*problems, *limits) if each is not None), None)
 
 
-def _taken(hardware: HardwareCatalog, card: Gpu) -> OwnProblem | None:
-    for field, text in _names(card):
+def _name_conflict(hardware: HardwareCatalog, card: Gpu) -> OwnProblem | None:
+    for field, text in _field_names(card):
         other = next((gpu for gpu in find_by_name(hardware, text) if gpu.id != card.id), None)
         if other is not None:
             reason = f"{text!r} is the name of {other.id} ({other.name}) already"
-            return OwnProblem(card.id, field, reason, _hint(card, field))
+            return OwnProblem(card.id, field, reason, _conflict_hint(card, field))
     return None
 
 
-def _names(card: Gpu) -> Iterator[tuple[str, str]]:
+def _field_names(card: Gpu) -> Iterator[tuple[str, str]]:
     yield "id", card.id
     yield "name", card.name
     yield from ((f"aliases.{place}", alias) for place, alias in enumerate(card.aliases))
 
 
-def _hint(card: Gpu, field: str) -> str:
+def _conflict_hint(card: Gpu, field: str) -> str:
     if field.startswith("aliases"):
         return "Remove this alias."
     return f"Choose another, such as {card.name + ', mine'!r}." if field == "name" else "Choose another id."
 
 
-def _limit_too_high(hardware: HardwareCatalog, change: CardChange) -> OwnProblem | None:
+def _power_limit_problem(hardware: HardwareCatalog, change: CardChange) -> OwnProblem | None:
     gpu = next((gpu for gpu in hardware.gpus if gpu.id == change.gpu), None)
     limit = change.power_limit_watts
     if gpu is None or limit is None or not is_above_board_power(gpu, limit):

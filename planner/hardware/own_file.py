@@ -47,7 +47,7 @@ def read_own(path: Path, today: date | None = None) -> OwnHardware:
         if not path.exists() and today is None:
             return OwnHardware()
         content = json.loads(decode_text(read_regular(path, _WHAT, _MOST_BYTES)))
-        return OwnHardware.model_validate(_as_yours(_whole(content, today)))
+        return OwnHardware.model_validate(_mark_as_yours(_whole_file_content(content, today)))
     except UnreadableFileError as error:
         raise CatalogError(path, "", "", error.reason, error.hint if today else _MEND) from error
     except json.JSONDecodeError as error:
@@ -55,7 +55,7 @@ def read_own(path: Path, today: date | None = None) -> OwnHardware:
     except RecursionError as error:
         raise CatalogError(path, "", "", "is nested too deep", hint) from error
     except ValidationError as error:
-        raise _problem(path, content, error, hint) from error
+        raise _own_file_error(path, content, error, hint) from error
 
 
 def write_own(path: Path, own: OwnHardware) -> None:
@@ -77,7 +77,7 @@ def own_json(own: OwnHardware) -> str:
     return json.dumps({"schema_version": own.schema_version, **said}, indent=2, ensure_ascii=False)
 
 
-def _whole(content: object, today: date | None) -> object:
+def _whole_file_content(content: object, today: date | None) -> object:
     """Return the content in the form of a whole file; cards without a provenance get one if `today` is given."""
     if isinstance(content, list):
         content = {"cards": content}
@@ -86,30 +86,32 @@ def _whole(content: object, today: date | None) -> object:
     if today is None or not isinstance(content, dict) or not isinstance(content.get("cards"), list):
         return content
     said = Provenance.own(_OWN_WORD, today.isoformat()).model_dump(mode="json", exclude_defaults=True)
-    cards = [{"provenance": said, **_record(card)} if isinstance(card, dict) else card for card in content["cards"]]
+    cards = [
+        {"provenance": said, **_record_fields(card)} if isinstance(card, dict) else card for card in content["cards"]
+    ]
     return {**content, "cards": cards}
 
 
-def _as_yours(content: object) -> object:
+def _mark_as_yours(content: object) -> object:
     """Mark the user's own figures as `yours`: older files have them as `measured`."""
     if isinstance(content, list):
-        return [_as_yours(each) for each in content]
+        return [_mark_as_yours(each) for each in content]
     if not isinstance(content, dict):
         return content
     is_own = content.get("basis") == "measured" and content.get("source") in (OWN_FIGURE, _OWN_WORD)
-    return content | _YOURS if is_own else {name: _as_yours(each) for name, each in content.items()}
+    return content | _YOURS if is_own else {name: _mark_as_yours(each) for name, each in content.items()}
 
 
-def _record(card: dict[str, object]) -> dict[str, object]:
+def _record_fields(card: dict[str, object]) -> dict[str, object]:
     """Return a printed card without the keys that are not part of its record."""
     return {name: value for name, value in card.items() if name not in _PRINTED_BESIDE}
 
 
-def _problem(path: Path, content: object, error: ValidationError, hint: str) -> CatalogError:
+def _own_file_error(path: Path, content: object, error: ValidationError, hint: str) -> CatalogError:
     where = error.errors(include_url=False)[0]["loc"]
     problem = SpecError.from_validation(error)
     hint = f"{problem.hint} {hint}".strip()
-    records = _whole(content, None)
+    records = _whole_file_content(content, None)
     kind, place = (str(where[0]), where[1]) if len(where) > 1 else ("", None)
     if not isinstance(place, int) or not isinstance(records, dict):
         return CatalogError(path, "", ".".join(map(str, where)), problem.reason, hint)

@@ -1,6 +1,6 @@
 """Power and cooling of a multi-GPU build: power supply, wall power, circuits, heat and airflow.
 
-A build is sized by its worst case: every card at its board power, with the processor busy as well.
+A build is sized by its worst case: every card at its board power, with a busy CPU.
 """
 
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ class Circuit:
     amperes: float
 
     @property
-    def mains(self) -> int:
+    def mains_volts(self) -> int:
         """Return the mains voltage at which power supplies are rated: 120 or 230."""
         return 120 if self.volts < 200 else 230
 
@@ -43,8 +43,8 @@ class Circuit:
         """Return the maximum continuous load. **Formula** volts × amperes × 0.8."""
         return self.volts * self.amperes * CONTINUOUS
 
-    def needed(self, watts: float) -> int:
-        """Return the number of such circuits for a continuous load of `watts`."""
+    def needed_circuits(self, watts: float) -> int:
+        """Return the number of circuits of this kind that a continuous load of `watts` needs."""
         return max(1, ceil(watts / self.continuous_watts))
 
 
@@ -58,12 +58,12 @@ CIRCUITS: Final[dict[str, Circuit]] = {
 }
 """Outlets of North America, of most of Europe, and of the United Kingdom (whose plug has a fuse of 13 A)."""
 DEFAULT_CIRCUIT: Final = CIRCUITS["120V-15A"]
-"""The smallest circuit, so that no overload goes unnoticed."""
+"""Default circuit: the smallest one, so that no overload goes unnoticed."""
 
 
 @dataclass(frozen=True, slots=True)
 class PowerFigure:
-    """One figure of a build, with its formula in numbers and its source; the value is None if an input is unknown."""
+    """A power or cooling figure, with its formula in numbers and its source; the value is None if unknown."""
 
     key: str
     title: str
@@ -86,7 +86,7 @@ WALL_TITLES: Final = (
 def wall_figures(
     circuit: Circuit, watts: float, formula: str, source: str, warming_f: float = WARMING_F
 ) -> tuple[PowerFigure, ...]:
-    """Return wall power, current, circuits, heat and airflow for `watts`, which have the given formula and source.
+    """Return wall power, current, circuits, heat and airflow for a load of `watts`, with its formula and source.
 
     `warming_f` is the allowed warming of the air in degrees Fahrenheit. **Assumes** that all power becomes heat.
     """
@@ -96,7 +96,7 @@ def wall_figures(
     figures = (
         (watts, formula, source),
         (watts / circuit.volts, f"{watts:,.0f} ÷ {circuit.volts}", "P = U × I"),
-        (float(circuit.needed(watts)), f"{watts:,.0f} ÷ {continuous}, rounded up", _NEC),
+        (float(circuit.needed_circuits(watts)), f"{watts:,.0f} ÷ {continuous}, rounded up", _NEC),
         (heat, f"{watts:,.0f} × 3.412", "1 W = 3.412 BTU/h"),
         (cfm, f"{heat:,.0f} ÷ (1.085 × {warming_f:g} °F)", _AIR),
         (cfm * _M3_PER_HOUR_PER_CFM, f"{cfm:,.0f} × 1.699", "1 CFM = 1.699 m³/h"),
@@ -149,7 +149,7 @@ NOISE_UNKNOWN: Final = "unknown: vendors publish no noise level per card, and pa
 
 @dataclass(frozen=True, slots=True)
 class BuildCards:
-    """A number of equal cards, each with the power limit `limit_watts` if set."""
+    """Identical cards of a build, each with the power limit `limit_watts` if set."""
 
     gpu: Gpu
     count: int
@@ -194,9 +194,9 @@ def power_and_cooling(build: Build) -> PowerAndCooling:
     if drawn is None:
         unknown = (f"The board power of {each.gpu.name} is unknown." for each in build.cards if not each.watts_each)
         steps = tuple(PowerFigure(key, title, None, unit, "", "") for key, title, unit in _TITLES)
-        return PowerAndCooling(steps, tuple(_connectors(build)), (*unknown, *_board_warnings(build)))
-    steps = tuple(_steps(build, drawn))
-    return PowerAndCooling(steps, tuple(_connectors(build)), (*_circuit_warnings(build), *_board_warnings(build)))
+        return PowerAndCooling(steps, tuple(_connector_texts(build)), (*unknown, *_board_warnings(build)))
+    steps = tuple(_power_steps(build, drawn))
+    return PowerAndCooling(steps, tuple(_connector_texts(build)), (*_circuit_warnings(build), *_board_warnings(build)))
 
 
 def machine_figures(system: System, circuit: Circuit) -> tuple[PowerFigure, ...]:
@@ -227,7 +227,7 @@ def spikes_watts(cards_watts: float, host_watts: float) -> float:
 def supply_watts(cards_watts: float, host_watts: float) -> float:
     """Return the minimum rating of an ATX 3 supply for the load and the cards' spikes, rounded up to 50 W.
 
-    Both conditions are equal if the host draws as much as the cards: the spikes are then twice the load.
+    The load and the spikes require the same rating if the host draws as much as the cards.
 
     **Formula** max(cards + host, (3 × cards + host) ÷ 2).
     **Assumes** that all cards may spike at once, which is rare; older supplies (ATX 2) need a higher rating.
@@ -237,8 +237,8 @@ def supply_watts(cards_watts: float, host_watts: float) -> float:
 
 
 def efficiency(build: Build, cards_watts: float) -> float:
-    """Return the supply's guaranteed efficiency: that at half load up to half load, else that at full load."""
-    half, full = EFFICIENCY[build.rating][build.circuit.mains]
+    """Return the supply's guaranteed efficiency: the half-load value up to half load, the full-load value above."""
+    half, full = EFFICIENCY[build.rating][build.circuit.mains_volts]
     rated = supply_watts(cards_watts, build.host_watts)
     return half if cards_watts + build.host_watts <= rated / 2 else full
 
@@ -259,16 +259,18 @@ _RATING_SOURCE: Final = "80 PLUS, least efficiency at half and at full load"
 _FORM: Final = "the cards' form factors; unknown for modules on a baseboard"
 
 
-def _steps(build: Build, drawn: float) -> Iterator[PowerFigure]:
-    host, slots = build.host_watts, _slots(build)
-    load, share = drawn + host, efficiency(build, drawn)
+def _power_steps(build: Build, wall_draw: float) -> Iterator[PowerFigure]:
+    host, slots = build.host_watts, _needed_slots(build)
+    load, share = wall_draw + host, efficiency(build, wall_draw)
     wall = load / share
-    spikes, supply = (None, None) if _modules(build) else (spikes_watts(drawn, host), supply_watts(drawn, host))
-    tripled = f"3 × {drawn:,.0f} + {host:,.0f} (host)"
+    spikes, supply = (
+        (None, None) if _module_names(build) else (spikes_watts(wall_draw, host), supply_watts(wall_draw, host))
+    )
+    tripled = f"3 × {wall_draw:,.0f} + {host:,.0f} (host)"
     largest = f"max({load:,.0f}, {spikes:,.0f} ÷ 2), rounded up to {_SUPPLY_STEP_WATTS} W" if spikes else ""
     figures: tuple[tuple[float | None, str, str], ...] = (
-        (drawn, " + ".join(f"{each.count} × {each.watts_each:,.0f}" for each in build.cards), _BOARD_POWER),
-        (load, f"{drawn:,.0f} + {host:,.0f} (host)", "Intel's budget for ATX 3: 300 W and 150 W"),
+        (wall_draw, " + ".join(f"{each.count} × {each.watts_each:,.0f}" for each in build.cards), _BOARD_POWER),
+        (load, f"{wall_draw:,.0f} + {host:,.0f} (host)", "Intel's budget for ATX 3: 300 W and 150 W"),
         (spikes, tripled if spikes else _SERVER_SUPPLIES, _EXCURSION_SOURCE),
         (supply, largest or _SERVER_SUPPLIES, _SUPPLY_SOURCE),
     )
@@ -284,7 +286,7 @@ def _cards_watts(build: Build) -> float | None:
     return None if any(each is None for each, _ in watts) else sum((each or 0.0) * count for each, count in watts)
 
 
-def _slots(build: Build) -> int | None:
+def _needed_slots(build: Build) -> int | None:
     wide = [(_slots_of(each.gpu), each.count) for each in build.cards]
     return None if any(slots is None for slots, _ in wide) else sum((slots or 0) * count for slots, count in wide)
 
@@ -294,7 +296,7 @@ def _slots_of(gpu: Gpu) -> int | None:
     return next((slots for name, slots in _SLOTS.items() if form.startswith(name)), None)
 
 
-def _connectors(build: Build) -> Iterator[str]:
+def _connector_texts(build: Build) -> Iterator[str]:
     """Yield the minimum power connectors of each kind of card; the vendor's manual states the actual ones."""
     for each in build.cards:
         watts = each.gpu.board_power_watts
@@ -315,20 +317,20 @@ def _circuit_warnings(build: Build) -> Iterator[str]:
         return
     named = " and ".join(f"{each.count} × {each.gpu.name}" for each in build.cards)
     draw = "draws" if sum(each.count for each in build.cards) == 1 else "draw"
-    limit = _limit_that_fits(build)
+    limit = _fitting_limit_watts(build)
     instead = f", or a power limit of {limit:,.0f} W on each card" if limit else ""
     yield (
         f"{named} {draw} {wall:,.0f} W from the wall; one {circuit.name} circuit supplies "
-        f"{circuit.continuous_watts:,.0f} W continuously: use {circuit.needed(wall)} circuits{instead}."
+        f"{circuit.continuous_watts:,.0f} W continuously: use {circuit.needed_circuits(wall)} circuits{instead}."
     )
 
 
-def _limit_that_fits(build: Build) -> float | None:
+def _fitting_limit_watts(build: Build) -> float | None:
     """Return the power limit per card at which one circuit suffices for the build, or None if none is practical.
 
     **Assumes** that limits below half of the board power are impractical: drivers refuse much lower ones.
     """
-    _, full = EFFICIENCY[build.rating][build.circuit.mains]
+    _, full = EFFICIENCY[build.rating][build.circuit.mains_volts]
     left = build.circuit.continuous_watts * full - build.host_watts
     each = left / sum(cards.count for cards in build.cards)
     most = max(cards.gpu.board_power_watts or 0.0 for cards in build.cards)
@@ -336,10 +338,10 @@ def _limit_that_fits(build: Build) -> float | None:
 
 
 def _board_warnings(build: Build) -> Iterator[str]:
-    slots = _slots(build)
+    slots = _needed_slots(build)
     if slots is not None and slots > _BOARD_SLOTS:
         yield f"The cards occupy {slots} slots, but an ATX board has {_BOARD_SLOTS}: use risers or narrower cards."
-    if modules := _modules(build):
+    if modules := _module_names(build):
         host = f"The host's {build.host_watts:,.0f} W is for a PC; a server draws more"
         yield f"{' and '.join(modules)}: not a slot card; sold with a baseboard or system. {host}."
     passive = [each.gpu.name for each in build.cards if each.gpu.segment == "datacenter" and _slots_of(each.gpu)]
@@ -347,6 +349,6 @@ def _board_warnings(build: Build) -> Iterator[str]:
         yield f"{' and '.join(passive)}: most data-center cards have no fans and need a server's airflow."
 
 
-def _modules(build: Build) -> list[str]:
+def _module_names(build: Build) -> list[str]:
     """Return the names of accelerators that are not slot cards: modules on a baseboard, laptop parts, chips."""
     return [each.gpu.name for each in build.cards if _slots_of(each.gpu) is None]

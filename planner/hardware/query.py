@@ -14,12 +14,12 @@ from planner.hardware.gpu import Gpu, Segment, Vendor
 from planner.hardware.gpu_fields import GPU_QUERY_FIELDS, GPU_QUERY_SCHEMA
 from planner.hardware.query_schema import AnyRecord, PlanOutcomes, Prices, QueryContext, QueryField, QuerySchema, Value
 
-__all__ = ["GPU_QUERY_FIELDS", "GpuQuery", "Query", "QueryField", "facet_counts", "select", "used_fields"]
+__all__ = ["GPU_QUERY_FIELDS", "CatalogQuery", "GpuQuery", "QueryField", "facet_counts", "select", "used_fields"]
 
 _Test = Callable[[Any], bool]
 
 
-class Query(Spec):
+class CatalogQuery(Spec):
     """A filter and sort order of records; an empty query returns all records in the catalog's order.
 
     All conditions must hold. A subclass for each kind of record defines its schema in `words` and an attribute for the
@@ -33,14 +33,14 @@ class Query(Spec):
 
     @field_validator("where")
     @classmethod
-    def _parses(cls, text: str) -> str:
+    def _check_expression(cls, text: str) -> str:
         if text.strip():
             parse_expression(text, cls.words)
         return text
 
     @field_validator("sort")
     @classmethod
-    def _sorts_by_fields(cls, keys: tuple[str, ...]) -> tuple[str, ...]:
+    def _check_sort_keys(cls, keys: tuple[str, ...]) -> tuple[str, ...]:
         for key in keys:
             word = key.removeprefix("-")
             if word not in cls.words.fields:
@@ -48,12 +48,12 @@ class Query(Spec):
                 raise SpecError("sort", f"there is no field {word!r}", hint=hint)
         return keys
 
-    def within(self) -> list[_Test]:
+    def range_tests(self) -> list[_Test]:
         """Return the tests of range attributes; subclasses with such attributes override this."""
         return []
 
 
-class GpuQuery(Query):
+class GpuQuery(CatalogQuery):
     """A query of accelerators."""
 
     words = GPU_QUERY_SCHEMA
@@ -65,17 +65,17 @@ class GpuQuery(Query):
     year_min: int | None = None
     year_max: int | None = None
 
-    def within(self) -> list[_Test]:
+    def range_tests(self) -> list[_Test]:
         """Return the tests of the ranges of memory and release year."""
         ranges: tuple[tuple[Callable[[Gpu], int | None], int | None, int | None], ...] = (
             (lambda gpu: gpu.memory_bytes, self.memory_min_bytes, self.memory_max_bytes),
             (lambda gpu: gpu.year, self.year_min, self.year_max),
         )
-        return [_between(read, low, high) for read, low, high in ranges if low is not None or high is not None]
+        return [_range_test(read, low, high) for read, low, high in ranges if low is not None or high is not None]
 
 
 def select(
-    records: Iterable[AnyRecord], query: Query, fits: PlanOutcomes | None = None, prices: Prices | None = None
+    records: Iterable[AnyRecord], query: CatalogQuery, fits: PlanOutcomes | None = None, prices: Prices | None = None
 ) -> tuple[AnyRecord, ...]:
     """Return the records that pass `query`, sorted.
 
@@ -84,76 +84,78 @@ def select(
     Unknown and unordered values sort last in both directions; the sort is stable.
 
     Raises:
-        SpecError: If the query uses a word that needs a plan, or prices, and `fits` or `prices` is not given.
+        SpecError: If the query uses a field that needs `fits` or `prices`, which is None.
     """
-    known = _known(query, fits, prices)
-    named = _with_words(records, query.text)
-    found = _passing(named, (*_common_tests(query, known), *_facet_tests(query).values()))
+    known = _query_context(query, fits, prices)
+    named = _records_with_words(records, query.text)
+    found = _passing_records(named, (*_common_tests(query, known), *_facet_tests(query).values()))
     for key in reversed(query.sort):
-        found = _sorted(found, query.words.fields[key.removeprefix("-")], key.startswith("-"), known)
+        found = _sorted_records(found, query.words.fields[key.removeprefix("-")], key.startswith("-"), known)
     return tuple(found)
 
 
 def facet_counts(
-    records: Iterable[AnyRecord], query: Query, fits: PlanOutcomes | None = None, prices: Prices | None = None
+    records: Iterable[AnyRecord], query: CatalogQuery, fits: PlanOutcomes | None = None, prices: Prices | None = None
 ) -> Mapping[str, Mapping[str | None, int]]:
-    """Return the number of matching records for each value of each facet, ignoring that facet's own selection.
+    """Return, for each facet, the number of matching records per value, ignoring the selection in that facet.
 
     Records with an unknown value count under None.
 
     Raises:
-        SpecError: If the query uses a word that needs a plan, or prices, and `fits` or `prices` is not given.
+        SpecError: If the query uses a field that needs `fits` or `prices`, which is None.
     """
-    found = _passing(_with_words(records, query.text), _common_tests(query, _known(query, fits, prices)))
+    found = _passing_records(
+        _records_with_words(records, query.text), _common_tests(query, _query_context(query, fits, prices))
+    )
     chosen = _facet_tests(query)
     counts: dict[str, Mapping[str | None, int]] = {}
     for name, facet in query.words.facets.items():
         others = [test for other, test in chosen.items() if other != name]
-        counts[name] = Counter(map(facet.read, _passing(found, others)))
+        counts[name] = Counter(map(facet.read, _passing_records(found, others)))
     return counts
 
 
-def used_fields(query: Query) -> frozenset[str]:
+def used_fields(query: CatalogQuery) -> frozenset[str]:
     """Return the fields that the query filters or sorts by."""
     used = {key.removeprefix("-") for key in query.sort}
     return frozenset(used | parse_expression(query.where, query.words).fields if query.where.strip() else used)
 
 
-def _known(query: Query, fits: PlanOutcomes | None, prices: Prices | None) -> QueryContext:
+def _query_context(query: CatalogQuery, fits: PlanOutcomes | None, prices: Prices | None) -> QueryContext:
     used = used_fields(query)
-    if fits is None and (words := used.intersection(query.words.judged)):
+    if fits is None and (words := used.intersection(query.words.plan_fields)):
         raise SpecError(min(words), "needs a model", hint=f"Name a model, or remove `{min(words)}`.")
-    if prices is None and (words := used.intersection(query.words.priced)):
+    if prices is None and (words := used.intersection(query.words.price_fields)):
         reason = f"needs the prices of {query.words.noun}"
         raise SpecError(min(words), reason, hint="`price` works without them.")
     return QueryContext(fits or {}, prices or {})
 
 
-def _passing(records: Iterable[AnyRecord], tests: Sequence[_Test]) -> list[AnyRecord]:
+def _passing_records(records: Iterable[AnyRecord], tests: Sequence[_Test]) -> list[AnyRecord]:
     found = list(records)
     for test in tests:
         found = [record for record in found if test(record)]
     return found
 
 
-def _common_tests(query: Query, known: QueryContext) -> list[_Test]:
-    tests = query.within()
+def _common_tests(query: CatalogQuery, context: QueryContext) -> list[_Test]:
+    tests = query.range_tests()
     if query.where.strip():
         passes = parse_expression(query.where, query.words).test
-        tests.append(lambda record: passes(record, known) is True)
+        tests.append(lambda record: passes(record, context) is True)
     return tests
 
 
-def _facet_tests(query: Query) -> dict[str, _Test]:
+def _facet_tests(query: CatalogQuery) -> dict[str, _Test]:
     chosen = {name: (frozenset(getattr(query, each.chosen)), each.read) for name, each in query.words.facets.items()}
-    return {name: _is_among(values, read) for name, (values, read) in chosen.items() if values}
+    return {name: _membership_test(values, read) for name, (values, read) in chosen.items() if values}
 
 
-def _is_among(values: frozenset[str | None], read: Callable[[Any], str | None]) -> _Test:
+def _membership_test(values: frozenset[str | None], read: Callable[[Any], str | None]) -> _Test:
     return lambda record: read(record) in values
 
 
-def _with_words(records: Iterable[AnyRecord], text: str) -> list[AnyRecord]:
+def _records_with_words(records: Iterable[AnyRecord], text: str) -> list[AnyRecord]:
     """Return the records whose search text contains every word; a plain loop, because it runs at every keystroke."""
     found = list(records)
     for word in text.lower().split():
@@ -161,7 +163,7 @@ def _with_words(records: Iterable[AnyRecord], text: str) -> list[AnyRecord]:
     return found
 
 
-def _between(read: Callable[[Gpu], int | None], low: int | None, high: int | None) -> _Test:
+def _range_test(read: Callable[[Gpu], int | None], low: int | None, high: int | None) -> _Test:
     def test(gpu: Gpu) -> bool:
         value = read(gpu)
         return value is not None and (low is None or value >= low) and (high is None or value <= high)
@@ -169,16 +171,16 @@ def _between(read: Callable[[Gpu], int | None], low: int | None, high: int | Non
     return test
 
 
-def _sorted(
-    records: list[AnyRecord], field: QueryField[AnyRecord], descending: bool, known: QueryContext
+def _sorted_records(
+    records: list[AnyRecord], field: QueryField[AnyRecord], descending: bool, context: QueryContext
 ) -> list[AnyRecord]:
-    keyed = [(_order(field, field.read(record, known)), record) for record in records]
+    keyed = [(_sort_key(field, field.read(record, context)), record) for record in records]
     placed = [pair for pair in keyed if pair[0] is not None]
     placed.sort(key=itemgetter(0), reverse=descending)
     return [record for _, record in placed] + [record for key, record in keyed if key is None]
 
 
-def _order(field: QueryField[AnyRecord], value: Value) -> Value:
+def _sort_key(field: QueryField[AnyRecord], value: Value) -> Value:
     """Return the sort key of `value`: text in lower case; None for text in a version field."""
     if not isinstance(value, str):
         return value

@@ -29,7 +29,7 @@ AnyRecord = TypeVar("AnyRecord", bound=SearchableRecord)
 
 @dataclass(frozen=True, slots=True)
 class PlanOutcome:
-    """The plan's result on one record: verdict, hours and cost of the job; None where unknown."""
+    """The plan's result on one record: verdict, hours and cost of the job; an unknown figure is None."""
 
     verdict: str | None = None
     hours: float | None = None
@@ -39,7 +39,7 @@ class PlanOutcome:
 
 PlanOutcomes = Mapping[str, PlanOutcome]
 """The plan's result on each record, by record id."""
-_NOT_JUDGED: Final = PlanOutcome()
+_UNKNOWN_OUTCOME: Final = PlanOutcome()
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,9 @@ class QueryContext:
     fits: PlanOutcomes = field(default_factory=dict)
     prices: Prices = field(default_factory=dict)
 
-    def judged(self, record: SearchableRecord) -> PlanOutcome:
+    def outcome_of(self, record: SearchableRecord) -> PlanOutcome:
         """Return the plan's result on a record, with unknown figures if the record was not evaluated."""
-        return self.fits.get(record.id, _NOT_JUDGED)
+        return self.fits.get(record.id, _UNKNOWN_OUTCOME)
 
     def price(self, record: SearchableRecord, word: str) -> float | None:
         """Return the price of a record in the field `word`, or None if unknown."""
@@ -73,16 +73,26 @@ class QueryField(Generic[AnyRecord]):
 class FieldFactory(Generic[AnyRecord]):
     """Factory of the query fields of one kind of record."""
 
-    def text(self, name: str, title: str, said: str, read: Callable[[AnyRecord], str | None]) -> QueryField[AnyRecord]:
+    def text(
+        self, name: str, title: str, help_text: str, read: Callable[[AnyRecord], str | None]
+    ) -> QueryField[AnyRecord]:
         """Return a text field."""
-        return QueryField(name, title, "", said, "text", lambda record, _: read(record))
+        return QueryField(name, title, "", help_text, "text", lambda record, _: read(record))
 
-    def flag(self, name: str, title: str, said: str, read: Callable[[AnyRecord], bool | None]) -> QueryField[AnyRecord]:
+    def flag(
+        self, name: str, title: str, help_text: str, read: Callable[[AnyRecord], bool | None]
+    ) -> QueryField[AnyRecord]:
         """Return a field that is true or false."""
-        return QueryField(name, title, "", said, "flag", lambda record, _: read(record))
+        return QueryField(name, title, "", help_text, "flag", lambda record, _: read(record))
 
     def number(
-        self, name: str, title: str, unit: str, said: str, read: Callable[[AnyRecord], float | None], per: float = 1
+        self,
+        name: str,
+        title: str,
+        unit: str,
+        help_text: str,
+        read: Callable[[AnyRecord], float | None],
+        per: float = 1,
     ) -> QueryField[AnyRecord]:
         """Return a number field that is read in base units and shown in `unit`, which is `per` base units."""
 
@@ -90,22 +100,26 @@ class FieldFactory(Generic[AnyRecord]):
             value = read(record)
             return value if value is None or per == 1 else value / per
 
-        return QueryField(name, title, unit, said, "number", scaled)
+        return QueryField(name, title, unit, help_text, "number", scaled)
 
-    def price(self, name: str, title: str, said: str) -> QueryField[AnyRecord]:
+    def price(self, name: str, title: str, help_text: str) -> QueryField[AnyRecord]:
         """Return the field of a price that is not part of the record."""
-        return QueryField(name, title, "USD", said, "number", lambda record, known: known.price(record, name))
+        return QueryField(name, title, "USD", help_text, "number", lambda record, context: context.price(record, name))
 
     def verdict(self) -> QueryField[AnyRecord]:
         """Return the field of the plan's verdict."""
-        said = "the plan's verdict: fits, tight or does-not-fit"
-        return QueryField("fits", "Fits", "", said, "text", lambda record, known: known.judged(record).verdict)
+        help_text = "the plan's verdict: fits, tight or does-not-fit"
+        return QueryField(
+            "fits", "Fits", "", help_text, "text", lambda record, context: context.outcome_of(record).verdict
+        )
 
-    def judged(
-        self, name: str, title: str, unit: str, said: str, read: Callable[[PlanOutcome], float | None]
+    def outcome(
+        self, name: str, title: str, unit: str, help_text: str, read: Callable[[PlanOutcome], float | None]
     ) -> QueryField[AnyRecord]:
-        """Return the field of a figure of the plan's result."""
-        return QueryField(name, title, unit, said, "number", lambda record, known: read(known.judged(record)))
+        """Return a number field that is read from the plan's result on a record."""
+        return QueryField(
+            name, title, unit, help_text, "number", lambda record, context: read(context.outcome_of(record))
+        )
 
 
 @dataclass(frozen=True)
@@ -122,15 +136,15 @@ class Facet(Generic[AnyRecord]):
 class QuerySchema(Generic[AnyRecord]):
     """The query fields and facets of one kind of record, called `noun`.
 
-    `judged` are the fields that need a plan, `priced` those that need prices. Schemas compare by identity, so that
-    parsed expressions can be cached by schema.
+    `plan_fields` are the fields that need a plan, `price_fields` the fields that need prices. Schemas compare by
+    identity, so that parsed expressions can be cached by schema.
     """
 
     noun: str
     fields: Mapping[str, QueryField[AnyRecord]]
     facets: Mapping[str, Facet[AnyRecord]]
-    judged: tuple[str, ...]
-    priced: tuple[str, ...]
+    plan_fields: tuple[str, ...]
+    price_fields: tuple[str, ...]
 
     def missing(self, word: str) -> str:
         """Return the hint for an unknown field: similar names, and the list of all fields."""

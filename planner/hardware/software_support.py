@@ -33,7 +33,7 @@ FEATURES: Final[dict[Feature, str]] = {
     "jax": "JAX",
     "rocm": "ROCm",
 }
-"""The features that are shown, in order, with their titles; other formats are mentioned only if unsupported."""
+"""The displayed features in order, with their titles; other number formats are shown only if unsupported."""
 _FORMATS: Final[frozenset[Feature]] = frozenset(("fp64", "tf32", "fp16", "bf16", "fp8", "int8", "fp4"))
 _ONLY_NVIDIA: Final[frozenset[Feature]] = frozenset(("marlin", "mig", "cuda", "driver", "flash-attention-3"))
 _NOT_READ: Final = "no source that was read states it for this card"
@@ -41,7 +41,7 @@ _HAS_RATE: Final = "a rate is published for it"
 
 
 class SoftwareFact(Spec):
-    """Support of a feature on some targets according to one source.
+    """Support of a software feature on some build targets, according to one source.
 
     `targets` are as `target_of` returns them. `oldest` and `newest` are the first and the last supported version; None
     if the range is open, or if the note explains why the version is unknown.
@@ -97,11 +97,13 @@ def software_of(gpu: Gpu, facts: Iterable[SoftwareFact]) -> tuple[FeatureSupport
     """
     target = software_target(gpu)
     known = {fact.feature: fact for fact in facts if target in fact.targets}
-    return tuple(_support(gpu, feature, known.get(feature)) for feature in FEATURES if _concerns(gpu, feature))
+    return tuple(
+        _feature_support(gpu, feature, known.get(feature)) for feature in FEATURES if _applies_to(gpu, feature)
+    )
 
 
 def unsupported_formats(facts: Iterable[SoftwareFact]) -> Mapping[str, Mapping[str, SoftwareFact]]:
-    """Return the unsupported number formats of each target, with the fact that states it."""
+    """Return the unsupported number formats by target, each with the fact that states the lack of support."""
     lacking: dict[str, dict[str, SoftwareFact]] = {}
     for fact in facts:
         if fact.feature in _FORMATS and fact.support == "no":
@@ -110,7 +112,7 @@ def unsupported_formats(facts: Iterable[SoftwareFact]) -> Mapping[str, Mapping[s
     return lacking
 
 
-def _support(gpu: Gpu, feature: Feature, fact: SoftwareFact | None) -> FeatureSupport:
+def _feature_support(gpu: Gpu, feature: Feature, fact: SoftwareFact | None) -> FeatureSupport:
     if feature == "mig" and gpu.mig is not None:  # a property of the product, not of its chip
         told = gpu.provenance_of("mig")
         return FeatureSupport(feature, "yes" if gpu.mig else "no", source=told.source, as_of=told.as_of)
@@ -122,7 +124,7 @@ def _support(gpu: Gpu, feature: Feature, fact: SoftwareFact | None) -> FeatureSu
     return FeatureSupport(feature, "yes", reason=_HAS_RATE, source=told.source, as_of=told.as_of)
 
 
-def _concerns(gpu: Gpu, feature: Feature) -> bool:
+def _applies_to(gpu: Gpu, feature: Feature) -> bool:
     if feature in _ONLY_NVIDIA:
         return gpu.vendor == "NVIDIA"
     return gpu.vendor == "AMD" if feature == "rocm" else True
@@ -150,11 +152,11 @@ CPU: channels × 8 bytes × transfers per second, 2 × 8 × 5.6e9 = 89.6 GB/s (J
 """
 
 
-def describe_other_hardware(words: str) -> str:
-    """Return a sentence on each unlisted kind of hardware that `words` mention, or an empty text."""
-    named = set(words.upper().split())
-    asked = (name for name, also in _ALSO_CALLED.items() if named & {name, *also})
-    return " ".join(OTHER_HARDWARE[name] for name in asked)
+def describe_other_hardware(text: str) -> str:
+    """Return a sentence on each unlisted kind of hardware that `text` mention, or an empty text."""
+    named = set(text.upper().split())
+    mentioned = (name for name, also in _ALSO_CALLED.items() if named & {name, *also})
+    return " ".join(OTHER_HARDWARE[name] for name in mentioned)
 
 
 _ALSO_CALLED: Final = {"FPGA": ("FPGAS",), "CPU": ("CPUS", "PROCESSOR", "PROCESSORS", "RYZEN", "EPYC", "XEON")}

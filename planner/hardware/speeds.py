@@ -48,7 +48,7 @@ class PublishedSpeed(Spec):
 
     @property
     def total_per_second(self) -> float:
-        """Return the total speed of all cards."""
+        """Return the measured speed of all cards together, in `unit`."""
         return self.value_per_second * self.gpu_count if self.per_gpu else self.value_per_second
 
     @property

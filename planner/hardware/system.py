@@ -48,7 +48,7 @@ class System(Spec):
 
 
 def total_of_equal(count: int | None, each: float | None) -> float | None:
-    """Return `count` times the figure of one accelerator, or None if either is unknown."""
+    """Return `count` times the figure `each` of one accelerator, or None if the count or the figure is unknown."""
     return None if count is None or each is None else count * each
 
 
@@ -71,7 +71,7 @@ class EquippedSystem:
 
     @property
     def accelerators(self) -> str | None:
-        """Return `8 × H100 SXM5 80 GB`, or the name alone if the number is unknown."""
+        """Return the accelerators' number and name, `8 × H100 SXM5 80 GB`, or only the name if there is no number."""
         name, count = self.chip, self.system.gpu_count
         return f"{count:,} × {name}" if name and count else name
 
@@ -111,6 +111,6 @@ class EquippedSystem:
         """Return the link bandwidth of each accelerator, both directions, or None if unknown."""
         return None if self.gpu is None else parse_link_bytes_per_s(self.gpu.interconnect)
 
-    def together(self, each: float | None) -> float | None:
-        """Return the total of all accelerators from the figure of one."""
+    def total_of_all(self, each: float | None) -> float | None:
+        """Return the system's total from the figure `each` of one accelerator, or None if unknown."""
         return total_of_equal(self.system.gpu_count, each)

@@ -5,7 +5,7 @@ from operator import attrgetter
 from typing import Final
 
 from planner.hardware.gpu_fields import TERA
-from planner.hardware.query import Query
+from planner.hardware.query import CatalogQuery
 from planner.hardware.query_schema import Facet, FieldFactory, QueryField, QuerySchema
 from planner.hardware.system import EquippedSystem, PriceKind, SystemKind, Topology
 from planner.units import GB, GIB
@@ -19,12 +19,12 @@ _LINKS: Final = "of each accelerator to the others, both directions together"
 _CERTAINTY: Final = "confirmed where two documents agree; single-source, conflicting or preliminary"
 
 
-def _rate(dtype: str) -> Callable[[EquippedSystem], float | None]:
-    return lambda machine: machine.together(None if machine.gpu is None else machine.gpu.ops_per_s(dtype))
+def _rate_reader(dtype: str) -> Callable[[EquippedSystem], float | None]:
+    return lambda machine: machine.total_of_all(None if machine.gpu is None else machine.gpu.ops_per_s(dtype))
 
 
-def _bandwidth(machine: EquippedSystem) -> float | None:
-    return machine.together(None if machine.gpu is None else machine.gpu.bandwidth_bytes_per_s)
+def _bandwidth_gb_per_s(machine: EquippedSystem) -> float | None:
+    return machine.total_of_all(None if machine.gpu is None else machine.gpu.bandwidth_bytes_per_s)
 
 
 SYSTEM_FIELDS: Final[Mapping[str, QueryField[EquippedSystem]]] = {
@@ -58,9 +58,15 @@ SYSTEM_FIELDS: Final[Mapping[str, QueryField[EquippedSystem]]] = {
             lambda machine: machine.memory_bytes_each,
             GIB,
         ),
-        _OF.number("bandwidth", "Bandwidth", "GB/s", "memory bandwidth of all accelerators together", _bandwidth, GB),
-        _OF.number("bf16_dense", "BF16", "TFLOPS", "dense BF16 rate of all accelerators together", _rate("bf16"), TERA),
-        _OF.number("fp16_dense", "FP16", "TFLOPS", "dense FP16 rate of all accelerators together", _rate("fp16"), TERA),
+        _OF.number(
+            "bandwidth", "Bandwidth", "GB/s", "memory bandwidth of all accelerators together", _bandwidth_gb_per_s, GB
+        ),
+        _OF.number(
+            "bf16_dense", "BF16", "TFLOPS", "dense BF16 rate of all accelerators together", _rate_reader("bf16"), TERA
+        ),
+        _OF.number(
+            "fp16_dense", "FP16", "TFLOPS", "dense FP16 rate of all accelerators together", _rate_reader("fp16"), TERA
+        ),
         _OF.number("link", "Links", "GB/s", _LINKS, lambda machine: machine.links_bytes_per_s, GB),
         _OF.number(
             "power", "Power", "W", "maximum power of the whole system", lambda machine: machine.system.max_power_watts
@@ -94,7 +100,7 @@ SYSTEM_QUERY_SCHEMA: Final = QuerySchema(
 """Fields and facets of systems."""
 
 
-class SystemQuery(Query):
+class SystemQuery(CatalogQuery):
     """A query of systems; None among the selected values of a facet matches systems where it is unknown."""
 
     words = SYSTEM_QUERY_SCHEMA

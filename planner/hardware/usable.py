@@ -33,7 +33,7 @@ class UsableMemory(Spec):
 
 @dataclass(frozen=True)
 class FamilySpread:
-    """Lowest, median and highest value of a quantity over the measured devices of a family."""
+    """Lowest, median and highest value of a quantity among a family's measured devices."""
 
     low: float
     middle: float
@@ -42,7 +42,7 @@ class FamilySpread:
 
 
 class UsableShares(NamedTuple):
-    """Memory losses of the measured devices of each family.
+    """Memory losses by device family, from measured devices.
 
     `lost_share` is 1 − usable ÷ physical bytes; `smi_gap_bytes` is nvidia-smi's total minus the usable bytes.
     """
@@ -52,7 +52,7 @@ class UsableShares(NamedTuple):
 
 
 def measured_shares(records: Iterable[Gpu]) -> UsableShares:
-    """Return the losses of every family in `records` that has measured devices."""
+    """Return the memory losses of every device family with measured devices in `records`."""
     lost: dict[DeviceFamily, list[float]] = {}
     gaps: dict[DeviceFamily, list[float]] = {}
     for gpu in records:
@@ -79,11 +79,11 @@ def usable_memory(gpu: Gpu, shares: UsableShares) -> UsableMemory | None:
     if fewer than three of them were measured, those of a wider family count.
     """
     if gpu.usable_memory_bytes is not None:
-        return _measured(gpu, gpu.usable_memory_bytes)
-    return _shared_limit(gpu) or _from_smi(gpu, shares) or _from_physical(gpu, shares)
+        return _measured_memory(gpu, gpu.usable_memory_bytes)
+    return _unified_memory_limit(gpu) or _estimate_from_smi(gpu, shares) or _estimate_from_physical(gpu, shares)
 
 
-def _measured(gpu: Gpu, usable: int) -> UsableMemory:
+def _measured_memory(gpu: Gpu, usable: int) -> UsableMemory:
     high = gpu.usable_memory_high_bytes or usable
     spread = "" if high == usable else f", up to {high / GIB:.2f} by driver version"
     provenance = gpu.provenance_of("usable_memory_bytes")
@@ -98,7 +98,7 @@ def _measured(gpu: Gpu, usable: int) -> UsableMemory:
     )
 
 
-def _shared_limit(gpu: Gpu) -> UsableMemory | None:
+def _unified_memory_limit(gpu: Gpu) -> UsableMemory | None:
     """Return the platform's default limit for unified memory.
 
     **Source** Apple: macOS wires about 67 % of 32 GB or less, and 75 % above. Ryzen AI Max: Windows assigns at most
@@ -110,20 +110,22 @@ def _shared_limit(gpu: Gpu) -> UsableMemory | None:
     if gpu.vendor == "Apple":
         lost = 1 / 3 if memory <= _APPLE_LARGE_BYTES else 1 / 4
         text = "macOS lets the GPU wire about 67 % of memory up to 32 GB and 75 % above"
-        return _assumed(memory, FamilySpread(1 / 4, lost, 1 / 3, 0), "macOS default GPU memory limit", text)
+        return _assumed_memory(memory, FamilySpread(1 / 4, lost, 1 / 3, 0), "macOS default GPU memory limit", text)
     if gpu.vendor == "AMD" and gpu.segment == "soc":
         text = "Windows assigns the GPU at most 75 % of memory, Linux about 108 to 120 of 128 GB"
-        return _assumed(memory, FamilySpread(8 / 128, 1 / 4, 1 / 4, 0), "Ryzen AI Max default GPU memory limit", text)
+        return _assumed_memory(
+            memory, FamilySpread(8 / 128, 1 / 4, 1 / 4, 0), "Ryzen AI Max default GPU memory limit", text
+        )
     if gpu.vendor == "AMD":
         text = "ROCm lets device allocators have 96 of 128 GiB unless the limit is raised"
-        return _assumed(
+        return _assumed_memory(
             memory, FamilySpread(0.0, 1 / 4, 1 / 4, 0), "https://github.com/ROCm/legacy-rocm-build/pull/3587", text
         )
     return None
 
 
-def _from_smi(gpu: Gpu, shares: UsableShares) -> UsableMemory | None:
-    found = _nearest(gpu, shares.smi_gap_bytes)
+def _estimate_from_smi(gpu: Gpu, shares: UsableShares) -> UsableMemory | None:
+    found = _nearest_spread(gpu, shares.smi_gap_bytes)
     if found is None or gpu.smi_memory_bytes is None:
         return None
     family, gap = found
@@ -133,20 +135,20 @@ def _from_smi(gpu: Gpu, shares: UsableShares) -> UsableMemory | None:
         high_bytes=round(gpu.smi_memory_bytes - gap.low),
         certainty="assumed",
         source=gpu.provenance_of("smi_memory_bytes").source,
-        explanation=f"assumed: nvidia-smi's total less {gap.middle / GIB:.2f} GiB, as on {_cards(family, gap)}",
+        explanation=f"assumed: nvidia-smi's total less {gap.middle / GIB:.2f} GiB, as on {_cards_text(family, gap)}",
     )
 
 
-def _from_physical(gpu: Gpu, shares: UsableShares) -> UsableMemory | None:
-    found = _nearest(gpu, shares.lost_share)
+def _estimate_from_physical(gpu: Gpu, shares: UsableShares) -> UsableMemory | None:
+    found = _nearest_spread(gpu, shares.lost_share)
     if found is None or gpu.device_memory_bytes is None:
         return None
     family, lost = found
-    text = f"the physical memory less {lost.middle:.1%}, as on {_cards(family, lost)}"
-    return _assumed(gpu.device_memory_bytes, lost, gpu.provenance_of("memory_bytes").source, text)
+    text = f"the physical memory less {lost.middle:.1%}, as on {_cards_text(family, lost)}"
+    return _assumed_memory(gpu.device_memory_bytes, lost, gpu.provenance_of("memory_bytes").source, text)
 
 
-def _assumed(memory_bytes: int, lost: FamilySpread, source: str, text: str) -> UsableMemory:
+def _assumed_memory(memory_bytes: int, lost: FamilySpread, source: str, text: str) -> UsableMemory:
     return UsableMemory(
         bytes=round(memory_bytes * (1 - lost.middle)),
         low_bytes=round(memory_bytes * (1 - lost.high)),
@@ -158,7 +160,7 @@ def _assumed(memory_bytes: int, lost: FamilySpread, source: str, text: str) -> U
 
 
 def _families(gpu: Gpu) -> tuple[DeviceFamily, ...]:
-    """Return the families of a device, the narrowest first.
+    """Return the device families that `gpu` belongs to, the narrowest first.
 
     Each includes the type of memory, because error correction takes a sixteenth of GDDR but nothing of HBM.
     """
@@ -176,8 +178,8 @@ def _memory_kind(gpu: Gpu) -> str:
     return "HBM" if (gpu.memory_type or "").startswith("HBM") else "GDDR"
 
 
-def _nearest(gpu: Gpu, spreads: Mapping[DeviceFamily, FamilySpread]) -> tuple[DeviceFamily, FamilySpread] | None:
-    """Return the narrowest family with enough measured devices for a range, else the widest with any."""
+def _nearest_spread(gpu: Gpu, spreads: Mapping[DeviceFamily, FamilySpread]) -> tuple[DeviceFamily, FamilySpread] | None:
+    """Return the narrowest family with enough measured devices for a range, else the widest with any device."""
     known = [(family, spreads[family]) for family in _families(gpu) if family in spreads]
     several = [found for found in known if found[1].count >= _ENOUGH_DEVICES]
     return next(iter(several or reversed(known)), None)
@@ -189,6 +191,6 @@ def _spread(values: list[float]) -> FamilySpread:
     return FamilySpread(low=min(values), middle=median(values), high=max(values), count=len(values))
 
 
-def _cards(family: DeviceFamily, spread: FamilySpread) -> str:
+def _cards_text(family: DeviceFamily, spread: FamilySpread) -> str:
     devices = "1 measured device" if spread.count == 1 else f"{spread.count} measured devices"
     return f"{devices} of {' '.join(family)}"

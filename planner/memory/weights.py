@@ -33,7 +33,7 @@ class ParameterCounts(NamedTuple):
 def placed_tensors(architecture: Architecture) -> Iterator[tuple[Tensor, int]]:
     """Yield each distinct tensor of the network with the number of its copies."""
     for stack in architecture.stacks:
-        yield from stack.placed()
+        yield from stack.tensors_with_counts()
     for tensors in (architecture.head, *(component.tensors for component in architecture.components)):
         yield from ((tensor, tensor.copies) for tensor in tensors)
 
@@ -169,7 +169,7 @@ def _projection_bytes(architecture: Architecture, scheme_name: str) -> tuple[int
     scheme = SCHEMES[scheme_name]
     roles = architecture.quantized_roles if scheme_name == architecture.quantization else MATRIX_ROLES
     language_only = scheme.family == "integer" and architecture.kind == "vision-language"
-    placed = architecture.main.placed() if language_only else placed_tensors(architecture)
+    placed = architecture.main.tensors_with_counts() if language_only else placed_tensors(architecture)
     chosen = [(tensor, count) for tensor, count in placed if tensor.role in roles]
     stored = sum(scheme.tensor_bytes(tensor.shape) * count for tensor, count in chosen)
     return sum(tensor.size * count for tensor, count in chosen), stored

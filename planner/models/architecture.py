@@ -1,6 +1,6 @@
 """Architecture of a neural network: its tensors, and the properties of each kind of layer.
 
-An `Architecture` is a few `Stack`s (a decoder, an encoder, a vision tower) of `LayerGroup`s, which are a number of
+An `Architecture` has a few `Stack`s (a decoder, an encoder, a vision tower) of `LayerGroup`s, which are a number of
 identical layers, so that estimates take the same time for 2 layers as for 200. A diffusion pipeline has components
 instead, each with its own network.
 """
@@ -95,7 +95,7 @@ class Architecture(Spec):
     reader_notes: tuple[str, ...] = Field(default=(), description="what was assumed or ignored when it was read")
 
     @model_validator(mode="after")
-    def _is_of_one_kind(self) -> Self:
+    def _check_kind(self) -> Self:
         """Refuse a pipeline without components, and any other network without stacks."""
         if bool(self.components) != (self.kind == "diffusion") or bool(self.components) == bool(self.stacks):
             raise ValueError("a diffusion pipeline has components, and every other network has stacks")
@@ -112,7 +112,7 @@ class Architecture(Spec):
         return self.stacks[-1].positions if self.stacks else None
 
     @property
-    def takes_lengths(self) -> bool:
+    def has_variable_length(self) -> bool:
         """Return whether the input has a variable length, as for text."""
         return bool(self.stacks) and self.fixed_length is None
 
@@ -146,14 +146,14 @@ class Architecture(Spec):
 
     @cached_property
     def active_parameters(self) -> int:
-        """Return the number of parameters that one token passes through, embeddings included.
+        """Return the number of parameters that one token uses, including embeddings.
 
         **Formula**: all parameters less those of the experts that are not selected, experts · (1 − top_k / E).
         """
-        return self.parameters - sum(_idle(group) for stack in self.stacks for group in stack.groups)
+        return self.parameters - sum(_unselected_parameters(group) for stack in self.stacks for group in stack.groups)
 
 
-def _idle(group: LayerGroup) -> int:
+def _unselected_parameters(group: LayerGroup) -> int:
     moe = group.layer.feed_forward
     if not isinstance(moe, Moe):
         return 0

@@ -25,8 +25,8 @@ _LIST_COMMAND: Final = (
 )
 
 
-class Published(Spec):
-    """The model size that the publisher states, usually rounded."""
+class PublishedSize(Spec):
+    """The number of parameters that the publisher states, often rounded."""
 
     value: str
     source: str = Field(min_length=3)
@@ -45,7 +45,7 @@ class ModelRecord(Spec):
     kind: ModelKind
     config: dict[str, Any] = Field(description="the fields of its config.json that decide its tensors")
     parameters: int = Field(gt=0, description="counted: every tensor once")
-    published: Published | None = None
+    published: PublishedSize | None = None
     sources: tuple[str, ...] = Field(min_length=1)
     verification: Literal[
         "config_copy",
@@ -61,7 +61,7 @@ class ModelRecord(Spec):
 
     @field_validator("variants")
     @classmethod
-    def _known_schemes(cls, variants: dict[str, str]) -> dict[str, str]:
+    def _check_known_schemes(cls, variants: dict[str, str]) -> dict[str, str]:
         unknown = sorted(set(variants.values()) - set(SCHEMES))
         if unknown:
             raise ValueError(f"{unknown[0]!r} is not a weight format")
@@ -84,12 +84,12 @@ class ModelRecord(Spec):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return every name of this network, the id first."""
+        """Return all names of this network: the id, the aliases and the variants."""
         return (self.id, *self.aliases, *self.variants)
 
 
-class NotBuilt(Spec):
-    """A model whose architecture is not known well enough to be built, with the reason."""
+class UnsupportedModel(Spec):
+    """A model without a published architecture in enough detail to build it, with the reason."""
 
     id: str
     family: str
@@ -102,7 +102,7 @@ class ModelCatalog:
     """All models. Catalogs compare by identity, so that a catalog can be a cache key."""
 
     records: tuple[ModelRecord, ...]
-    not_built: tuple[NotBuilt, ...] = ()
+    not_built: tuple[UnsupportedModel, ...] = ()
     _built: dict[str, Architecture] = field(default_factory=dict, init=False, repr=False)
 
     def record(self, name: str) -> ModelRecord:
@@ -112,7 +112,7 @@ class ModelCatalog:
             SpecError: If there is none.
         """
         try:
-            return self._by_name[name]
+            return self._records_by_name[name]
         except KeyError:
             raise SpecError("model", f"there is no model with the id {name!r}", hint=_LIST_COMMAND) from None
 
@@ -124,18 +124,18 @@ class ModelCatalog:
         """
         found = self._built.get(name)
         if found is None:
-            found = self._built[name] = _build(self.record(name), name)
+            found = self._built[name] = _build_architecture(self.record(name), name)
         return found
 
     @cached_property
-    def _by_name(self) -> Mapping[str, ModelRecord]:
+    def _records_by_name(self) -> Mapping[str, ModelRecord]:
         return {name: record for record in self.records for name in record.names}
 
     @cached_property
     def names_as_written(self) -> Mapping[str, tuple[str, ...]]:
-        """Return all names by their normalized spelling, with and without the owner."""
+        """Return the catalog's names by normalized spelling, both with and without the owner."""
         found: dict[str, dict[str, None]] = {}
-        for name in self._by_name:
+        for name in self._records_by_name:
             for spelling in {normalize_name(name), normalize_name(name.rpartition("/")[2])}:
                 found.setdefault(spelling, {})[name] = None
         return {spelling: tuple(names) for spelling, names in found.items()}
@@ -152,7 +152,7 @@ def load_models(folder: Path) -> ModelCatalog:
     paths = [path for path in sorted(folder.glob("*.json")) if path != aside]
     return ModelCatalog(
         records=read_records(folder, ModelRecord, paths),
-        not_built=read_records(folder, NotBuilt, [aside]) if aside.exists() else (),
+        not_built=read_records(folder, UnsupportedModel, [aside]) if aside.exists() else (),
     )
 
 
@@ -168,7 +168,7 @@ def resolve_model(catalog: ModelCatalog, text: str) -> str:
     if len(owners) > 1:
         raise AmbiguousNameError("model", text, tuple(sorted(found)))
     if not found:
-        raise SpecError("model", _unknown(catalog, text), hint=_suggestion(catalog, text))
+        raise SpecError("model", _unknown_model_hint(catalog, text), hint=_similar_names_hint(catalog, text))
     return found[0]
 
 
@@ -177,7 +177,7 @@ def normalize_name(name: str) -> str:
     return _SEPARATORS.sub("-", name.strip().casefold())
 
 
-def _unknown(catalog: ModelCatalog, text: str) -> str:
+def _unknown_model_hint(catalog: ModelCatalog, text: str) -> str:
     asked = normalize_name(text)
     for model in catalog.not_built:
         if asked in (normalize_name(model.id), normalize_name(model.id.rpartition("/")[2])):
@@ -185,7 +185,7 @@ def _unknown(catalog: ModelCatalog, text: str) -> str:
     return f"no model is called {text[:80]!r}"
 
 
-def _suggestion(catalog: ModelCatalog, text: str) -> str:
+def _similar_names_hint(catalog: ModelCatalog, text: str) -> str:
     from difflib import get_close_matches  # slow to import and rarely needed
 
     asked = normalize_name(text)
@@ -196,7 +196,7 @@ def _suggestion(catalog: ModelCatalog, text: str) -> str:
     return f"Close names: {', '.join(names)}. {_LIST_COMMAND}" if names else _LIST_COMMAND
 
 
-def _build(record: ModelRecord, name: str) -> Architecture:
+def _build_architecture(record: ModelRecord, name: str) -> Architecture:
     # Imported here: lists and searches need no reader.
     from planner.models.readers.config_json import read_config
 

@@ -17,7 +17,7 @@ Part = Literal["text", "denoiser", "image-decoder", "other"]
 
 
 class UNetModule(NamedTuple):
-    """One module of a U-Net in execution order; `skip` is the number of channels from the skip connection."""
+    """One module of a U-Net; `skip` is the number of channels that its skip connection adds to the input."""
 
     kind: Literal["resnet", "transformer", "down", "up", "mid"]
     level: int
@@ -41,12 +41,12 @@ class UNet(Spec):
     linear_projection: bool = False
 
     def steps(self) -> Iterator[UNetModule]:
-        """Yield its modules in execution order: the down path, the middle block, the up path."""
+        """Yield the U-Net's modules in execution order: the down path, the middle block, the up path."""
         kept = [self.channels[0]]
         width, last = self.channels[0], len(self.channels) - 1
         for level, out in enumerate(self.channels):
             for _ in range(self.layers):
-                yield from self._pair(level, width, out, self.depths[level])
+                yield from self._resnet_and_attention(level, width, out, self.depths[level])
                 width = out
                 kept.append(width)
             if level < last:
@@ -56,13 +56,13 @@ class UNet(Spec):
         for level in range(last, -1, -1):
             out = self.channels[level]
             for _ in range(self.layers + 1):
-                yield from self._pair(level, width, out, self.depths[level], kept.pop())
+                yield from self._resnet_and_attention(level, width, out, self.depths[level], kept.pop())
                 width = out
             if level:
                 yield UNetModule("up", level, width, width)
 
     @staticmethod
-    def _pair(level: int, into: int, out: int, depth: int, skip: int = 0) -> Iterator[UNetModule]:
+    def _resnet_and_attention(level: int, into: int, out: int, depth: int, skip: int = 0) -> Iterator[UNetModule]:
         yield UNetModule("resnet", level, into + skip, out, skip=skip)
         if depth:
             yield UNetModule("transformer", level, out, out, depth)
@@ -87,7 +87,7 @@ class DiffusionTransformer(Spec):
 
 
 class ImageDecoder(Spec):
-    """The decoder of an autoencoder: from a latent image to pixels, doubling the side after all levels but one."""
+    """An autoencoder's decoder from a latent image to pixels; every level except the last doubles the side."""
 
     kind: Literal["image-decoder"] = "image-decoder"
     channels: tuple[int, ...] = Field(min_length=1, description="of each level, those of the full image first")
@@ -133,7 +133,7 @@ def find_networks(components: Iterable[Component]) -> tuple[Denoiser, ImageDecod
     """Return the denoiser and the image decoder.
 
     Raises:
-        ValueError: If one of them is missing.
+        ValueError: If the denoiser or the decoder is missing.
     """
     networks = [component.network for component in components]
     denoiser = next((one for one in networks if isinstance(one, UNet | DiffusionTransformer)), None)

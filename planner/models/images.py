@@ -46,7 +46,7 @@ def embeds_images(architecture: Architecture) -> bool:
 
 
 def image_patches(tower: Stack, size: tuple[int, int] | None) -> int:
-    """Return the sequence length of an image in a vision tower: its fixed length, or the patches of `size`.
+    """Return an image's sequence length in a vision tower: its fixed length, or the number of patches in `size`.
 
     Towers that accept any size round it up to whole squares of merged patches.
     """
@@ -61,7 +61,7 @@ def image_patches(tower: Stack, size: tuple[int, int] | None) -> int:
 def image_elements(tower: Stack, patches: int) -> int:
     """Return the number of input elements of an image with `patches`; 0 if the tower has no patch convolution.
 
-    Tokens other than the square of patches, such as a class token, are not part of the image.
+    Tokens that are not patches, such as a class token, are not counted.
     """
     cut = next((tensor for tensor in tower.before if tensor.role == "conv" and len(tensor.shape) > 3), None)
     if cut is None:

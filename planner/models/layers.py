@@ -39,7 +39,7 @@ class Tensor(Spec):
 
 
 class Norm(Spec):
-    """The kind of normalization that a layer uses throughout."""
+    """The kind of normalization in a layer; all norms of the layer are of this kind."""
 
     kind: Literal["rms", "layer"]
     bias: bool = False
@@ -104,12 +104,12 @@ class Attention(Spec):
 
     @property
     def kv_dim(self) -> int:
-        """Return the total width of the keys, which is also that of the values."""
+        """Return the total width of the keys, which equals the width of the values."""
         return self.kv_heads * self.head_dim
 
     @property
     def cached_dim(self) -> int:
-        """Return the width of the cached keys, which is also that of the cached values."""
+        """Return the width of the cached keys, which equals the width of the cached values."""
         return self.q_dim if self.grouping == "copied" else self.kv_dim
 
 
@@ -145,7 +145,7 @@ class StateMixer(Spec):
 
     @property
     def conv_inputs_kept(self) -> int:
-        """Return the elements of the convolution's state in engines that do not store the newest input.
+        """Return the number of convolution-state elements in engines that do not store the newest input.
 
         **Source**: vLLM 0.33 model_executor/layers/mamba/mamba_utils.py (kernel − 1); llama.cpp 0.5.0 llama-hparams.cpp
         n_embd_r (d_conv − 1, and n_shortconv_l_cache − 1). transformers keeps as many inputs as the kernel is long.
@@ -265,15 +265,15 @@ class Stack(Spec):
         cuts = (tensor.shape[-1] for tensor in self.before if tensor.role == "conv" and len(tensor.shape) > 3)
         return next(cuts, None)
 
-    def placed(self) -> Iterator[tuple[Tensor, int]]:
-        """Yield each distinct tensor with its number of occurrences."""
+    def tensors_with_counts(self) -> Iterator[tuple[Tensor, int]]:
+        """Yield each distinct tensor of the stack with its number of occurrences."""
         yield from ((tensor, tensor.copies) for tensor in (*self.before, *self.after))
         for group in self.groups:
             yield from ((tensor, tensor.copies * group.count) for tensor in group.layer.tensors)
 
 
 class StoredTensors(Spec):
-    """Total size of a checkpoint's tensors of one format in one part of the network."""
+    """Total size of the checkpoint tensors that have one format and belong to one part of the network."""
 
     format: str = Field(min_length=1, description="name in the file: BF16, F8_E4M3, Q4_K")
     place: Literal["embedding", "layers", "output", "other"]

@@ -38,12 +38,12 @@ def load_model(text: str, catalog: ModelCatalog) -> LoadedModel:
     """
     if text.startswith(HUB_PREFIX):
         return load_hub_model(text)
-    found = _find(text, catalog)
+    found = _find_model(text, catalog)
     return LoadedModel(found, catalog.model(found), None) if isinstance(found, str) else load_model_file(found)
 
 
 def load_config(text: str, catalog: ModelCatalog) -> tuple[str, Mapping[str, object]]:
-    """Return the name and the raw configuration of the model `text`, which is as for `load_model`.
+    """Return the name and the raw configuration of the model `text`, an argument as for `load_model`.
 
     Its architecture need not be supported by the estimator.
 
@@ -56,7 +56,7 @@ def load_config(text: str, catalog: ModelCatalog) -> tuple[str, Mapping[str, obj
         from planner.models.readers.hub.model import read_hub_config
 
         return text.removeprefix(HUB_PREFIX), read_hub_config(text)
-    found = _find(text, catalog)
+    found = _find_model(text, catalog)
     if isinstance(found, str):
         return found, catalog.record(found).config
     from planner.models.readers.model_file import read_model_config
@@ -89,10 +89,10 @@ def load_model_file(path: Path) -> LoadedModel:
     return LoadedModel(model_name_from_path(path) or architecture.model_type, architecture, path)
 
 
-def _find(text: str, catalog: ModelCatalog) -> str | Path:
+def _find_model(text: str, catalog: ModelCatalog) -> str | Path:
     """Return the catalog's name or the path that `text` refers to."""
     path = Path(text).expanduser()
-    if _written_as_path(text):
+    if _is_written_as_path(text):
         return path
     try:
         return resolve_model(catalog, text)
@@ -103,7 +103,7 @@ def _find(text: str, catalog: ModelCatalog) -> str | Path:
         raise
 
 
-def _written_as_path(text: str) -> bool:
+def _is_written_as_path(text: str) -> bool:
     return text.endswith((*_FILE_ENDINGS, "/", "\\")) or text.startswith((".", "~")) or Path(text).is_absolute()
 
 

@@ -37,7 +37,7 @@ Family = Literal[
 ]
 
 MatrixFamily = Family | Literal["Turing half rate", "Ampere full rate", "Ada full rate", "Blackwell full rate"]
-"""Families as their matrix units see them: GeForce cards add up in fp32 at half of the rate that the same chips have in
+"""Card families with regard to matrix units: GeForce cards add up in fp32 at half of the rate of the same chips in
 workstations and servers, and so reach more of it."""
 _AT_OTHER_RATE: Final[Mapping[Family, MatrixFamily]] = {
     "Turing": "Turing half rate",
@@ -83,7 +83,7 @@ def family_of(gpu: Gpu) -> Family:
 
 
 def matrix_family(gpu: Gpu) -> MatrixFamily:
-    """Return the family whose measurements apply to the matrix units of `gpu`, by their full or half rate."""
+    """Return the family whose measurements apply to the matrix units of `gpu`, which run at full or half rate."""
     family, products, cores = family_of(gpu), gpu.rate("fp16"), gpu.rate("fp32")
     if family not in _AT_OTHER_RATE or products is None or cores is None:
         return family
@@ -91,7 +91,7 @@ def matrix_family(gpu: Gpu) -> MatrixFamily:
     return family if is_full == (family == "Turing") else _AT_OTHER_RATE[family]
 
 
-class Classes(NamedTuple):
+class EfficiencyClasses(NamedTuple):
     """Efficiencies and fixed costs of training, by class of card.
 
     `matrix` is the share of the dense rate that large matrix products reach while a network trains, `attention` that of
@@ -176,7 +176,7 @@ MEASURED_CARDS: Final = frozenset(
     )
 )
 """Cards whose measurements the classes are fitted to."""
-MEASURED: Final = Classes(
+MEASURED: Final = EfficiencyClasses(
     matrix={
         ("A100", "16"): 0.71,
         ("A100", "19"): 0.49,
@@ -233,18 +233,18 @@ ALONE: Final[Mapping[tuple[MatrixFamily, Size], float]] = {
 """Share that large products alone reach: stas00/ml-engineering 744d01e (maximum achievable matmul FLOPS; of several
 cards the middle) and ai-dynamo/aiconfigurator 095f58a (L40S, RTX PRO 6000, NVFP4)."""
 TRAINED_OF_ALONE: Final = 0.75
-"""Fraction of that reached by products in training: 0.60 to 0.95 where both were measured in 16 and 8 bits."""
+"""Fraction of this share that products reach in training: 0.60 to 0.95 where both were measured in 16 and 8 bits."""
 _ALIKE: Final[Mapping[MatrixFamily, MatrixFamily]] = {
     "Turing half rate": "Ampere GDDR",
     "Ampere GDDR": "Ada",
     "Ada": "Ampere GDDR",
     "Blackwell GDDR": "Ada",
 }
-"""Families that halve the same rate as another one, whose measurements they use if they have none of their own."""
+"""Families that halve the same rate as another family and use its measurements if they were not measured."""
 
 
-def matrix_share(classes: Classes, family: MatrixFamily, size: Size) -> float:
-    """Return the share of the dense rate that large products of numbers of `size` reach on cards of `family`.
+def matrix_share(classes: EfficiencyClasses, family: MatrixFamily, size: Size) -> float:
+    """Return the share of the dense rate that large matrix products in numbers of `size` reach on cards of `family`.
 
     Without measurements of training, it is that of a similar family, follows from products alone, or is the
     median of the other families; sizes that were never measured reach half.
@@ -255,16 +255,16 @@ def matrix_share(classes: Classes, family: MatrixFamily, size: Size) -> float:
     alone = ALONE.get((family, size))
     if alone is not None:
         return alone * TRAINED_OF_ALONE
-    return _middle([share for (_, other), share in classes.matrix.items() if other == size])
+    return _median_share([share for (_, other), share in classes.matrix.items() if other == size])
 
 
-def attention_share(classes: Classes, family: Family) -> float:
-    """Return the share that fused attention reaches on cards of `family`; the median for unmeasured families."""
+def attention_share(classes: EfficiencyClasses, family: Family) -> float:
+    """Return the share of the 16-bit rate that fused attention reaches on cards of `family`, or the median share."""
     found = classes.attention.get(family)
-    return _middle(list(classes.attention.values())) if found is None else found
+    return _median_share(list(classes.attention.values())) if found is None else found
 
 
-def memory_share(classes: Classes, family: Family) -> float:
+def memory_share(classes: EfficiencyClasses, family: Family) -> float:
     """Return the share of the bandwidth that element-wise operations reach.
 
     **Source**: 0.80 is the factor of ai-dynamo/aiconfigurator 095f58a; other families are fitted.
@@ -272,12 +272,12 @@ def memory_share(classes: Classes, family: Family) -> float:
     return classes.memory.get(family, 0.8)
 
 
-def _middle(shares: list[float]) -> float:
+def _median_share(shares: list[float]) -> float:
     return sorted(shares)[(len(shares) - 1) // 2] if shares else 0.5
 
 
 def class_source(family: MatrixFamily, size: Size) -> str:
-    """Return the source of the measurements for products of numbers of `size` on cards of `family`."""
+    """Return the source of the measured matrix products in numbers of `size` on cards of `family`."""
     for own in (family, _ALIKE.get(family, family)):
         if (own, size) in SOURCES:
             return SOURCES[own, size]

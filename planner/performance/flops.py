@@ -23,7 +23,7 @@ from planner.models.architecture import (
 )
 
 
-class Product(NamedTuple):
+class MatrixProduct(NamedTuple):
     """Matrix products of one shape: `number` of `rows` × `inputs` by `inputs` × `outputs`."""
 
     rows: float
@@ -38,7 +38,7 @@ class Product(NamedTuple):
         return 2 * self.rows * self.inputs * self.outputs * self.number
 
     def moved_bytes(self, size: float) -> float:
-        """Return the bytes of both factors and the result, with `size` bytes per element."""
+        """Return the size of the factors and the result in bytes, with `size` bytes per element."""
         read = self.inputs * self.outputs + self.rows * self.inputs
         return size * self.number * (read + self.rows * self.outputs)
 
@@ -46,12 +46,12 @@ class Product(NamedTuple):
 class ForwardWork(NamedTuple):
     """One forward pass over a number of sequences.
 
-    `products` are those of the layers, `head` those behind them; `attention_flops` the products of queries, keys and
-    values with each other; `logits` the number of outputs of the head.
+    `products` are the matrix products of the layers, `head` those of the output head; `attention_flops` the products
+    of queries, keys and values with each other; `logits` the number of outputs of the head.
     """
 
-    products: tuple[Product, ...]
-    head: tuple[Product, ...]
+    products: tuple[MatrixProduct, ...]
+    head: tuple[MatrixProduct, ...]
     attention_flops: float
     logits: float
     layers: int
@@ -59,7 +59,7 @@ class ForwardWork(NamedTuple):
 
     @property
     def layer_flops(self) -> float:
-        """Return the operations of matrix products inside the layers, attention not counted."""
+        """Return the operations of matrix products inside the layers, without attention."""
         return sum([product.flops for product in self.products])
 
     @property
@@ -69,13 +69,13 @@ class ForwardWork(NamedTuple):
 
     @property
     def flops(self) -> float:
-        """Return all operations."""
+        """Return the total operations, including attention and the head."""
         return self.layer_flops + self.head_flops + self.attention_flops
 
 
 @lru_cache(maxsize=1024)
 def forward_work(architecture: Architecture, sequences: float, length: int, outputs: int | None = None) -> ForwardWork:
-    """Return the work of a forward pass over `sequences` of `length` tokens; the head reads `outputs` of each.
+    """Return the work of a forward pass over `sequences` of `length` tokens; the head reads `outputs` tokens of each.
 
     **Formula**: Σ 2 · rows · inputs · outputs over the matrices that a token passes through, plus attention
     2 · context · (width of the queries + width of the values) for each token, with a context of (s + 1) / 2 where it is
@@ -97,17 +97,17 @@ def forward_work(architecture: Architecture, sequences: float, length: int, outp
             for product in _layer_products(group.layer, sequences * tokens, sequences * (source or tokens)):
                 key = (product.rows, product.inputs, product.outputs, product.expert)
                 products[key] = products.get(key, 0.0) + product.number * group.count
-            attention += sequences * tokens * group.count * _attention(group, stack, tokens, source)
+            attention += sequences * tokens * group.count * _attention_flops(group, stack, tokens, source)
         for tensor in stack.before:
             if tensor.role in ("conv", "linear"):
                 key = (sequences * tokens, prod(tensor.shape[1:]), tensor.shape[0], False)
                 products[key] = products.get(key, 0.0) + tensor.copies
         source = tokens
     read = sequences * min(outputs or source, source)
-    head = tuple(_head(architecture, read))
+    head = tuple(_head_products(architecture, read))
     logits = sum([product.rows * product.outputs for product in head])
     return ForwardWork(
-        tuple([Product(*key[:3], number, key[3]) for key, number in products.items()]),
+        tuple([MatrixProduct(*key[:3], number, key[3]) for key, number in products.items()]),
         head,
         attention,
         logits,
@@ -116,24 +116,30 @@ def forward_work(architecture: Architecture, sequences: float, length: int, outp
     )
 
 
-def _layer_products(layer: Layer, rows: float, source_rows: float) -> list[Product]:
+def _layer_products(layer: Layer, rows: float, source_rows: float) -> list[MatrixProduct]:
     """Return the matrix products of one layer; keys and values of cross-attention read the encoder."""
-    return [product for tensor in layer.tensors if (product := _product(tensor, layer, rows, source_rows)) is not None]
+    return [
+        product
+        for tensor in layer.tensors
+        if (product := _matrix_product(tensor, layer, rows, source_rows)) is not None
+    ]
 
 
-def _product(tensor: Tensor, layer: Layer, rows: float, source_rows: float) -> Product | None:
+def _matrix_product(tensor: Tensor, layer: Layer, rows: float, source_rows: float) -> MatrixProduct | None:
     if len(tensor.shape) < 2:
         return None
     if tensor.role == "expert" and isinstance(layer.feed_forward, Moe):
         outputs, inputs = tensor.shape[-2:]
         block = layer.feed_forward
-        return Product(
+        return MatrixProduct(
             rows * block.visits / block.experts, inputs, outputs, prod((tensor.copies, *tensor.shape[:-2])), True
         )
     if tensor.role not in ("linear", "router"):
         return None
     crossed = layer.cross_attention is not None and _reads_the_encoder(tensor.name)
-    return Product(source_rows if crossed else rows, prod(tensor.shape[1:]), tensor.shape[0], tensor.copies, False)
+    return MatrixProduct(
+        source_rows if crossed else rows, prod(tensor.shape[1:]), tensor.shape[0], tensor.copies, False
+    )
 
 
 def _reads_the_encoder(name: str) -> bool:
@@ -142,26 +148,26 @@ def _reads_the_encoder(name: str) -> bool:
     return crossed and any(part in name for part in ("k_proj", "v_proj", ".k.", ".v."))
 
 
-def _head(architecture: Architecture, rows: float) -> list[Product]:
-    """Return the products behind the layers: a pooler or projector, and the output head, tied or not."""
+def _head_products(architecture: Architecture, rows: float) -> list[MatrixProduct]:
+    """Return the matrix products after the layers: a pooler or projector, and the tied or separate output head."""
     tensors = [tensor for tensor in architecture.main.after if tensor.role == "linear"]
     if architecture.tied_head:
         tables = [tensor for tensor in architecture.main.before if tensor.role == "embedding"]
         tensors.append(max(tables, key=lambda tensor: tensor.size))
     tensors += [tensor for tensor in architecture.head if len(tensor.shape) > 1]
-    return [Product(rows, prod(tensor.shape[1:]), tensor.shape[0], tensor.copies, False) for tensor in tensors]
+    return [MatrixProduct(rows, prod(tensor.shape[1:]), tensor.shape[0], tensor.copies, False) for tensor in tensors]
 
 
-def _attention(group: LayerGroup, stack: Stack, tokens: int, source: int) -> float:
+def _attention_flops(group: LayerGroup, stack: Stack, tokens: int, source: int) -> float:
     """Return the operations of attention per token in one layer of `group`."""
     layer, causal = group.layer, stack.name == "decoder"
     found = 0.0
     for mixer in (layer.mixer, layer.second_mixer):
         if isinstance(mixer, Attention):
-            found += 4 * mixer.q_dim * context_read(tokens, mixer.window, causal=causal)
+            found += 4 * mixer.q_dim * mean_context_tokens(tokens, mixer.window, causal=causal)
         elif isinstance(mixer, LatentAttention):
             wide = mixer.qk_nope_head_dim + mixer.qk_rope_head_dim + mixer.v_head_dim
-            found += 2 * mixer.heads * wide * context_read(tokens, None, causal=causal)
+            found += 2 * mixer.heads * wide * mean_context_tokens(tokens, None, causal=causal)
         elif isinstance(mixer, StateMixer):
             found += 6 * mixer.recurrent_state_elements
     if layer.cross_attention is not None:
@@ -169,7 +175,7 @@ def _attention(group: LayerGroup, stack: Stack, tokens: int, source: int) -> flo
     return found
 
 
-def context_read(tokens: int, window: int | None, *, causal: bool) -> float:
+def mean_context_tokens(tokens: int, window: int | None, *, causal: bool) -> float:
     """Return the mean number of tokens that each of `tokens` attends to.
 
     **Formula**: causal (s + 1) / 2; within a window w the mean of min(i, w) over i = 1 … s.

@@ -92,7 +92,7 @@ class Links(NamedTuple):
         return min(own, ports) if inside > 1 else ports
 
     def ring_seconds(self, cards: int, wire_bytes: float, *, gathers: bool = False) -> float:
-        """Return the time of a ring over `cards` in which each sends `wire_bytes`.
+        """Return the time of a ring over `cards` in which each card sends `wire_bytes`.
 
         **Formula**: bytes ÷ bus bandwidth + (g − 1) · hop, with the network's hop between nodes.
         """
@@ -118,31 +118,33 @@ class Links(NamedTuple):
 
 @lru_cache(maxsize=512)
 def links_of(gpu: Gpu, setting: TimeSetting) -> Links:
-    """Return the links between cards of `gpu`, from `setting` or the usual ones.
+    """Return the links between cards of `gpu`, from `setting` or the defaults.
 
     Bridges between pairs are used only if `setting` has them.
 
     **Assumes** eight cards per node with one network port each, as in vendors' reference machines; workstations and
     consumer cards share one port of 10 Gbit/s.
     """
-    kind = setting.link or usual_link(gpu)
-    name, within, gathering, source = _within(gpu, kind)
+    kind = setting.link or default_link(gpu)
+    name, within, gathering, source = _links_within_node(gpu, kind)
     node = setting.cards_per_node or _RACK.get(gpu.id, _NODE)
-    network = setting.network_bytes_per_s or _port(gpu, node)
+    network = setting.network_bytes_per_s or _network_port_bytes_per_s(gpu, node)
     return Links(kind, name, node, within, gathering, network, host_bytes_per_s(gpu), source)
 
 
-def usual_link(gpu: Gpu) -> CardLink:
-    """Return the default link between such cards in one machine."""
+def default_link(gpu: Gpu) -> CardLink:
+    """Return the default link between cards of this kind in one machine."""
     text = gpu.interconnect or ""
     if text.startswith(("NVLink", "NVLink-C2C")) and "bridge" not in text:
         return "nvlink"
     return "xgmi" if text.startswith(("Infinity Fabric", "ICI", "24x", "NeuronLink", "scale-up")) else "pcie"
 
 
-def _within(gpu: Gpu, kind: CardLink) -> tuple[str, tuple[float, float, float], tuple[float, float, float], str]:
+def _links_within_node(
+    gpu: Gpu, kind: CardLink
+) -> tuple[str, tuple[float, float, float], tuple[float, float, float], str]:
     if kind == "pcie":
-        return _pcie(gpu)
+        return _pcie_links(gpu)
     text = gpu.interconnect or ""
     generation = re.search(r"NVLink\d", text)
     name = generation[0] if generation else text.partition(";")[0].partition(" ")[0] or kind
@@ -151,7 +153,7 @@ def _within(gpu: Gpu, kind: CardLink) -> tuple[str, tuple[float, float, float], 
         return name, _MEASURED[name], _GATHERED[name], _TABLES
     reached = (one_way or _DEFAULT_FABRIC) * _REACHED
     if kind == "nvlink-pair":
-        _, beyond, _, _ = _pcie(gpu)
+        _, beyond, _, _ = _pcie_links(gpu)
         return name, (reached, beyond[1], beyond[2]), (reached, beyond[1], beyond[2]), _SHARED
     return name, (reached, reached, reached), (reached, reached, reached), _SHARED
 
@@ -161,13 +163,13 @@ _DEFAULT_FABRIC: Final = 56.25e9
 
 
 def _one_way_bytes_per_s(text: str) -> float | None:
-    """Return the bandwidth of a card's links in one direction; catalogs state the sum of both."""
+    """Return the bandwidth of a card's links in one direction; catalogs state the sum of both directions."""
     both = parse_link_bytes_per_s(text)
     return None if both is None else both / 2
 
 
-def _pcie(gpu: Gpu) -> tuple[str, tuple[float, float, float], tuple[float, float, float], str]:
-    generation, lanes = _pcie_link(gpu)
+def _pcie_links(gpu: Gpu) -> tuple[str, tuple[float, float, float], tuple[float, float, float], str]:
+    generation, lanes = _pcie_generation_and_lanes(gpu)
     name = f"PCIe {generation}"
     table = _MEASURED.get(name)
     if table is not None and lanes == 16:
@@ -178,7 +180,7 @@ def _pcie(gpu: Gpu) -> tuple[str, tuple[float, float, float], tuple[float, float
     return name, shares, shares, f"{_TABLES}; the shares that PCIe 5.0 reaches"
 
 
-def _pcie_link(gpu: Gpu) -> tuple[int, int]:
+def _pcie_generation_and_lanes(gpu: Gpu) -> tuple[int, int]:
     """Return the generation and lanes of the card's PCIe link, 4.0 × 16 if the catalog has none."""
     found = re.search(r"PCIe (\d)\.\d x(\d+)", gpu.interconnect or "")
     return (int(found[1]), int(found[2])) if found else (4, 16)
@@ -189,11 +191,11 @@ def host_bytes_per_s(gpu: Gpu) -> float:
     chip = re.search(r"NVLink-C2C (\d+) GB/s", gpu.interconnect or "")
     if chip:
         return float(chip[1]) * 1e9 / 2 * _COPY_SHARE
-    generation, lanes = _pcie_link(gpu)
+    generation, lanes = _pcie_generation_and_lanes(gpu)
     return _LANE_BYTES_PER_S[generation] * lanes * _COPY_SHARE
 
 
-def _port(gpu: Gpu, node: int) -> float:
+def _network_port_bytes_per_s(gpu: Gpu, node: int) -> float:
     stacked = (gpu.memory_type or "").startswith("HBM")
     port = next((speed for name, speed in _PORTS if gpu.architecture == name), None)
     return port if port is not None and stacked else _DESK_PORT / min(node, _NODE)

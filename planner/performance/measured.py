@@ -1,4 +1,4 @@
-"""Calibration of a time estimate with a measured speed: all times are scaled alike."""
+"""Calibration of a time estimate with a measured speed; all times are scaled by the same factor."""
 
 from typing import Final
 
@@ -9,19 +9,20 @@ CALIBRATED_SPREAD: Final = 1.1
 """Four of five steps lie within this factor of a speed measured in the same setup: per-model calibration leaves 2 to
 5 %, other nodes of the same kind differ by 4 % (MLPerf) to 11 % (community runs)."""
 CARRIED_OVER_SPREAD: Final = 1.15
-"""The same for another card: a ratio of two cards predicts other models within 4 to 7 % (timm, 3090 to 5090)."""
+"""The spread factor of a speed measured on another card: a ratio of two cards predicts other models within 4 to 7 %
+(timm, 3090 to 5090)."""
 _TIMES: Final = ("seconds", "first_token_seconds", "output_token_seconds")
 _RATES: Final = ("tokens_per_second", "samples_per_second", "mfu_fraction")
 
 
 def scale_to_measured(
-    estimated: TimeResult, there: TimeResult, measured: MeasuredSpeed, *, is_same: bool
+    estimated: TimeResult, counterpart: TimeResult, measured: MeasuredSpeed, *, is_same: bool
 ) -> TimeResult:
-    """Return `estimated` scaled so that its counterpart `there` would match `measured`.
+    """Return `estimated` scaled so that its counterpart `counterpart` would match `measured`.
 
     Tokens per second are those of answers during generation; a step is a whole request.
     """
-    ratio = _ratio(there, measured)
+    ratio = _measured_ratio(counterpart, measured)
     spread = CALIBRATED_SPREAD if is_same else CARRIED_OVER_SPREAD
     terms = tuple(
         term.evolve(seconds=term.seconds * ratio, overlapped_seconds=term.overlapped_seconds * ratio)
@@ -30,23 +31,23 @@ def scale_to_measured(
     where = "on these cards" if is_same else "on other cards, scaled by the ratio of both estimates"
     note = f"Measured {where}; the estimate was {1 / ratio:.2f} times as long; all its parts are scaled alike."
     return estimated.evolve(
-        **_figures(estimated, _TIMES, ratio, spread),
-        **_figures(estimated, _RATES, 1 / ratio, spread),
+        **_scaled_figures(estimated, _TIMES, ratio, spread),
+        **_scaled_figures(estimated, _RATES, 1 / ratio, spread),
         terms=terms,
         basis="measured",
         notes=(note, *estimated.notes),
     )
 
 
-def _ratio(there: TimeResult, measured: MeasuredSpeed) -> float:
+def _measured_ratio(counterpart: TimeResult, measured: MeasuredSpeed) -> float:
     if measured.unit == "seconds/step":
-        return measured.value / (there.seconds or measured.value)
-    rate = there.tokens_per_second if measured.unit == "tokens/s" else there.samples_per_second
+        return measured.value / (counterpart.seconds or measured.value)
+    rate = counterpart.tokens_per_second if measured.unit == "tokens/s" else counterpart.samples_per_second
     return (rate or measured.value) / measured.value
 
 
-def _figures(estimated: TimeResult, names: tuple[str, ...], factor: float, spread: float) -> dict[str, float]:
-    """Return each known figure times `factor`, with its interval if it has one."""
+def _scaled_figures(estimated: TimeResult, names: tuple[str, ...], factor: float, spread: float) -> dict[str, float]:
+    """Return each known figure times `factor`, with its low and high ends where the result has them."""
     found = {}
     for name in names:
         value = getattr(estimated, name)

@@ -13,6 +13,6 @@ _SHARES: Final[Mapping[str, float]] = {"tesla-t4": 24 / 65}
 """
 
 
-def within_power(gpu: Gpu, share: float) -> float:
+def share_within_power_limit(gpu: Gpu, share: float) -> float:
     """Return `share` of the 16-bit rate, or the share that the card's power limit sustains if that is less."""
     return min(share, _SHARES.get(gpu.id, share))

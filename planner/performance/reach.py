@@ -5,21 +5,21 @@ from typing import Final, Literal, NamedTuple
 from planner.dtypes import AS_STORED, SCHEMES
 from planner.hardware.gpu import Gpu
 from planner.performance.efficiency import Family, family_of
-from planner.performance.power import within_power
+from planner.performance.power import share_within_power_limit
 
 MemoryClass = Literal["GDDR", "HBM", "unified"]
 Width = Literal["16", "8", "4", "float4"]
 
 
-class Share(NamedTuple):
-    """A measured share, with its source."""
+class MeasuredShare(NamedTuple):
+    """A measured share of a card's bandwidth or rate, with its source."""
 
     fraction: float
     source: str
 
 
 OLDER_HOSTS: Final = ("Pascal", "Volta", "Turing", "Ampere", "CDNA", "CDNA2")
-"""Architectures whose cards are usually in older hosts, whose processors launch fewer kernels per second."""
+"""Architectures of cards in older hosts; the CPUs of these hosts launch fewer kernels per second."""
 _FEWER_MULTIPROCESSORS: Final = {"h20-96gb": 78 / 132, "h20-141gb": 78 / 132}
 """Fraction of multiprocessors of cards with a larger card's memory; each can have a limited number of reads in flight.
 
@@ -51,14 +51,14 @@ _CEILINGS: Final[dict[tuple[Family, str], float]] = {
     ("Apple", "16"): 0.75,
 }
 _HALVED: Final = 3.0
-"""Ratio of 8-bit integers to 16 bits above which 16 bits are halved: twice is usual, four times if halved."""
+"""Ratio of 8-bit integers to 16 bits above which 16 bits are halved: twice is typical, four times means halved."""
 _HALVED_CEILING: Final = 0.85
-"""Halved units are kept busy more easily: pytorch/torchtune@bd2a0fc reaches 0.84 to 0.90 of that rate on RTX 4090."""
+"""Halved units are easier to keep busy: pytorch/torchtune@bd2a0fc reaches 0.84 to 0.90 of that rate on RTX 4090."""
 _USUAL_CEILING: Final = 0.55
 
 
 def reachable_bandwidth(gpu: Gpu) -> float | None:
-    """Return the bytes per second that the card's multiprocessors can request; less on cut-down cards."""
+    """Return the bandwidth that the card's multiprocessors can use, in bytes per second; less on cut-down cards."""
     if gpu.bandwidth_bytes_per_s is None:
         return None
     whole = gpu.bandwidth_bytes_per_s / gpu.device_count
@@ -73,7 +73,7 @@ def memory_class(gpu: Gpu) -> MemoryClass:
     return "HBM" if (gpu.memory_type or "").startswith("HBM") else "GDDR"
 
 
-def width_of(weights: str) -> Width:
+def kernel_width(weights: str) -> Width:
     """Return the class of kernels that read weights of a format."""
     if weights == AS_STORED or weights not in SCHEMES:
         return "4"
@@ -94,12 +94,12 @@ def full_rate(gpu: Gpu, dtype: str) -> float | None:
 def product_ceiling(gpu: Gpu, dtype: str) -> float:
     """Return the share of its dense rate that a card reaches with large products in `dtype`."""
     width = {"fp8": "8", "fp4": "4"}.get(dtype, "16")
-    if width == "16" and _is_halved(gpu):
+    if width == "16" and _halves_16_bit_rate(gpu):
         return _HALVED_CEILING
-    return within_power(gpu, _CEILINGS.get((family_of(gpu), width), _USUAL_CEILING))
+    return share_within_power_limit(gpu, _CEILINGS.get((family_of(gpu), width), _USUAL_CEILING))
 
 
-def _is_halved(gpu: Gpu) -> bool:
+def _halves_16_bit_rate(gpu: Gpu) -> bool:
     """Return whether a card halves its 16-bit rate when accumulating in 32 bits, as GeForce cards do."""
     wide, narrow = gpu.rate("fp16"), gpu.rate("int8")
     return wide is not None and narrow is not None and narrow.ops_per_s > _HALVED * wide.ops_per_s

@@ -33,13 +33,13 @@ TimeTermName = Literal[
 ]
 Bound = Literal["compute", "memory bandwidth", "communication", "host", "input"]
 Basis = Literal["measured", "same card", "family"]
-"""measured: the user's own figure; otherwise the nearest cards on which the efficiencies were measured."""
+"""measured: a speed measured by the user; else the closest cards on which the efficiencies were measured."""
 
 
 class TimeTerm(Spec):
     """A named part of the time with its formula.
 
-    `overlapped_seconds` of `seconds` overlap with other work and so do not lengthen the whole.
+    `overlapped_seconds` of `seconds` overlap with other work and do not lengthen the total.
     """
 
     name: TimeTermName
@@ -52,7 +52,7 @@ class TimeTerm(Spec):
 
     @property
     def exposed_seconds(self) -> float:
-        """Return the seconds by which the term lengthens the whole."""
+        """Return the seconds by which the term lengthens the total time."""
         return self.seconds - self.overlapped_seconds
 
 

@@ -13,7 +13,7 @@ class MeasuredSpeed(Spec):
     """A speed measured by the user, which replaces the estimate.
 
     It was measured with the same plan on `count` cards of `gpu`, by default those of the plan. For other cards it is
-    scaled by the ratio of both estimates.
+    scaled by the ratio of the two cards' estimates.
     """
 
     value: float = Field(gt=0, description="in `unit`")
@@ -24,7 +24,7 @@ class MeasuredSpeed(Spec):
 
 
 class TimeSetting(Spec):
-    """Settings that affect the time but not the memory; what is `None` follows from the cards."""
+    """Settings that affect the time but not the memory; for `None` the default of the cards applies."""
 
     cards_per_node: int | None = Field(default=None, ge=1, le=1024, description="by default 8, or the whole of a rack")
     link: CardLink | None = Field(default=None, description="between the cards of one node; by default the card's own")

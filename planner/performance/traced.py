@@ -8,7 +8,15 @@ from planner.memory.terms import card, library, traced
 from planner.performance.efficiency import Family, family_of
 from planner.performance.links import Links
 from planner.performance.result import Bound, TimeResult, TimeTerm
-from planner.performance.vision import Kind, ModuleTime, OperationCounts, Precision, module_time, passes, product_share
+from planner.performance.vision import (
+    Kind,
+    ModuleTime,
+    OperationCounts,
+    Precision,
+    memory_passes,
+    module_time,
+    product_share,
+)
 
 _DATA_CENTRE: Final = ("A100", "Hopper SXM", "Hopper PCIe", "Blackwell data centre")
 SPREAD: Final = 1.3
@@ -18,7 +26,7 @@ SPREAD: Final = 1.3
 1.08 to 1.13 in training.
 """
 UNMEASURED_SPREAD: Final = 1.6
-"""The same for a family on which no such network was measured: the survey's factor for unknown cards."""
+"""The spread factor for a card family without such measurements: the survey's factor for unknown cards."""
 _MEASURED: Final[dict[Kind, tuple[Family, ...]]] = {
     "convolutions": (*_DATA_CENTRE, "Ada", "Ampere GDDR", "Blackwell GDDR", "Turing", "Volta"),
     "attention": ("Ada", "Ampere GDDR", "Blackwell GDDR"),
@@ -35,7 +43,7 @@ _NORMALISED: Final = "lambdal/deeplearning-benchmark@aa5addb: ResNet-50 on A100,
 
 
 class TracedStep(NamedTuple):
-    """One step on one card: operation counts, samples, and bytes of gradients to reduce.
+    """One step on one card: operation counts, number of samples, and size of the exchanged gradients in bytes.
 
     `channels_last` means that images are stored pixel by pixel (torch.channels_last), not channel by channel.
     """
@@ -52,7 +60,7 @@ class TracedStep(NamedTuple):
 def step_time(
     step: TracedStep, gpu: Gpu, links: Links, cards: int = 1, input_samples_per_second: float | None = None
 ) -> TimeResult:
-    """Return the time of a step in which each of `cards` processes its own samples.
+    """Return the time of a step in which each card processes its own samples.
 
     **Formula**: F ÷ (a · C) + max(b · n · w ÷ B, n ÷ e), the calls of operators and the loading of samples if
     these take longer, and the exposed part of the gradient exchange.
@@ -60,39 +68,39 @@ def step_time(
     time = module_time(step.counts, gpu, step.precision, compiled=step.compiled, channels_last=step.channels_last)
     if time is None:
         reason = f"the memory bandwidth or the arithmetic rate of {gpu.name} is unknown"
-        return TimeResult(task=step.task, kind=_kind(step), unsupported=reason)
-    terms = [*_device_terms(step, gpu, time), *_exchange(step, links, cards, time.seconds)]
+        return TimeResult(task=step.task, kind=_result_kind(step), unsupported=reason)
+    terms = [*_device_terms(step, gpu, time), *_gradient_exchange_terms(step, links, cards, time.seconds)]
     seconds = sum(term.exposed_seconds for term in terms)
     waiting = cards * step.samples / input_samples_per_second - seconds if input_samples_per_second else 0.0
     if waiting > 0:
-        terms.append(_waiting(waiting))
+        terms.append(_loading_wait_term(waiting))
         seconds += waiting
     rate = cards * step.samples / seconds
     is_measured = family_of(gpu) in _MEASURED[step.counts.kind]
     spread = SPREAD if is_measured else UNMEASURED_SPREAD
     return TimeResult(
         task=step.task,
-        kind=_kind(step),
+        kind=_result_kind(step),
         seconds=seconds,
         low_seconds=seconds / spread,
         high_seconds=seconds * spread,
         samples_per_second=rate,
-        bound=_bound(terms, time),
+        bound=_limiting_resource(terms, time),
         terms=tuple(terms),
         flops_per_step=cards * step.counts.flops,
-        mfu_fraction=_rate_used(step, gpu, seconds),
+        mfu_fraction=_used_rate_share(step, gpu, seconds),
         notes=() if is_measured else (_GUESSED,),
     )
 
 
-def _kind(step: TracedStep) -> Literal["step", "service"]:
+def _result_kind(step: TracedStep) -> Literal["step", "service"]:
     return "step" if step.task == "training" else "service"
 
 
 def _device_terms(step: TracedStep, gpu: Gpu, time: ModuleTime) -> list[TimeTerm]:
     counts = step.counts
     reach = product_share(gpu, step.precision)
-    moved = passes(gpu, counts.kind, compiled=step.compiled)
+    moved = memory_passes(gpu, counts.kind, compiled=step.compiled)
     found = [
         _term(
             "convolutions" if counts.kind == "convolutions" else "matrix_products",
@@ -104,7 +112,7 @@ def _device_terms(step: TracedStep, gpu: Gpu, time: ModuleTime) -> list[TimeTerm
                 card("C", counts.flops / (reach * time.products), f"dense operations a second in {step.precision}"),
             ),
         ),
-        _elements(counts, gpu, time, moved),
+        _elementwise_term(counts, gpu, time, moved),
     ]
     if time.host > 0:
         found.append(
@@ -113,7 +121,7 @@ def _device_terms(step: TracedStep, gpu: Gpu, time: ModuleTime) -> list[TimeTerm
     return found
 
 
-def _elements(counts: OperationCounts, gpu: Gpu, time: ModuleTime, moved: float) -> TimeTerm:
+def _elementwise_term(counts: OperationCounts, gpu: Gpu, time: ModuleTime, moved: float) -> TimeTerm:
     outputs = traced("n", counts.elements, "output elements of products")
     if time.by_element is not None:
         handled = library("e", time.by_element, "elements per second that the multiprocessors normalise")
@@ -133,7 +141,7 @@ def _term(
     return TimeTerm(name=name, seconds=seconds, formula=formula, symbols=symbols, source=source, certainty="measured")
 
 
-def _exchange(step: TracedStep, links: Links, cards: int, seconds: float) -> list[TimeTerm]:
+def _gradient_exchange_terms(step: TracedStep, links: Links, cards: int, seconds: float) -> list[TimeTerm]:
     if step.task != "training" or cards == 1 or not step.gradient_bytes:
         return []
     spent = links.ring_seconds(cards, 2 * (cards - 1) / cards * step.gradient_bytes)
@@ -154,7 +162,7 @@ def _exchange(step: TracedStep, links: Links, cards: int, seconds: float) -> lis
     ]
 
 
-def _waiting(seconds: float) -> TimeTerm:
+def _loading_wait_term(seconds: float) -> TimeTerm:
     return TimeTerm(
         name="input",
         seconds=seconds,
@@ -175,7 +183,7 @@ _BOUNDS: Final[dict[str, Bound]] = {
 }
 
 
-def _bound(terms: list[TimeTerm], time: ModuleTime) -> Bound:
+def _limiting_resource(terms: list[TimeTerm], time: ModuleTime) -> Bound:
     """Return the resource that takes most of the time; a step that waits for loading is bound by input."""
     if terms[-1].name == "input":
         return "input"
@@ -183,6 +191,6 @@ def _bound(terms: list[TimeTerm], time: ModuleTime) -> Bound:
     return "compute" if longest == "elementwise" and time.by_element is not None else _BOUNDS[longest]
 
 
-def _rate_used(step: TracedStep, gpu: Gpu, seconds: float) -> float | None:
+def _used_rate_share(step: TracedStep, gpu: Gpu, seconds: float) -> float | None:
     rate = gpu.rate("fp32" if step.precision == "fp32" else "fp16")
     return step.counts.flops * gpu.device_count / (seconds * rate.ops_per_s) if rate else None

@@ -7,14 +7,14 @@ from typing import Final, Literal, NamedTuple
 
 from planner.hardware.gpu import Gpu
 from planner.performance.efficiency import Family, family_of
-from planner.performance.power import within_power
+from planner.performance.power import share_within_power_limit
 from planner.performance.reach import OLDER_HOSTS, product_ceiling
 
 Precision = Literal["fp32", "tf32", "fp16", "fp8"]
 Kind = Literal["convolutions", "attention", "diffusion"]
 
 _SHARE_OF_RATE: Final = 0.95
-"""Share of the dense rate that products reach, passes over memory not counted.
+"""Share of the dense rate that matrix products reach, without memory passes.
 
 **Source**: a of 1.0 to 1.1 in t = a · 2 · MAC ÷ rate + b · bytes ÷ bandwidth, fitted on some 1,440 networks of
 huggingface/pytorch-image-models@aa4b585 for each of four cards.
@@ -43,7 +43,7 @@ _CALL_SECONDS: Final = 10e-6
 **Source**: 0.61 ms for the 60 operators of a layer, QwenLM/Qwen3@7a2f61f with Transformers.
 """
 _OLDER_CALL_SECONDS: Final = 14e-6
-"""The same in the hosts of older cards: 0.84 ms, Qwen2.5 benchmark on A100."""
+"""Launch time of one operator in the hosts of older cards: 0.84 ms, Qwen2.5 benchmark on A100."""
 _ELEMENTS_PER_CLOCK: Final = 0.37
 """Elements that one multiprocessor handles per clock in training with batch norm, channels first.
 
@@ -81,7 +81,7 @@ _RATES: Final[dict[Precision, tuple[str, ...]]] = {
 
 
 class OperationCounts(NamedTuple):
-    """Operations and output elements of one pass; `calls` is the number of operator launches, 0 if unknown.
+    """Operation and output-element counts of one pass; `calls` is the number of operator launches, 0 if unknown.
 
     `trains` means that it is a whole training step.
     """
@@ -92,13 +92,13 @@ class OperationCounts(NamedTuple):
     calls: float = 0.0
     trains: bool = False
 
-    def of_training(self) -> "OperationCounts":
+    def training_step_counts(self) -> "OperationCounts":
         """Return the counts of a whole training step from those of a forward pass."""
         return self._replace(flops=_BACKWARD * self.flops, elements=_BACKWARD * self.elements, trains=True)
 
 
 class ModuleTime(NamedTuple):
-    """Seconds of the products, of the passes over memory, and of the host beyond both.
+    """Seconds of matrix products, of memory passes, and of the host's time that exceeds products and memory passes.
 
     `by_element` is how many elements per second the multiprocessors normalise, if that and not the memory takes
     longest.
@@ -111,7 +111,7 @@ class ModuleTime(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """Return the sum."""
+        """Return the total time in seconds."""
         return self.products + self.memory + self.host
 
 
@@ -124,11 +124,11 @@ def module_time(
     diffusion wait for the scheduler in between, so the calls of each are added
     (LambdaLabsML/lambda-diffusers@8571d8d: 13 to 29 ms a step beside what grows with the batch).
     """
-    rate = _rate(gpu, precision)
+    rate = _dense_rate(gpu, precision)
     if rate is None or gpu.bandwidth_bytes_per_s is None:
         return None
     products = counts.flops / (product_share(gpu, precision) * rate)
-    moved = passes(gpu, counts.kind, compiled=compiled) * counts.elements * _BYTES[precision]
+    moved = memory_passes(gpu, counts.kind, compiled=compiled) * counts.elements * _BYTES[precision]
     memory = moved * gpu.device_count / gpu.bandwidth_bytes_per_s
     normalises = counts.trains and counts.kind == "convolutions" and not (compiled or channels_last)
     by_element = _elements_per_s(gpu) if normalises else None
@@ -155,15 +155,15 @@ def product_share(gpu: Gpu, precision: Precision) -> float:
     """Return the share of the dense rate that products reach, which is lower in 8 bits."""
     if precision == "fp8" and gpu.rate("fp8"):
         return product_ceiling(gpu, "fp8")
-    return within_power(gpu, _SHARE_OF_RATE) if precision in ("fp16", "fp8") else _SHARE_OF_RATE
+    return share_within_power_limit(gpu, _SHARE_OF_RATE) if precision in ("fp16", "fp8") else _SHARE_OF_RATE
 
 
-def passes(gpu: Gpu, kind: Kind, *, compiled: bool) -> float:
+def memory_passes(gpu: Gpu, kind: Kind, *, compiled: bool) -> float:
     """Return the apparent passes over memory per output element of a product."""
     stacked = (gpu.memory_type or "").startswith("HBM") and family_of(gpu) != "Volta"
     return _PASSES[kind, compiled] * (_STACKED_MEMORY if stacked else 1.0)
 
 
-def _rate(gpu: Gpu, precision: Precision) -> float | None:
+def _dense_rate(gpu: Gpu, precision: Precision) -> float | None:
     found = next((rate for rate in map(gpu.rate, _RATES[precision]) if rate is not None), None)
     return found.ops_per_s / gpu.device_count if found else None

@@ -64,7 +64,7 @@ def plan_axes(evaluation: Evaluation) -> tuple[Axis, ...]:
         axes.append("lora_rank")
     if count_scaling(evaluation.plan, architecture) is not None:
         axes.append("count")
-    return tuple(axis for axis in axes if architecture.takes_lengths or axis not in LENGTHS)
+    return tuple(axis for axis in axes if architecture.has_variable_length or axis not in LENGTHS)
 
 
 def current_value(evaluation: Evaluation, axis: Axis) -> int:

@@ -104,7 +104,7 @@ def largest_that_fits(
     """
     _field_info(plan, field)
     architecture = architecture_of(plan, catalog)
-    if field in LENGTHS and not architecture.takes_lengths:
+    if field in LENGTHS and not architecture.has_variable_length:
         fixed = architecture.fixed_length
         reason = "a diffusion pipeline has no such length"
         if fixed is not None:

@@ -54,9 +54,9 @@ class FieldContext:
     from_scratch: bool = False
 
     @property
-    def takes_lengths(self) -> bool:
+    def has_variable_length(self) -> bool:
         """Return whether the input length can be chosen."""
-        return self.architecture.takes_lengths
+        return self.architecture.has_variable_length
 
 
 ChoiceTitles = Mapping[Any, str]

@@ -222,7 +222,7 @@ class Training(Spec):
             unit="tokens",
             stops=doubling(128, 131_072),
             mnemonic="l",
-            shown_when=lambda context: context.takes_lengths,
+            shown_when=lambda context: context.has_variable_length,
         ),
     ] = None
     activation_checkpointing: Annotated[

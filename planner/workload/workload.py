@@ -116,7 +116,7 @@ class Inference(Spec):
             unit="tokens",
             stops=doubling(128, _LONGEST),
             mnemonic="l",
-            shown_when=lambda context: is_not_diffusion(context) and context.takes_lengths,
+            shown_when=lambda context: is_not_diffusion(context) and context.has_variable_length,
         ),
     ] = None
     prompt_length: Annotated[
@@ -130,7 +130,7 @@ class Inference(Spec):
             unit="tokens",
             stops=doubling(128, _LONGEST),
             mnemonic="r",
-            shown_when=lambda context: generates_text(context) and context.takes_lengths,
+            shown_when=lambda context: generates_text(context) and context.has_variable_length,
         ),
     ] = None
     kv_cache: Annotated[

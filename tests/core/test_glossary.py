@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from planner.glossary import Term, glossary
+from planner.glossary import GlossaryTerm, glossary
 from planner.workload.fields import all_fields
 
 TERMS = glossary()
@@ -19,7 +19,7 @@ def test_terms_are_sorted_and_unique_whatever_their_case():
 
 
 @pytest.mark.parametrize("entry", TERMS, ids=lambda entry: entry.term)
-def test_each_entry_has_a_short_definition_a_place_and_a_source(entry: Term):
+def test_each_entry_has_a_short_definition_a_place_and_a_source(entry: GlossaryTerm):
     assert all((entry.term, entry.definition, entry.shows_as))
     assert len(re.findall(r"[.!?](?=\s|$)", entry.definition)) <= 2
     assert entry.definition.endswith(".")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from planner.errors import AmbiguousNameError, SpecError
 from planner.hardware.catalog import HardwareCatalog, load_hardware
 from planner.hardware.gpu import Gpu
-from planner.hardware.names import find_candidates, parse_count, resolve_gpu
+from planner.hardware.names import find_gpu_candidates, parse_count, resolve_gpu
 from planner.paths import catalog_dir
 
 HARDWARE = load_hardware(catalog_dir())
@@ -107,12 +107,12 @@ def test_an_unknown_name_is_never_guessed(text: str, hint: str) -> None:
 
 
 def test_a_family_name_never_takes_laptop_parts_or_other_models(hardware: HardwareCatalog) -> None:
-    assert [gpu.id for gpu in find_candidates(hardware, "RTX 3080")] == ["rtx-3080-10-gb", "rtx-3080-12-gb"]
-    assert [gpu.id for gpu in find_candidates(hardware, "3080 laptop")] == [
+    assert [gpu.id for gpu in find_gpu_candidates(hardware, "RTX 3080")] == ["rtx-3080-10-gb", "rtx-3080-12-gb"]
+    assert [gpu.id for gpu in find_gpu_candidates(hardware, "3080 laptop")] == [
         "rtx-3080-8-gb-laptop-gpu",
         "rtx-3080-16-gb-laptop-gpu",
     ]
-    assert find_candidates(hardware, "NVIDIA") == ()
+    assert find_gpu_candidates(hardware, "NVIDIA") == ()
 
 
 @settings(max_examples=50)

@@ -184,7 +184,7 @@ def test_files_join_export_and_lose_a_card(file: Path) -> None:
         cards=(first.cards[0].evolve(memory_label="47 GB"),),
         changes=(CardChange(gpu="rtx-3090", purchase_price_usd=1, date="2026-11-01"),),
     )
-    joined = first.joined(newer)
+    joined = first.merged_with(newer)
     assert [card.memory_label for card in joined.cards] == ["47 GB"]
     write_own(file, joined)
     assert read_own(file) == joined
@@ -324,8 +324,8 @@ def test_a_card_needs_a_name_of_letters_or_digits(hardware: HardwareCatalog) -> 
 def test_what_is_said_of_a_card_is_replaced_or_taken_back() -> None:
     change = CardChange(gpu="l4", note="old", date="2026-11-01")
     newer = change.evolve(note="new")
-    own = OwnHardware().saying("l4", change).saying("l4", newer)
+    own = OwnHardware().with_change_replaced("l4", change).with_change_replaced("l4", newer)
     assert own.changes == (newer,)
     assert own.change_of("l4") == newer
-    assert own.saying("l4", None) == OwnHardware()
+    assert own.with_change_replaced("l4", None) == OwnHardware()
     assert OwnHardware().change_of("l4") is None

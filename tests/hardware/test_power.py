@@ -153,7 +153,7 @@ def test_the_smallest_circuit_that_carries_it_or_several_of_the_largest(
     watts: float, circuit: str, needed: int
 ) -> None:
     assert smallest_circuit(watts) is CIRCUITS[circuit]
-    assert CIRCUITS[circuit].needed(watts) == needed
+    assert CIRCUITS[circuit].needed_circuits(watts) == needed
 
 
 def test_a_machine_of_6500_watts() -> None:

@@ -32,7 +32,7 @@ def test_prices_and_verdicts_are_read_by_record_id() -> None:
     factory, known = FieldFactory[Box](), QueryContext({"box": PlanOutcome("fits", hours=2.0)}, {"box": {"rent": 3.0}})
     assert factory.price("rent", "Rent", "per hour").read(Box(), known) == 3.0
     assert factory.verdict().read(Box(), known) == "fits"
-    assert factory.judged("hours", "Hours", "h", "of the job", lambda judged: judged.hours).read(Box(), known) == 2.0
+    assert factory.outcome("hours", "Hours", "h", "of the job", lambda outcome: outcome.hours).read(Box(), known) == 2.0
     assert factory.verdict().read(Box(), QueryContext()) is None
 
 

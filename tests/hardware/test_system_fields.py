@@ -69,7 +69,7 @@ def test_nothing_is_known_of_accelerators_that_the_catalog_does_not_name() -> No
         assert SYSTEM_FIELDS[word].read(machine, QueryContext()) is None
     assert machine.accelerators is None
     assert machine.search_text.endswith("workstation\n")
-    assert machine.together(3.0) == 12
+    assert machine.total_of_all(3.0) == 12
     assert total_of_equal(None, 3.0) is None
     assert total_of_equal(8, None) is None
 

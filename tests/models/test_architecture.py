@@ -28,7 +28,7 @@ MODEL = Architecture(model_type="m", kind="decoder", hidden=2, stacks=(STACK,), 
 def test_active_parameters_leave_out_the_experts_that_are_not_selected():
     assert MODEL.parameters == 3 * (80 + 16) + 6
     assert MODEL.active_parameters == MODEL.parameters - 3 * 60
-    assert (MODEL.depth, MODEL.takes_lengths, MODEL.fixed_length) == (3, True, None)
+    assert (MODEL.depth, MODEL.has_variable_length, MODEL.fixed_length) == (3, True, None)
 
 
 @pytest.mark.parametrize(

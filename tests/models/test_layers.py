@@ -31,4 +31,4 @@ def test_a_stack_counts_its_layers_and_each_tensor_with_its_occurrences():
     patch = Tensor(name="patch", shape=(5, 3, 14, 14), role="conv")
     stack = Stack(name="vision", hidden=6, groups=(LayerGroup(layer=layer, count=2),), before=(patch,))
     assert (stack.layer_count, stack.parameters, stack.patch_side) == (2, 2 * 72 + 5 * 3 * 14 * 14, 14)
-    assert list(stack.placed()) == [(patch, 1), (WEIGHT, 6)]
+    assert list(stack.tensors_with_counts()) == [(patch, 1), (WEIGHT, 6)]

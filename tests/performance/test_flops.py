@@ -7,7 +7,7 @@ from small_models import LLAMA, MIXTRAL, llama, other
 
 from planner.memory.parallel.tensor import tensor_share
 from planner.models.readers.config_json import read_config
-from planner.performance.flops import Product, context_read, forward_work
+from planner.performance.flops import MatrixProduct, forward_work, mean_context_tokens
 from planner.plan.catalog import Catalog
 
 LENGTH = 2048
@@ -116,18 +116,18 @@ def test_a_state_is_updated_for_each_token() -> None:
     assert long == 2 * short > 0
 
 
-read = partial(context_read, causal=True)
+read = partial(mean_context_tokens, causal=True)
 
 
 def test_a_window_bounds_what_is_read() -> None:
     assert read(100, None) == 50.5
     assert read(100, 100) == 50.5
     assert read(4, 2) == (1 + 2 + 2 + 2) / 4
-    assert context_read(100, 10, causal=False) == 20
-    assert context_read(100, None, causal=False) == 100
+    assert mean_context_tokens(100, 10, causal=False) == 20
+    assert mean_context_tokens(100, None, causal=False) == 100
 
 
 def test_a_product_moves_both_factors_and_the_result() -> None:
-    product = Product(rows=2, inputs=3, outputs=5, number=7, expert=False)
+    product = MatrixProduct(rows=2, inputs=3, outputs=5, number=7, expert=False)
     assert product.flops == 2 * 2 * 3 * 5 * 7
     assert product.moved_bytes(2) == 2 * 7 * (3 * 5 + 2 * 3 + 2 * 5)

@@ -3,7 +3,7 @@
 import pytest
 
 from planner.hardware.gpu import Gpu
-from planner.performance.links import links_of, usual_link
+from planner.performance.links import default_link, links_of
 from planner.performance.setting import TimeSetting
 from planner.plan.catalog import Catalog
 
@@ -71,7 +71,7 @@ def test_links_without_measurements_reach_the_share_that_others_do(cards: dict[s
 
 def test_what_usually_connects_cards(cards: dict[str, Gpu]) -> None:
     usual = {
-        name: usual_link(cards[name]) for name in ("h100-sxm5-80gb", "h100-pcie-80gb", "instinct-mi300x", "gaudi2")
+        name: default_link(cards[name]) for name in ("h100-sxm5-80gb", "h100-pcie-80gb", "instinct-mi300x", "gaudi2")
     }
     assert usual == {"h100-sxm5-80gb": "nvlink", "h100-pcie-80gb": "pcie", "instinct-mi300x": "xgmi", "gaudi2": "xgmi"}
 

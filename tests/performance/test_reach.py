@@ -5,7 +5,7 @@ from small_models import bundled
 
 from planner.dtypes import AS_STORED
 from planner.performance.inference.machine import memory_class, reachable_bandwidth
-from planner.performance.reach import product_ceiling, width_of
+from planner.performance.reach import kernel_width, product_ceiling
 
 
 def gpu(name):
@@ -34,7 +34,7 @@ def test_kinds_of_memory(name, expected):
     [("bf16", "16"), ("Q8_0", "8"), ("fp8", "8"), ("Q4_K_M", "4"), ("nvfp4", "float4"), (AS_STORED, "4")],
 )
 def test_kernels_by_width(weights, expected):
-    assert width_of(weights) == expected
+    assert kernel_width(weights) == expected
 
 
 def test_units_at_half_their_rate_are_kept_busy_more_easily():

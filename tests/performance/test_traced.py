@@ -11,7 +11,7 @@ from planner.performance.vision import OperationCounts, module_time
 RESNET_50 = OperationCounts(2 * 4.09e9, 11.1e6)
 
 
-TRAINED = RESNET_50.of_training()
+TRAINED = RESNET_50.training_step_counts()
 
 
 def gpu(name):

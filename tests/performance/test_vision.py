@@ -4,7 +4,7 @@ import pytest
 from small_models import bundled
 
 from planner.performance.estimate import estimate_time
-from planner.performance.vision import OperationCounts, module_time, passes, product_share
+from planner.performance.vision import OperationCounts, memory_passes, module_time, product_share
 from planner.workload.defaults import with_defaults
 from planner.workload.training import Training
 
@@ -23,8 +23,8 @@ def test_products_and_passes_over_memory_follow_each_other():
 
 
 def test_stacked_memory_is_reached_less_and_8_bits_too():
-    assert passes(gpu("a100-sxm4-80gb"), "convolutions", compiled=False) == pytest.approx(9 * 1.35)
-    assert passes(gpu("tesla-v100-sxm2-32gb"), "convolutions", compiled=False) == 9
+    assert memory_passes(gpu("a100-sxm4-80gb"), "convolutions", compiled=False) == pytest.approx(9 * 1.35)
+    assert memory_passes(gpu("tesla-v100-sxm2-32gb"), "convolutions", compiled=False) == 9
     assert product_share(gpu("h100-sxm5-80gb"), "fp8") == 0.65
     assert product_share(gpu("a100-sxm4-80gb"), "fp8") == 0.95
 

@@ -69,7 +69,7 @@ def _add(arguments: argparse.Namespace, bundled: HardwareCatalog, file: Path, to
     added = read_own(path, today)
     if not added.cards and not added.changes:
         raise PlannerError(f"{path} contains no card and no change", "It needs `cards` or `changes`.")
-    own = read_own(file).joined(added)
+    own = read_own(file).merged_with(added)
     problem = first_problem(with_own_hardware(bundled, own), added)
     if problem is not None:
         raise CatalogError(path, *problem)
@@ -88,9 +88,9 @@ def _change(arguments: argparse.Namespace, bundled: HardwareCatalog, file: Path,
     before = own.change_of(gpu.id)
     change = _joined(gpu.id, {} if before is None else before.model_dump(include=set(_OPTIONS.values())), told, today)
     if change is None:
-        write_own(file, own.saying(gpu.id, None))
+        write_own(file, own.with_change_replaced(gpu.id, None))
         return f"{gpu.name}: no changes."
-    changed = own.saying(gpu.id, change)
+    changed = own.with_change_replaced(gpu.id, change)
     wrong = first_problem(with_own_hardware(bundled, changed), OwnHardware(changes=(change,)))
     # An older value may have become invalid with a newer catalog; only what is set now is refused.
     if wrong is not None and wrong.field in told:

@@ -12,7 +12,7 @@ from planner.cost.card_prices import CardPrices
 from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
 from planner.hardware.gpu_fields import GPU_QUERY_FIELDS, PRICE_FIELDS
-from planner.hardware.query import GpuQuery, Query, select, used_fields
+from planner.hardware.query import CatalogQuery, GpuQuery, select, used_fields
 from planner.hardware.query_schema import AnyRecord, PlanOutcome, PlanOutcomes, Prices
 from planner.hardware.system_fields import RENT_FIELD, SYSTEM_QUERY_SCHEMA, SystemQuery
 from planner.memory.fit import CardFit
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from planner.plan.placement import SystemFit
 
 
-AnyQuery = TypeVar("AnyQuery", bound=Query)
+AnyQuery = TypeVar("AnyQuery", bound=CatalogQuery)
 
 
 def query_of(kind: type[AnyQuery], arguments: argparse.Namespace) -> AnyQuery:
@@ -55,7 +55,7 @@ def query_of(kind: type[AnyQuery], arguments: argparse.Namespace) -> AnyQuery:
 
 
 def selected(
-    records: Iterable[AnyRecord], query: Query, fits: PlanOutcomes | None, prices: Prices | None
+    records: Iterable[AnyRecord], query: CatalogQuery, fits: PlanOutcomes | None, prices: Prices | None
 ) -> tuple[AnyRecord, ...]:
     """Return the `records` that match `query`, in its order.
 
@@ -65,7 +65,7 @@ def selected(
     try:
         return select(records, query, fits, prices)
     except SpecError as error:
-        hint = "Add --fits MODEL." if error.field in query.words.judged else error.hint
+        hint = "Add --fits MODEL." if error.field in query.words.plan_fields else error.hint
         raise SpecError(error.field, error.reason, hint) from error
 
 

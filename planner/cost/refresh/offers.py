@@ -13,7 +13,7 @@ from planner.cost.renting.offer import Offer
 from planner.errors import SpecError
 from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.gpu import Gpu
-from planner.hardware.names import find_candidates
+from planner.hardware.names import find_gpu_candidates
 from planner.units import GIB
 
 
@@ -94,7 +94,7 @@ class CardMatcher:
         return self._found[key]
 
     def _look_up(self, card: str, memory_gb: float | None) -> CardMatch:
-        cards = [gpu for gpu in find_candidates(self._hardware, card) if _has_memory_size(gpu, memory_gb)]
+        cards = [gpu for gpu in find_gpu_candidates(self._hardware, card) if _has_memory_size(gpu, memory_gb)]
         if len(cards) == 1:
             return CardMatch(cards[0].id, ())
         return CardMatch(None, tuple(gpu.id for gpu in cards))

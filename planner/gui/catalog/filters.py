@@ -12,7 +12,7 @@ from pydantic import Field, field_validator
 
 from planner.base import Spec
 from planner.hardware.gpu_fields import GPU_QUERY_SCHEMA
-from planner.hardware.query import GpuQuery, Query, facet_counts, select
+from planner.hardware.query import CatalogQuery, GpuQuery, facet_counts, select
 from planner.hardware.query_schema import Facet, QuerySchema, SearchableRecord
 from planner.present import format as fmt
 from planner.present.catalog.gpu_columns import GPU_COLUMNS, SEGMENT_TITLES
@@ -120,7 +120,7 @@ class RecordFilter(Spec):
     """
 
     kind: ClassVar[RecordKind]
-    query: Query
+    query: CatalogQuery
     bounds: dict[str, ValueRange] = Field(default_factory=dict)
     only_fitting: bool = False
     confirmed: bool = False

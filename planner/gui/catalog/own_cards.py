@@ -253,7 +253,7 @@ class OwnCards:
         if any(gpu.id == card.id for gpu in self._workspace.catalog.hardware.gpus):
             raise SpecError("name", f"{card.name!r} is already in the catalog", "Choose another name.")
         added = OwnHardware(cards=(card,))
-        self._write_own_hardware(_read_own_hardware().joined(added), added)
+        self._write_own_hardware(_read_own_hardware().merged_with(added), added)
         self._show(card.id)
 
     def ask_forget(self) -> QMessageBox | None:
@@ -277,7 +277,7 @@ class OwnCards:
         """Import cards and values from a file; they replace existing cards and values with the same id."""
         with self._workspace.reporting():
             added = read_own(path, self._today())
-            self._write_own_hardware(_read_own_hardware().joined(added), added, path)
+            self._write_own_hardware(_read_own_hardware().merged_with(added), added, path)
 
     def export_to(self, path: Path) -> None:
         """Export all user-defined cards and the user's values to a file."""
@@ -323,7 +323,7 @@ class OwnCards:
     def _change_saver(self, gpu: Gpu) -> Callable[[CardChange | None], None]:
         def take(change: CardChange | None) -> None:
             added = OwnHardware() if change is None else OwnHardware(changes=(change,))
-            self._write_own_hardware(_read_own_hardware().saying(gpu.id, change), added)
+            self._write_own_hardware(_read_own_hardware().with_change_replaced(gpu.id, change), added)
 
         return take
 

@@ -28,7 +28,7 @@ class AdapterConfig(Spec):
     """Configuration of a LoRA adapter.
 
     `targets` are suffixes of module names, or `all-linear`; `target_pattern` is a regular expression of full module
-    names instead. `parameters` and `stored_bytes` are those of the weights, if found.
+    names instead. `parameters` and `stored_bytes` describe the weights file, and are None without one.
     """
 
     base: str | None = Field(description="the base model: a name of the catalog or the Hub, or a folder")
@@ -59,18 +59,18 @@ def read_adapter(path: Path) -> AdapterConfig:
     kind = fields.text("peft_type")
     if kind != "LORA":
         raise ModelFileError(file, f"is an adapter of type {kind[:40]!r}", "Only LoRA adapters are read.")
-    pattern, targets = _targets(fields)
-    tensors = _tensors(file.with_name(_WEIGHTS))
+    pattern, targets = _read_targets(fields)
+    tensors = _read_tensors(file.with_name(_WEIGHTS))
     formats = {tensor.format for tensor in tensors or ()}
     return AdapterConfig(
         base=fields.text("base_model_name_or_path", default="") or None,
         rank=fields.integer("r", high=_MAX_RANK),
-        ranks=_ranks(fields),
+        ranks=_read_ranks(fields),
         alpha=fields.number("lora_alpha", default=8.0),
         dropout=fields.dropout("lora_dropout"),
         targets=targets,
         target_pattern=pattern,
-        layers=_layers(fields),
+        layers=_read_layers(fields),
         dora=fields.flag("use_dora", default=False),
         rank_stabilised=fields.flag("use_rslora", default=False),
         biases=fields.choice("bias", among={"none": "none", "all": "all", "lora_only": "lora_only"}, default="none"),
@@ -81,26 +81,26 @@ def read_adapter(path: Path) -> AdapterConfig:
     )
 
 
-def _targets(fields: ConfigFields) -> tuple[str | None, Literal["all-linear"] | tuple[str, ...] | None]:
-    """Return the pattern, or the sorted names: PEFT saves a set."""
+def _read_targets(fields: ConfigFields) -> tuple[str | None, Literal["all-linear"] | tuple[str, ...] | None]:
+    """Return the target pattern and the sorted target names, which PEFT saves as a set."""
     if fields.is_list("target_modules"):
         return None, tuple(sorted(fields.texts("target_modules") or ()))
     text = fields.text("target_modules", default="") or None
     return (None, ALL_LINEAR) if text == ALL_LINEAR else (text, None)
 
 
-def _ranks(fields: ConfigFields) -> tuple[tuple[str, int], ...]:
+def _read_ranks(fields: ConfigFields) -> tuple[tuple[str, int], ...]:
     listed = fields.nested("rank_pattern")
     return () if listed is None else tuple((name, listed.integer(name, high=_MAX_RANK)) for name in listed.names)
 
 
-def _layers(fields: ConfigFields) -> tuple[int, ...]:
+def _read_layers(fields: ConfigFields) -> tuple[int, ...]:
     if fields.has("layers_to_transform") and not fields.is_list("layers_to_transform"):
         return (fields.integer("layers_to_transform", low=0, high=MAX_LAYERS),)
     return fields.integers("layers_to_transform", high=MAX_LAYERS) or ()
 
 
-def _tensors(weights: Path) -> tuple[FileTensor, ...] | None:
+def _read_tensors(weights: Path) -> tuple[FileTensor, ...] | None:
     if not os.path.lexists(weights):
         return None
     with open_local(weights) as file:

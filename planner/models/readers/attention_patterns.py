@@ -36,16 +36,16 @@ def unrotated_attention(_: ConfigFields, layers: int) -> tuple[LayerAttention, .
     return (LayerAttention(rotary=False),) * layers
 
 
-def same_window(default: int | None = None) -> AttentionPattern:
+def same_window_pattern(default: int | None = None) -> AttentionPattern:
     """Return the pattern in which every layer has the window `sliding_window`; `null` means none."""
 
     def rule(fields: ConfigFields, layers: int) -> tuple[LayerAttention, ...]:
-        return (LayerAttention(_window(fields, default)),) * layers
+        return (LayerAttention(_window_tokens(fields, default)),) * layers
 
     return rule
 
 
-def alternating_windows(every: int, default: int | None, *, full_rotates: bool = True) -> AttentionPattern:
+def alternating_window_pattern(every: int, default: int | None, *, full_rotates: bool = True) -> AttentionPattern:
     """Return the pattern in which one layer in `every` has full attention and the others have a window.
 
     The configuration's `layer_types` or `sliding_window_pattern` override it. `default` is the family's default window;
@@ -53,7 +53,7 @@ def alternating_windows(every: int, default: int | None, *, full_rotates: bool =
     """
 
     def rule(fields: ConfigFields, layers: int) -> tuple[LayerAttention, ...]:
-        window = _window(fields, default)
+        window = _window_tokens(fields, default)
         limited = windowed_layers(fields, layers)
         if limited is None:
             period = fields.integer("sliding_window_pattern", "_sliding_window_pattern", default=every)
@@ -110,7 +110,7 @@ def chunked_attention(fields: ConfigFields, layers: int) -> tuple[LayerAttention
 
 
 def rotary_layers(fields: ConfigFields, layers: int) -> tuple[bool, ...]:
-    """Return for each layer whether it has a rotary embedding; despite its name, `no_rope_layers` is 1 for those."""
+    """Return for each layer whether it has a rotary embedding, for which `no_rope_layers` (sic) is 1."""
     stated = fields.integers("no_rope_layers", high=1)
     if not stated:
         interval = fields.integer("no_rope_layer_interval", default=4)
@@ -132,7 +132,7 @@ def windowed_layers(fields: ConfigFields, layers: int) -> tuple[bool, ...] | Non
 
 
 def attention_layers(fields: ConfigFields, names: Sequence[str], layers: int) -> tuple[bool, ...] | None:
-    """Return for each layer whether it is attention, from a field with the kind of each; None if it is missing."""
+    """Return for each layer whether it is attention, from a field that lists the layers' kinds; None if missing."""
     kinds = fields.texts(*names)
     if kinds is None:
         return None
@@ -143,15 +143,15 @@ def attention_layers(fields: ConfigFields, names: Sequence[str], layers: int) ->
 
 def switched_window(fields: ConfigFields, default: int | None) -> int | None:
     """Return the window if `use_sliding_window` is true, else None."""
-    return _window(fields, default) if fields.flag("use_sliding_window", default=False) else None
+    return _window_tokens(fields, default) if fields.flag("use_sliding_window", default=False) else None
 
 
-def _window(fields: ConfigFields, default: int | None) -> int | None:
+def _window_tokens(fields: ConfigFields, default: int | None) -> int | None:
     if not fields.is_stated("sliding_window"):
         return default
     return fields.integer("sliding_window", default=0, low=0, high=_WINDOW_MAX) or None
 
 
-def _check_length(fields: ConfigFields, name: str, found: int, layers: int) -> None:
-    if found != layers:
-        fields.fail(name, f"has {found} entries for {layers} layers")
+def _check_length(fields: ConfigFields, name: str, length: int, layers: int) -> None:
+    if length != layers:
+        fields.fail(name, f"has {length} entries for {layers} layers")

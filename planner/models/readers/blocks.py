@@ -23,8 +23,8 @@ HEADS = ("num_attention_heads", "n_head", "n_heads", "num_heads")
 CONTEXT = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "n_ctx", "max_sequence_length")
 
 
-class Sizes(NamedTuple):
-    """The dimensions of a stack; 0 for heads and vocabulary if it has none."""
+class StackSizes(NamedTuple):
+    """The dimensions of a stack; the numbers of heads and of vocabulary tokens are 0 if it has none."""
 
     hidden: int
     layers: int
@@ -35,7 +35,7 @@ class Sizes(NamedTuple):
     max_context: int | None = None
 
 
-def read_sizes(fields: ConfigFields, *, kv_heads: int | None = None, head_dim: int | None = None) -> Sizes:
+def read_sizes(fields: ConfigFields, *, kv_heads: int | None = None, head_dim: int | None = None) -> StackSizes:
     """Read the dimensions of a stack; `kv_heads` and `head_dim` are the family's defaults.
 
     Without defaults, `kv_heads` equals the number of heads, and `head_dim` the hidden width divided by it.
@@ -45,15 +45,15 @@ def read_sizes(fields: ConfigFields, *, kv_heads: int | None = None, head_dim: i
     """
     hidden = fields.integer(*HIDDEN)
     heads = fields.integer(*HEADS, high=MAX_LAYERS)
-    found_kv_heads = fields.integer("num_key_value_heads", default=kv_heads or heads, high=MAX_LAYERS)
-    if heads % found_kv_heads:
-        fields.fail("num_key_value_heads", f"must divide the {heads} attention heads, got {found_kv_heads}")
-    return Sizes(
+    stated_kv_heads = fields.integer("num_key_value_heads", default=kv_heads or heads, high=MAX_LAYERS)
+    if heads % stated_kv_heads:
+        fields.fail("num_key_value_heads", f"must divide the {heads} attention heads, got {stated_kv_heads}")
+    return StackSizes(
         hidden=hidden,
         layers=fields.integer(*LAYERS, high=MAX_LAYERS),
         heads=heads,
-        kv_heads=found_kv_heads,
-        head_dim=_head_dim(fields, hidden, heads, head_dim),
+        kv_heads=stated_kv_heads,
+        head_dim=_read_head_dim(fields, hidden, heads, head_dim),
         vocabulary=fields.integer("vocab_size"),
         max_context=fields.optional_integer(*CONTEXT, high=10**9),
     )
@@ -65,7 +65,7 @@ def read_equal_head_sizes(
     hidden: tuple[str, ...] = ("hidden_size",),
     heads: tuple[str, ...] = ("num_attention_heads",),
     layers: tuple[str, ...] = ("num_hidden_layers",),
-) -> Sizes:
+) -> StackSizes:
     """Read the dimensions of a stack with multi-head attention, whose heads divide the hidden width evenly.
 
     Raises:
@@ -75,7 +75,7 @@ def read_equal_head_sizes(
     count = fields.integer(*heads, high=MAX_LAYERS)
     if width % count:
         fields.fail(heads[0], f"must divide the hidden width {width}, got {count}")
-    return Sizes(
+    return StackSizes(
         hidden=width,
         layers=fields.integer(*layers, high=MAX_LAYERS),
         heads=count,
@@ -84,11 +84,11 @@ def read_equal_head_sizes(
     )
 
 
-def _head_dim(fields: ConfigFields, hidden: int, heads: int, default: int | None) -> int:
-    found = fields.optional_integer("head_dim") or default
-    if found is None and hidden % heads:
+def _read_head_dim(fields: ConfigFields, hidden: int, heads: int, default: int | None) -> int:
+    stated_head_dim = fields.optional_integer("head_dim") or default
+    if stated_head_dim is None and hidden % heads:
         fields.fail(HEADS[0], f"must divide the hidden width {hidden}, got {heads}")
-    return found or hidden // heads
+    return stated_head_dim or hidden // heads
 
 
 FlagSource = bool | tuple[str, bool]
@@ -169,16 +169,16 @@ PLAIN_MLP: Final = MlpStyle(
 
 
 def read_flag(fields: ConfigFields, switch: FlagSource) -> bool:
-    """Return the value of a flag."""
+    """Return the value of the flag `switch`."""
     return switch if isinstance(switch, bool) else fields.flag(switch[0], default=switch[1])
 
 
 def read_dropout(fields: ConfigFields, dropout: DropoutSource) -> float:
-    """Return a dropout probability."""
+    """Return the dropout probability from `dropout`."""
     return dropout if isinstance(dropout, float) else fields.dropout(dropout[0], default=dropout[1])
 
 
-def attention_blocks(fields: ConfigFields, sizes: Sizes, style: AttentionStyle) -> tuple[MixerBlock, ...]:
+def attention_blocks(fields: ConfigFields, sizes: StackSizes, style: AttentionStyle) -> tuple[MixerBlock, ...]:
     """Return the attention block of every layer."""
     layers = style.pattern(fields, sizes.layers)
     made = {layer: _attention_block(fields, sizes, style, layer) for layer in set(layers)}
@@ -191,12 +191,16 @@ def transform_blocks(blocks: Sequence[MixerBlock], alter: Callable[[MixerBlock],
     return tuple(made[block] for block in blocks)
 
 
-def _attention_block(fields: ConfigFields, sizes: Sizes, style: AttentionStyle, layer: LayerAttention) -> MixerBlock:
-    mixer = _attention(fields, sizes, style, layer)
-    return MixerBlock(mixer, (*_projections(fields, mixer, sizes.hidden, style), *style.qk_tensors(mixer)))
+def _attention_block(
+    fields: ConfigFields, sizes: StackSizes, style: AttentionStyle, layer: LayerAttention
+) -> MixerBlock:
+    mixer = _attention_mixer(fields, sizes, style, layer)
+    return MixerBlock(mixer, (*_projection_tensors(fields, mixer, sizes.hidden, style), *style.qk_tensors(mixer)))
 
 
-def _attention(fields: ConfigFields, sizes: Sizes, style: AttentionStyle, layer: LayerAttention) -> Attention:
+def _attention_mixer(
+    fields: ConfigFields, sizes: StackSizes, style: AttentionStyle, layer: LayerAttention
+) -> Attention:
     return Attention(
         heads=sizes.heads,
         kv_heads=sizes.kv_heads,
@@ -217,7 +221,7 @@ def _attention(fields: ConfigFields, sizes: Sizes, style: AttentionStyle, layer:
     )
 
 
-def _projections(fields: ConfigFields, mixer: Attention, hidden: int, style: AttentionStyle) -> Tensors:
+def _projection_tensors(fields: ConfigFields, mixer: Attention, hidden: int, style: AttentionStyle) -> Tensors:
     bias, out_bias = read_flag(fields, style.bias), read_flag(fields, style.out_bias)
     if len(style.names) == 2:
         return fused_attention_tensors(
@@ -229,15 +233,15 @@ def _projections(fields: ConfigFields, mixer: Attention, hidden: int, style: Att
     )
 
 
-def _width(fields: ConfigFields, sizes: Sizes, style: MlpStyle) -> int:
+def _mlp_width(fields: ConfigFields, sizes: StackSizes, style: MlpStyle) -> int:
     default = None if style.ratio is None else style.ratio * sizes.hidden
     return default if default and not fields.has(*style.width) else fields.integer(*style.width)
 
 
-def dense_mlp(fields: ConfigFields, sizes: Sizes, style: MlpStyle, width: int | None = None) -> Mlp:
+def dense_mlp(fields: ConfigFields, sizes: StackSizes, style: MlpStyle, width: int | None = None) -> Mlp:
     """Return the feed-forward block of a layer without its tensors; `width` overrides the configuration's."""
     return Mlp(
-        intermediate=_width(fields, sizes, style) if width is None else width,
+        intermediate=_mlp_width(fields, sizes, style) if width is None else width,
         gated=style.fused or len(style.names) == 3,
         activation=fields.choice(*style.activation_fields, among=ACTIVATIONS, default=style.activation),
         fused_gate_up=style.fused,
@@ -245,19 +249,19 @@ def dense_mlp(fields: ConfigFields, sizes: Sizes, style: MlpStyle, width: int | 
     )
 
 
-def mlp_block(fields: ConfigFields, sizes: Sizes, style: MlpStyle) -> FeedForwardBlock:
+def mlp_block(fields: ConfigFields, sizes: StackSizes, style: MlpStyle) -> FeedForwardBlock:
     """Return the feed-forward block of a layer."""
     mlp = dense_mlp(fields, sizes, style)
     bias = read_flag(fields, style.bias)
     return FeedForwardBlock(mlp, mlp_tensors(mlp, sizes.hidden, prefix=style.prefix, names=style.names, bias=bias))
 
 
-ExtraTensors = Callable[[ConfigFields, Sizes], Tensors]
+ExtraTensors = Callable[[ConfigFields, StackSizes], Tensors]
 """Function that returns the tensors of a family that its style does not declare."""
 
 
-def no_tensors(_: ConfigFields, __: Sizes) -> Tensors:
-    """Return no tensors."""
+def no_tensors(_: ConfigFields, __: StackSizes) -> Tensors:
+    """Return no tensors, for families without extra tensors."""
     return ()
 
 
@@ -278,7 +282,7 @@ class LayerStyle(NamedTuple):
     def layer(
         self,
         fields: ConfigFields,
-        sizes: Sizes,
+        sizes: StackSizes,
         *,
         rotary: bool = False,
         window: int | None = None,
@@ -290,7 +294,7 @@ class LayerStyle(NamedTuple):
 
         `mlp` overrides the style's feed-forward block, `width` only its width.
         """
-        mixer = _attention(fields, sizes, self.attention, LayerAttention(window, rotary))
+        mixer = _attention_mixer(fields, sizes, self.attention, LayerAttention(window, rotary))
         crossing = mixer.evolve(rotary=False)
         block = dense_mlp(fields, sizes, self.mlp, width) if mlp is None else mlp
         bias = read_flag(fields, self.mlp.bias)
@@ -303,9 +307,9 @@ class LayerStyle(NamedTuple):
             post_norms=self.post_norms,
             hidden_dropout=read_dropout(fields, self.dropout),
             tensors=(
-                *_projections(fields, mixer, sizes.hidden, self.attention),
+                *_projection_tensors(fields, mixer, sizes.hidden, self.attention),
                 *self.attention.qk_tensors(mixer),
-                *(_projections(fields, crossing, sizes.hidden, self.cross) if self.cross else ()),
+                *(_projection_tensors(fields, crossing, sizes.hidden, self.cross) if self.cross else ()),
                 *(found for name in self.norms for found in norm_tensors(name, sizes.hidden, self.norm)),
                 *mlp_tensors(block, sizes.hidden, prefix=self.mlp.prefix, names=self.mlp.names, bias=bias),
                 *extra,

@@ -18,7 +18,7 @@ _FOLDER: Final = "config-defaults"
 
 
 class ConfigDefaults(Spec):
-    """The defaults of one configuration class, without those that the readers also have or that follow from others."""
+    """The defaults of one configuration class, except those that the readers already have or that can be derived."""
 
     id: str = Field(description="the class's `model_type`")
     aliases: tuple[str, ...] = Field(default=(), description="further classes with the same defaults")
@@ -29,7 +29,7 @@ class ConfigDefaults(Spec):
 
 def config_defaults(model_type: str) -> Mapping[str, Any]:
     """Return the defaults of a component's configuration class; empty for components without defaults."""
-    return _by_class().get(model_type, {})
+    return _defaults_by_class().get(model_type, {})
 
 
 def component_fields(fields: ConfigFields, name: str, model_type: str, *, names_class: bool = False) -> ConfigFields:
@@ -38,14 +38,14 @@ def component_fields(fields: ConfigFields, name: str, model_type: str, *, names_
     `model_type` is the component's class, unless it `names_class` itself.
     """
     stated = fields.nested(name)
-    inner = stated or fields.with_defaults({name: {}}).required(name)
-    kind = inner.text("model_type", default=model_type) if names_class else model_type
+    component = stated or fields.with_defaults({name: {}}).required(name)
+    kind = component.text("model_type", default=model_type) if names_class else model_type
     missing = {} if stated else config_defaults(fields.model_type).get(name, {})
-    return inner.with_defaults({**config_defaults(kind), **missing}).with_changes({"model_type": kind})
+    return component.with_defaults({**config_defaults(kind), **missing}).with_changes({"model_type": kind})
 
 
 @cache
-def _by_class() -> Mapping[str, Mapping[str, Any]]:
+def _defaults_by_class() -> Mapping[str, Mapping[str, Any]]:
     folder = catalog_dir() / _FOLDER
     records = read_records(folder, ConfigDefaults)
     return {name: record.defaults for record in records for name in (record.id, *record.aliases)}

@@ -22,7 +22,7 @@ Choice = TypeVar("Choice")
 class ConfigFields:
     """The fields of one configuration object; `null` counts as missing.
 
-    Methods take the field's name and its aliases, such as `"hidden_size", "n_embd"`; the first that is present counts.
+    Methods take the field's name and its aliases, such as `"hidden_size", "n_embd"`; the first one present is used.
     """
 
     def __init__(self, config: Mapping[str, object], source: str, prefix: str = "") -> None:
@@ -47,7 +47,7 @@ class ConfigFields:
 
     def is_list(self, *names: str) -> bool:
         """Return whether the field holds a list."""
-        return isinstance(self._find(names)[1], list | tuple)
+        return isinstance(self._find_field(names)[1], list | tuple)
 
     def is_stated(self, name: str) -> bool:
         """Return whether the field is present, including as `null`."""
@@ -55,11 +55,11 @@ class ConfigFields:
 
     def integer(self, *names: str, default: int | None = None, low: int = 1, high: int = MAX_WIDTH) -> int:
         """Return a whole number from `low` to `high`; without a default the field is required."""
-        name, value = self._find(names)
+        name, value = self._find_field(names)
         if value is None:
-            return self._or_missing(default, names)
+            return self._default_or_fail(default, names)
         if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-            self.fail(name, f"must be a whole number from {low:,} to {high:,}, got {_shown(value)}")
+            self.fail(name, f"must be a whole number from {low:,} to {high:,}, got {_shown_value(value)}")
         return value
 
     def optional_integer(self, *names: str, low: int = 1, high: int = MAX_WIDTH) -> int | None:
@@ -68,15 +68,15 @@ class ConfigFields:
 
     def automatic_integer(self, *names: str, default: int) -> int:
         """Return a whole number; `auto` and a missing field mean the default."""
-        return default if self._find(names)[1] == "auto" else self.integer(*names, default=default)
+        return default if self._find_field(names)[1] == "auto" else self.integer(*names, default=default)
 
     def number(self, *names: str, default: float | None = None, low: float = 0.0, high: float = 1e9) -> float:
         """Return a finite number from `low` to `high`; without a default the field is required."""
-        name, value = self._find(names)
+        name, value = self._find_field(names)
         if value is None:
-            return self._or_missing(default, names)
+            return self._default_or_fail(default, names)
         if not isinstance(value, int | float) or isinstance(value, bool) or not low <= value <= high:
-            self.fail(name, f"must be a number from {low:g} to {high:g}, got {_shown(value)}")
+            self.fail(name, f"must be a number from {low:g} to {high:g}, got {_shown_value(value)}")
         return float(value)
 
     def dropout(self, *names: str, default: float = 0.0) -> float:
@@ -85,52 +85,57 @@ class ConfigFields:
 
     def flag(self, *names: str, default: bool | None = None) -> bool:
         """Return true or false; without a default the field is required."""
-        name, value = self._find(names)
+        name, value = self._find_field(names)
         if value is None:
-            return self._or_missing(default, names)
+            return self._default_or_fail(default, names)
         if not isinstance(value, bool):
-            self.fail(name, f"must be true or false, got {_shown(value)}")
+            self.fail(name, f"must be true or false, got {_shown_value(value)}")
         return value
 
     def text(self, *names: str, default: str | None = None) -> str:
         """Return a text; without a default the field is required."""
-        name, value = self._find(names)
+        name, value = self._find_field(names)
         if value is None:
-            return self._or_missing(default, names)
+            return self._default_or_fail(default, names)
         if not isinstance(value, str):
-            self.fail(name, f"must be a text, got {_shown(value)}")
+            self.fail(name, f"must be a text, got {_shown_value(value)}")
         return value
 
     def choice(self, *names: str, among: Mapping[str, Choice], default: str | None = None) -> Choice:
         """Return the value of `among` for the field's text."""
         value = self.text(*names, default=default)
         if value not in among:
-            self.fail(self._find(names)[0], f"{_shown(value)} is not known; known are {', '.join(sorted(among))}")
+            self.fail(
+                self._find_field(names)[0], f"{_shown_value(value)} is not known; known are {', '.join(sorted(among))}"
+            )
         return among[value]
 
     def integers(self, *names: str, low: int = 0, high: int = MAX_WIDTH) -> tuple[int, ...] | None:
         """Return a list of whole numbers, or None if the field is missing."""
-        items = self._list(names)
+        items = self._read_list(names)
         if items is None:
             return None
         for item in items:
             if not isinstance(item, int) or isinstance(item, bool) or not low <= item <= high:
-                self.fail(self._find(names)[0], f"must hold whole numbers from {low:,} to {high:,}, got {_shown(item)}")
+                self.fail(
+                    self._find_field(names)[0],
+                    f"must hold whole numbers from {low:,} to {high:,}, got {_shown_value(item)}",
+                )
         return tuple(item for item in items if isinstance(item, int))
 
     def texts(self, *names: str) -> tuple[str, ...] | None:
         """Return a list of texts, or None if the field is missing."""
-        items = self._list(names)
+        items = self._read_list(names)
         if items is None:
             return None
         found = tuple(item for item in items if isinstance(item, str))
         if len(found) != len(items):
-            self.fail(self._find(names)[0], "must hold texts only")
+            self.fail(self._find_field(names)[0], "must hold texts only")
         return found
 
     def split_texts(self, *names: str) -> tuple[str, ...]:
         """Return the texts of a list, or of one text separated by `|`; empty if the field is missing."""
-        value = self._find(names)[1]
+        value = self._find_field(names)[1]
         if isinstance(value, str):
             return tuple(word.strip() for word in value.split("|"))
         return self.texts(*names) or ()
@@ -141,14 +146,14 @@ class ConfigFields:
             return (self.integer(*names, default=default),) * 2
         found = self.integers(*names, low=1) or ()
         if len(found) != 2:
-            self.fail(self._find(names)[0], f"must be a number or a list of two, got a list of {len(found)}")
+            self.fail(self._find_field(names)[0], f"must be a number or a list of two, got a list of {len(found)}")
         return found[0], found[1]
 
     def length(self, *names: str) -> int | None:
         """Return the number of entries of a nested object or list, or None if the field is missing."""
-        name, value = self._find(names)
+        name, value = self._find_field(names)
         if value is not None and not isinstance(value, Mapping | list | tuple):
-            self.fail(name, f"must be an object or a list, got {_shown(value)}")
+            self.fail(name, f"must be an object or a list, got {_shown_value(value)}")
         return None if value is None else len(value)
 
     def with_defaults(self, defaults: Mapping[str, object]) -> "ConfigFields":
@@ -165,18 +170,18 @@ class ConfigFields:
 
     def nested(self, *names: str) -> "ConfigFields | None":
         """Return the fields of a nested object, which share the notes, or None if it is missing."""
-        name, value = self._find(names)
+        name, value = self._find_field(names)
         if value is None:
             return None
         if not isinstance(value, Mapping):
-            self.fail(name, f"must be an object, got {_shown(value)}")
+            self.fail(name, f"must be an object, got {_shown_value(value)}")
         inner = ConfigFields(value, self.source, f"{self._prefix}{name}.")
         inner.notes = self.notes
         return inner
 
     def required(self, *names: str) -> "ConfigFields":
         """Return the fields of a nested object; a missing one is an error."""
-        return self.nested(*names) or self._or_missing(None, names)
+        return self.nested(*names) or self._default_or_fail(None, names)
 
     def note(self, text: str) -> None:
         """Add a note for the user on what was assumed or ignored."""
@@ -187,29 +192,29 @@ class ConfigFields:
         """Raise a `ModelFileError` about one field."""
         raise ModelFileError(self.source, f"{self._prefix}{name} {reason}", hint)
 
-    def _find(self, names: Sequence[str]) -> tuple[str, object]:
+    def _find_field(self, names: Sequence[str]) -> tuple[str, object]:
         present = ((name, self._config[name]) for name in names if self._config.get(name) is not None)
         return next(present, (names[0], None))
 
-    def _list(self, names: Sequence[str]) -> Sequence[object] | None:
-        name, value = self._find(names)
+    def _read_list(self, names: Sequence[str]) -> Sequence[object] | None:
+        name, value = self._find_field(names)
         if value is None:
             return None
         if not isinstance(value, list | tuple) or len(value) > MAX_LAYERS:
-            self.fail(name, f"must be a list of at most {MAX_LAYERS:,}, got {_shown(value)}")
+            self.fail(name, f"must be a list of at most {MAX_LAYERS:,}, got {_shown_value(value)}")
         return value
 
-    def _or_missing(self, default: "_Default | None", names: Sequence[str]) -> "_Default":
+    def _default_or_fail(self, default: "_DefaultType | None", names: Sequence[str]) -> "_DefaultType":
         if default is None:
             others = f" (or {', '.join(names[1:])})" if len(names) > 1 else ""
             self.fail(names[0], f"is missing{others}")
         return default
 
 
-_Default = TypeVar("_Default")
+_DefaultType = TypeVar("_DefaultType")
 
 
-def _shown(value: object) -> str:
+def _shown_value(value: object) -> str:
     if isinstance(value, int) and value.bit_length() > 4 * _SHOWN_CHARACTERS:
         return f"a number of {value.bit_length()} bits"
     if isinstance(value, list | tuple | Mapping):

@@ -33,17 +33,17 @@ def read_config_file(path: Path) -> Architecture:
     Raises:
         ModelFileError: If the file cannot be read, is too large, is not JSON, or describes an unsupported network.
     """
-    file = _config_file(path)
+    file = _config_path(path)
     return read_config(read_config_fields(file), str(file))
 
 
 def read_config_fields(path: Path) -> Mapping[str, object]:
-    """Read the raw fields of a `config.json`, or of the one in a folder.
+    """Read the raw fields of a `config.json`; `path` is the file or its folder.
 
     Raises:
         ModelFileError: If the file cannot be read, is too large or is no JSON object.
     """
-    file = _config_file(path)
+    file = _config_path(path)
     return parse_config(read_whole(file, MAX_FILE_BYTES, "config.json"), str(file))
 
 
@@ -54,7 +54,7 @@ def read_config(config: Mapping[str, object], source: str) -> Architecture:
         ModelFileError: If a field is missing, of the wrong type or out of bounds, or the `model_type` is unknown.
     """
     fields = ConfigFields(config, source)
-    found = read_fields(_supported_part(fields))
+    found = read_fields(_supported_component(fields))
     if found.parameters > MAX_PARAMETERS:
         raise ModelFileError(
             source,
@@ -74,7 +74,7 @@ def read_config(config: Mapping[str, object], source: str) -> Architecture:
     )
 
 
-def _supported_part(fields: ConfigFields) -> ConfigFields:
+def _supported_component(fields: ConfigFields) -> ConfigFields:
     if not fields.has("model_type"):
         if not fields.has(*_LANGUAGE_PARTS):
             fields.fail("model_type", "is missing", _COMPONENT if fields.has("_class_name") else _NO_TYPE)
@@ -87,7 +87,7 @@ def _supported_part(fields: ConfigFields) -> ConfigFields:
     return inner
 
 
-def _config_file(path: Path) -> Path:
+def _config_path(path: Path) -> Path:
     try:
         if not path.is_dir():
             return path
@@ -107,7 +107,7 @@ def parse_config(data: bytes, file: str) -> Mapping[str, object]:
     """
     hint = "Choose the model's config.json; Hugging Face repositories hold one beside the weights."
     try:
-        config = json.loads(data.decode("utf-8-sig"), parse_constant=_constant)
+        config = json.loads(data.decode("utf-8-sig"), parse_constant=_parse_constant)
     except UnicodeDecodeError as error:
         raise ModelFileError(file, "is not text in UTF-8", hint) from error
     except RecursionError as error:
@@ -121,7 +121,7 @@ def parse_config(data: bytes, file: str) -> Mapping[str, object]:
     return config
 
 
-def _constant(name: str) -> float:
+def _parse_constant(name: str) -> float:
     # Published Mamba-2 files bound their time steps by Infinity; fields check the bounds of what they read.
     if name != "Infinity":
         raise ValueError(f"{name} is not a number")
@@ -138,7 +138,7 @@ _DTYPES: Final = {
 
 
 def stored_dtype(fields: ConfigFields) -> str | None:
-    """Return the stated format of the checkpoint's tensors, or None."""
+    """Return the tensor format that the configuration states, or None."""
     if not fields.has("torch_dtype", "dtype"):
         return None
     stated = fields.text("torch_dtype", "dtype").removeprefix("torch.")
@@ -163,7 +163,7 @@ def quantization_scheme(fields: ConfigFields) -> str | None:
     return scheme
 
 
-def _bitsandbytes(settings: ConfigFields) -> str | None:
+def _bitsandbytes_scheme(settings: ConfigFields) -> str | None:
     if settings.flag("load_in_8bit", "_load_in_8bit", default=False):
         return "int8"
     if settings.text("bnb_4bit_quant_type", default="fp4") != "nf4":
@@ -171,36 +171,36 @@ def _bitsandbytes(settings: ConfigFields) -> str | None:
     return "nf4-dq" if settings.flag("bnb_4bit_use_double_quant", default=False) else "nf4"
 
 
-def _grouped(family: str) -> Callable[[ConfigFields], str | None]:
+def _group_scheme_reader(family: str) -> Callable[[ConfigFields], str | None]:
     def read(settings: ConfigFields) -> str | None:
         bits = settings.integer("bits", "w_bit", default=4, high=16)
         group = settings.integer("group_size", "q_group_size", default=128, low=-1)
-        return _known(f"{family}{bits}-{group}")
+        return _known_scheme(f"{family}{bits}-{group}")
 
     return read
 
 
-def _float8(settings: ConfigFields) -> str | None:
+def _float8_scheme(settings: ConfigFields) -> str | None:
     blocks = settings.integers("weight_block_size")
-    return "fp8" if blocks is None else _known(f"fp8-block{blocks[0]}") if len(set(blocks)) == 1 else None
+    return "fp8" if blocks is None else _known_scheme(f"fp8-block{blocks[0]}") if len(set(blocks)) == 1 else None
 
 
-def _known(scheme: str) -> str | None:
+def _known_scheme(scheme: str) -> str | None:
     return scheme if scheme in SCHEMES else None
 
 
-def _compressed_tensors(settings: ConfigFields) -> str | None:
+def _compressed_tensors_scheme(settings: ConfigFields) -> str | None:
     return {"float-quantized": "fp8", "int-quantized": "int8", "nvfp4-pack-quantized": "nvfp4"}.get(
         settings.text("format", default="")
     )
 
 
 _METHODS: Final[Mapping[str, Callable[[ConfigFields], str | None]]] = {
-    "bitsandbytes": _bitsandbytes,
-    "gptq": _grouped("gptq"),
-    "awq": _grouped("awq"),
-    "fp8": _float8,
+    "bitsandbytes": _bitsandbytes_scheme,
+    "gptq": _group_scheme_reader("gptq"),
+    "awq": _group_scheme_reader("awq"),
+    "fp8": _float8_scheme,
     "fbgemm_fp8": lambda _: "fp8",
     "mxfp4": lambda _: "mxfp4",
-    "compressed-tensors": _compressed_tensors,
+    "compressed-tensors": _compressed_tensors_scheme,
 }

@@ -23,7 +23,7 @@ _MAX_LISTED: Final = 10_000
 
 
 def read_model_file(path: Path) -> Architecture:
-    """Read the network in a config.json, a safetensors file or index, a GGUF file, or a folder with some of them.
+    """Read the network in a config.json, a safetensors file or index, a GGUF file, or a folder with such files.
 
     The configuration describes the network, the headers of the weights in the same folder its stored size.
 
@@ -49,7 +49,7 @@ def read_model_config(path: Path) -> Mapping[str, object]:
         ModelFileError: If it cannot be read or does not identify the network.
     """
     if os.path.isdir(path):
-        weights = None if os.path.lexists(path / _CONFIG) else _weights(path)
+        weights = None if os.path.lexists(path / _CONFIG) else _weights_path(path)
         return read_config_fields(path) if weights is None else read_model_config(weights)
     ending = path.suffix.lower()
     if ending in PICKLES:
@@ -91,12 +91,12 @@ def _read_folder(folder: Path) -> Architecture:
         )
     if os.path.lexists(folder / MODEL_INDEX):
         return read_pipeline_folder(folder)
-    weights = _weights(folder)
+    weights = _weights_path(folder)
     if weights is not None:
         return read_model_file(weights)
     if os.path.lexists(folder / _CONFIG):
         return read_config_file(folder)
-    pickles = [name for name in _names(folder) if name.lower().endswith(PICKLES)]
+    pickles = [name for name in _file_names(folder) if name.lower().endswith(PICKLES)]
     if pickles:
         raise pickle_error(folder / pickles[0])
     raise ModelFileError(
@@ -104,12 +104,12 @@ def _read_folder(folder: Path) -> Architecture:
     )
 
 
-def _weights(folder: Path) -> Path | None:
-    """Return the weights in a folder: the index, or the only safetensors or GGUF file."""
+def _weights_path(folder: Path) -> Path | None:
+    """Return the path of the weights in a folder: the index, or the only safetensors or GGUF file."""
     for name in (INDEX, SINGLE):
         if os.path.lexists(folder / name):
             return folder / name
-    names = _names(folder)
+    names = _file_names(folder)
     for suffix in WEIGHTS:
         found = [folder / name for name in names if name.lower().endswith(suffix)]
         models = {numbered_parts(path) for path in found}
@@ -121,7 +121,7 @@ def _weights(folder: Path) -> Path | None:
     return None
 
 
-def _names(folder: Path) -> list[str]:
+def _file_names(folder: Path) -> list[str]:
     try:
         with os.scandir(folder) as entries:
             return sorted(entry.name for _, entry in zip(range(_MAX_LISTED), entries, strict=False))
@@ -171,15 +171,15 @@ def infer_config(tensors: tuple[FileTensor, ...], path: Path) -> dict[str, objec
     shapes = {tensor.name: tensor.shape for tensor in tensors}
     if not all(tensor.format in _PLAIN for tensor in tensors):
         _fail(path, "is quantized, and its tensors do not identify the scheme")
-    layers, inside = _layers(shapes, path)
-    vocabulary, hidden = _matrix(shapes.get("model.embed_tokens.weight"), path)
-    inner = {name: _matrix(inside[name], path) for name in _NEEDED if name.endswith("proj.weight")}
-    queries, keys = inner["self_attn.q_proj.weight"][0], inner["self_attn.k_proj.weight"][0]
-    head_dim = _head_dim(inside, queries, keys, path)
+    layers, layer_shapes = _layer_shapes(shapes, path)
+    vocabulary, hidden = _matrix_shape(shapes.get("model.embed_tokens.weight"), path)
+    mlp_width = {name: _matrix_shape(layer_shapes[name], path) for name in _NEEDED if name.endswith("proj.weight")}
+    queries, keys = mlp_width["self_attn.q_proj.weight"][0], mlp_width["self_attn.k_proj.weight"][0]
+    head_dim = _infer_head_dim(layer_shapes, queries, keys, path)
     return {
-        "model_type": _FAMILIES[frozenset(inside) - frozenset(_NEEDED)],
+        "model_type": _FAMILIES[frozenset(layer_shapes) - frozenset(_NEEDED)],
         "hidden_size": hidden,
-        "intermediate_size": inner["mlp.gate_proj.weight"][0],
+        "intermediate_size": mlp_width["mlp.gate_proj.weight"][0],
         "num_hidden_layers": layers,
         "num_attention_heads": queries // head_dim,
         "num_key_value_heads": keys // head_dim,
@@ -189,7 +189,7 @@ def infer_config(tensors: tuple[FileTensor, ...], path: Path) -> dict[str, objec
     }
 
 
-def _layers(shapes: Mapping[str, tuple[int, ...]], path: Path) -> tuple[int, dict[str, tuple[int, ...]]]:
+def _layer_shapes(shapes: Mapping[str, tuple[int, ...]], path: Path) -> tuple[int, dict[str, tuple[int, ...]]]:
     """Return the number of layers and the shapes in one layer, which must be equal in all layers."""
     layers: dict[int, dict[str, tuple[int, ...]]] = {}
     for name, shape in shapes.items():
@@ -204,16 +204,18 @@ def _layers(shapes: Mapping[str, tuple[int, ...]], path: Path) -> tuple[int, dic
     return len(layers), first
 
 
-def _head_dim(inside: Mapping[str, tuple[int, ...]], queries: int, keys: int, path: Path) -> int:
+def _infer_head_dim(inside: Mapping[str, tuple[int, ...]], queries: int, keys: int, path: Path) -> int:
     norm = inside.get(_QK_NORMS[0])
     candidates = _USUAL_HEAD_DIMS if norm is None else norm
-    found = next((size for size in candidates if size and queries % size == 0 and keys % size == 0 and keys), None)
-    if found is None:
+    matching_sizes = next(
+        (size for size in candidates if size and queries % size == 0 and keys % size == 0 and keys), None
+    )
+    if matching_sizes is None:
         _fail(path, f"has {queries} query and {keys} key channels, which heads of no usual width divide")
-    return found
+    return matching_sizes
 
 
-def _matrix(shape: tuple[int, ...] | None, path: Path) -> tuple[int, int]:
+def _matrix_shape(shape: tuple[int, ...] | None, path: Path) -> tuple[int, int]:
     if shape is None or len(shape) != 2:
         _fail(path, "has no token embedding and projections of the usual names and shapes")
     return shape[0], shape[1]

@@ -69,5 +69,5 @@ def read_fields(fields: ConfigFields) -> Architecture:
 
 
 def _module_readers(family: str) -> Mapping[str, Reader]:
-    found: Mapping[str, Reader] = importlib.import_module(f"planner.models.readers.{family}").READERS
-    return found
+    by_model_type: Mapping[str, Reader] = importlib.import_module(f"planner.models.readers.{family}").READERS
+    return by_model_type

@@ -34,7 +34,7 @@ class ByteSource(Protocol):
         """Return exactly `count` bytes from `offset` on.
 
         Raises:
-            ModelFileError: If there are fewer, or they cannot be read.
+            ModelFileError: If the file has fewer bytes, or cannot be read.
         """
         ...
 
@@ -60,16 +60,16 @@ class LocalFile:
         """Return exactly `count` bytes from `offset` on.
 
         Raises:
-            ModelFileError: If there are fewer, or they cannot be read.
+            ModelFileError: If the file has fewer bytes, or cannot be read.
         """
         check_span(self, offset, count)
-        found = self.up_to(offset, count)
-        if len(found) != count:
+        data = self.read_up_to(offset, count)
+        if len(data) != count:
             # The reported size may be wrong: the file may be shrinking.
             raise truncated(self, offset, count)
-        return found
+        return data
 
-    def up_to(self, offset: int, count: int) -> bytes:
+    def read_up_to(self, offset: int, count: int) -> bytes:
         """Return at most `count` bytes from `offset` on, regardless of the reported size.
 
         Raises:
@@ -99,19 +99,19 @@ def open_local(path: Path) -> Iterator[LocalFile]:
         yield LocalFile(path, stream)
 
 
-def read_whole(path: Path, limit: int, what: str) -> bytes:
-    """Return the content of a regular file of at most `limit` bytes; `what` names its kind in errors.
+def read_whole(path: Path, limit: int, kind: str) -> bytes:
+    """Return the content of a regular file of at most `limit` bytes; `kind` names its kind in errors.
 
     Raises:
         ModelFileError: If it cannot be read or is larger.
     """
     with open_local(path) as file:
         # Files of /proc report a size of 0.
-        found = b"" if file.size > limit else file.up_to(0, limit + 1)
+        found = b"" if file.size > limit else file.read_up_to(0, limit + 1)
     size = max(file.size, len(found))
     if size > limit:
-        reason = f"is {size / 2**20:,.0f} MiB; a {what} has at most {limit / 2**20:.0f} MiB"
-        raise ModelFileError(path, reason, f"Choose the model's {what}.")
+        reason = f"is {size / 2**20:,.0f} MiB; a {kind} has at most {limit / 2**20:.0f} MiB"
+        raise ModelFileError(path, reason, f"Choose the model's {kind}.")
     return found
 
 
@@ -138,6 +138,6 @@ def unreadable(path: Path, error: OSError | ValueError) -> ModelFileError:
     return ModelFileError(path, f"cannot be read: {reason}", _CHECK_PATH)
 
 
-def quote(text: str) -> str:
-    """Return `text` of a file quoted, shortened and safe to print."""
+def quoted_text(text: str) -> str:
+    """Return `text` from a file in quotes, shortened and safe to print."""
     return ascii(text) if len(text) <= _SHOWN else f"{text[:_SHOWN]!a}…"

@@ -16,7 +16,7 @@ _DEFAULT_LABELS: Final = 2
 
 
 class TaskHead(NamedTuple):
-    """The tensors after the last layer for one task."""
+    """A task head: the tensors after the last layer, and the number of labels."""
 
     after: Tensors = ()
     head: Tensors = ()
@@ -38,7 +38,7 @@ def classifier(count: int, width: int, *, name: str = "classifier", after: Tenso
 
 
 def task_head(fields: ConfigFields, heads: TaskHeads, default: str) -> TaskHead:
-    """Return the head whose name is the suffix of the first class in `architectures`, else the default one."""
+    """Return the head named by the suffix of the first class in `architectures`, else the head `default`."""
     named = (fields.texts("architectures") or (default,))[0]
     found = max((task for task in heads if named.endswith(task)), key=len, default=None)
     if found is None:
@@ -58,8 +58,10 @@ def masked_head(
     """Return a masked-language-model head: the tied embedding or a separate projection, and a bias."""
     rows = fields.integer("vocab_size")
     tied = fields.flag("tie_word_embeddings", default=True)
-    own = () if tied else linear(projection, rows, width, role="head")
-    return TaskHead(after=transform, head=(*own, *(tensor(bias, rows, role="bias") if biased else ())), tied=tied)
+    output_bias = () if tied else linear(projection, rows, width, role="head")
+    return TaskHead(
+        after=transform, head=(*output_bias, *(tensor(bias, rows, role="bias") if biased else ())), tied=tied
+    )
 
 
 class EncoderHeads(NamedTuple):
@@ -84,8 +86,8 @@ class EncoderHeads(NamedTuple):
     answers: str | None = "qa_outputs"
     pretraining: Callable[[ConfigFields, int, TaskHead], TaskHeads] | None = None
 
-    def of(self, fields: ConfigFields, hidden: int) -> TaskHeads:
-        """Return the head of every task."""
+    def heads_by_task(self, fields: ConfigFields, hidden: int) -> TaskHeads:
+        """Return the heads of this family by task."""
         width = fields.integer("embedding_size", default=hidden) if self.narrow else hidden
         pooled = fields.integer(self.pooler_width, default=hidden) if self.pooler_width else hidden
         projection, norm = self.transform

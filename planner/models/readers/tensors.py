@@ -48,7 +48,7 @@ def linear(name: str, out: int, into: int, *, bias: bool = False, role: Role = "
 
 
 def projection_tensors(prefix: str, names: Iterable[str], out: int, into: int, *, bias: bool = False) -> Tensors:
-    """Return several projections of the same size."""
+    """Return the weights of several projections of the same size."""
     return tuple(found for name in names for found in linear(f"{prefix}{name}", out, into, bias=bias))
 
 
@@ -118,7 +118,7 @@ def fused_attention_tensors(
 def qk_norm_tensors(
     mixer: Attention, norm: Norm = RMS, *, prefix: str = "self_attn.", names: tuple[str, str] = ("q_norm", "k_norm")
 ) -> Tensors:
-    """Return the norms of queries and keys: per head, over all heads, or none."""
+    """Return the query and key norms: per head, over all heads, or none."""
     if mixer.qk_norm == "none":
         return ()
     per_head = mixer.qk_norm == "head"
@@ -211,7 +211,7 @@ def repeat_layer(layer: Layer, count: int) -> tuple[LayerGroup, ...]:
 
 
 def repeat_shared_layer(layer: Layer, count: int) -> tuple[LayerGroup, ...]:
-    """Return `count` layers that share one set of tensors, which the first of them lists."""
+    """Return `count` layers that share one set of tensors, listed in the first layer."""
     first = LayerGroup(layer=layer, count=1, places=(0,))
     if count == 1:
         return (first,)

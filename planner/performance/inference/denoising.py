@@ -33,17 +33,17 @@ class ModuleCounts(NamedTuple):
 def denoiser_counts(network: Denoiser, height: int, width: int, text: int) -> OperationCounts:
     """Return the counts of one pass over a latent image of `height` × `width` with `text` prompt tokens."""
     if isinstance(network, UNet):
-        return _counts(_unet(network, height * width, text))
-    return _counts(_transformer(network, height, width, text))
+        return _summed_counts(_unet_counts(network, height * width, text))
+    return _summed_counts(_transformer_counts(network, height, width, text))
 
 
 @lru_cache(maxsize=256)
 def decoder_counts(decoder: ImageDecoder, height: int, width: int) -> OperationCounts:
     """Return the counts of decoding one latent image of `height` × `width`."""
-    return _counts(_decoder(decoder, height * width))
+    return _summed_counts(_decoder_module_counts(decoder, height * width))
 
 
-def _counts(parts: Iterator[ModuleCounts]) -> OperationCounts:
+def _summed_counts(parts: Iterator[ModuleCounts]) -> OperationCounts:
     found = list(parts)
     return OperationCounts(
         flops=2 * sum(part.macs for part in found),
@@ -53,30 +53,30 @@ def _counts(parts: Iterator[ModuleCounts]) -> OperationCounts:
     )
 
 
-def _unet(unet: UNet, pixels: int, text: int) -> Iterator[ModuleCounts]:
+def _unet_counts(unet: UNet, pixels: int, text: int) -> Iterator[ModuleCounts]:
     ends = 2 * _KERNEL * unet.latent_channels * unet.channels[0]
     yield ModuleCounts(ends * pixels, (unet.channels[0] + unet.latent_channels) * pixels)
     for step in unet.steps():
-        yield from _module(step, pixels / 4**step.level, unet.text_width, text)
+        yield from _unet_module_counts(step, pixels / 4**step.level, unet.text_width, text)
 
 
-def _module(step: UNetModule, pixels: float, text_width: int, text: int) -> Iterator[ModuleCounts]:
+def _unet_module_counts(step: UNetModule, pixels: float, text_width: int, text: int) -> Iterator[ModuleCounts]:
     match step.kind:
         case "resnet":
-            yield _resnet(step.into, step.out, pixels)
+            yield _resnet_counts(step.into, step.out, pixels)
         case "transformer":
-            yield _blocks(step.out, step.depth, pixels, text_width, text)
+            yield _transformer_block_counts(step.out, step.depth, pixels, text_width, text)
         case "mid":
-            yield _resnet(step.into, step.out, pixels)
-            yield _blocks(step.out, step.depth, pixels, text_width, text)
-            yield _resnet(step.out, step.out, pixels)
+            yield _resnet_counts(step.into, step.out, pixels)
+            yield _transformer_block_counts(step.out, step.depth, pixels, text_width, text)
+            yield _resnet_counts(step.out, step.out, pixels)
         case "down":
-            yield _resize(step.out, pixels / 4)
+            yield _resize_counts(step.out, pixels / 4)
         case _:
-            yield _resize(step.out, pixels * 4)
+            yield _resize_counts(step.out, pixels * 4)
 
 
-def _resnet(into: int, out: int, pixels: float) -> ModuleCounts:
+def _resnet_counts(into: int, out: int, pixels: float) -> ModuleCounts:
     """Return the counts of two convolutions, and one on the shortcut if the width changes."""
     shortcut = into * out if into != out else 0
     return ModuleCounts(
@@ -84,11 +84,11 @@ def _resnet(into: int, out: int, pixels: float) -> ModuleCounts:
     )
 
 
-def _resize(channels: int, pixels: float) -> ModuleCounts:
+def _resize_counts(channels: int, pixels: float) -> ModuleCounts:
     return ModuleCounts(_KERNEL * channels * channels * pixels, channels * pixels)
 
 
-def _blocks(width: int, depth: int, pixels: float, text_width: int, text: int) -> ModuleCounts:
+def _transformer_block_counts(width: int, depth: int, pixels: float, text_width: int, text: int) -> ModuleCounts:
     """Return the counts of transformer blocks: self-attention, cross-attention to the text, and a gated block."""
     squares = 2 + depth * (4 + 2 + _GATED)
     pairs = depth * 2 * width * (pixels + text)
@@ -97,37 +97,37 @@ def _blocks(width: int, depth: int, pixels: float, text_width: int, text: int) -
     return ModuleCounts(macs, pixels * width * (2 + depth * (5 + 3 + 9)), depth * _BLOCK_CALLS)
 
 
-def _transformer(network: DiffusionTransformer, height: int, width: int, text: int) -> Iterator[ModuleCounts]:
+def _transformer_counts(network: DiffusionTransformer, height: int, width: int, text: int) -> Iterator[ModuleCounts]:
     """Return the counts of blocks over patches, with joint attention to the text or cross-attention (PixArt)."""
     image = (height // network.patch) * (width // network.patch)
     each = 4 * network.hidden**2 + 2 * network.hidden * network.intermediate
     outputs = 5 * network.hidden + network.intermediate
     if network.family == "pixart":
         across = 2 * network.hidden**2 * (image + text) + 2 * image * text * network.hidden
-        yield _over(network.blocks, image, each, outputs, network.hidden)
+        yield _counts_over_blocks(network.blocks, image, each, outputs, network.hidden)
         yield ModuleCounts(network.blocks * across, network.blocks * 3 * network.hidden * image)
         return
-    yield _over(network.blocks + network.single_blocks, image + text, each, outputs, network.hidden)
-    yield _over(network.dual_blocks, image, 4 * network.hidden**2, 5 * network.hidden, network.hidden)
+    yield _counts_over_blocks(network.blocks + network.single_blocks, image + text, each, outputs, network.hidden)
+    yield _counts_over_blocks(network.dual_blocks, image, 4 * network.hidden**2, 5 * network.hidden, network.hidden)
 
 
-def _over(blocks: int, tokens: int, each: int, outputs: int, hidden: int) -> ModuleCounts:
-    macs = blocks * tokens * (each + 2 * tokens * hidden)
+def _counts_over_blocks(blocks: int, tokens: int, macs_per_token: int, outputs: int, hidden: int) -> ModuleCounts:
+    macs = blocks * tokens * (macs_per_token + 2 * tokens * hidden)
     return ModuleCounts(macs, blocks * tokens * outputs, blocks * _BLOCK_CALLS)
 
 
-def _decoder(decoder: ImageDecoder, pixels: int) -> Iterator[ModuleCounts]:
+def _decoder_module_counts(decoder: ImageDecoder, pixels: int) -> Iterator[ModuleCounts]:
     deepest = decoder.channels[-1]
     yield ModuleCounts(_KERNEL * decoder.latent_channels * deepest * pixels, deepest * pixels)
-    yield _resnet(deepest, deepest, pixels)
+    yield _resnet_counts(deepest, deepest, pixels)
     yield ModuleCounts(pixels * (4 * deepest**2 + 2 * pixels * deepest), 5 * deepest * pixels)
-    yield _resnet(deepest, deepest, pixels)
+    yield _resnet_counts(deepest, deepest, pixels)
     width, size = deepest, float(pixels)
     for level, channels in reversed(list(enumerate(decoder.channels))):
         for _ in range(decoder.layers + 1):
-            yield _resnet(width, channels, size)
+            yield _resnet_counts(width, channels, size)
             width = channels
         if level:
             size *= 4
-            yield _resize(channels, size)
+            yield _resize_counts(channels, size)
     yield ModuleCounts(_KERNEL * 3 * width * size, 3 * size)

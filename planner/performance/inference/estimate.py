@@ -10,9 +10,9 @@ from planner.models.images import image_patches
 from planner.performance.efficiency import family_of
 from planner.performance.inference.images import image_time
 from planner.performance.inference.machine import card_speed
-from planner.performance.inference.passes import HostWeights, ModelSplit, Pass
-from planner.performance.inference.request import ServedModel, encode, read_prompt, write_token
-from planner.performance.inference.spread import is_decoding_measured, spread
+from planner.performance.inference.passes import HostWeights, ModelSplit, PassTime
+from planner.performance.inference.request import ServedModel, decoding_step_time, encoder_pass_time, prompt_time
+from planner.performance.inference.spread import is_decoding_measured, request_spread_factor
 from planner.performance.inference.terms import inference_bound, prompt_term, step_terms
 from planner.performance.inference.work import work_of
 from planner.performance.links import Links, links_of
@@ -35,14 +35,14 @@ class TimedRequest(NamedTuple):
     """A timed request: processing the prompt, a decoding step at the mean context, and the number of steps."""
 
     run: ServedModel
-    prompt: Pass
-    step: Pass
+    prompt: PassTime
+    step: PassTime
     answer: int
 
     @property
-    def whole(self) -> Pass:
-        """Return the time of the whole request."""
-        return self.prompt.plus(self.step.times(self.answer))
+    def whole(self) -> PassTime:
+        """Return the time of the whole request by kind of work."""
+        return self.prompt.followed_by(self.step.repeated(self.answer))
 
 
 def inference_time(
@@ -54,7 +54,7 @@ def inference_time(
 ) -> TimeResult:
     """Return the time of `workload` (defaults filled in) on kinds of cards, each with its count.
 
-    A measured speed in `setting` replaces the estimate, scaled by the ratio of both estimates if it was measured on
+    A measured speed in `setting` replaces the estimate, scaled by the ratio of the two estimates if it was measured on
     other cards, of the kind `measured_on`.
 
     **Formula**: t_prompt + answer · t_step, the step at the mean context.
@@ -65,7 +65,7 @@ def inference_time(
     if not cards:
         return TimeResult(task="inference", kind="service", unsupported="No card is chosen.")
     slowest = min((gpu for gpu, _ in cards), key=lambda gpu: reachable_bandwidth(gpu) or 0.0)
-    found = _on(architecture, workload, slowest, setting)
+    found = _estimate_on(architecture, workload, slowest, setting)
     if found.seconds is None:
         return found
     if len(cards) > 1:
@@ -74,13 +74,13 @@ def inference_time(
         return found
     kind, count = measured_on or slowest, sum([number for _, number in cards])
     number = setting.measured.count or count
-    there = _elsewhere(architecture, workload, kind, number, setting)
+    there = _estimate_on_measured_cards(architecture, workload, kind, number, setting)
     if there.seconds is None:
         return there
     return scale_to_measured(found, there, setting.measured, is_same=(kind.id, number) == (slowest.id, count))
 
 
-def _elsewhere(
+def _estimate_on_measured_cards(
     architecture: Architecture, workload: Inference, gpu: Gpu, number: int, setting: TimeSetting
 ) -> TimeResult:
     """Return the estimate for the cards on which a speed was measured."""
@@ -90,24 +90,24 @@ def _elsewhere(
     except SpecError as error:
         reason = f"The measured speed cannot be transferred: {error}"
         return TimeResult(task="inference", kind="service", unsupported=reason)
-    return _on(architecture, filled, gpu, setting)
+    return _estimate_on(architecture, filled, gpu, setting)
 
 
-def _on(architecture: Architecture, workload: Inference, gpu: Gpu, setting: TimeSetting) -> TimeResult:
+def _estimate_on(architecture: Architecture, workload: Inference, gpu: Gpu, setting: TimeSetting) -> TimeResult:
     reasons = serving_memory(workload.profile, architecture).unsupported_reasons(workload, gpu)
     if reasons:
         return TimeResult(task="inference", kind="service", unsupported="; ".join(reasons))
     if architecture.kind == "diffusion":
         return image_time(architecture, workload, gpu, setting)
-    run = run_of(architecture, workload, gpu, setting)
+    run = served_model(architecture, workload, gpu, setting)
     if run is None:
-        return TimeResult(task="inference", kind="service", unsupported=_unknown(gpu))
-    time_result = _one_pass if architecture.kind in _ONE_PASS else _request
-    return time_result(_timed(run, workload), workload, gpu, engine_of(workload, setting))
+        return TimeResult(task="inference", kind="service", unsupported=_unknown_figure_reason(gpu))
+    time_result = _encoder_pass_result if architecture.kind in _ONE_PASS else _request_result
+    return time_result(_timed_request(run, workload), workload, gpu, engine_of(workload, setting))
 
 
-def run_of(architecture: Architecture, workload: Inference, gpu: Gpu, setting: TimeSetting) -> ServedModel | None:
-    """Return the model of `workload` on cards of `gpu`, or None if their bandwidth or rate is unknown."""
+def served_model(architecture: Architecture, workload: Inference, gpu: Gpu, setting: TimeSetting) -> ServedModel | None:
+    """Return the served model of `workload` on cards of `gpu`, or None if the card's bandwidth or rate is unknown."""
     engine, weights = engine_of(workload, setting), workload.weights or "bf16"
     machine = card_speed(gpu, engine, weights, workload.compute, unfused=workload.attention == "eager")
     if machine is None:
@@ -120,7 +120,7 @@ def run_of(architecture: Architecture, workload: Inference, gpu: Gpu, setting: T
 
 
 def _offloaded_weights(architecture: Architecture, workload: Inference, links: Links) -> HostWeights:
-    """Return the share of the weights that is offloaded to host memory."""
+    """Return the weights that are offloaded to host memory, with the speeds to use them."""
     if workload.parallel.offload == "parameters":
         return HostWeights(1.0, links.host_bytes_per_s)
     if workload.gpu_layers is None or workload.gpu_layers > architecture.depth:
@@ -129,38 +129,38 @@ def _offloaded_weights(architecture: Architecture, workload: Inference, links: L
     return HostWeights(share, links.host_bytes_per_s, _HOST_BYTES_PER_S)
 
 
-def _unknown(gpu: Gpu) -> str:
+def _unknown_figure_reason(gpu: Gpu) -> str:
     missing = "memory bandwidth" if gpu.bandwidth_bytes_per_s is None else "arithmetic rate"
     return f"the {missing} of {gpu.name} is unknown"
 
 
-def _timed(run: ServedModel, workload: Inference) -> TimedRequest:
+def _timed_request(run: ServedModel, workload: Inference) -> TimedRequest:
     architecture, batch = run.architecture, workload.batch
     prompt, context = workload.prompt_length or 1, workload.context_length or 1
     if architecture.kind in _ONE_PASS:
-        return TimedRequest(run, encode(run, run.work, batch, prompt), Pass(), 0)
+        return TimedRequest(run, encoder_pass_time(run, run.work, batch, prompt), PassTime(), 0)
     if architecture.kind == "encoder-decoder":
         behind = run._replace(encoder_tokens=prompt)
         encoder = work_of(architecture, workload.weights or "bf16", 0)
-        reading = encode(run, encoder, batch, prompt).plus(read_prompt(behind, batch, 1))
-        return TimedRequest(behind, reading, write_token(behind, batch, context / 2), context)
+        reading = encoder_pass_time(run, encoder, batch, prompt).followed_by(prompt_time(behind, batch, 1))
+        return TimedRequest(behind, reading, decoding_step_time(behind, batch, context / 2), context)
     answer = max(context - prompt, 0)
-    reading = read_prompt(run, batch, prompt).plus(_image_reading(run, workload))
-    return TimedRequest(run, reading, write_token(run, batch, prompt + answer / 2), answer)
+    reading = prompt_time(run, batch, prompt).followed_by(_image_reading_time(run, workload))
+    return TimedRequest(run, reading, decoding_step_time(run, batch, prompt + answer / 2), answer)
 
 
-def _image_reading(run: ServedModel, workload: Inference) -> Pass:
+def _image_reading_time(run: ServedModel, workload: Inference) -> PassTime:
     """Return the time in which the vision tower processes the images of the prompts."""
     if not workload.images:
-        return Pass()
+        return PassTime()
     tower = run.architecture.stacks[0]
     work = work_of(run.architecture, workload.weights or "bf16", 0)
-    return encode(run, work, workload.batch * workload.images, image_patches(tower, workload.image_size))
+    return encoder_pass_time(run, work, workload.batch * workload.images, image_patches(tower, workload.image_size))
 
 
-def _request(timed: TimedRequest, workload: Inference, gpu: Gpu, engine: Engine) -> TimeResult:
+def _request_result(timed: TimedRequest, workload: Inference, gpu: Gpu, engine: Engine) -> TimeResult:
     family = family_of(gpu)
-    steps, reads = spread("decode", engine, family), spread("prefill", engine, family)
+    steps, reads = request_spread_factor("decode", engine, family), request_spread_factor("prefill", engine, family)
     first, step, batch = timed.prompt.seconds, timed.step.seconds, workload.batch
     seconds, replicas = first + timed.answer * step, workload.parallel.data or 1
     rate = replicas * batch / step
@@ -185,15 +185,15 @@ def _request(timed: TimedRequest, workload: Inference, gpu: Gpu, engine: Engine)
         bound=inference_bound(whole if timed.answer else timed.prompt),
         token_bound=inference_bound(timed.step),
         basis="same card" if is_decoding_measured(engine, family) else "family",
-        terms=(prompts, *step_terms(timed.run, timed.step.times(timed.answer), timed.answer, batch)),
-        **_rates(timed, workload, seconds),
-        notes=_notes(timed, gpu, engine),
+        terms=(prompts, *step_terms(timed.run, timed.step.repeated(timed.answer), timed.answer, batch)),
+        **_request_rates(timed, workload, seconds),
+        notes=_request_notes(timed, gpu, engine),
     )
 
 
-def _one_pass(timed: TimedRequest, workload: Inference, gpu: Gpu, engine: Engine) -> TimeResult:
+def _encoder_pass_result(timed: TimedRequest, workload: Inference, gpu: Gpu, engine: Engine) -> TimeResult:
     """Return the time of an encoder's pass, which generates no tokens."""
-    factor, seconds = spread("prefill", engine, family_of(gpu)), timed.prompt.seconds
+    factor, seconds = request_spread_factor("prefill", engine, family_of(gpu)), timed.prompt.seconds
     tokens, replicas = workload.prompt_length or 1, workload.parallel.data or 1
     rate = replicas * workload.batch * tokens / seconds
     return TimeResult(
@@ -208,11 +208,11 @@ def _one_pass(timed: TimedRequest, workload: Inference, gpu: Gpu, engine: Engine
         samples_per_second=replicas * workload.batch / seconds,
         bound=inference_bound(timed.prompt),
         terms=(prompt_term(timed.run, timed.prompt, workload.batch, tokens),),
-        **_rates(timed, workload, seconds),
+        **_request_rates(timed, workload, seconds),
     )
 
 
-def _rates(timed: TimedRequest, workload: Inference, seconds: float) -> dict[str, float]:
+def _request_rates(timed: TimedRequest, workload: Inference, seconds: float) -> dict[str, float]:
     """Return the operations of a batch of requests on all cards, and the utilization of the cards' rate."""
     work, machine, sharing = timed.run.work, timed.run.machine, timed.run.sharing
     prompt = workload.prompt_length or 1
@@ -222,7 +222,7 @@ def _rates(timed: TimedRequest, workload: Inference, seconds: float) -> dict[str
     return {"flops_per_step": flops, "mfu_fraction": flops / (seconds * machine.ops_per_s * cards)}
 
 
-def _notes(timed: TimedRequest, gpu: Gpu, engine: Engine) -> tuple[str, ...]:
+def _request_notes(timed: TimedRequest, gpu: Gpu, engine: Engine) -> tuple[str, ...]:
     notes = []
     if not timed.answer:
         notes.append("The context ends with the prompt: the time per output token is shown, but no answer is counted.")

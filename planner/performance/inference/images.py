@@ -13,7 +13,7 @@ from planner.performance.traced import TracedStep, step_time
 from planner.performance.vision import OperationCounts, Precision
 from planner.workload.workload import Inference
 
-USUAL_STEPS: Final = 30
+DEFAULT_STEPS: Final = 30
 """Default denoising steps: between the 20 of MLPerf's rule and the 50 of diffusers' pipelines."""
 _PROMPT_TOKENS: Final = 77
 """Length of a prompt for CLIP's text encoders (openai/clip-vit-large-patch14, max_position_embeddings)."""
@@ -26,10 +26,10 @@ def image_time(architecture: Architecture, workload: Inference, gpu: Gpu, settin
 
     **Assumes** 30 steps if the setting has no number.
     """
-    steps = setting.diffusion_steps or USUAL_STEPS
+    steps = setting.diffusion_steps or DEFAULT_STEPS
     counts = pipeline_counts(architecture, workload, steps)
     batch = workload.batch
-    whole = of_batch(counts, batch)
+    whole = batch_counts(counts, batch)
     precision: Precision = "tf32" if workload.compute == "fp32" else "fp16"
     step = TracedStep("inference", whole, batch, precision, compiled=setting.compiled)
     found = step_time(step, gpu, links_of(gpu, setting), workload.parallel.data or 1)
@@ -38,23 +38,27 @@ def image_time(architecture: Architecture, workload: Inference, gpu: Gpu, settin
     )
 
 
-def pipeline_counts(architecture: Architecture, workload: Inference, steps: int = USUAL_STEPS) -> OperationCounts:
-    """Return the counts of one image in all parts of the pipeline."""
+def pipeline_counts(architecture: Architecture, workload: Inference, steps: int = DEFAULT_STEPS) -> OperationCounts:
+    """Return the operation counts of one image in all components of the pipeline."""
     denoiser, decoder = find_networks(architecture.components)
     width, height = workload.image_size or (denoiser.sample_size * decoder.scale,) * 2
     size = (height // decoder.scale, width // decoder.scale)
-    text = max([_tokens(part) for part in architecture.components if part.part == "text"], default=_PROMPT_TOKENS)
+    text = max(
+        [_prompt_tokens(part) for part in architecture.components if part.part == "text"], default=_PROMPT_TOKENS
+    )
     one, last = denoiser_counts(denoiser, *size, text), decoder_counts(decoder, *size)
     each = steps * (2 if workload.diffusion.guidance else 1)
-    encoders = sum(2 * part.parameters * _tokens(part) for part in architecture.components if part.part == "text")
+    encoders = sum(
+        2 * part.parameters * _prompt_tokens(part) for part in architecture.components if part.part == "text"
+    )
     flops, elements = each * one.flops + last.flops + encoders, each * one.elements + last.elements
     return OperationCounts(flops, elements, "diffusion", steps * one.calls + last.calls)
 
 
-def of_batch(counts: OperationCounts, images: int) -> OperationCounts:
-    """Return the counts of several images at once; launches are as many as for one image."""
+def batch_counts(counts: OperationCounts, images: int) -> OperationCounts:
+    """Return the operation counts of a batch of images, which takes as many launches as one image."""
     return counts._replace(flops=images * counts.flops, elements=images * counts.elements)
 
 
-def _tokens(part: Component) -> int:
+def _prompt_tokens(part: Component) -> int:
     return part.tokens or _PROMPT_TOKENS

@@ -5,11 +5,11 @@ from typing import Final, NamedTuple
 
 from planner.hardware.gpu import Gpu
 from planner.performance.efficiency import Family, family_of
-from planner.performance.reach import MemoryClass, Share, memory_class, reachable_bandwidth
+from planner.performance.reach import MeasuredShare, MemoryClass, memory_class, reachable_bandwidth
 from planner.performance.software.engine import Engine
 
 _GRACE: Final = 1.6
-"""Factor by which Grace processors are slower than the hosts of B200 in scheduling a sequence.
+"""Factor by which Grace CPUs are slower than B200's host CPUs in scheduling a sequence.
 
 **Source**: NVIDIA/TensorRT-LLM@00f3768 perf-overview: Qwen3-30B-A3B, which waits for its host, is 1.3 times as fast on
 B200 as on GB200, and Llama 3.3 70B, which does not, 0.9 times.
@@ -36,11 +36,11 @@ class CardSpeed(NamedTuple):
 
     engine: Engine
     bytes_per_s: float
-    read: Share
-    cache: Share
+    read: MeasuredShare
+    cache: MeasuredShare
     pointwise: float
     ops_per_s: float
-    products: Share
+    products: MeasuredShare
     attention_ops_per_s: float
     unfused: bool
     score_bytes: float

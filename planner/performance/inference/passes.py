@@ -25,7 +25,7 @@ class HostWeights(NamedTuple):
     """Weights offloaded to host memory.
 
     `share` of them are multiplied on the host for few rows, at `host_bytes_per_s`, and copied to the card for many,
-    at `link_bytes_per_s`; without the former they are always copied.
+    at `link_bytes_per_s`; without `host_bytes_per_s` they are always copied.
     """
 
     share: float = 0.0
@@ -33,7 +33,7 @@ class HostWeights(NamedTuple):
     host_bytes_per_s: float | None = None
 
     def seconds(self, weights: float, rows: float) -> float:
-        """Return the time that a pass over `rows` rows spends on its share of `weights` bytes."""
+        """Return the seconds that a pass over `rows` rows spends on the offloaded share of `weights` bytes."""
         if self.host_bytes_per_s is not None and rows < _UNPACKED_FROM:
             return self.share * weights / self.host_bytes_per_s
         return self.share * weights / self.link_bytes_per_s
@@ -47,8 +47,8 @@ class ModelSplit(NamedTuple):
     stages: int = 1
     away: HostWeights = HostWeights()
 
-    def sum_seconds(self, count_bytes: float) -> float:
-        """Return the time of an all-reduce of `count_bytes` over the cards that share matrices.
+    def sum_seconds(self, size_bytes: float) -> float:
+        """Return the time of an all-reduce of `size_bytes` over the cards that share matrices.
 
         **Formula**: 2 (g − 1) / g · bytes ÷ bus bandwidth + hop · (1 + log₂ g): within a node engines have their own
         kernels for small messages, which do not use a ring.
@@ -56,19 +56,19 @@ class ModelSplit(NamedTuple):
         **Source**: meta-pytorch/gpt-fast@6ecad9b: 7 to 9 µs on 2 to 8 A100 with NVLink.
         """
         cards = self.tensor
-        wire = 2 * (cards - 1) / cards * count_bytes
+        wire = 2 * (cards - 1) / cards * size_bytes
         if self.links.name == _PEERS:
-            return wire / max(_PEER_BYTES_PER_S, self.links.bus_bytes_per_s(cards)) + self._hops()
+            return wire / max(_PEER_BYTES_PER_S, self.links.bus_bytes_per_s(cards)) + self._hop_count()
         if cards > self.links.node:
             return self.links.ring_seconds(cards, wire)
-        return wire / self.links.bus_bytes_per_s(cards) + self._hops()
+        return wire / self.links.bus_bytes_per_s(cards) + self._hop_count()
 
-    def _hops(self) -> float:
+    def _hop_count(self) -> float:
         return self.links.latency_seconds(2) * (1 + log2(self.tensor))
 
 
-class Pass(NamedTuple):
-    """Seconds of a pass by kind of work; they add up, since nothing overlaps."""
+class PassTime(NamedTuple):
+    """Seconds of a pass by kind of work; their sum is the total, because nothing overlaps."""
 
     weights_read: float = 0.0
     compute: float = 0.0
@@ -83,23 +83,23 @@ class Pass(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """Return the total."""
+        """Return the total time in seconds."""
         return sum(self)  # a tuple of floats
 
-    def times(self, number: float) -> "Pass":
-        """Return the time of `number` such passes."""
-        return Pass(*[part * number for part in self])
+    def repeated(self, number: float) -> "PassTime":
+        """Return the time of `number` equal passes."""
+        return PassTime(*[part * number for part in self])
 
-    def plus(self, other: "Pass") -> "Pass":
-        """Return the time of both passes, one after the other."""
-        return Pass(*[own + more for own, more in zip(self, other, strict=True)])
+    def followed_by(self, other: "PassTime") -> "PassTime":
+        """Return the time of this pass followed by the pass `other`."""
+        return PassTime(*[own + more for own, more in zip(self, other, strict=True)])
 
 
-class Load(NamedTuple):
+class PassLoad(NamedTuple):
     """Work of one pass.
 
     `rows` new tokens of `sequences` sequences, of which `outputs` get logits; `cached_bytes` of keys, values and states
-    are read, `attention_flops` and `scores` are those between the new tokens and what they attend to.
+    are read, `attention_flops` and `scores` are the attention work between new tokens and their context.
     """
 
     rows: float
@@ -110,7 +110,7 @@ class Load(NamedTuple):
     scores: float
 
 
-def pass_time(work: PassWork, machine: CardSpeed, sharing: ModelSplit, load: Load) -> Pass:
+def pass_time(work: PassWork, machine: CardSpeed, sharing: ModelSplit, load: PassLoad) -> PassTime:
     """Return the time of one pass.
 
     **Formula**: √(t_read² + t_products²) + t_attention + t_pointwise + t_unpack + L · o + 2 · L · t_all-reduce, each
@@ -129,46 +129,46 @@ def pass_time(work: PassWork, machine: CardSpeed, sharing: ModelSplit, load: Loa
     products = operations / (machine.ops_per_s * machine.products.fraction * cards)
     prompt = load.scores > 0
     moved = load.cached_bytes * engine.cache_moves(work)
-    device = Pass(
+    device = PassTime(
         weights_read=read,
         compute=hypot(read, products) - read,
-        attention=_attention(machine, load, cards) if prompt else 0.0,
+        attention=_attention_seconds(machine, load, cards) if prompt else 0.0,
         cache_read=moved / (machine.bytes_per_s * engine.cache_cards(work, cards) * machine.cache.fraction),
         elementwise=load.rows * work.pointwise_bytes / (bandwidth * machine.pointwise),
-        dequantisation=_unpacking(work, machine, load, weights) / bandwidth,
-        tensor_exchange=_exchange(work, sharing, load),
-        pipeline_transfers=_stage_transfers(work, sharing, load),
+        dequantisation=_unpacking_seconds(work, machine, load, weights) / bandwidth,
+        tensor_exchange=_exchange_seconds(work, sharing, load),
+        pipeline_transfers=_stage_transfer_seconds(work, sharing, load),
         offload=sharing.away.seconds(weights, load.rows),
     )
-    return device._replace(host=_host(work, machine, load, device.seconds))
+    return device._replace(host=_host_seconds(work, machine, load, device.seconds))
 
 
-def _attention(machine: CardSpeed, load: Load, cards: int) -> float:
+def _attention_seconds(machine: CardSpeed, load: PassLoad, cards: int) -> float:
     if machine.unfused:
         return load.scores * machine.score_bytes / (machine.bytes_per_s * cards)
     return load.attention_flops / (machine.attention_ops_per_s * cards)
 
 
-def _unpacking(work: PassWork, machine: CardSpeed, load: Load, weights: float) -> float:
+def _unpacking_seconds(work: PassWork, machine: CardSpeed, load: PassLoad, weights: float) -> float:
     if not machine.engine.unpacks or load.rows < _UNPACKED_FROM or not work.dequantised_bytes:
         return 0.0
     whole = work.fixed_bytes + sum([kind.bytes for kind in work.experts])
     return work.dequantised_bytes * weights / whole
 
 
-def _exchange(work: PassWork, sharing: ModelSplit, load: Load) -> float:
+def _exchange_seconds(work: PassWork, sharing: ModelSplit, load: PassLoad) -> float:
     if sharing.tensor == 1:
         return 0.0
     return 2 * work.layers * sharing.sum_seconds(load.rows * work.hidden * _STREAM_BYTES)
 
 
-def _stage_transfers(work: PassWork, sharing: ModelSplit, load: Load) -> float:
+def _stage_transfer_seconds(work: PassWork, sharing: ModelSplit, load: PassLoad) -> float:
     if sharing.stages == 1:
         return 0.0
     size = load.rows * work.hidden * _STREAM_BYTES
     return (sharing.stages - 1) * (_HANDING_ON + size / sharing.links.point_bytes_per_s(sharing.tensor))
 
 
-def _host(work: PassWork, machine: CardSpeed, load: Load, device: float) -> float:
+def _host_seconds(work: PassWork, machine: CardSpeed, load: PassLoad, device: float) -> float:
     launches = work.layers * machine.layer_seconds + load.sequences * machine.sequence_seconds
     return max(0.0, launches - device) if machine.hides_launches else launches

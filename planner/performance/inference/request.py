@@ -6,7 +6,7 @@ from typing import NamedTuple
 from planner.memory.inference.kv_cache import kv_cache, state_term
 from planner.models.architecture import Architecture
 from planner.performance.inference.machine import CardSpeed
-from planner.performance.inference.passes import Load, ModelSplit, Pass, pass_time
+from planner.performance.inference.passes import ModelSplit, PassLoad, PassTime, pass_time
 from planner.performance.inference.work import PassWork
 
 
@@ -24,7 +24,7 @@ class ServedModel(NamedTuple):
     encoder_tokens: int = 0
 
 
-def read_prompt(run: ServedModel, sequences: float, tokens: float) -> Pass:
+def prompt_time(run: ServedModel, sequences: float, tokens: float) -> PassTime:
     """Return the time to process prompts of `tokens` tokens, with logits for the last token of each.
 
     **Formula**: the chunks of all prompts one after the other; those of a pipeline's stages overlap, so that m chunks
@@ -35,7 +35,7 @@ def read_prompt(run: ServedModel, sequences: float, tokens: float) -> Pass:
     rows = sequences * tokens
     chunk = run.machine.engine.chunk or rows
     chunks = max(1, ceil(rows / chunk))
-    load = Load(
+    load = PassLoad(
         rows=rows / chunks,
         sequences=sequences / chunks,
         outputs=sequences / chunks,
@@ -46,15 +46,15 @@ def read_prompt(run: ServedModel, sequences: float, tokens: float) -> Pass:
     stages = run.sharing.stages
     at_once = min(chunks, run.machine.engine.chunks_in_flight or chunks)
     overlapped = chunks / at_once * (at_once + stages - 1) / stages
-    return pass_time(run.work, run.machine, run.sharing, load).times(overlapped)
+    return pass_time(run.work, run.machine, run.sharing, load).repeated(overlapped)
 
 
-def encode(run: ServedModel, work: PassWork, sequences: float, tokens: float) -> Pass:
-    """Return the time of one encoder pass, whose tokens attend to all others: twice the pairs of a prompt.
+def encoder_pass_time(run: ServedModel, work: PassWork, sequences: float, tokens: float) -> PassTime:
+    """Return the time of one encoder pass; its tokens attend to all tokens, twice the pairs of a prompt.
 
     `work` is that of the encoder, which may precede the main stack of `run`.
     """
-    load = Load(
+    load = PassLoad(
         rows=sequences * tokens,
         sequences=sequences,
         outputs=sequences,
@@ -65,12 +65,12 @@ def encode(run: ServedModel, work: PassWork, sequences: float, tokens: float) ->
     return pass_time(work, run.machine, run.sharing, load)
 
 
-def write_token(run: ServedModel, sequences: float, context: float) -> Pass:
+def decoding_step_time(run: ServedModel, sequences: float, context: float) -> PassTime:
     """Return the time of one decoding step for `sequences` sequences that each hold `context` tokens.
 
     Pipeline stages run one after the other, so they do not shorten it.
     """
-    load = Load(
+    load = PassLoad(
         rows=sequences,
         sequences=sequences,
         outputs=sequences,
@@ -82,7 +82,7 @@ def write_token(run: ServedModel, sequences: float, context: float) -> Pass:
 
 
 def cached_bytes(run: ServedModel, context: float) -> float:
-    """Return the bytes that a decoding step reads of one sequence's cache and state, on all cards together."""
+    """Return the bytes that a decoding step reads from one sequence's cache and state, on all cards together."""
     cache = kv_cache(run.architecture, 1, max(1, round(context)), run.encoder_tokens, run.cache)
     state = state_term(run.architecture, 1)
     return (cache.bytes if cache else 0) + 2 * (state.bytes if state else 0)

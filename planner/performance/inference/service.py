@@ -1,11 +1,11 @@
-"""Throughput of a service under saturation: requests per second, and the time of each."""
+"""Throughput of a service under saturation: requests per second, and the time of a request."""
 
 from typing import Final
 
 from planner.base import Spec
 from planner.hardware.gpu import Gpu
 from planner.models.architecture import Architecture
-from planner.performance.inference.estimate import run_of
+from planner.performance.inference.estimate import served_model
 from planner.performance.inference.throughput import saturated_throughput, sequences_that_fit
 from planner.performance.setting import TimeSetting
 from planner.workload.workload import Inference
@@ -21,7 +21,7 @@ class ServiceRate(Spec):
     requests_per_second: float
     tokens_per_second: float
     reading_seconds: float
-    """The part of a request's time spent on processing prompts: its own, and those of other requests."""
+    """The part of a request's time spent on processing its own prompt and the prompts of other requests."""
     output_token_seconds: float
 
 
@@ -39,7 +39,7 @@ def service_rate(
     """
     if architecture.kind not in ("decoder", "vision-language") or workload.images or gpu.memory_bytes is None:
         return None
-    run = run_of(architecture, workload, gpu, setting)
+    run = served_model(architecture, workload, gpu, setting)
     if run is None:
         return None
     fitting = workload.batch

@@ -13,11 +13,11 @@ _FACTORS: Final[dict[Figure, float]] = {"decode": 1.22, "prefill": 1.35}
 **Source**: benchmarks/throughput_left_out.py, 80th percentiles: 1.19 in decoding, 1.29 in prompts, 1.31 queued.
 """
 _UNMEASURED: Final = 1.6
-"""The same for a family without measurements of the engine: the survey's factor for unknown cards."""
+"""The spread factor for a card family without measurements of the engine: the survey's factor for unknown cards."""
 
 
-def spread(figure: Figure, engine: Engine, family: Family) -> float:
-    """Return the factor by which a figure may be higher or lower, one case in ten beyond each end."""
+def request_spread_factor(figure: Figure, engine: Engine, family: Family) -> float:
+    """Return the factor by which a figure may be higher or lower; one case in ten lies beyond each end."""
     measured = engine.measured_decoding if figure == "decode" else engine.measured_prompts
     return _FACTORS[figure] if family in measured else _UNMEASURED
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from planner.memory.result import Symbol
 from planner.memory.terms import card, library, model, workload
-from planner.performance.inference.passes import Pass
+from planner.performance.inference.passes import PassTime
 from planner.performance.inference.request import ServedModel
 from planner.performance.result import Bound, TimeTerm, TimeTermName
 
@@ -40,12 +40,12 @@ _BOUNDS: Final[tuple[tuple[Bound, tuple[int, ...]], ...]] = (
 )
 
 
-def inference_bound(spent: Pass) -> Bound:
+def inference_bound(spent: PassTime) -> Bound:
     """Return the resource that takes most of the time."""
     return max(_BOUNDS, key=lambda bound: sum([spent[place] for place in bound[1]]))[0]
 
 
-def prompt_term(run: ServedModel, spent: Pass, sequences: int, tokens: int) -> TimeTerm:
+def prompt_term(run: ServedModel, spent: PassTime, sequences: int, tokens: int) -> TimeTerm:
     """Return the processing of the prompts as one term."""
     machine = run.machine
     return TimeTerm(
@@ -69,7 +69,7 @@ def prompt_term(run: ServedModel, spent: Pass, sequences: int, tokens: int) -> T
     )
 
 
-def step_terms(run: ServedModel, spent: Pass, answer: float, sequences: int) -> Iterator[TimeTerm]:
+def step_terms(run: ServedModel, spent: PassTime, answer: float, sequences: int) -> Iterator[TimeTerm]:
     """Yield the terms of all decoding steps, `spent` in total; a step has no prompt to attend to."""
     for name, seconds in zip(_NAMES, (*spent[:2], *spent[3:]), strict=True):
         if seconds > 0:
@@ -77,13 +77,13 @@ def step_terms(run: ServedModel, spent: Pass, answer: float, sequences: int) -> 
                 name=name,
                 seconds=seconds,
                 formula=_FORMULAS[name],
-                symbols=_symbols(run, name, answer, sequences),
-                source=_source(run, name),
+                symbols=_term_symbols(run, name, answer, sequences),
+                source=_term_source(run, name),
                 certainty="assumed" if name == "offload" else "measured",
             )
 
 
-def _source(run: ServedModel, name: TimeTermName) -> str:
+def _term_source(run: ServedModel, name: TimeTermName) -> str:
     machine = run.machine
     sources = {
         "weights_read": machine.read.source,
@@ -96,7 +96,7 @@ def _source(run: ServedModel, name: TimeTermName) -> str:
     return sources.get(name, "operations and bytes of the network; planner/performance/inference")
 
 
-def _symbols(run: ServedModel, name: TimeTermName, answer: float, sequences: int) -> tuple[Symbol, ...]:
+def _term_symbols(run: ServedModel, name: TimeTermName, answer: float, sequences: int) -> tuple[Symbol, ...]:
     work, machine, sharing = run.work, run.machine, run.sharing
     steps, batch = workload("T", answer, "tokens of the answer"), workload("b", sequences, "sequences at once")
     cards = workload("g", sharing.tensor, "cards that share each matrix")

@@ -4,7 +4,7 @@ from math import ceil
 from typing import Final, NamedTuple
 
 from planner.memory.weights import weight_bytes
-from planner.performance.inference.request import ServedModel, cached_bytes, read_prompt, write_token
+from planner.performance.inference.request import ServedModel, cached_bytes, decoding_step_time, prompt_time
 
 _KEPT_FREE: Final = 0.10
 """Share of a card's memory that engines reserve for activations and the context: vLLM uses 0.92, TensorRT-LLM 0.90."""
@@ -42,7 +42,7 @@ def sequences_that_fit(run: ServedModel, weights: str, context: float, card_byte
 
 
 def saturated_throughput(run: ServedModel, sequences: int, prompt: float, answer: float) -> SaturatedThroughput:
-    """Return the throughput of `sequences` at once if a new request replaces each that ends.
+    """Return the throughput of `sequences` concurrent sequences if each finished request is replaced by a new one.
 
     **Formula**: a request occupies the cards for t_prompt + answer · t_step / B. The stages of a pipeline work on
     different sequences, B / p each, and wait for each other.
@@ -52,7 +52,7 @@ def saturated_throughput(run: ServedModel, sequences: int, prompt: float, answer
     stages = run.sharing.stages if run.machine.engine.overlaps_stages else 1
     waits = 1 + _WAIT_OF_A_STAGE * (stages - 1)
     several = max(1, ceil((run.machine.engine.chunk or prompt) * _PROMPTS_FOR_CHUNKS / prompt))
-    reading = read_prompt(run, several, prompt).seconds / several
-    step = waits * write_token(run, max(1.0, sequences / stages), prompt + answer / 2).seconds
+    reading = prompt_time(run, several, prompt).seconds / several
+    step = waits * decoding_step_time(run, max(1.0, sequences / stages), prompt + answer / 2).seconds
     each = reading + answer * step / sequences
     return SaturatedThroughput(sequences, 1 / each, answer / each, step)

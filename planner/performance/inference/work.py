@@ -15,8 +15,8 @@ _STREAM_PASSES: Final = 10
 _ELEMENT_BYTES: Final = 2
 
 
-class Experts(NamedTuple):
-    """Routed experts of all layers with the same number of experts."""
+class ExpertGroup(NamedTuple):
+    """The routed experts of all layers with the same number of experts."""
 
     bytes: float
     parameters: int
@@ -32,15 +32,15 @@ class Experts(NamedTuple):
         return 1.0 - left
 
 
-class Pairs(NamedTuple):
+class AttentionPairs(NamedTuple):
     """Attention work per pair of a query and a key, in all layers with the same window."""
 
     flops: float
     scores: float
     window: int | None
 
-    def of_prompt(self, tokens: float) -> float:
-        """Return the pairs of a prompt of `tokens` tokens, each attending to itself and the previous ones."""
+    def prompt_pairs(self, tokens: float) -> float:
+        """Return the query-key pairs in a prompt of `tokens` tokens, which attend to themselves and previous tokens."""
         if self.window is None or tokens <= self.window:
             return tokens * tokens / 2
         return self.window * (tokens - self.window / 2)
@@ -60,24 +60,24 @@ class PassWork(NamedTuple):
     parameters: float
     head_parameters: int
     fixed_bytes: float
-    experts: tuple[Experts, ...]
-    pairs: tuple[Pairs, ...]
+    experts: tuple[ExpertGroup, ...]
+    pairs: tuple[AttentionPairs, ...]
     pointwise_bytes: float
     dequantised_bytes: float
     queries_per_key: float
     key_heads: int
 
     def read_bytes(self, rows: float) -> float:
-        """Return the bytes of weights that a pass over `rows` tokens reads."""
+        """Return the size of the weights that a pass over `rows` tokens reads, in bytes."""
         return self.fixed_bytes + sum([kind.bytes * kind.touched(rows) for kind in self.experts])
 
     def attention_flops(self, tokens: float) -> float:
         """Return the operations of causal attention over a prompt."""
-        return sum([kind.flops * kind.of_prompt(tokens) for kind in self.pairs])
+        return sum([kind.flops * kind.prompt_pairs(tokens) for kind in self.pairs])
 
     def scores(self, tokens: float) -> float:
         """Return the number of attention scores of a prompt, over all heads and layers."""
-        return sum([kind.scores * kind.of_prompt(tokens) for kind in self.pairs])
+        return sum([kind.scores * kind.prompt_pairs(tokens) for kind in self.pairs])
 
 
 @lru_cache(maxsize=256)
@@ -94,63 +94,65 @@ def work_of(architecture: Architecture, weights: str, number: int = -1, *, every
     **Assumes** that embedding look-ups are negligible, and that norms and biases are read with the products.
     """
     stack = architecture.stacks[number]
-    head = _head(architecture) if stack is architecture.main else ()
+    head = _head_tensors(architecture) if stack is architecture.main else ()
     tensors = [(tensor, tensor.copies * group.count) for group in stack.groups for tensor in group.layer.tensors]
     dense = [(tensor, count) for tensor, count in tensors if tensor.role != "expert"]
     after = [(tensor, tensor.copies) for tensor in (*stack.after, *head)]
     return PassWork(
         layers=stack.layer_count,
         hidden=stack.hidden,
-        parameters=_products(dense) + sum(_active(group, every_expert) for group in stack.groups),
+        parameters=_product_elements(dense) + sum(_active_parameters(group, every_expert) for group in stack.groups),
         head_parameters=sum(tensor.parameters for tensor in head if len(tensor.shape) > 1),
-        fixed_bytes=_bytes(architecture, weights, [*dense, *after]),
-        experts=tuple(_experts(architecture, weights, stack, every_expert)),
-        pairs=tuple(_pairs(stack)),
-        pointwise_bytes=sum(group.count * _pointwise(group.layer, stack.hidden) for group in stack.groups),
-        dequantised_bytes=_unpacked(weights, architecture, tensors),
-        key_heads=min((_key_heads(group.layer.mixer) for group in stack.groups), default=1),
-        queries_per_key=max((_shared_by(group.layer.mixer) for group in stack.groups), default=1.0),
+        fixed_bytes=_stored_bytes(architecture, weights, [*dense, *after]),
+        experts=tuple(_expert_groups(architecture, weights, stack, every_expert)),
+        pairs=tuple(_attention_pairs(stack)),
+        pointwise_bytes=sum(group.count * _pointwise_elements(group.layer, stack.hidden) for group in stack.groups),
+        dequantised_bytes=_unpacked_bytes(weights, architecture, tensors),
+        key_heads=min((_cache_splits(group.layer.mixer) for group in stack.groups), default=1),
+        queries_per_key=max((_queries_per_key(group.layer.mixer) for group in stack.groups), default=1.0),
     )
 
 
-def _head(architecture: Architecture) -> tuple[Tensor, ...]:
-    """Return the tensors that compute the logits: those of the head, or the tied embedding."""
+def _head_tensors(architecture: Architecture) -> tuple[Tensor, ...]:
+    """Return the tensors that compute the logits: the head's tensors, or the tied embedding."""
     if not architecture.tied_head:
         return architecture.head
     tables = [tensor for tensor in architecture.main.before if tensor.role == "embedding"]
     return (*architecture.head, *sorted(tables, key=lambda table: -table.size)[:1])
 
 
-def _products(tensors: Iterable[tuple[Tensor, int]]) -> int:
+def _product_elements(tensors: Iterable[tuple[Tensor, int]]) -> int:
     return sum(tensor.size * count for tensor, count in tensors if tensor.role in _PRODUCTS)
 
 
-def _active(group: LayerGroup, every_expert: bool) -> float:
+def _active_parameters(group: LayerGroup, every_expert: bool) -> float:
     moe = group.layer.feed_forward
     if not isinstance(moe, Moe):
         return 0.0
-    return group.count * _routed(group.layer) * _visits(moe, every_expert) / moe.experts
+    return group.count * _routed_parameters(group.layer) * _expert_visits(moe, every_expert) / moe.experts
 
 
-def _visits(moe: Moe, every_expert: bool) -> int:
+def _expert_visits(moe: Moe, every_expert: bool) -> int:
     return moe.visits if every_expert else moe.top_k
 
 
-def _routed(layer: Layer) -> int:
+def _routed_parameters(layer: Layer) -> int:
     return sum(tensor.parameters for tensor in layer.tensors if tensor.role == "expert")
 
 
-def _experts(architecture: Architecture, weights: str, stack: Stack, every_expert: bool) -> Iterator[Experts]:
+def _expert_groups(architecture: Architecture, weights: str, stack: Stack, every_expert: bool) -> Iterator[ExpertGroup]:
     for group in stack.groups:
         moe = group.layer.feed_forward
         if isinstance(moe, Moe):
             own = [(tensor, tensor.copies * group.count) for tensor in group.layer.tensors if tensor.role == "expert"]
-            held = _bytes(architecture, weights, own)
-            yield Experts(held, group.count * _routed(group.layer), moe.experts, _visits(moe, every_expert))
+            held = _stored_bytes(architecture, weights, own)
+            yield ExpertGroup(
+                held, group.count * _routed_parameters(group.layer), moe.experts, _expert_visits(moe, every_expert)
+            )
 
 
-def _bytes(architecture: Architecture, weights: str, tensors: list[tuple[Tensor, int]]) -> float:
-    """Return the bytes of `tensors` as stored: exact if the scheme defines them, otherwise their share of the file."""
+def _stored_bytes(architecture: Architecture, weights: str, tensors: list[tuple[Tensor, int]]) -> float:
+    """Return the stored size of `tensors` in bytes: exact if the scheme defines it, else their share of the file."""
     name = architecture.stored_as if weights == AS_STORED else weights
     scheme = SCHEMES.get(name)
     if scheme is None or scheme.family in ("plain", "gguf-file"):
@@ -165,7 +167,7 @@ def _bytes(architecture: Architecture, weights: str, tensors: list[tuple[Tensor,
     )
 
 
-def _unpacked(weights: str, architecture: Architecture, tensors: list[tuple[Tensor, int]]) -> float:
+def _unpacked_bytes(weights: str, architecture: Architecture, tensors: list[tuple[Tensor, int]]) -> float:
     """Return the bytes of quantised weights in 16 bits; 0 if they have 16 bits or more already."""
     name = architecture.stored_as if weights == AS_STORED else weights
     scheme = SCHEMES.get(name)
@@ -174,7 +176,7 @@ def _unpacked(weights: str, architecture: Architecture, tensors: list[tuple[Tens
     return float(_ELEMENT_BYTES * sum(tensor.size * count for tensor, count in tensors if tensor.role in MATRIX_ROLES))
 
 
-def _pairs(stack: Stack) -> Iterator[Pairs]:
+def _attention_pairs(stack: Stack) -> Iterator[AttentionPairs]:
     found: dict[int | None, tuple[float, float]] = {}
     for group in stack.groups:
         for mixer in (group.layer.mixer, group.layer.second_mixer):
@@ -182,7 +184,7 @@ def _pairs(stack: Stack) -> Iterator[Pairs]:
                 window = mixer.window if isinstance(mixer, Attention) else None
                 flops, scores = found.get(window, (0.0, 0.0))
                 found[window] = (flops + group.count * _pair_flops(mixer), scores + group.count * mixer.heads)
-    return (Pairs(flops, scores, window) for window, (flops, scores) in found.items())
+    return (AttentionPairs(flops, scores, window) for window, (flops, scores) in found.items())
 
 
 def _pair_flops(mixer: Attention | LatentAttention) -> int:
@@ -191,25 +193,27 @@ def _pair_flops(mixer: Attention | LatentAttention) -> int:
     return 2 * mixer.heads * (mixer.qk_nope_head_dim + mixer.qk_rope_head_dim + mixer.v_head_dim)
 
 
-def _key_heads(mixer: Mixer | None) -> int:
-    """Return how many cards can hold parts of a layer's cache; latents and states are whole on each."""
+def _cache_splits(mixer: Mixer | None) -> int:
+    """Return how many cards can hold parts of a layer's cache; every card holds latents and states completely."""
     return mixer.kv_heads if isinstance(mixer, Attention) else 1
 
 
-def _shared_by(mixer: Mixer | None) -> float:
+def _queries_per_key(mixer: Mixer | None) -> float:
     return mixer.heads / mixer.kv_heads if isinstance(mixer, Attention) else 1.0
 
 
-def _pointwise(layer: Layer, hidden: int) -> float:
-    return _ELEMENT_BYTES * (_STREAM_PASSES * hidden + _mixed(layer.mixer) + _activated(layer, hidden))
+def _pointwise_elements(layer: Layer, hidden: int) -> float:
+    return _ELEMENT_BYTES * (
+        _STREAM_PASSES * hidden + _mixer_elements(layer.mixer) + _activation_elements(layer, hidden)
+    )
 
 
-def _mixed(mixer: Mixer | None) -> int:
+def _mixer_elements(mixer: Mixer | None) -> int:
     """Return the elements read and written by rotation and by caching keys and values."""
     return 2 * (mixer.q_dim + 2 * mixer.kv_dim) if isinstance(mixer, Attention) else 0
 
 
-def _activated(layer: Layer, hidden: int) -> int:
+def _activation_elements(layer: Layer, hidden: int) -> int:
     """Return the elements read and written by the activation, and by dispatching tokens to experts and back."""
     match layer.feed_forward:
         case Mlp(gated=gated, intermediate=width):

@@ -12,13 +12,13 @@ from planner.performance.efficiency import Family
 from planner.performance.inference.work import PassWork, work_of
 from planner.performance.reach import (
     OLDER_HOSTS,
+    MeasuredShare,
     MemoryClass,
-    Share,
     Width,
     full_rate,
+    kernel_width,
     memory_class,
     product_ceiling,
-    width_of,
 )
 from planner.performance.setting import TimeSetting
 from planner.workload.formats import product_format
@@ -30,21 +30,21 @@ _FAST: Final = "meta-pytorch/gpt-fast@6ecad9b, A100"
 _AWQ: Final = "casper-hansen/AutoAWQ@88e4c76, RTX 4090"
 _QWEN: Final = "QwenLM/Qwen3@7a2f61f, H20"
 
-_READS: Final[dict[tuple[MemoryClass, Width], Share]] = {
-    ("GDDR", "16"): Share(0.88, f"{_GEMV}: L40S 0.84, RTX PRO 6000 0.82 to 0.88"),
-    ("GDDR", "8"): Share(0.85, f"{_GEMV}, as 16 bits"),
-    ("GDDR", "4"): Share(0.86, _AWQ),
-    ("GDDR", "float4"): Share(0.50, f"{_GEMV}: RTX PRO 6000 0.43 to 0.52"),
-    ("HBM", "16"): Share(0.80, f"{_FAST}; {_GEMV}: A100 0.71 to 0.76, H100 0.81 to 0.86"),
-    ("HBM", "8"): Share(0.75, f"{_FAST}; {_QWEN}; {_GEMV}: H100 0.57 to 0.76"),
-    ("HBM", "4"): Share(0.58, f"{_FAST}; {_QWEN}; {_GEMV}: A100 0.56"),
-    ("HBM", "float4"): Share(0.45, f"{_GEMV}: B200 0.25 to 0.43, several rows read faster"),
-    ("unified", "16"): Share(0.75, f"{_XD}, Apple, less what llama.cpp's kernels gain"),
-    ("unified", "8"): Share(0.70, f"{_XD}, as 16 bits"),
-    ("unified", "4"): Share(0.60, f"{_XD}, as 4 bits"),
-    ("unified", "float4"): Share(0.60, f"{_XD}, as 4 bits"),
+_READS: Final[dict[tuple[MemoryClass, Width], MeasuredShare]] = {
+    ("GDDR", "16"): MeasuredShare(0.88, f"{_GEMV}: L40S 0.84, RTX PRO 6000 0.82 to 0.88"),
+    ("GDDR", "8"): MeasuredShare(0.85, f"{_GEMV}, as 16 bits"),
+    ("GDDR", "4"): MeasuredShare(0.86, _AWQ),
+    ("GDDR", "float4"): MeasuredShare(0.50, f"{_GEMV}: RTX PRO 6000 0.43 to 0.52"),
+    ("HBM", "16"): MeasuredShare(0.80, f"{_FAST}; {_GEMV}: A100 0.71 to 0.76, H100 0.81 to 0.86"),
+    ("HBM", "8"): MeasuredShare(0.75, f"{_FAST}; {_QWEN}; {_GEMV}: H100 0.57 to 0.76"),
+    ("HBM", "4"): MeasuredShare(0.58, f"{_FAST}; {_QWEN}; {_GEMV}: A100 0.56"),
+    ("HBM", "float4"): MeasuredShare(0.45, f"{_GEMV}: B200 0.25 to 0.43, several rows read faster"),
+    ("unified", "16"): MeasuredShare(0.75, f"{_XD}, Apple, less what llama.cpp's kernels gain"),
+    ("unified", "8"): MeasuredShare(0.70, f"{_XD}, as 16 bits"),
+    ("unified", "4"): MeasuredShare(0.60, f"{_XD}, as 4 bits"),
+    ("unified", "float4"): MeasuredShare(0.60, f"{_XD}, as 4 bits"),
 }
-_CACHE: Final = Share(0.75, _GEMV)
+_CACHE: Final = MeasuredShare(0.75, _GEMV)
 _CEILING_SOURCE: Final = "large products: ai-dynamo/aiconfigurator@095f58a and stas00/ml-engineering@744d01e (MAMF)"
 """4 bits on Blackwell, and 8 bits on Instinct, are what whole prompts reach on the newer stacks of
 NVIDIA/TensorRT-LLM@00f3768 and of MLPerf Inference 5.1; the tables of single products have 0.40 to 0.68 there."""
@@ -108,18 +108,18 @@ class Engine:
         older = self.older_host_layer_seconds
         return older if older is not None and gpu.architecture in OLDER_HOSTS else self.layer_seconds
 
-    def read_share(self, gpu: Gpu, weights: str) -> Share:
+    def read_share(self, gpu: Gpu, weights: str) -> MeasuredShare:
         """Return the share of the bandwidth at which weights of a format are read."""
-        width = width_of(weights)
+        width = kernel_width(weights)
         if width == "float4" and (gpu.rate("fp4") is None or not self.reads_float4):
             width = "4"
-        return self.reads()[memory_class(gpu), width]
+        return self.read_shares()[memory_class(gpu), width]
 
-    def reads(self) -> Mapping[tuple[MemoryClass, Width], Share]:
+    def read_shares(self) -> Mapping[tuple[MemoryClass, Width], MeasuredShare]:
         """Return the shares of the bandwidth at which weights are read, by kind of memory and class of kernels."""
         return _READS
 
-    def cache_share(self, _gpu: Gpu, *, unfused: bool) -> Share:
+    def cache_share(self, _gpu: Gpu, *, unfused: bool) -> MeasuredShare:
         """Return the share of the bandwidth at which cached keys and values are read, fused with attention or not."""
         return _CACHE
 
@@ -128,14 +128,14 @@ class Engine:
         return 1.0
 
     def cache_cards(self, work: PassWork, cards: int) -> int:
-        """Return the number of cards over which a cache is split; the others hold copies of its heads.
+        """Return the number of cards over which the KV cache is split; further cards hold copies of its heads.
 
         **Source**: vLLM 0.33 `QKVParallelLinear` (`num_kv_head_replicas`).
         """
         return min(cards, work.key_heads)
 
     def product_format(self, gpu: Gpu, weights: str, compute: str) -> str:
-        """Return the format of the products: that of the weights if program and card support it."""
+        """Return the format of the matrix products: the weights' format if program and card support it."""
         scheme = SCHEMES.get(weights)
         family = scheme.family if scheme else "plain"
         if self.multiplies_stored and family == "float8" and gpu.rate("fp8"):
@@ -148,9 +148,9 @@ class Engine:
         """Return the dense operations per second of one device for a format."""
         return full_rate(gpu, dtype)
 
-    def product_share(self, gpu: Gpu, dtype: str) -> Share:
-        """Return the share of that rate that products reach."""
-        return Share(product_ceiling(gpu, dtype) * self.compute_share, _CEILING_SOURCE)
+    def product_share(self, gpu: Gpu, dtype: str) -> MeasuredShare:
+        """Return the share of the dense rate that matrix products reach."""
+        return MeasuredShare(product_ceiling(gpu, dtype) * self.compute_share, _CEILING_SOURCE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,6 +173,6 @@ class TrainingPace:
         """Return whether the all-reduces of tensor parallelism overlap with products."""
         return False
 
-    def kept(self, ledger: SavedPerToken) -> SavedPerToken:
-        """Return the part of a layer's `ledger` of saved activations that separate operations move."""
+    def moved_activations(self, ledger: SavedPerToken) -> SavedPerToken:
+        """Return the saved activations in a layer's `ledger` that separate operations move through memory."""
         return ledger

@@ -5,24 +5,24 @@ from typing import Final
 
 from planner.hardware.gpu import Gpu
 from planner.performance.efficiency import Family, family_of
-from planner.performance.power import within_power
-from planner.performance.reach import MemoryClass, Share, Width, full_rate, memory_class
+from planner.performance.power import share_within_power_limit
+from planner.performance.reach import MeasuredShare, MemoryClass, Width, full_rate, memory_class
 from planner.performance.software.engine import Engine
 
 _XD: Final = "XiongjieDai/GPU-Benchmarks-on-LLM-Inference@aa72e0e"
-_READS: Final[dict[tuple[MemoryClass, Width], Share]] = {
-    ("GDDR", "16"): Share(0.92, f"{_XD}, 4 Ada cards"),
-    ("GDDR", "8"): Share(0.90, f"{_XD}, between 16 and 4 bits"),
-    ("GDDR", "4"): Share(0.88, f"{_XD}, 7 Ampere and Ada cards"),
-    ("GDDR", "float4"): Share(0.88, f"{_XD}, as 4 bits"),
-    ("HBM", "16"): Share(0.48, f"{_XD}, A100"),
-    ("HBM", "8"): Share(0.52, f"{_XD}, between 16 and 4 bits"),
-    ("HBM", "4"): Share(0.57, f"{_XD}, A100"),
-    ("HBM", "float4"): Share(0.57, f"{_XD}, as 4 bits"),
-    ("unified", "16"): Share(0.80, f"{_XD}, M1 Max and M3 Max"),
-    ("unified", "8"): Share(0.70, f"{_XD}, between 16 and 4 bits"),
-    ("unified", "4"): Share(0.60, f"{_XD}, M1, M1 Max and M3 Max"),
-    ("unified", "float4"): Share(0.60, f"{_XD}, as 4 bits"),
+_READS: Final[dict[tuple[MemoryClass, Width], MeasuredShare]] = {
+    ("GDDR", "16"): MeasuredShare(0.92, f"{_XD}, 4 Ada cards"),
+    ("GDDR", "8"): MeasuredShare(0.90, f"{_XD}, between 16 and 4 bits"),
+    ("GDDR", "4"): MeasuredShare(0.88, f"{_XD}, 7 Ampere and Ada cards"),
+    ("GDDR", "float4"): MeasuredShare(0.88, f"{_XD}, as 4 bits"),
+    ("HBM", "16"): MeasuredShare(0.48, f"{_XD}, A100"),
+    ("HBM", "8"): MeasuredShare(0.52, f"{_XD}, between 16 and 4 bits"),
+    ("HBM", "4"): MeasuredShare(0.57, f"{_XD}, A100"),
+    ("HBM", "float4"): MeasuredShare(0.57, f"{_XD}, as 4 bits"),
+    ("unified", "16"): MeasuredShare(0.80, f"{_XD}, M1 Max and M3 Max"),
+    ("unified", "8"): MeasuredShare(0.70, f"{_XD}, between 16 and 4 bits"),
+    ("unified", "4"): MeasuredShare(0.60, f"{_XD}, M1, M1 Max and M3 Max"),
+    ("unified", "float4"): MeasuredShare(0.60, f"{_XD}, as 4 bits"),
 }
 _CEILING: Final[dict[Family, float]] = {"Apple": 0.66, "A100": 0.38, "Radeon": 0.30, "Instinct": 0.30}
 _USUAL_CEILING: Final = 0.45
@@ -32,20 +32,20 @@ _OPS_PER_JOULE: Final[dict[Family, float]] = {"Ada": 0.36e12}
 **Source**: XiongjieDai/GPU-Benchmarks-on-LLM-Inference@aa72e0e: 102 TFLOP/s in 300 W, 94 in 250 W and 48 in 130 W.
 """
 _CEILING_SOURCE: Final = f"{_XD}, prompts of 512 tokens, unpacking of weights apart"
-_UNFUSED_CACHE: Final[dict[MemoryClass, Share]] = {
-    "GDDR": Share(0.37, f"{_XD}, without flash attention"),
-    "HBM": Share(0.37, f"{_XD}, without flash attention"),
-    "unified": Share(0.12, f"{_XD}, M1 Max and M3 Max without flash attention"),
+_UNFUSED_CACHE: Final[dict[MemoryClass, MeasuredShare]] = {
+    "GDDR": MeasuredShare(0.37, f"{_XD}, without flash attention"),
+    "HBM": MeasuredShare(0.37, f"{_XD}, without flash attention"),
+    "unified": MeasuredShare(0.12, f"{_XD}, M1 Max and M3 Max without flash attention"),
 }
 _FAMILIES: Final[tuple[Family, ...]] = ("Ada", "Ampere GDDR", "A100", "Apple")
 
 
 class _LlamaCpp(Engine):
-    def reads(self) -> Mapping[tuple[MemoryClass, Width], Share]:
+    def read_shares(self) -> Mapping[tuple[MemoryClass, Width], MeasuredShare]:
         """Return the shares that its own kernels reach, which multiply while they unpack."""
         return _READS
 
-    def cache_share(self, gpu: Gpu, *, unfused: bool) -> Share:
+    def cache_share(self, gpu: Gpu, *, unfused: bool) -> MeasuredShare:
         """Return the share with and without its flash attention."""
         return _UNFUSED_CACHE[memory_class(gpu)] if unfused else super().cache_share(gpu, unfused=unfused)
 
@@ -55,14 +55,14 @@ class _LlamaCpp(Engine):
             return whole.ops_per_s / 2 / gpu.device_count
         return full_rate(gpu, dtype)
 
-    def product_share(self, gpu: Gpu, dtype: str) -> Share:
+    def product_share(self, gpu: Gpu, dtype: str) -> MeasuredShare:
         """Return the share of the rate that its products reach, limited by the board's power."""
         family = family_of(gpu)
-        share = within_power(gpu, _CEILING.get(family, _USUAL_CEILING))
+        share = share_within_power_limit(gpu, _CEILING.get(family, _USUAL_CEILING))
         rate, each_watt = self.rate(gpu, dtype), _OPS_PER_JOULE.get(family)
         if rate is not None and each_watt is not None and gpu.drawn_watts is not None:
             share = min(share, each_watt * gpu.drawn_watts / (rate * gpu.device_count))
-        return Share(share, _CEILING_SOURCE)
+        return MeasuredShare(share, _CEILING_SOURCE)
 
 
 ENGINE: Final = _LlamaCpp(

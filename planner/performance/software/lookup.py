@@ -13,15 +13,15 @@ from planner.workload.workload import Inference, Training
 
 def engine_of(workload: Inference, setting: TimeSetting) -> Engine:
     """Return the engine that serves `workload` in a setting."""
-    return cast("Engine", _module_of(workload.profile or DEFAULT).ENGINE).in_setting(setting)
+    return cast("Engine", _program_module(workload.profile or DEFAULT).ENGINE).in_setting(setting)
 
 
 def training_pace(workload: Training) -> TrainingPace:
     """Return the time behaviour of the program that trains `workload`."""
-    return cast("TrainingPace", _module_of(workload.profile).PACE)
+    return cast("TrainingPace", _program_module(workload.profile).PACE)
 
 
 @cache
-def _module_of(name: str) -> ModuleType:
+def _program_module(name: str) -> ModuleType:
     # A plan uses one of nine programs: the others are not imported.
     return import_module(f"planner.performance.software.{SOFTWARE[name].module}")

@@ -17,7 +17,7 @@ class _Megatron(TrainingPace):
         """Return True: all-reduces overlap with products, which are split for that."""
         return True
 
-    def kept(self, ledger: SavedPerToken) -> SavedPerToken:
+    def moved_activations(self, ledger: SavedPerToken) -> SavedPerToken:
         """Return `ledger` without scores: its kernels fuse what transformers computes step by step."""
         return ledger._replace(scores=0)
 

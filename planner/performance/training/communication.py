@@ -55,24 +55,24 @@ class Traffic(NamedTuple):
     expert_layers: int
 
 
-def exchanges(traffic: Traffic, workload: Training, links: Links, *, parameter_server: bool) -> list[Transfer]:
+def step_transfers(traffic: Traffic, workload: Training, links: Links, *, parameter_server: bool) -> list[Transfer]:
     """Return all transfers of one card in a step."""
     parallel = workload.parallel
-    found = [_gradients(traffic, workload, links, parameter_server=parameter_server)]
+    found = [_gradient_reduction(traffic, workload, links, parameter_server=parameter_server)]
     if parallel.zero == 3 and parallel.state_shards > 1:
-        found.append(_gathered(traffic, workload, links))
+        found.append(_parameter_gathering(traffic, workload, links))
     if parallel.tensor > 1:
-        found.append(_tensor(traffic, workload, links))
+        found.append(_tensor_parallel_exchange(traffic, workload, links))
     if parallel.context > 1:
-        found.append(_context(traffic, workload, links))
+        found.append(_context_parallel_exchange(traffic, workload, links))
     if parallel.expert > 1 and traffic.expert_layers:
-        found.append(_experts(traffic, workload, links))
+        found.append(_expert_dispatch(traffic, workload, links))
     if parallel.pipeline > 1:
-        found.append(_stages(traffic, workload, links))
+        found.append(_stage_transfer(traffic, workload, links))
     return [one for one in found if one.seconds > 0]
 
 
-def _gradients(traffic: Traffic, workload: Training, links: Links, *, parameter_server: bool) -> Transfer:
+def _gradient_reduction(traffic: Traffic, workload: Training, links: Links, *, parameter_server: bool) -> Transfer:
     """Return the reduction of gradients over replicas: once per step, or per micro-batch if they are scattered."""
     parallel = workload.parallel
     group = parallel.state_shards
@@ -87,7 +87,9 @@ def _gradients(traffic: Traffic, workload: Training, links: Links, *, parameter_
     else:
         wire, times, formula = 2 * share * traffic.trained_bytes, 1, "2 × (g − 1) ÷ g × G ÷ B + u × latency"
     units = traffic.layers + 1 if parallel.zero == 3 else max(traffic.trained_bytes / _BUCKET, 1)
-    seconds = times * _ring(_spanned(links, workload), group, wire, units, gathers=parallel.zero == 3)
+    seconds = times * _ring_seconds(
+        _links_between_replicas(links, workload), group, wire, units, gathers=parallel.zero == 3
+    )
     behind: Behind = "passes" if parallel.zero == 3 else "last pass"
     return Transfer("gradient_exchange", wire * times, units * times, group, seconds, behind, formula, _RINGS, server)
 
@@ -96,19 +98,19 @@ _BUCKET: Final = 25 * 2**20
 """Bucket size of DistributedDataParallel (`bucket_cap_mb`)."""
 
 
-def _gathered(traffic: Traffic, workload: Training, links: Links) -> Transfer:
-    """Return the parameters that ZeRO-3 and FSDP gather for each forward and backward pass."""
+def _parameter_gathering(traffic: Traffic, workload: Training, links: Links) -> Transfer:
+    """Return the transfer of parameters that ZeRO-3 and FSDP gather for each forward and backward pass."""
     parallel = workload.parallel
     group = parallel.state_shards
     passes = traffic.micro_batches * (2 if parallel.reshard_after_forward else 1)
     wire = (group - 1) / group * traffic.parameter_bytes
     units = traffic.layers + 1
-    seconds = passes * _ring(_spanned(links, workload), group, wire, units, gathers=True)
+    seconds = passes * _ring_seconds(_links_between_replicas(links, workload), group, wire, units, gathers=True)
     formula = "2 × m × ((g − 1) ÷ g × W ÷ B + u × latency)"
     return Transfer("parameter_gathering", wire * passes, units * passes, group, seconds, "passes", formula, _RINGS)
 
 
-def _tensor(traffic: Traffic, workload: Training, links: Links) -> Transfer:
+def _tensor_parallel_exchange(traffic: Traffic, workload: Training, links: Links) -> Transfer:
     group = workload.parallel.tensor
     again = 2 if workload.activation_checkpointing == "full" else 0
     operations = traffic.micro_batches * traffic.layers * (4 + again)
@@ -120,11 +122,11 @@ def _tensor(traffic: Traffic, workload: Training, links: Links) -> Transfer:
     )
 
 
-def _context(traffic: Traffic, workload: Training, links: Links) -> Transfer:
-    """Return the circulating keys and values: forward, and with their gradients backward."""
+def _context_parallel_exchange(traffic: Traffic, workload: Training, links: Links) -> Transfer:
+    """Return the transfer of circulating keys and values: forward, and together with their gradients backward."""
     parallel = workload.parallel
     group = parallel.context
-    width = max([_kept_width(group_.layer.mixer) for group_ in traffic.architecture.main.groups], default=0)
+    width = max([_key_value_width(group_.layer.mixer) for group_ in traffic.architecture.main.groups], default=0)
     block = traffic.stream_bytes * 2 * width / traffic.architecture.hidden
     operations = 3 * traffic.micro_batches * traffic.layers * (group - 1)
     apart = parallel.tensor
@@ -141,20 +143,20 @@ def _context(traffic: Traffic, workload: Training, links: Links) -> Transfer:
     )
 
 
-def _kept_width(mixer: object) -> int:
+def _key_value_width(mixer: object) -> int:
     if isinstance(mixer, Attention):
         return mixer.kv_dim
     return mixer.latent_dim if isinstance(mixer, LatentAttention) else 0
 
 
-def _experts(traffic: Traffic, workload: Training, links: Links) -> Transfer:
-    """Return the tokens sent to their experts and back."""
+def _expert_dispatch(traffic: Traffic, workload: Training, links: Links) -> Transfer:
+    """Return the transfer of tokens to their experts and back."""
     parallel = workload.parallel
     group = parallel.expert
     again = 2 if workload.activation_checkpointing == "full" else 0
     operations = (4 + again) * traffic.micro_batches * traffic.expert_layers
     nodes = max(group * parallel.tensor // links.node, 1)
-    near, far = copies_sent(traffic.top_k, group // nodes), copies_sent(traffic.top_k, nodes)
+    near, far = mean_copies_sent(traffic.top_k, group // nodes), mean_copies_sent(traffic.top_k, nodes)
     inside = min(group, links.node)
     each = near / links.bus_bytes_per_s(inside, gathers=True) + far / (links.network_bytes_per_s * NETWORK_SHARE)
     wire = operations * traffic.stream_bytes * (near + far)
@@ -163,8 +165,8 @@ def _experts(traffic: Traffic, workload: Training, links: Links) -> Transfer:
     return Transfer("expert_exchange", wire, operations, group, seconds, "nothing", formula, _LEPIKHIN)
 
 
-def copies_sent(visits: int, places: int) -> float:
-    """Return the mean number of other places that a token is sent to if its experts are spread at random.
+def mean_copies_sent(visits: int, places: int) -> float:
+    """Return the mean number of other cards or nodes that a token is sent to if its experts are spread at random.
 
     **Formula**: (g − 1) · (1 − (1 − 1/g)^k).
 
@@ -173,7 +175,7 @@ def copies_sent(visits: int, places: int) -> float:
     return (places - 1) * (1 - (1 - 1 / places) ** visits) if places > 1 else 0.0
 
 
-def _stages(traffic: Traffic, workload: Training, links: Links) -> Transfer:
+def _stage_transfer(traffic: Traffic, workload: Training, links: Links) -> Transfer:
     parallel = workload.parallel
     operations = 2 * traffic.micro_batches * parallel.interleave
     stream = traffic.stream_bytes / (parallel.tensor if parallel.sequence else 1)
@@ -191,14 +193,14 @@ def _stages(traffic: Traffic, workload: Training, links: Links) -> Transfer:
     )
 
 
-def _spanned(links: Links, workload: Training) -> Links:
+def _links_between_replicas(links: Links, workload: Training) -> Links:
     """Return `links` as seen by a group of replicas, whose members are model-parallel groups apart."""
     apart = workload.parallel.tensor
     return links if apart == 1 else links._replace(node=max(links.node // apart, 1))
 
 
-def _ring(spanned: Links, group: int, wire: float, units: float, *, gathers: bool) -> float:
-    """Return the time of a ring that runs once for each of `units`."""
+def _ring_seconds(spanned: Links, group: int, wire: float, units: float, *, gathers: bool) -> float:
+    """Return the seconds of a ring collective that runs once for each of `units`."""
     if group < 2:
         return 0.0
     hops = spanned.latency_seconds(group) if gathers else spanned.tree_seconds(group)

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from planner.hardware.gpu import Gpu
 from planner.performance.efficiency import (
     SIZES,
-    Classes,
+    EfficiencyClasses,
     MatrixFormat,
     Size,
     attention_share,
@@ -16,8 +16,8 @@ from planner.performance.efficiency import (
     matrix_share,
     memory_share,
 )
-from planner.performance.flops import Product
-from planner.performance.power import within_power
+from planner.performance.flops import MatrixProduct
+from planner.performance.power import share_within_power_limit
 from planner.performance.training.work import MicroBatch
 from planner.workload.choices import Checkpointing, Compute
 
@@ -54,11 +54,11 @@ class CardRates(NamedTuple):
     attention_share: float
     matrix_bytes: float
     source: str
-    classes: Classes
+    classes: EfficiencyClasses
 
 
-def rates_of(gpu: Gpu, compute: Compute, narrow: MatrixFormat | None, classes: Classes) -> CardRates | str:
-    """Return the rates of `gpu` for products in the format of `compute`, those of layers in `narrow` if given.
+def rates_of(gpu: Gpu, compute: Compute, narrow: MatrixFormat | None, classes: EfficiencyClasses) -> CardRates | str:
+    """Return the rates of `gpu` for products in the format of `compute`; products inside layers may be in `narrow`.
 
     If the catalog lacks a needed figure, the result is a sentence that names it.
     """
@@ -75,8 +75,8 @@ def rates_of(gpu: Gpu, compute: Compute, narrow: MatrixFormat | None, classes: C
         narrow=chosen_rate.ops_per_s,
         bandwidth=gpu.bandwidth_bytes_per_s,
         memory=gpu.bandwidth_bytes_per_s * memory_share(classes, family),
-        matrix_share=_reached(gpu, classes, SIZES[wide]),
-        narrow_share=_reached(gpu, classes, SIZES[chosen]),
+        matrix_share=_reached_matrix_share(gpu, classes, SIZES[wide]),
+        narrow_share=_reached_matrix_share(gpu, classes, SIZES[chosen]),
         attention_share=attention_share(classes, family),
         matrix_bytes=_BYTES[SIZES[wide]],
         source=class_source(units, SIZES[chosen]),
@@ -84,9 +84,9 @@ def rates_of(gpu: Gpu, compute: Compute, narrow: MatrixFormat | None, classes: C
     )
 
 
-def _reached(gpu: Gpu, classes: Classes, size: Size) -> float:
+def _reached_matrix_share(gpu: Gpu, classes: EfficiencyClasses, size: Size) -> float:
     share = matrix_share(classes, matrix_family(gpu), size)
-    return within_power(gpu, share) if size == "16" else share
+    return share_within_power_limit(gpu, share) if size == "16" else share
 
 
 def wide_format(gpu: Gpu, compute: Compute) -> MatrixFormat:
@@ -105,8 +105,8 @@ def wide_format(gpu: Gpu, compute: Compute) -> MatrixFormat:
     return "fp32" if emulated else asked
 
 
-class Passes(NamedTuple):
-    """Seconds of one micro-batch: forward and backward by kind of work, and recomputed work.
+class MicroBatchTime(NamedTuple):
+    """Seconds of one micro-batch: forward and backward passes by kind of work, and recomputation.
 
     `again` is the time of a recomputation at full cost, `visits` how often quantised matrices are unpacked,
     `passes_over` how often a saved byte is moved in the forward pass, and `attention_times` the ratio of attention's
@@ -130,7 +130,7 @@ class Passes(NamedTuple):
 
     @property
     def device(self) -> float:
-        """Return the time of the card itself."""
+        """Return the card's computation time in seconds, without waiting for the host."""
         layers = self.products_forward + self.products_backward + self.attention_forward + self.attention_backward
         elements = self.elements_forward + self.elements_backward
         return layers + elements + self.head + self.recomputed + self.dequantised
@@ -151,7 +151,9 @@ class Passes(NamedTuple):
         return self.host - (self.seconds - self.device)
 
 
-def passes_of(batch: MicroBatch, rates: CardRates, checkpointing: Checkpointing, *, fused_attention: bool) -> Passes:
+def micro_batch_time(
+    batch: MicroBatch, rates: CardRates, checkpointing: Checkpointing, *, fused_attention: bool
+) -> MicroBatchTime:
     """Return the time of `batch` at `rates`.
 
     **Formula**: forward and 1 + w times forward; w is 1 where weights have gradients. Selective checkpoints compute
@@ -168,7 +170,7 @@ def passes_of(batch: MicroBatch, rates: CardRates, checkpointing: Checkpointing,
     again = 0.0 if checkpointing == "none" else attention + elements + (forward if full else 0.0)
     visits = 3 if full else 2
     unpacked = batch.quantised_bytes + batch.whole_bytes if batch.quantised_bytes else 0
-    return Passes(
+    return MicroBatchTime(
         products_forward=forward,
         products_backward=forward * (1 + batch.weight_gradients),
         attention_forward=attention,
@@ -178,7 +180,7 @@ def passes_of(batch: MicroBatch, rates: CardRates, checkpointing: Checkpointing,
         head=head * (2 + batch.weight_gradients) + batch.logit_bytes / rates.memory,
         recomputed=classes.recomputed * again,
         dequantised=visits * unpacked / (rates.bandwidth * DEQUANTISED_SHARE),
-        host=_launching(batch, classes) * (4 if full else 3),
+        host=_launch_seconds(batch, classes) * (4 if full else 3),
         again=again,
         visits=visits,
         passes_over=times,
@@ -186,14 +188,14 @@ def passes_of(batch: MicroBatch, rates: CardRates, checkpointing: Checkpointing,
     )
 
 
-def _launching(batch: MicroBatch, classes: Classes) -> float:
+def _launch_seconds(batch: MicroBatch, classes: EfficiencyClasses) -> float:
     """Return the seconds in which the host launches a forward pass; a backward pass takes twice as long."""
     launched = (classes.fused_host if batch.fused else classes.host) * batch.forward.layers
     launched += classes.expert_host * batch.forward.expert_layers
     return launched * (ADAPTED_LAUNCHES if batch.adapted else 1) * (SHARDED_LAUNCHES if batch.sharded else 1)
 
 
-def product_seconds(product: Product, rates: CardRates, *, wide: bool = False) -> float:
+def product_seconds(product: MatrixProduct, rates: CardRates, *, wide: bool = False) -> float:
     """Return the time of products of one shape: the longer of computing and moving.
 
     **Formula**: n · max(2 · m · k · n ÷ (peak · η · (1 − e^(−m/r₀))), bytes ÷ bandwidth).

@@ -10,8 +10,8 @@ from planner.performance.measured import scale_to_measured
 from planner.performance.result import Basis, TimeResult
 from planner.performance.setting import MeasuredSpeed, TimeSetting
 from planner.performance.training.compute import wide_format
-from planner.performance.training.spread import spread_of
-from planner.performance.training.step import TrainingStep, step_on
+from planner.performance.training.spread import step_spread_factor
+from planner.performance.training.step import TrainingStep, training_step_on
 from planner.performance.training.terms import training_bound, training_terms
 from planner.workload.layout import resolve_parallel
 from planner.workload.training import Training
@@ -28,19 +28,19 @@ def training_time(
     setting: TimeSetting,
     measured_on: Gpu | None = None,
 ) -> TimeResult:
-    """Return the time of one optimizer step of `workload` on `cards`, which the slowest card determines.
+    """Return the time of one optimizer step of `workload` on `cards`; the slowest card determines it.
 
-    A measured speed in `setting` replaces the estimate, scaled by the ratio of both estimates if it was measured on
+    A measured speed in `setting` replaces the estimate, scaled by the ratio of the two estimates if it was measured on
     other cards, of the kind `measured_on`.
     """
     if architecture.kind == "diffusion":
-        return _none(_DIFFUSION)
+        return _unsupported_result(_DIFFUSION)
     if not cards:
-        return _none("No card is chosen.")
-    steps = [(gpu, step_on(architecture, workload, gpu, setting)) for gpu, _ in cards]
+        return _unsupported_result("No card is chosen.")
+    steps = [(gpu, training_step_on(architecture, workload, gpu, setting)) for gpu, _ in cards]
     for _, step in steps:
         if isinstance(step, str):
-            return _none(step)
+            return _unsupported_result(step)
     whole = [(gpu, step) for gpu, step in steps if isinstance(step, TrainingStep)]
     gpu, slowest = max(whole, key=lambda found: found[1].seconds)
     count = sum([number for _, number in cards])
@@ -48,10 +48,12 @@ def training_time(
     estimated = _time_result(architecture, workload, gpu, count, slowest, setting, notes)
     if setting.measured is None:
         return estimated
-    return _measured(architecture, workload, setting, setting.measured, estimated, (gpu, count), measured_on or gpu)
+    return _scaled_to_measurement(
+        architecture, workload, setting, setting.measured, estimated, (gpu, count), measured_on or gpu
+    )
 
 
-def _none(reason: str) -> TimeResult:
+def _unsupported_result(reason: str) -> TimeResult:
     return TimeResult(task="training", kind="step", unsupported=reason)
 
 
@@ -68,10 +70,10 @@ def _time_result(
     narrow: MatrixFormat = setting.matrix_format or (
         "fp8" if workload.compute == "fp8" else wide_format(gpu, workload.compute)
     )
-    spread = spread_of(step, gpu, narrow)
+    spread = step_spread_factor(step, gpu, narrow)
     basis: Basis = "same card" if gpu.id in MEASURED_CARDS else "family"
     seconds = sum([term.exposed_seconds for term in terms])
-    return _with_rates(
+    return _with_throughput(
         TimeResult(
             task="training",
             kind="step",
@@ -80,7 +82,7 @@ def _time_result(
             basis=basis,
             terms=terms,
             flops_per_step=step.flops,
-            notes=(*notes, *_assumptions(step, workload)),
+            notes=(*notes, *_assumption_notes(step, workload)),
         ),
         step,
         architecture,
@@ -89,13 +91,13 @@ def _time_result(
     )
 
 
-def _with_rates(
-    found: TimeResult, step: TrainingStep, architecture: Architecture, peak: float, spread: float
+def _with_throughput(
+    result: TimeResult, step: TrainingStep, architecture: Architecture, peak: float, spread: float
 ) -> TimeResult:
-    """Return `found` with its interval, throughput and utilization."""
-    seconds = found.seconds or 0.0
+    """Return `result` with its interval, throughput and utilization."""
+    seconds = result.seconds or 0.0
     tokens = None if architecture.fixed_length is not None else step.tokens / seconds
-    return found.model_copy(
+    return result.model_copy(
         update={
             "low_seconds": seconds / spread,
             "high_seconds": seconds * spread,
@@ -108,24 +110,24 @@ def _with_rates(
     )
 
 
-def _assumptions(step: TrainingStep, workload: Training) -> tuple[str, ...]:
-    """Return notes on the assumed links, if cards exchange anything, and on what is not counted."""
+def _assumption_notes(step: TrainingStep, workload: Training) -> tuple[str, ...]:
+    """Return notes on the assumed links, if cards exchange data, and on uncounted work."""
     found = []
-    if step.exchanges:
+    if step.transfers:
         links = step.links
         network = links.network_bytes_per_s / 1e9
         found.append(
             f"Cards reach each other over {links.name} within nodes of {links.node:,}, and other nodes at "
             f"{network:,.3g} GB/s each."
         )
-        rings = ((one.sent.server_seconds, one.sent.seconds) for one in step.exchanges)
+        rings = ((one.sent.server_seconds, one.sent.seconds) for one in step.transfers)
         found.extend(_SERVER.format(server, ring) for server, ring in rings if server is not None)
     if workload.adapts:
         found.append("The adapters' own products are not counted: they are less than 1 % of the network's.")
     return tuple(found)
 
 
-def _measured(
+def _scaled_to_measurement(
     architecture: Architecture,
     workload: Training,
     setting: TimeSetting,
@@ -136,15 +138,17 @@ def _measured(
 ) -> TimeResult:
     """Return `estimated`, the estimate for `cards`, scaled to the measurement."""
     if measured.unit == "tokens/s" and architecture.fixed_length is not None:
-        return _none("The measured speed is in tokens/s, but this model does not read tokens: use samples/s.")
+        return _unsupported_result(
+            "The measured speed is in tokens/s, but this model does not read tokens: use samples/s."
+        )
     gpu, count = cards
     number = measured.count or count
     is_same = (measured_on.id, number) == (gpu.id, count)
-    there = estimated if is_same else _elsewhere(architecture, workload, setting, measured_on, number)
+    there = estimated if is_same else _estimate_on_measured_cards(architecture, workload, setting, measured_on, number)
     return there if there.seconds is None else scale_to_measured(estimated, there, measured, is_same=is_same)
 
 
-def _elsewhere(
+def _estimate_on_measured_cards(
     architecture: Architecture, workload: Training, setting: TimeSetting, gpu: Gpu, number: int
 ) -> TimeResult:
     """Return the estimate for the cards on which a speed was measured, with their own links."""
@@ -152,6 +156,6 @@ def _elsewhere(
         spread_there = workload.evolve(parallel=workload.parallel.evolve(data=None))
         filled = workload.evolve(parallel=resolve_parallel(spread_there, architecture, number))
     except SpecError as error:
-        return _none(f"The measured speed cannot be transferred: {error}")
+        return _unsupported_result(f"The measured speed cannot be transferred: {error}")
     there = setting.evolve(measured=None, link=None, cards_per_node=None, network_bytes_per_s=None)
     return training_time(architecture, filled, ((gpu, number),), there)

@@ -15,7 +15,7 @@ HOST_BYTES_PER_S: Final = 100e9
 """Bandwidth of an optimizer on the host, for all cards of a node: half of the eight DDR4-3200 channels of one
 socket (205 GB/s; JEDEC JESD79-4), since its states are read and written."""
 DISK_BYTES_PER_S: Final = 5e9
-"""The same for states on one PCIe 4.0 NVMe disk; vendors state 7 GB/s for sequential access."""
+"""Bandwidth of an optimizer with states on one PCIe 4.0 NVMe disk; vendors state 7 GB/s for sequential access."""
 _MASTER: Final = 4
 """Bytes of a parameter that is updated in fp32 regardless of the compute format; FSDP2 keeps the parameter's format."""
 
@@ -35,7 +35,7 @@ class OptimizerTraffic(NamedTuple):
 
 
 def optimizer_traffic(architecture: Architecture, workload: Training, gathered_bytes: float) -> OptimizerTraffic:
-    """Return the bytes of a step; `gathered_bytes` are those of all parameters of a card's share of the network.
+    """Return the traffic of an optimizer step; `gathered_bytes` is the size of all parameters in a card's share.
 
     **Formula**: gradients read, parameters and states read and written, each by the replicas that share them.
     If offloaded, gradients are sent to the host and parameters back; offloaded parameters once more for each pass.
@@ -61,16 +61,16 @@ def optimizer_traffic(architecture: Architecture, workload: Training, gathered_b
 
 
 def trained_bytes(workload: Training) -> int:
-    """Return the bytes of one trained parameter: an adapter's, or the network's own."""
-    return ELEMENT_BYTES[_trained_format(workload)]
+    """Return the size of one trained parameter in bytes: an adapter's parameter, or the network's."""
+    return ELEMENT_BYTES[_trained_parameter_format(workload)]
 
 
 def exchanged_bytes(workload: Training) -> int:
-    """Return the bytes of one parameter or gradient sent between cards: 16 bits if states are sharded."""
-    return ELEMENT_BYTES[training_pace(workload).exchanged_format(workload, _trained_format(workload))]
+    """Return the size of one exchanged parameter or gradient in bytes: 2 if optimizer states are sharded."""
+    return ELEMENT_BYTES[training_pace(workload).exchanged_format(workload, _trained_parameter_format(workload))]
 
 
-def _trained_format(workload: Training) -> str:
+def _trained_parameter_format(workload: Training) -> str:
     if workload.lora is not None:
         return workload.lora.adapter_dtype
     kept = workload.weights or default_weight_format(workload)

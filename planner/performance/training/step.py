@@ -8,12 +8,12 @@ from planner.hardware.gpu import Gpu
 from planner.memory.parallel.ranks import Rank, ranks
 from planner.memory.weights import weight_bytes
 from planner.models.architecture import Architecture, Moe
-from planner.performance.efficiency import MEASURED, Classes
+from planner.performance.efficiency import MEASURED, EfficiencyClasses
 from planner.performance.flops import forward_work
 from planner.performance.links import Links, links_of
 from planner.performance.setting import TimeSetting
-from planner.performance.training.communication import Behind, Traffic, Transfer, exchanges
-from planner.performance.training.compute import CardRates, Passes, passes_of, rates_of
+from planner.performance.training.communication import Behind, Traffic, Transfer, step_transfers
+from planner.performance.training.compute import CardRates, MicroBatchTime, micro_batch_time, rates_of
 from planner.performance.training.optimizer import OptimizerTraffic, exchanged_bytes, optimizer_traffic
 from planner.performance.training.work import MicroBatch, micro_batch
 from planner.workload.formats import product_format
@@ -21,15 +21,15 @@ from planner.workload.training import Training
 
 
 class OverlappedTransfer(NamedTuple):
-    """A transfer, and the seconds of it that overlap with computation."""
+    """A transfer, and the part of its seconds that overlaps with computation."""
 
     sent: Transfer
-    overlapped: float
+    overlapped_seconds: float
 
     @property
     def exposed(self) -> float:
-        """Return the seconds in which cards wait for it."""
-        return self.sent.seconds - self.overlapped
+        """Return the seconds in which cards wait for the transfer."""
+        return self.sent.seconds - self.overlapped_seconds
 
 
 class TrainingStep(NamedTuple):
@@ -42,10 +42,10 @@ class TrainingStep(NamedTuple):
     rates: CardRates
     links: Links
     batch: MicroBatch
-    passes: Passes
+    passes: MicroBatchTime
     micro_batches: int
     bubble: float
-    exchanges: tuple[OverlappedTransfer, ...]
+    transfers: tuple[OverlappedTransfer, ...]
     optimizer_traffic: OptimizerTraffic
     optimizer: float
     offload: float
@@ -58,7 +58,7 @@ class TrainingStep(NamedTuple):
     @property
     def busy(self) -> float:
         """Return the time of the whole step without waiting for input."""
-        waiting = sum([one.exposed for one in self.exchanges])
+        waiting = sum([one.exposed for one in self.transfers])
         return self.micro_batches * self.passes.seconds + self.bubble + waiting + self.optimizer + self.offload
 
     @property
@@ -67,8 +67,12 @@ class TrainingStep(NamedTuple):
         return max(self.busy, self.loading)
 
 
-def step_on(
-    architecture: Architecture, workload: Training, gpu: Gpu, setting: TimeSetting, classes: Classes = MEASURED
+def training_step_on(
+    architecture: Architecture,
+    workload: Training,
+    gpu: Gpu,
+    setting: TimeSetting,
+    classes: EfficiencyClasses = MEASURED,
 ) -> TrainingStep | str:
     """Return the step of `workload` on cards of `gpu`, or a sentence with the reason why there is none.
 
@@ -83,7 +87,7 @@ def step_on(
     parallel, links, count = workload.parallel, links_of(gpu, setting), workload.gradient_accumulation
     share, batch, passes = _slowest_stage(architecture, workload, rates, setting)
     traffic = traffic_of(share, workload, batch)
-    sent = exchanges(traffic, workload, links, parameter_server=setting.parameter_server)
+    sent = step_transfers(traffic, workload, links, parameter_server=setting.parameter_server)
     done = optimizer_traffic(share, workload, traffic.parameter_bytes)
     samples = float(workload.micro_batch * count * (parallel.data or 1))
     length, node = workload.sequence_length or 1, min(links.node, (parallel.data or 1) * parallel.model_shards)
@@ -95,7 +99,7 @@ def step_on(
         passes=passes,
         micro_batches=count,
         bubble=(parallel.pipeline - 1) / parallel.interleave * passes.seconds,
-        exchanges=tuple([OverlappedTransfer(one, overlapped(one, passes, count, classes)) for one in sent]),
+        transfers=tuple([OverlappedTransfer(one, overlapped_seconds(one, passes, count, classes)) for one in sent]),
         optimizer_traffic=done,
         optimizer=done.moved_bytes / rates.memory,
         offload=done.copied_bytes / links.host_bytes_per_s + done.beside_bytes * node / done.beside_bytes_per_s,
@@ -109,20 +113,20 @@ def step_on(
 
 def _slowest_stage(
     architecture: Architecture, workload: Training, rates: CardRates, setting: TimeSetting
-) -> tuple[Architecture, MicroBatch, Passes]:
-    """Return the share of the network whose passes take longest; all other stages wait for it."""
+) -> tuple[Architecture, MicroBatch, MicroBatchTime]:
+    """Return the pipeline stage with the longest passes, for which all other stages wait."""
     fused = workload.attention != "eager"
-    found: list[tuple[Architecture, MicroBatch, Passes]] = []
-    for share, own in _different(ranks(architecture, workload)):
+    found: list[tuple[Architecture, MicroBatch, MicroBatchTime]] = []
+    for share, own in _distinct_shares(ranks(architecture, workload)):
         batch = micro_batch(share, own, architecture, workload.parallel, setting.compiled)
-        passes = passes_of(batch, rates, workload.activation_checkpointing, fused_attention=fused)
+        passes = micro_batch_time(batch, rates, workload.activation_checkpointing, fused_attention=fused)
         found.append((share, batch, passes))
     return max(found, key=lambda stage: stage[2].seconds)
 
 
-def _different(found: Iterable[Rank]) -> Iterable[tuple[Architecture, Training]]:
-    """Return the share and the work of one rank of each kind; equal stages are the same object."""
-    shares = {id(rank.stage.architecture): rank for rank in found}.values()
+def _distinct_shares(ranks: Iterable[Rank]) -> Iterable[tuple[Architecture, Training]]:
+    """Return network share and workload of one rank per kind of stage; equal stages are the same object."""
+    shares = {id(rank.stage.architecture): rank for rank in ranks}.values()
     return [(rank.stage.architecture, rank.workload) for rank in shares if isinstance(rank.workload, Training)]
 
 
@@ -144,8 +148,8 @@ def traffic_of(share: Architecture, workload: Training, batch: MicroBatch) -> Tr
     )
 
 
-def overlapped(sent: Transfer, passes: Passes, count: int, classes: Classes) -> float:
-    """Return the seconds of a transfer that overlap with computation, at most as long as that takes.
+def overlapped_seconds(sent: Transfer, passes: MicroBatchTime, count: int, classes: EfficiencyClasses) -> float:
+    """Return the seconds of a transfer that overlap with computation, at most the computation's own seconds.
 
     **Source**: the share that is never hidden is fitted (`Classes.exposed`): first and last layers, and the cards'
     multiprocessors that copying occupies.

@@ -1,4 +1,4 @@
-"""Terms of a training step's time, with formula, symbols and source of each, and the bound of the whole."""
+"""Terms of a training step's time with formulas, symbols and sources, and the resource that limits the step."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -37,8 +37,12 @@ _BOUNDS: Final[dict[Bound, tuple[TimeTermName, ...]]] = {
 
 
 def training_terms(step: TrainingStep) -> tuple[TimeTerm, ...]:
-    """Return the terms of `step` that take any time."""
-    found = (*_computing(step), *_outside_micro_batches(step), *(_exchange(one, step) for one in step.exchanges))
+    """Return the terms of `step` that take more than 0 seconds."""
+    found = (
+        *_computation_terms(step),
+        *_terms_outside_micro_batches(step),
+        *(_exchange_term(one, step) for one in step.transfers),
+    )
     return tuple([term for term in found if term.seconds > 0])
 
 
@@ -48,20 +52,20 @@ def training_bound(terms: tuple[TimeTerm, ...]) -> Bound:
     return max(_BOUNDS, key=lambda bound: sum(exposed.get(name, 0.0) for name in _BOUNDS[bound]))
 
 
-def _computing(step: TrainingStep) -> Iterator[TimeTerm]:
+def _computation_terms(step: TrainingStep) -> Iterator[TimeTerm]:
     """Yield the terms of computation and memory traffic in all micro-batches."""
     times = workload("m", step.micro_batches, "micro-batches")
     again = workload(
         "w", 1 + step.batch.weight_gradients, "backward for each forward: inputs, and weights that are trained"
     )
-    yield _products(step, times, again)
-    yield _attention(step, times)
-    yield _elements(step, times)
-    yield _head(step, times, again)
-    yield from _overhead(step, times)
+    yield _products_term(step, times, again)
+    yield _attention_term(step, times)
+    yield _elementwise_term(step, times)
+    yield _head_term(step, times, again)
+    yield from _overhead_terms(step, times)
 
 
-def _products(step: TrainingStep, times: Symbol, again: Symbol) -> TimeTerm:
+def _products_term(step: TrainingStep, times: Symbol, again: Symbol) -> TimeTerm:
     passes, rates = step.passes, step.rates
     return _term(
         "matrix_products",
@@ -74,13 +78,13 @@ def _products(step: TrainingStep, times: Symbol, again: Symbol) -> TimeTerm:
             card("R", rates.narrow, "dense FLOP/s of the format of the products"),
             library("η", rates.narrow_share, "share of it that large products reach in training"),
             library("r₀", rates.classes.rows, "rows at which products reach 63 % of that"),
-            *_memory(rates),
+            *_memory_symbols(rates),
         ),
         f"{_PRODUCTS}{rates.source}; {CLASSES_SOURCE}",
     )
 
 
-def _attention(step: TrainingStep, times: Symbol) -> TimeTerm:
+def _attention_term(step: TrainingStep, times: Symbol) -> TimeTerm:
     passes, rates = step.passes, step.rates
     return _term(
         "attention",
@@ -97,7 +101,7 @@ def _attention(step: TrainingStep, times: Symbol) -> TimeTerm:
     )
 
 
-def _elements(step: TrainingStep, times: Symbol) -> TimeTerm:
+def _elementwise_term(step: TrainingStep, times: Symbol) -> TimeTerm:
     passes, rates, batch = step.passes, step.rates, step.batch
     return _term(
         "elementwise",
@@ -109,13 +113,13 @@ def _elements(step: TrainingStep, times: Symbol) -> TimeTerm:
             model("K", batch.kept_bytes, "bytes saved by the forward pass"),
             library("p", passes.passes_over, "times that each of them is moved"),
             workload("C", batch.cast_bytes, "bytes of weights cast for the pass"),
-            *_memory(rates),
+            *_memory_symbols(rates),
         ),
         _ELEMENTS + CLASSES_SOURCE,
     )
 
 
-def _head(step: TrainingStep, times: Symbol, again: Symbol) -> TimeTerm:
+def _head_term(step: TrainingStep, times: Symbol, again: Symbol) -> TimeTerm:
     rates, batch = step.rates, step.batch
     return _term(
         "loss_head",
@@ -128,13 +132,13 @@ def _head(step: TrainingStep, times: Symbol, again: Symbol) -> TimeTerm:
             card("R", rates.matrix, "dense FLOP/s"),
             library("η", rates.matrix_share, "share of it that large products reach in training"),
             model("Z", batch.logit_bytes, "bytes moved for the logits, their softmax and its derivative"),
-            *_memory(rates),
+            *_memory_symbols(rates),
         ),
         "PyTorch's cross entropy in fp32, or the fused one of Liger-Kernel; " + CLASSES_SOURCE,
     )
 
 
-def _overhead(step: TrainingStep, times: Symbol) -> Iterator[TimeTerm]:
+def _overhead_terms(step: TrainingStep, times: Symbol) -> Iterator[TimeTerm]:
     """Yield the terms of recomputation, dequantisation and kernel launches."""
     passes, count = step.passes, step.micro_batches
     yield _term(
@@ -149,7 +153,7 @@ def _overhead(step: TrainingStep, times: Symbol) -> Iterator[TimeTerm]:
         _RECOMPUTED,
     )
     if step.batch.quantised_bytes:
-        yield _dequantised(step, times)
+        yield _dequantization_term(step, times)
     layers = max(step.batch.forward.layers, 1)
     yield _term(
         "host",
@@ -165,7 +169,7 @@ def _overhead(step: TrainingStep, times: Symbol) -> Iterator[TimeTerm]:
     )
 
 
-def _dequantised(step: TrainingStep, times: Symbol) -> TimeTerm:
+def _dequantization_term(step: TrainingStep, times: Symbol) -> TimeTerm:
     return _term(
         "dequantisation",
         step.micro_batches * step.passes.dequantised,
@@ -182,18 +186,18 @@ def _dequantised(step: TrainingStep, times: Symbol) -> TimeTerm:
     )
 
 
-def _outside_micro_batches(step: TrainingStep) -> Iterator[TimeTerm]:
+def _terms_outside_micro_batches(step: TrainingStep) -> Iterator[TimeTerm]:
     """Yield the terms outside the micro-batches: pipeline bubble, optimizer, offload, loading."""
     if step.bubble:
-        yield _bubble(step)
+        yield _bubble_term(step)
     if step.optimizer:
         moved = model(
             "O", step.optimizer_traffic.moved_bytes, "bytes of gradients, parameters and states, read and written"
         )
         source = "every element once in and once out: torch.optim's fused kernels"
-        yield _term("optimizer", step.optimizer, "O ÷ (B × β)", (moved, *_memory(step.rates)), source)
+        yield _term("optimizer", step.optimizer, "O ÷ (B × β)", (moved, *_memory_symbols(step.rates)), source)
     if step.offload:
-        yield _offloaded(step)
+        yield _offload_term(step)
     if step.loading:
         samples = workload("n", step.samples, "samples of a step")
         rate = workload("r", step.samples / step.loading, "samples loaded per second")
@@ -201,7 +205,7 @@ def _outside_micro_batches(step: TrainingStep) -> Iterator[TimeTerm]:
         yield _term("input", step.loading, "n ÷ r", (samples, rate), _LOADED, overlapped=hidden)
 
 
-def _bubble(step: TrainingStep) -> TimeTerm:
+def _bubble_term(step: TrainingStep) -> TimeTerm:
     others = step.bubble / step.passes.seconds
     return _term(
         "bubble",
@@ -215,7 +219,7 @@ def _bubble(step: TrainingStep) -> TimeTerm:
     )
 
 
-def _offloaded(step: TrainingStep) -> TimeTerm:
+def _offload_term(step: TrainingStep) -> TimeTerm:
     done = step.optimizer_traffic
     return _term(
         "offload",
@@ -232,8 +236,8 @@ def _offloaded(step: TrainingStep) -> TimeTerm:
     )
 
 
-def _exchange(one: OverlappedTransfer, step: TrainingStep) -> TimeTerm:
-    sent = one.sent
+def _exchange_term(transfer: OverlappedTransfer, step: TrainingStep) -> TimeTerm:
+    sent = transfer.sent
     return _term(
         sent.name,
         sent.seconds,
@@ -246,11 +250,11 @@ def _exchange(one: OverlappedTransfer, step: TrainingStep) -> TimeTerm:
             library("B", round(sent.bytes / sent.seconds), f"resulting bytes/s over {step.links.name}"),
         ),
         f"{sent.source}; {step.links.source}",
-        overlapped=one.overlapped,
+        overlapped=transfer.overlapped_seconds,
     )
 
 
-def _memory(rates: CardRates) -> tuple[Symbol, Symbol]:
+def _memory_symbols(rates: CardRates) -> tuple[Symbol, Symbol]:
     return (
         card("B", rates.bandwidth, "memory bandwidth, bytes/s"),
         library("β", rates.memory / rates.bandwidth, "share of it that is reached"),

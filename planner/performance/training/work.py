@@ -48,7 +48,7 @@ class MicroBatch(NamedTuple):
 def micro_batch(
     architecture: Architecture, own: Training, whole: Architecture, parallel: Parallel, compiled: bool
 ) -> MicroBatch:
-    """Return one card's part of a micro-batch; `architecture` is its share of `whole`, `own` its share of the work.
+    """Return one card's part of a micro-batch; `architecture` is the card's share of `whole`, `own` its workload.
 
     **Source**: the bytes that operators save: `planner.memory.training.autograd.layer`.
     """
@@ -65,7 +65,7 @@ def micro_batch(
     return MicroBatch(
         forward=work,
         tokens=float(sequences * length),
-        kept_bytes=_kept_bytes(architecture, own, precision),
+        kept_bytes=_saved_bytes(architecture, own, precision),
         logit_bytes=work.logits * _LOGIT_BYTES[own.loss or "full-logits"],
         cast_bytes=counts.cast * (precision.parameter_bytes + precision.compute_bytes) if precision.autocast else 0,
         quantised_bytes=weight_bytes(architecture, own.weights) if quantised and own.weights else 0,
@@ -77,7 +77,7 @@ def micro_batch(
     )
 
 
-def _kept_bytes(architecture: Architecture, own: Training, precision: Precision) -> float:
+def _saved_bytes(architecture: Architecture, own: Training, precision: Precision) -> float:
     length, sequences = own.sequence_length or 1, own.micro_batch
     pace, found = training_pace(own), 0.0
     source = 0
@@ -85,7 +85,7 @@ def _kept_bytes(architecture: Architecture, own: Training, precision: Precision)
         tokens = stack_positions(stack, length)
         for group in stack.groups:
             masked = is_masked(group.layer, tokens, own.attention)
-            ledger = pace.kept(saved_by_layer(group.layer, stack.hidden, precision, own.attention, masked))
+            ledger = pace.moved_activations(saved_by_layer(group.layer, stack.hidden, precision, own.attention, masked))
             found += group.count * ledger.total(sequences, tokens, source or tokens)
         source = tokens
     return found
@@ -93,7 +93,7 @@ def _kept_bytes(architecture: Architecture, own: Training, precision: Precision)
 
 @lru_cache(maxsize=256)
 def weight_gradients(architecture: Architecture, own: Training) -> float:
-    """Return the share of the matrices whose own gradients are computed: all, none with adapters, or some."""
+    """Return the share of the weight matrices that have gradients: all, none with adapters, or some."""
     if own.adapts:
         return 0.0
     if not own.trainable:

@@ -1,7 +1,7 @@
 """Passes over the network, with the arithmetic."""
 
-from planner.performance.inference.passes import Pass
+from planner.performance.inference.passes import PassTime
 
 
 def test_passes_add_up():
-    assert Pass(1.0, 2.0).plus(Pass(3.0)).times(2) == Pass(8.0, 4.0)
+    assert PassTime(1.0, 2.0).followed_by(PassTime(3.0)).repeated(2) == PassTime(8.0, 4.0)

@@ -7,7 +7,7 @@ from small_models import bundled
 
 from planner.performance.inference.machine import card_speed
 from planner.performance.inference.passes import ModelSplit
-from planner.performance.inference.request import ServedModel, read_prompt, write_token
+from planner.performance.inference.request import ServedModel, decoding_step_time, prompt_time
 from planner.performance.inference.throughput import saturated_throughput
 from planner.performance.inference.waiting import wait_seconds
 from planner.performance.inference.work import work_of
@@ -40,7 +40,7 @@ contexts = st.integers(1, 100_000)
 @given(runs(), batches, batches, contexts)
 @example(made(bundled().hardware.gpu("rtx-4090"), "llama.cpp", MODELS[0], "fp8"), 15, 17, 1)
 def test_more_sequences_never_make_a_step_shorter_nor_bring_less(one, batch, more, context):
-    fewer, all_ = write_token(one, batch, context), write_token(one, batch + more, context)
+    fewer, all_ = decoding_step_time(one, batch, context), decoding_step_time(one, batch + more, context)
     assert all_.seconds >= fewer.seconds * (1 - 1e-9)
     # Kernels that unpack quantised weights take over at some number of rows: that step costs more than one row brings.
     taken_over = 0.0 if fewer.dequantisation else all_.dequantisation
@@ -50,15 +50,15 @@ def test_more_sequences_never_make_a_step_shorter_nor_bring_less(one, batch, mor
 @settings(max_examples=60)
 @given(runs(), batches, contexts, contexts)
 def test_a_longer_context_is_never_quicker(one, batch, context, more):
-    longer = write_token(one, batch, context + more).seconds
-    assert longer >= write_token(one, batch, context).seconds * (1 - 1e-9)
+    longer = decoding_step_time(one, batch, context + more).seconds
+    assert longer >= decoding_step_time(one, batch, context).seconds * (1 - 1e-9)
 
 
 @settings(max_examples=60)
 @given(runs(), st.integers(1, 8), st.integers(1, 20_000), st.integers(1, 20_000))
 def test_a_longer_prompt_is_never_quicker(one, batch, tokens, more):
-    longer = read_prompt(one, batch, tokens + more).seconds
-    assert longer >= read_prompt(one, batch, tokens).seconds * (1 - 1e-6)
+    longer = prompt_time(one, batch, tokens + more).seconds
+    assert longer >= prompt_time(one, batch, tokens).seconds * (1 - 1e-6)
 
 
 @settings(max_examples=40)
@@ -74,14 +74,14 @@ def test_fewer_bits_are_never_more_to_read(card, model, engine):
 def test_sharing_matrices_never_shortens_more_than_by_the_cards(card, model, cards, batch):
     gpu = bundled().hardware.gpu(card)
     alone, shared = made(gpu, "vllm", model, "bf16"), made(gpu, "vllm", model, "bf16", tensor=cards)
-    assert write_token(shared, batch, 1000).seconds >= write_token(alone, batch, 1000).seconds / cards
+    assert decoding_step_time(shared, batch, 1000).seconds >= decoding_step_time(alone, batch, 1000).seconds / cards
 
 
 @settings(max_examples=40)
 @given(runs(), batches, st.integers(1, 4_000), st.integers(1, 2_000))
 def test_queued_requests_bring_no_more_than_their_steps(one, batch, prompt, answer):
     found = saturated_throughput(one, batch, prompt, answer)
-    assert found.tokens_per_second <= batch / write_token(one, batch, prompt + answer / 2).seconds * (1 + 1e-9)
+    assert found.tokens_per_second <= batch / decoding_step_time(one, batch, prompt + answer / 2).seconds * (1 + 1e-9)
 
 
 @settings(max_examples=60)

@@ -6,7 +6,7 @@ from small_models import bundled
 
 from planner.performance.inference.machine import card_speed
 from planner.performance.inference.passes import ModelSplit
-from planner.performance.inference.request import ServedModel, read_prompt, write_token
+from planner.performance.inference.request import ServedModel, decoding_step_time, prompt_time
 from planner.performance.inference.throughput import MOST_SEQUENCES, saturated_throughput, sequences_that_fit
 from planner.performance.inference.work import work_of
 from planner.performance.links import links_of
@@ -26,12 +26,14 @@ def run(gpu="rtx-4090", engine="llama.cpp", weights="F16", model=LLAMA_8B, cache
 def test_a_cache_is_copied_where_there_are_more_cards_than_heads():
     eight = run(engine="vllm", weights="bf16", gpu="h100-sxm5-80gb", tensor=8)
     sixteen = run(engine="vllm", weights="bf16", gpu="h100-sxm5-80gb", tensor=16)
-    assert write_token(sixteen, 8, 1000).cache_read == write_token(eight, 8, 1000).cache_read
+    assert decoding_step_time(sixteen, 8, 1000).cache_read == decoding_step_time(eight, 8, 1000).cache_read
     latent = run(engine="vllm", weights="fp8", gpu="h100-sxm5-80gb", model="deepseek-ai/DeepSeek-V3", tensor=8)
     spread = latent._replace(
         machine=card_speed(bundled().hardware.gpu("h100-sxm5-80gb"), ENGINES["tensorrt-llm"], "fp8")
     )
-    assert write_token(latent, 8, 1000).cache_read == pytest.approx(8 * write_token(spread, 8, 1000).cache_read)
+    assert decoding_step_time(latent, 8, 1000).cache_read == pytest.approx(
+        8 * decoding_step_time(spread, 8, 1000).cache_read
+    )
     assert sequences_that_fit(spread, "fp8", 100_000, 141e9) >= 7 * sequences_that_fit(latent, "fp8", 100_000, 141e9)
 
 
@@ -46,8 +48,8 @@ def test_sequences_that_fit():
 def test_what_queued_requests_bring():
     one = run(engine="vllm", weights="bf16", gpu="h100-sxm5-80gb")
     found = saturated_throughput(one, 64, 512, 256)
-    reading = read_prompt(one, 256, 512).seconds / 256
-    step = write_token(one, 64, 640).seconds
+    reading = prompt_time(one, 256, 512).seconds / 256
+    step = decoding_step_time(one, 64, 640).seconds
     assert found.requests_per_second == pytest.approx(1 / (reading + 256 * step / 64))
     assert found.tokens_per_second == pytest.approx(256 * found.requests_per_second)
 

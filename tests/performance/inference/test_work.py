@@ -5,7 +5,7 @@ from small_models import bundled, other
 
 from planner.dtypes import AS_STORED
 from planner.models.layers import StoredTensors
-from planner.performance.inference.work import Experts, Pairs, work_of
+from planner.performance.inference.work import AttentionPairs, ExpertGroup, work_of
 
 
 def model(name):
@@ -73,10 +73,10 @@ def test_models_that_compute_every_expert_do_so_only_in_their_own_code():
 
 
 def test_windows_bound_what_a_prompt_attends_to():
-    pairs = Pairs(flops=4.0, scores=1.0, window=100)
-    assert pairs.of_prompt(60) == 1800
-    assert pairs.of_prompt(1000) == 100 * 1000 - 100**2 / 2
-    assert Pairs(4.0, 1.0, None).of_prompt(1000) == 500_000
+    pairs = AttentionPairs(flops=4.0, scores=1.0, window=100)
+    assert pairs.prompt_pairs(60) == 1800
+    assert pairs.prompt_pairs(1000) == 100 * 1000 - 100**2 / 2
+    assert AttentionPairs(4.0, 1.0, None).prompt_pairs(1000) == 500_000
 
 
 def test_attention_of_a_prompt():
@@ -101,4 +101,4 @@ def test_layers_with_a_state_attend_to_nothing():
 
 
 def test_no_expert_is_left_where_all_are_visited():
-    assert Experts(1.0, 1, 4, 4).touched(1) == 1
+    assert ExpertGroup(1.0, 1, 4, 4).touched(1) == 1

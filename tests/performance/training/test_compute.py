@@ -9,12 +9,12 @@ from planner.hardware.gpu import Gpu
 from planner.models.architecture import Architecture
 from planner.performance.efficiency import (
     MEASURED,
-    Classes,
+    EfficiencyClasses,
 )
-from planner.performance.flops import Product
+from planner.performance.flops import MatrixProduct
 from planner.performance.setting import TimeSetting
 from planner.performance.training.compute import product_seconds, rates_of, rows_share, wide_format
-from planner.performance.training.step import TrainingStep, step_on
+from planner.performance.training.step import TrainingStep, training_step_on
 from planner.plan.catalog import Catalog
 from planner.workload.defaults import with_defaults
 from planner.workload.training import Training
@@ -56,12 +56,12 @@ def step(
     gpu: Gpu,
     count: int = 1,
     setting: TimeSetting = PLAIN,
-    classes: Classes = PERFECT,
+    classes: EfficiencyClasses = PERFECT,
     **fields: Any,
 ) -> TrainingStep:
     workload = with_defaults(Training(**{"compute": "bf16", "sequence_length": 2048} | fields), architecture, count)
     assert isinstance(workload, Training)
-    found = step_on(architecture, workload, gpu, setting, classes)
+    found = training_step_on(architecture, workload, gpu, setting, classes)
     assert isinstance(found, TrainingStep)
     return found
 
@@ -119,7 +119,7 @@ def test_few_rows_leave_the_card_idle() -> None:
 def test_a_narrow_product_is_bound_by_its_bytes(h100: Gpu) -> None:
     rates = rates_of(h100, "bf16", None, PERFECT)
     assert not isinstance(rates, str)
-    product = Product(rows=1, inputs=4096, outputs=4096, number=1, expert=False)
+    product = MatrixProduct(rows=1, inputs=4096, outputs=4096, number=1, expert=False)
     assert product_seconds(product, rates) == pytest.approx(2 * (4096**2 + 2 * 4096) / 3.35e12)
 
 

@@ -9,11 +9,11 @@ from planner.hardware.gpu import Gpu
 from planner.models.architecture import Architecture
 from planner.performance.efficiency import (
     MEASURED,
-    Classes,
+    EfficiencyClasses,
 )
 from planner.performance.flops import forward_work
 from planner.performance.setting import TimeSetting
-from planner.performance.training.step import TrainingStep, step_on
+from planner.performance.training.step import TrainingStep, training_step_on
 from planner.plan.catalog import Catalog
 from planner.workload.defaults import with_defaults
 from planner.workload.parallel import Parallel
@@ -56,12 +56,12 @@ def step(
     gpu: Gpu,
     count: int = 1,
     setting: TimeSetting = PLAIN,
-    classes: Classes = PERFECT,
+    classes: EfficiencyClasses = PERFECT,
     **fields: Any,
 ) -> TrainingStep:
     workload = with_defaults(Training(**{"compute": "bf16", "sequence_length": 2048} | fields), architecture, count)
     assert isinstance(workload, Training)
-    found = step_on(architecture, workload, gpu, setting, classes)
+    found = training_step_on(architecture, workload, gpu, setting, classes)
     assert isinstance(found, TrainingStep)
     return found
 
@@ -90,7 +90,7 @@ def test_a_pipeline_waits_for_its_first_and_last_stage(h100: Gpu) -> None:
     assert found.bubble == pytest.approx(3 * found.passes.seconds)
     turns = step(llama(), h100, 4, gradient_accumulation=8, parallel=Parallel(pipeline=4, interleave=2))
     assert turns.bubble == pytest.approx(3 / 2 * turns.passes.seconds)
-    sent = {one.sent.name: one.sent for one in found.exchanges}["pipeline_transfers"]
+    sent = {one.sent.name: one.sent for one in found.transfers}["pipeline_transfers"]
     assert sent.bytes == 2 * 8 * 2048 * 4096 * 2
 
 

@@ -9,10 +9,10 @@ from planner.hardware.gpu import Gpu
 from planner.models.architecture import Architecture
 from planner.performance.efficiency import (
     MEASURED,
-    Classes,
+    EfficiencyClasses,
 )
 from planner.performance.setting import TimeSetting
-from planner.performance.training.step import TrainingStep, step_on
+from planner.performance.training.step import TrainingStep, training_step_on
 from planner.plan.catalog import Catalog
 from planner.workload.defaults import with_defaults
 from planner.workload.training import Training
@@ -54,12 +54,12 @@ def step(
     gpu: Gpu,
     count: int = 1,
     setting: TimeSetting = PLAIN,
-    classes: Classes = PERFECT,
+    classes: EfficiencyClasses = PERFECT,
     **fields: Any,
 ) -> TrainingStep:
     workload = with_defaults(Training(**{"compute": "bf16", "sequence_length": 2048} | fields), architecture, count)
     assert isinstance(workload, Training)
-    found = step_on(architecture, workload, gpu, setting, classes)
+    found = training_step_on(architecture, workload, gpu, setting, classes)
     assert isinstance(found, TrainingStep)
     return found
 

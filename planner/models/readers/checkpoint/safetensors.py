@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, NoReturn
 
 from planner.errors import ModelFileError
-from planner.models.readers.sources import ByteSource, open_local, quote, read_whole
+from planner.models.readers.sources import ByteSource, open_local, quoted_text, read_whole
 from planner.units import MIB
 
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
@@ -26,18 +26,18 @@ _SPACE: Final = re.compile(r"[ \t\n\r]*")
 _STRING: Final = re.compile(r'"[^"\\\x00-\x1f]*+(?:\\.[^"\\\x00-\x1f]*+)*+"')
 
 
-def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _unique_members(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) != len(pairs):
         raise ValueError("a key is there twice")
     return found
 
 
-def _no_constant(name: str) -> NoReturn:
+def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a number")
 
 
-_DECODER: Final = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant)
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=_unique_members, parse_constant=_refuse_constant)
 
 
 class JsonScanner:
@@ -51,71 +51,71 @@ class JsonScanner:
 
         The caller must read the value with `value`, `text` or `members` before the next key.
         """
-        self._take("{")
-        if self._peek() == "}":
+        self._take_character("{")
+        if self._next_character() == "}":
             self._at += 1
             return
         seen: set[str] = set()
         while True:
             key = self.text()
             if key in seen:
-                self._fail(f"the key {quote(key)} is there twice")
+                self._fail(f"the key {quoted_text(key)} is there twice")
             seen.add(key)
             if len(seen) > most:
                 self._fail(f"has more than {most:,} keys")
-            self._take(":")
+            self._take_character(":")
             yield key
-            if self._peek() == "}":
+            if self._next_character() == "}":
                 self._at += 1
                 return
-            self._take(",")
+            self._take_character(",")
 
     def text(self) -> str:
         """Read the next string."""
-        self._peek()
+        self._next_character()
         found = _STRING.match(self._text, self._at)
         if found is None:
             self._fail(f"has no whole string at character {self._at:,}")
         self._at = found.end()
-        return found[0][1:-1] if "\\" not in found[0] else self._unescaped(found[0])
+        return found[0][1:-1] if "\\" not in found[0] else self._unescape(found[0])
 
     def value(self, limit: int) -> object:
         """Read the next value of at most `limit` characters."""
-        self._peek()
+        self._next_character()
         try:
             found, used = _DECODER.raw_decode(self._text[self._at : self._at + limit])
         except RecursionError:
             self._fail("is nested too deep")
         except ValueError as error:
-            self._fail(_reason(error))
+            self._fail(_json_error_reason(error))
         self._at += used
         return found
 
-    def _unescaped(self, literal: str) -> str:
+    def _unescape(self, literal: str) -> str:
         try:
             return str(json.loads(literal))
         except ValueError as error:
-            self._fail(_reason(error))
+            self._fail(_json_error_reason(error))
 
     def end(self) -> None:
         """Require that only whitespace is left."""
-        if self._peek():
+        if self._next_character():
             self._fail(f"has more after its object, at character {self._at:,}")
 
-    def _peek(self) -> str:
+    def _next_character(self) -> str:
         space = _SPACE.match(self._text, self._at)
         self._at = space.end() if space else self._at
         return self._text[self._at : self._at + 1]
 
-    def _take(self, mark: str) -> None:
-        found = self._peek()
+    def _take_character(self, mark: str) -> None:
+        found = self._next_character()
         if found != mark:
-            got = quote(found) if found else "the end"
+            got = quoted_text(found) if found else "the end"
             self._fail(f"has {got} where {mark!r} should be, at character {self._at:,}")
         self._at += 1
 
 
-def _reason(error: ValueError) -> str:
+def _json_error_reason(error: ValueError) -> str:
     return error.msg if isinstance(error, json.JSONDecodeError) else str(error)
 
 
@@ -157,7 +157,7 @@ BITS: Final = {
 
 
 class FileTensor(NamedTuple):
-    """One tensor of a file; `elements` is the file's count, which is in words for packed formats."""
+    """One tensor of a file; `elements` is the file's count, which counts packed words in packed formats."""
 
     name: str
     format: str
@@ -166,7 +166,7 @@ class FileTensor(NamedTuple):
     bytes: int
 
 
-class _Placed(NamedTuple):
+class _PlacedTensor(NamedTuple):
     begin: int
     end: int
     tensor: FileTensor
@@ -183,63 +183,68 @@ def read_header(source: ByteSource) -> tuple[FileTensor, ...]:
     length = int.from_bytes(source.read(0, _LENGTH_BYTES), "little")
     if length > MAX_HEADER_BYTES:
         fail(f"the header would have {length:,} bytes; at most {MAX_HEADER_BYTES:,} are read")
-    placed = sorted(_entries(_text(source.read(_LENGTH_BYTES, length), fail), fail))
+    placed = sorted(_tensor_entries(_header_text(source.read(_LENGTH_BYTES, length), fail), fail))
     _check_layout(placed, source.size - _LENGTH_BYTES - length, fail)
     return tuple(entry.tensor for entry in placed)
 
 
-def _text(header: bytes, fail: Callable[[str], NoReturn]) -> str:
+def _header_text(header: bytes, fail: Callable[[str], NoReturn]) -> str:
     try:
         return header.decode("utf-8")
     except UnicodeDecodeError:
         fail("the header is not text in UTF-8")
 
 
-def _entries(text: str, fail: Callable[[str], NoReturn]) -> Iterator[_Placed]:
+def _tensor_entries(text: str, fail: Callable[[str], NoReturn]) -> Iterator[_PlacedTensor]:
     scanner = JsonScanner(text, lambda reason: fail(f"the header {reason}"))
     for name in scanner.members(MAX_KEYS):
         if name == "__metadata__":
             for _ in scanner.members(MAX_KEYS):
                 scanner.text()
         else:
-            yield _entry(name, scanner.value(_ENTRY_CHARACTERS), fail)
+            yield _tensor_entry(name, scanner.value(_ENTRY_CHARACTERS), fail)
     scanner.end()
 
 
-def _entry(name: str, entry: object, fail: Callable[[str], NoReturn]) -> _Placed:
-    where = f"tensor {quote(name)}"
+def _tensor_entry(name: str, entry: object, fail: Callable[[str], NoReturn]) -> _PlacedTensor:
+    where = f"tensor {quoted_text(name)}"
     if not isinstance(entry, dict) or entry.keys() != _FIELDS:
         fail(f"{where} must have dtype, shape and data_offsets")
     bits = BITS.get(entry["dtype"]) if isinstance(entry["dtype"], str) else None
     if bits is None:
-        fail(f"{where}: dtype {quote(str(entry['dtype']))} is not known")
-    shape, (begin, end) = _whole(entry["shape"], f"{where}: shape", fail), _span(entry["data_offsets"], where, fail)
+        fail(f"{where}: dtype {quoted_text(str(entry['dtype']))} is not known")
+    shape, (begin, end) = (
+        _whole_numbers(entry["shape"], f"{where}: shape", fail),
+        _data_span(entry["data_offsets"], where, fail),
+    )
     elements = prod(shape)
     if elements > _MAX_ELEMENTS or elements * bits != 8 * (end - begin):
         fail(f"{where}: data_offsets hold {end - begin:,} bytes, which its shape and dtype do not fill")
-    return _Placed(begin, end, FileTensor(name, entry["dtype"], shape, elements, end - begin))
+    return _PlacedTensor(begin, end, FileTensor(name, entry["dtype"], shape, elements, end - begin))
 
 
-def _span(value: object, where: str, fail: Callable[[str], NoReturn]) -> tuple[int, int]:
-    offsets = _whole(value, f"{where}: data_offsets", fail)
+def _data_span(value: object, where: str, fail: Callable[[str], NoReturn]) -> tuple[int, int]:
+    offsets = _whole_numbers(value, f"{where}: data_offsets", fail)
     if len(offsets) != 2 or offsets[0] > offsets[1]:
         fail(f"{where}: data_offsets must be a beginning and an end")
     return offsets[0], offsets[1]
 
 
-def _whole(value: object, where: str, fail: Callable[[str], NoReturn]) -> tuple[int, ...]:
+def _whole_numbers(value: object, where: str, fail: Callable[[str], NoReturn]) -> tuple[int, ...]:
     if not isinstance(value, list) or not all(type(item) is int and 0 <= item < _MAX_ELEMENTS for item in value):
         fail(f"{where} must be a list of whole numbers from 0 to 2⁶³")
     return tuple(value)
 
 
-def _check_layout(placed: list[_Placed], size: int, fail: Callable[[str], NoReturn]) -> None:
+def _check_layout(placed: list[_PlacedTensor], size: int, fail: Callable[[str], NoReturn]) -> None:
     at = 0
     for begin, end, tensor in placed:
         if begin < at:
-            fail(f"tensor {quote(tensor.name)} overlaps the one before it: data_offsets {begin:,} is below {at:,}")
+            fail(
+                f"tensor {quoted_text(tensor.name)} overlaps the one before it: data_offsets {begin:,} is below {at:,}"
+            )
         if begin > at:
-            fail(f"{begin - at:,} bytes before tensor {quote(tensor.name)} belong to no tensor")
+            fail(f"{begin - at:,} bytes before tensor {quoted_text(tensor.name)} belong to no tensor")
         at = end
     if at > size:
         fail(f"is cut short: its tensors have {at:,} bytes, and the file holds {size:,} of them")
@@ -281,7 +286,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
     beside = path.with_name(INDEX)
     if _NUMBERED.fullmatch(path.name) and os.path.isfile(beside):
         return _read_indexed(beside)
-    return Checkpoint(tuple(_all_tensors(numbered_parts(path))))
+    return Checkpoint(tuple(_tensors_of_parts(numbered_parts(path))))
 
 
 def numbered_parts(path: Path) -> tuple[Path, ...]:
@@ -299,21 +304,21 @@ def numbered_parts(path: Path) -> tuple[Path, ...]:
     parts = tuple(
         path.with_name(f"{match['stem']}-{number:05}-of-{count:05}{match['suffix']}") for number in range(1, count + 1)
     )
-    _require_all(path, parts)
+    _check_all_parts_exist(path, parts)
     return parts
 
 
 def _read_indexed(path: Path) -> Checkpoint:
     listed = read_index(read_whole(path, MAX_INDEX_BYTES, "index of safetensors files"), path)
     parts = {name: path.with_name(name) for name in listed.values()}
-    _require_all(path, tuple(parts.values()))
-    return combine_parts(listed, ((name, _header(part)) for name, part in parts.items()), path)
+    _check_all_parts_exist(path, tuple(parts.values()))
+    return combine_parts(listed, ((name, _read_part_header(part)) for name, part in parts.items()), path)
 
 
 def combine_parts(
     listed: dict[str, str], parts: Iterable[tuple[str, tuple[FileTensor, ...]]], index: Path | str
 ) -> Checkpoint:
-    """Return the listed tensors of all parts, which are pairs of file name and header.
+    """Return all tensors listed in the index; `parts` are pairs of file name and header.
 
     Raises:
         ModelFileError: If a part lacks a tensor that the index lists, or there are too many.
@@ -331,8 +336,8 @@ def combine_parts(
             raise ModelFileError(index, f"its files hold more than {MAX_TENSORS:,} tensors", "Choose a single model.")
     if listed:
         name, file = next(iter(listed.items()))
-        raise ModelFileError(index, f"weight_map: {quote(name)} is not in {file}", _COMPLETE)
-    return Checkpoint(tuple(found), _unlisted(extra))
+        raise ModelFileError(index, f"weight_map: {quoted_text(name)} is not in {file}", _COMPLETE)
+    return Checkpoint(tuple(found), _unlisted_tensors_note(extra))
 
 
 def read_index(data: bytes, place: Path | str) -> dict[str, str]:
@@ -359,7 +364,7 @@ def read_index(data: bytes, place: Path | str) -> dict[str, str]:
         for name in scanner.members(MAX_TENSORS):
             file = scanner.text()
             if file not in files and not _is_beside(file):
-                fail(f"weight_map: {quote(file)} is not the name of a safetensors file beside the index")
+                fail(f"weight_map: {quoted_text(file)} is not the name of a safetensors file beside the index")
             listed[name] = files.setdefault(file, file)
             if len(files) > MAX_SHARDS:
                 fail(f"weight_map: names more than {MAX_SHARDS:,} files")
@@ -374,32 +379,34 @@ def _is_beside(file: str) -> bool:
     return file.endswith(".safetensors") and not re.search(r"[/\\:\x00-\x1f]", file)
 
 
-def _require_all(path: Path, parts: tuple[Path, ...]) -> None:
+def _check_all_parts_exist(path: Path, parts: tuple[Path, ...]) -> None:
     missing = [part.name for part in parts if not os.path.exists(part)]
     if missing:
         files = "1 file" if len(parts) == 1 else f"{len(parts):,} files"
         more = f" and {len(missing) - 1:,} more are" if len(missing) > 1 else " is"
-        raise ModelFileError(path, f"of {files} {quote(missing[0])}{more} missing", _COMPLETE)
+        raise ModelFileError(path, f"of {files} {quoted_text(missing[0])}{more} missing", _COMPLETE)
 
 
-def _all_tensors(parts: tuple[Path, ...]) -> Iterator[FileTensor]:
+def _tensors_of_parts(parts: tuple[Path, ...]) -> Iterator[FileTensor]:
     seen: set[str] = set()
     for part in parts:
-        for tensor in _header(part):
+        for tensor in _read_part_header(part):
             if tensor.name in seen:
-                raise ModelFileError(part, f"tensor {quote(tensor.name)} is in another part as well", _COMPLETE)
+                raise ModelFileError(part, f"tensor {quoted_text(tensor.name)} is in another part as well", _COMPLETE)
             seen.add(tensor.name)
             yield tensor
         if len(seen) > MAX_TENSORS:
             raise ModelFileError(part, f"there are more than {MAX_TENSORS:,} tensors", "Choose a single model.")
 
 
-def _header(part: Path) -> tuple[FileTensor, ...]:
+def _read_part_header(part: Path) -> tuple[FileTensor, ...]:
     with open_local(part) as file:
         return read_header(file)
 
 
-def _unlisted(names: list[str]) -> tuple[str, ...]:
+def _unlisted_tensors_note(names: list[str]) -> tuple[str, ...]:
     if not names:
         return ()
-    return (f"{len(names):,} tensors of the files are not in their index and not counted, such as {quote(names[0])}",)
+    return (
+        f"{len(names):,} tensors of the files are not in their index and not counted, such as {quoted_text(names[0])}",
+    )

@@ -1,4 +1,4 @@
-"""Matching of a checkpoint's tensors with those of a network, and their stored size."""
+"""Matching of checkpoint tensors with network tensors, and their stored size."""
 
 import re
 from collections import Counter
@@ -7,7 +7,7 @@ from typing import Final, Literal, NamedTuple
 
 from planner.models.architecture import Architecture, Stack, StoredTensors
 from planner.models.readers.checkpoint.safetensors import FileTensor
-from planner.models.readers.sources import quote
+from planner.models.readers.sources import quoted_text
 
 NetworkPart = Literal["embedding", "layers", "output", "other"]
 
@@ -25,7 +25,7 @@ _BUFFER: Final = re.compile(r"(^|\.)e_score_correction_bias$")
 _NUMBER: Final = re.compile(r"(?<![^.])(?:\d+|\{\w+\})(?![^.])")
 
 
-class _Spot(NamedTuple):
+class _TensorName(NamedTuple):
     """A tensor's name, split into the path before its layer's number, the number, and the path after it."""
 
     prefix: str
@@ -41,10 +41,10 @@ def with_stored_sizes(
     Tensors that the network does not have (layers for multi-token prediction, a tied head) are not counted. If some of
     the network's tensors are missing, the names are not comparable and all tensors are counted.
     """
-    found: dict[_Spot, list[FileTensor]] = {}
+    found: dict[_TensorName, list[FileTensor]] = {}
     for tensor in tensors:
-        found.setdefault(_spot(_COMPANION.sub(_restored, tensor.name)), []).append(tensor)
-    expected = _Expected(architecture, found)
+        found.setdefault(_split_name(_COMPANION.sub(_restored_number, tensor.name)), []).append(tensor)
+    expected = _NetworkTensorMatcher(architecture, found)
     missing = expected.missing()
     counted = tuple(found if missing else expected.matched)
     extra = [tensor for spot in found.keys() - set(counted) for tensor in found[spot]]
@@ -53,40 +53,45 @@ def with_stored_sizes(
         for spot in counted
         for tensor in found[spot]
     )
-    held = [tensor for spot in counted if not _BUFFER.search(spot.rest) for tensor in found[spot]]
-    made = architecture.evolve(container="safetensors", stored=stored)
-    told = (*notes, *_missing_note(missing), *_extra_note(extra), *(() if missing else _size_note(made, held)))
-    return _with_dtype(made, told)
+    matched_tensors = [tensor for spot in counted if not _BUFFER.search(spot.rest) for tensor in found[spot]]
+    stored_architecture = architecture.evolve(container="safetensors", stored=stored)
+    all_notes = (
+        *notes,
+        *_missing_note(missing),
+        *_extra_note(extra),
+        *(() if missing else _size_note(stored_architecture, matched_tensors)),
+    )
+    return _with_stored_dtype(stored_architecture, all_notes)
 
 
-def _restored(match: re.Match[str]) -> str:
+def _restored_number(match: re.Match[str]) -> str:
     return ".weight" if match[0].startswith(".") else ""
 
 
-def _spot(name: str) -> _Spot:
+def _split_name(name: str) -> _TensorName:
     first = _NUMBER.search(name)
     if first is None or not first[0].isdecimal() or len(first[0]) > 6:
-        return _Spot("", None, _NUMBER.sub("#", name))
-    return _Spot(name[: first.start()], int(first[0]), _NUMBER.sub("#", name[first.end() :]).removeprefix("."))
+        return _TensorName("", None, _NUMBER.sub("#", name))
+    return _TensorName(name[: first.start()], int(first[0]), _NUMBER.sub("#", name[first.end() :]).removeprefix("."))
 
 
-class _Expected:
-    """Matcher of a network's tensors with those of a checkpoint."""
+class _NetworkTensorMatcher:
+    """Matcher of a network's tensors with a checkpoint's tensors."""
 
-    def __init__(self, architecture: Architecture, found: Iterable[_Spot]) -> None:
-        self._around = _around(architecture)
-        self._inside = [_layers(stack) for stack in architecture.stacks]
+    def __init__(self, architecture: Architecture, tensor_names: Iterable[_TensorName]) -> None:
+        self._around = _parts_outside_layers(architecture)
+        self._inside = [_layers_by_tensor(stack) for stack in architecture.stacks]
         self._names: dict[str, str | None] = {}
-        spots = tuple(found)
-        self._stack_of = {prefix: self._best(rests) for prefix, rests in _by_prefix(spots).items()}
-        self._placed = {spot: place for spot in spots if (place := self._place(spot))}
+        spots = tuple(tensor_names)
+        self._stack_of = {prefix: self._best_stack(rests) for prefix, rests in _names_by_prefix(spots).items()}
+        self._placed = {spot: place for spot in spots if (place := self._network_part(spot))}
 
     @property
-    def matched(self) -> Iterable[_Spot]:
+    def matched(self) -> Iterable[_TensorName]:
         """Return the checkpoint's tensors that belong to the network."""
         return self._placed.keys()
 
-    def place(self, spot: _Spot) -> NetworkPart:
+    def place(self, spot: _TensorName) -> NetworkPart:
         """Return the part of the network that a tensor belongs to."""
         return self._placed.get(spot) or ("other" if spot.layer is None else "layers")
 
@@ -100,7 +105,7 @@ class _Expected:
                 lacking.extend(f"{place}.{rest}" for place in places if (number, place, rest) not in inside)
         return lacking
 
-    def _place(self, spot: _Spot) -> NetworkPart | None:
+    def _network_part(self, spot: _TensorName) -> NetworkPart | None:
         stack = self._stack_of.get(spot.prefix) if spot.layer is not None else None
         if stack is not None and spot.layer in self._inside[stack].get(spot.rest, ()):
             return "layers"
@@ -108,26 +113,26 @@ class _Expected:
             return "other" if spot.layer is None else "layers"
         whole = spot.rest if spot.layer is None else f"{spot.prefix}#.{spot.rest}"
         if whole not in self._names:
-            self._names[whole] = self._name(whole)
+            self._names[whole] = self._network_name(whole)
         name = self._names[whole]
         return None if name is None else self._around[name]
 
-    def _name(self, whole: str) -> str | None:
+    def _network_name(self, full_name: str) -> str | None:
         """Return the network's name for a tensor outside the layers, or None."""
-        parts = whole.split(".")
+        parts = full_name.split(".")
         shorter = (".".join(parts[start:]) for start in range(len(parts)))
         inner = next((name for name in shorter if name in self._around), None)
         # A checkpoint of the base model omits the prefix of the surrounding model.
-        return inner or next((name for name in self._around if name.endswith(f".{whole}")), None)
+        return inner or next((name for name in self._around if name.endswith(f".{full_name}")), None)
 
-    def _best(self, rests: Counter[str]) -> int | None:
-        """Return the index of the stack whose layers have the most of these tensors."""
+    def _best_stack(self, rests: Counter[str]) -> int | None:
+        """Return the index of the stack with the most layer tensors among the names `rests`."""
         shared = [sum(count for rest, count in rests.items() if rest in layers) for layers in self._inside]
         best = max(range(len(shared)), key=shared.__getitem__)
         return best if shared[best] else None
 
 
-def _by_prefix(spots: Iterable[_Spot]) -> dict[str, Counter[str]]:
+def _names_by_prefix(spots: Iterable[_TensorName]) -> dict[str, Counter[str]]:
     found: dict[str, Counter[str]] = {}
     for spot in spots:
         if spot.layer is not None:
@@ -135,7 +140,7 @@ def _by_prefix(spots: Iterable[_Spot]) -> dict[str, Counter[str]]:
     return found
 
 
-def _layers(stack: Stack) -> dict[str, set[int]]:
+def _layers_by_tensor(stack: Stack) -> dict[str, set[int]]:
     """Return the layers of a stack that have each tensor, by tensor name."""
     found: dict[str, set[int]] = {}
     for group in stack.groups:
@@ -145,7 +150,7 @@ def _layers(stack: Stack) -> dict[str, set[int]]:
     return found
 
 
-def _around(architecture: Architecture) -> dict[str, NetworkPart]:
+def _parts_outside_layers(architecture: Architecture) -> dict[str, NetworkPart]:
     found: dict[str, NetworkPart] = {}
     for stack in architecture.stacks:
         for tensor in (*stack.before, *stack.after):
@@ -165,8 +170,8 @@ def sum_stored(parts: Iterable[tuple[NetworkPart, str, int, int]]) -> tuple[Stor
     )
 
 
-def _with_dtype(architecture: Architecture, notes: tuple[str, ...]) -> Architecture:
-    """Return `architecture` with the actual format of its tensors, if all have the same."""
+def _with_stored_dtype(architecture: Architecture, notes: tuple[str, ...]) -> Architecture:
+    """Return `architecture` with the actual tensor format of the checkpoint, if all tensors have the same format."""
     formats = {part.format for part in architecture.stored if part.bytes}
     only = _PLAIN.get(formats.pop()) if len(formats) == 1 else None
     stated = architecture.stored_dtype
@@ -181,7 +186,7 @@ def _with_dtype(architecture: Architecture, notes: tuple[str, ...]) -> Architect
 def _missing_note(names: list[str]) -> tuple[str, ...]:
     if not names:
         return ()
-    rest = f"{len(names):,} tensors of the network are not found in the files, such as {quote(names[0])}"
+    rest = f"{len(names):,} tensors of the network are not found in the files, such as {quoted_text(names[0])}"
     return (f"{rest}: the weights as stored are all that the files hold",)
 
 
@@ -190,12 +195,12 @@ def _extra_note(tensors: list[FileTensor]) -> tuple[str, ...]:
         return ()
     size = sum(tensor.bytes for tensor in tensors)
     what = f"{len(tensors):,} tensors of the files, {size:,} bytes, are not part of the network"
-    return (f"{what} and not counted, such as {quote(min(tensor.name for tensor in tensors))}",)
+    return (f"{what} and not counted, such as {quoted_text(min(tensor.name for tensor in tensors))}",)
 
 
-def _size_note(architecture: Architecture, held: list[FileTensor]) -> tuple[str, ...]:
-    elements = sum(tensor.elements for tensor in held)
-    packed = any(tensor.format not in _PLAIN for tensor in held)
+def _size_note(architecture: Architecture, matched_tensors: list[FileTensor]) -> tuple[str, ...]:
+    elements = sum(tensor.elements for tensor in matched_tensors)
+    packed = any(tensor.format not in _PLAIN for tensor in matched_tensors)
     if packed or elements == architecture.parameters:
         return ()
     return (f"the files hold {elements:,} parameters where the configuration describes {architecture.parameters:,}",)

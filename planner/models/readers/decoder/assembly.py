@@ -12,7 +12,7 @@ from planner.models.readers.blocks import (
     FlagSource,
     MixerBlock,
     MlpStyle,
-    Sizes,
+    StackSizes,
     attention_blocks,
     mlp_block,
     read_dropout,
@@ -25,8 +25,8 @@ from planner.models.readers.tensors import RMS, Tensors, embedding, group_layers
 PRE_NORMS: Final = ("input_layernorm", "post_attention_layernorm")
 
 
-class Frame(NamedTuple):
-    """Norms, embeddings and head around the blocks of a decoder; the defaults are Llama's.
+class DecoderFrame(NamedTuple):
+    """Norms, embeddings and head around a decoder's blocks; the defaults are Llama's.
 
     `other_norms` is the number of norms over the hidden width without tensors or with tensors in a block.
     """
@@ -46,10 +46,10 @@ class Frame(NamedTuple):
     embedding_dropout: DropoutSource = 0.0
 
 
-def assemble(
+def assemble_decoder(
     fields: ConfigFields,
-    sizes: Sizes,
-    frame: Frame,
+    sizes: StackSizes,
+    frame: DecoderFrame,
     mixers: Sequence[MixerBlock],
     feed_forwards: Sequence[FeedForwardBlock],
     *,
@@ -57,7 +57,7 @@ def assemble(
     after: Tensors | None = None,
     head: Tensors | None = None,
 ) -> Architecture:
-    """Return the decoder with these token mixers and feed-forward blocks, one of each per layer, as `network` does."""
+    """Return the decoder with one token mixer and one feed-forward block per layer, as `decoder_network` does."""
     norms = tuple(tensor for name in frame.norms for tensor in norm_tensors(name, sizes.hidden, frame.norm))
     parallel = read_flag(fields, frame.parallel)
     dropout = read_dropout(fields, frame.hidden_dropout)
@@ -76,25 +76,25 @@ def assemble(
         )
 
     groups = group_layers(zip(mixers, feed_forwards, strict=True), layer)
-    return network(fields, sizes, frame, groups, before=before, after=after, head=head)
+    return decoder_network(fields, sizes, frame, groups, before=before, after=after, head=head)
 
 
-def network(
+def decoder_network(
     fields: ConfigFields,
-    sizes: Sizes,
-    frame: Frame,
+    sizes: StackSizes,
+    frame: DecoderFrame,
     groups: tuple[LayerGroup, ...],
     *,
     before: Tensors | None = None,
     after: Tensors | None = None,
     head: Tensors | None = None,
 ) -> Architecture:
-    """Return the decoder with these layers in a frame.
+    """Return the decoder that consists of layer groups and a frame.
 
     `before`, `after` and `head` replace the tensors of the embedding, of the final norm and of an untied head.
     """
     tied = fields.flag("tie_word_embeddings", default=frame.tied)
-    untied = _head(fields, sizes, frame) if head is None else head
+    untied = _head_tensors(fields, sizes, frame) if head is None else head
     return Architecture(
         model_type=fields.model_type,
         kind="decoder",
@@ -106,8 +106,8 @@ def network(
                 name="decoder",
                 hidden=sizes.hidden,
                 groups=groups,
-                before=_before(fields, sizes, frame) if before is None else before,
-                after=_after(sizes, frame) if after is None else after,
+                before=_embedding_tensors(fields, sizes, frame) if before is None else before,
+                after=_final_norm_tensors(sizes, frame) if after is None else after,
                 embedding_dropout=read_dropout(fields, frame.embedding_dropout),
             ),
         ),
@@ -118,18 +118,18 @@ def network(
     )
 
 
-_LLAMA_FRAME: Final = Frame()
+_LLAMA_FRAME: Final = DecoderFrame()
 _LLAMA_ATTENTION: Final = AttentionStyle()
 _LLAMA_MLP: Final = MlpStyle()
 
-Mixers = Callable[[ConfigFields, Sizes, AttentionStyle], Sequence[MixerBlock]]
+Mixers = Callable[[ConfigFields, StackSizes, AttentionStyle], Sequence[MixerBlock]]
 """Function that returns the token mixer of every layer."""
 
-FeedForwards = Callable[[ConfigFields, Sizes, MlpStyle], Sequence[FeedForwardBlock]]
+FeedForwards = Callable[[ConfigFields, StackSizes, MlpStyle], Sequence[FeedForwardBlock]]
 """Function that returns the feed-forward block of every layer."""
 
 
-def dense_blocks(fields: ConfigFields, sizes: Sizes, style: MlpStyle) -> Sequence[FeedForwardBlock]:
+def dense_blocks(fields: ConfigFields, sizes: StackSizes, style: MlpStyle) -> Sequence[FeedForwardBlock]:
     """Return one dense feed-forward block for all layers."""
     return (mlp_block(fields, sizes, style),) * sizes.layers
 
@@ -142,7 +142,7 @@ class DecoderFamily(NamedTuple):
     builds the tensors before the layers if they are more than token and position embeddings.
     """
 
-    frame: Frame = _LLAMA_FRAME
+    frame: DecoderFrame = _LLAMA_FRAME
     attention: AttentionStyle = _LLAMA_ATTENTION
     mlp: MlpStyle = _LLAMA_MLP
     kv_heads: int | None = None
@@ -157,10 +157,10 @@ class DecoderFamily(NamedTuple):
         mixers = self.mixers(fields, sizes, self.attention)
         feed_forwards = self.feed_forwards(fields, sizes, self.mlp)
         before = None if self.before is None else self.before(fields, sizes)
-        return assemble(fields, sizes, self.frame, mixers, feed_forwards, before=before)
+        return assemble_decoder(fields, sizes, self.frame, mixers, feed_forwards, before=before)
 
 
-def _before(fields: ConfigFields, sizes: Sizes, frame: Frame) -> Tensors:
+def _embedding_tensors(fields: ConfigFields, sizes: StackSizes, frame: DecoderFrame) -> Tensors:
     tokens = embedding(frame.embedding, sizes.vocabulary, sizes.hidden)
     if frame.positions is None:
         return tokens
@@ -169,9 +169,9 @@ def _before(fields: ConfigFields, sizes: Sizes, frame: Frame) -> Tensors:
     return tokens + embedding(frame.positions, sizes.max_context, sizes.hidden)
 
 
-def _after(sizes: Sizes, frame: Frame) -> Tensors:
+def _final_norm_tensors(sizes: StackSizes, frame: DecoderFrame) -> Tensors:
     return () if frame.final_norm is None else norm_tensors(frame.final_norm, sizes.hidden, frame.norm)
 
 
-def _head(fields: ConfigFields, sizes: Sizes, frame: Frame) -> Tensors:
+def _head_tensors(fields: ConfigFields, sizes: StackSizes, frame: DecoderFrame) -> Tensors:
     return linear(frame.head, sizes.vocabulary, sizes.hidden, bias=read_flag(fields, frame.head_bias), role="head")

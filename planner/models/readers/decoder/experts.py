@@ -10,7 +10,7 @@ from planner.models.readers.blocks import (
     FeedForwardBlock,
     FlagSource,
     MlpStyle,
-    Sizes,
+    StackSizes,
     mlp_block,
     read_flag,
 )
@@ -26,34 +26,34 @@ SparseLayers = Callable[[ConfigFields, int], tuple[bool, ...]]
 """Function from the configuration and the number of layers to a flag per layer: whether it has experts."""
 
 
-def no_shared(_: ConfigFields, __: int) -> int:
+def no_shared_experts(_: ConfigFields, __: int) -> int:
     """Return the width 0, for families without shared experts."""
     return 0
 
 
-def counted_shared(name: str, default: int) -> SharedWidth:
+def shared_width_from_count(name: str, default: int) -> SharedWidth:
     """Return the rule for families with a field for the number of shared experts, each as wide as a routed one."""
     return lambda fields, width: width * fields.integer(name, default=default, low=0, high=MAX_LAYERS)
 
 
-def stated_shared(name: str, default: int | None = None) -> SharedWidth:
+def shared_width_from_field(name: str, default: int | None = None) -> SharedWidth:
     """Return the rule for families with a field for the width of the shared expert."""
     return lambda fields, _: fields.integer(name, default=default, low=0)
 
 
-def every_layer(_: ConfigFields, layers: int) -> tuple[bool, ...]:
+def experts_in_every_layer(_: ConfigFields, layers: int) -> tuple[bool, ...]:
     """Give every layer experts."""
     return (True,) * layers
 
 
-def stepped_layers(fields: ConfigFields, layers: int) -> tuple[bool, ...]:
+def experts_in_stepped_layers(fields: ConfigFields, layers: int) -> tuple[bool, ...]:
     """Give every `decoder_sparse_step`-th layer experts, except `mlp_only_layers` (Qwen)."""
     dense = frozenset(fields.integers("mlp_only_layers") or ())
     step = fields.integer("decoder_sparse_step", default=1)
     return tuple(index not in dense and (index + 1) % step == 0 for index in range(layers))
 
 
-def after_dense_layers(default: int, name: str = "first_k_dense_replace") -> SparseLayers:
+def experts_after_dense_layers(default: int, name: str = "first_k_dense_replace") -> SparseLayers:
     """Return the rule that all but the first layers have experts, unless `mlp_layer_types` is set."""
 
     def rule(fields: ConfigFields, layers: int) -> tuple[bool, ...]:
@@ -87,16 +87,16 @@ class ExpertStyle(NamedTuple):
     names: tuple[str, ...] = GATED_NAMES
     layout: Literal["separate", "stacked", "transposed"] = "separate"
     bias: bool = False
-    shared: SharedWidth = no_shared
+    shared: SharedWidth = no_shared_experts
     shared_prefix: str = "mlp.shared_experts."
     shared_names: tuple[str, ...] = GATED_NAMES
     shared_bias: FlagSource = False
     shared_gate: str | None = None
     every_expert: bool = False
-    sparse: SparseLayers = every_layer
+    sparse: SparseLayers = experts_in_every_layer
 
-    def blocks(self, fields: ConfigFields, sizes: Sizes, dense: MlpStyle) -> tuple[FeedForwardBlock, ...]:
-        """Return the feed-forward block of every layer: experts or dense."""
+    def blocks(self, fields: ConfigFields, sizes: StackSizes, dense: MlpStyle) -> tuple[FeedForwardBlock, ...]:
+        """Return the feed-forward block of every layer, which is a mixture of experts or dense."""
         sparse = self.sparse(fields, sizes.layers)
         made = {
             kind: moe_block(fields, sizes.hidden, self) if kind else mlp_block(fields, sizes, dense)
@@ -105,7 +105,7 @@ class ExpertStyle(NamedTuple):
         return tuple(made[kind] for kind in sparse)
 
 
-QWEN_EXPERTS: Final = ExpertStyle(sparse=stepped_layers)
+QWEN_EXPERTS: Final = ExpertStyle(sparse=experts_in_stepped_layers)
 
 
 def moe_block(fields: ConfigFields, hidden: int, style: ExpertStyle) -> FeedForwardBlock:
@@ -126,32 +126,34 @@ def moe_block(fields: ConfigFields, hidden: int, style: ExpertStyle) -> FeedForw
         shared_gate=style.shared_gate is not None,
         every_expert=style.every_expert,
     )
-    shared = _shared(moe, hidden, style, bias=read_flag(fields, style.shared_bias))
-    return FeedForwardBlock(moe, (*_router(moe, hidden, style), *_routed(moe, hidden, style), *shared))
+    shared = _shared_expert_tensors(moe, hidden, style, bias=read_flag(fields, style.shared_bias))
+    return FeedForwardBlock(
+        moe, (*_router_tensors(moe, hidden, style), *_routed_expert_tensors(moe, hidden, style), *shared)
+    )
 
 
-def _router(moe: Moe, hidden: int, style: ExpertStyle) -> Tensors:
+def _router_tensors(moe: Moe, hidden: int, style: ExpertStyle) -> Tensors:
     scores = router_tensors(style.router, moe.experts, hidden, bias=style.router_bias)
     if style.correction is None:
         return scores
     return (*scores, Tensor(name=style.correction, shape=(1, moe.experts), role="other"))
 
 
-def _routed(moe: Moe, hidden: int, style: ExpertStyle) -> Tensors:
+def _routed_expert_tensors(moe: Moe, hidden: int, style: ExpertStyle) -> Tensors:
     if style.layout == "separate":
         return expert_tensors(moe, hidden, prefix=style.prefix, names=style.names, bias=style.bias)
-    make = partial(_stacked, copies=moe.experts, transposed=style.layout == "transposed", bias=style.bias)
+    make = partial(_stacked_expert_tensor, copies=moe.experts, transposed=style.layout == "transposed", bias=style.bias)
     gate_up, down = (f"{style.prefix}{name}" for name in style.names)
     return (*make(gate_up, 2 * moe.intermediate, hidden), *make(down, hidden, moe.intermediate))
 
 
-def _stacked(name: str, out: int, into: int, *, copies: int, transposed: bool, bias: bool) -> Tensors:
+def _stacked_expert_tensor(name: str, out: int, into: int, *, copies: int, transposed: bool, bias: bool) -> Tensors:
     shape = (into, out) if transposed else (out, into)
     weight = Tensor(name=name, shape=shape, role="expert", copies=copies)
     return (weight, Tensor(name=f"{name}_bias", shape=(out,), role="expert", copies=copies)) if bias else (weight,)
 
 
-def _shared(moe: Moe, hidden: int, style: ExpertStyle, *, bias: bool) -> Tensors:
+def _shared_expert_tensors(moe: Moe, hidden: int, style: ExpertStyle, *, bias: bool) -> Tensors:
     if not moe.shared_intermediate:
         return ()
     fused = len(style.shared_names) == 2

@@ -8,9 +8,9 @@ from typing import Final, NamedTuple
 
 from planner.models.architecture import Architecture, Attention, Tensor
 from planner.models.readers.attention_patterns import windowed_layers
-from planner.models.readers.blocks import FeedForwardBlock, MixerBlock, Sizes, dense_mlp, read_sizes
+from planner.models.readers.blocks import FeedForwardBlock, MixerBlock, StackSizes, dense_mlp, read_sizes
 from planner.models.readers.config_fields import MAX_LAYERS, ConfigFields
-from planner.models.readers.decoder.assembly import Frame, assemble
+from planner.models.readers.decoder.assembly import DecoderFrame, assemble_decoder
 from planner.models.readers.decoder.experts import ExpertStyle, moe_block
 from planner.models.readers.decoder.llama_like import GELU_GLU, GEMMA_NORMS
 from planner.models.readers.registry import Reader
@@ -40,31 +40,33 @@ class _LayerKind(NamedTuple):
     shares: bool
 
 
-def _gemma4(fields: ConfigFields) -> Architecture:
+def _read_gemma4(fields: ConfigFields) -> Architecture:
     sizes = read_sizes(fields, kv_heads=4, head_dim=256)
     width = fields.integer("hidden_size_per_layer_input", default=256, low=0)
     experts = fields.flag("enable_moe_block", default=False)
-    kinds = _kinds(fields, sizes)
-    own = _own_embedding(width, sizes.hidden)
-    mixers = {kind: _attention(fields, sizes, kind, own) for kind in set(kinds)}
-    feed_forwards = {shares: _forward(fields, sizes, shares=shares, experts=experts) for shares in (False, True)}
-    frame = Frame(
+    kinds = _layer_kinds(fields, sizes)
+    own = _layer_embedding_tensors(width, sizes.hidden)
+    mixers = {kind: _attention_block(fields, sizes, kind, own) for kind in set(kinds)}
+    feed_forwards = {
+        shares: _feed_forward_block(fields, sizes, shares=shares, experts=experts) for shares in (False, True)
+    }
+    frame = DecoderFrame(
         norm=FP32_RMS,
         norms=GEMMA_NORMS + (_EXPERT_NORMS if experts else ()),
         other_norms=1 if width else 0,
         tied=True,
     )
-    return assemble(
+    return assemble_decoder(
         fields,
         sizes,
         frame,
         [mixers[kind] for kind in kinds],
         [feed_forwards[kind.shares] for kind in kinds],
-        before=_embeddings(fields, sizes, width),
+        before=_embedding_tensors(fields, sizes, width),
     )
 
 
-def _kinds(fields: ConfigFields, sizes: Sizes) -> tuple[_LayerKind, ...]:
+def _layer_kinds(fields: ConfigFields, sizes: StackSizes) -> tuple[_LayerKind, ...]:
     layers = sizes.layers
     limited = windowed_layers(fields, layers) or tuple((index + 1) % 6 != 0 for index in range(layers))
     window = fields.integer("sliding_window", default=512, high=10**9)
@@ -73,7 +75,9 @@ def _kinds(fields: ConfigFields, sizes: Sizes) -> tuple[_LayerKind, ...]:
     wide = fields if listed is None else None
     kinds = []
     for index, few in enumerate((*limited[:-1], False)):  # the last layer always has full attention
-        head_dim, kv_heads = _heads(wide, sizes) if wide and not few else (sizes.head_dim, sizes.kv_heads)
+        head_dim, kv_heads = (
+            _full_attention_heads(wide, sizes) if wide and not few else (sizes.head_dim, sizes.kv_heads)
+        )
         if listed and (own := listed.nested(str(index), f"{index:02}", f"{index:03}")):
             head_dim = own.integer("head_dim", default=head_dim)
             kv_heads = own.integer("num_key_value_heads", default=kv_heads, high=MAX_LAYERS)
@@ -81,7 +85,7 @@ def _kinds(fields: ConfigFields, sizes: Sizes) -> tuple[_LayerKind, ...]:
     return tuple(kinds)
 
 
-def _heads(fields: ConfigFields, sizes: Sizes) -> tuple[int, int]:
+def _full_attention_heads(fields: ConfigFields, sizes: StackSizes) -> tuple[int, int]:
     """Return width and number of the key/value heads of full-attention layers."""
     own = sizes.kv_heads
     if fields.flag("attention_k_eq_v", default=False):
@@ -89,7 +93,7 @@ def _heads(fields: ConfigFields, sizes: Sizes) -> tuple[int, int]:
     return fields.integer("global_head_dim", default=512), own
 
 
-def _attention(fields: ConfigFields, sizes: Sizes, kind: _LayerKind, own_embedding: Tensors) -> MixerBlock:
+def _attention_block(fields: ConfigFields, sizes: StackSizes, kind: _LayerKind, own_embedding: Tensors) -> MixerBlock:
     bias = fields.flag("attention_bias", default=False)
     mixer = Attention(
         heads=sizes.heads,
@@ -104,19 +108,19 @@ def _attention(fields: ConfigFields, sizes: Sizes, kind: _LayerKind, own_embeddi
     tensors = (
         *linear("self_attn.q_proj", mixer.q_dim, sizes.hidden, bias=bias),
         *norm_tensors("self_attn.q_norm", mixer.head_dim, FP32_RMS),
-        *(() if kind.shares else _keys(mixer, sizes.hidden, bias=bias)),
+        *(() if kind.shares else _key_tensors(mixer, sizes.hidden, bias=bias)),
         *(() if kind.shares or keys_are_values else linear("self_attn.v_proj", mixer.kv_dim, sizes.hidden, bias=bias)),
         *linear("self_attn.o_proj", sizes.hidden, mixer.q_dim, bias=bias),
     )
     return MixerBlock(mixer, tensors + own_embedding)
 
 
-def _keys(mixer: Attention, hidden: int, *, bias: bool) -> Tensors:
+def _key_tensors(mixer: Attention, hidden: int, *, bias: bool) -> Tensors:
     norm = norm_tensors("self_attn.k_norm", mixer.head_dim, FP32_RMS)
     return linear("self_attn.k_proj", mixer.kv_dim, hidden, bias=bias) + norm
 
 
-def _forward(fields: ConfigFields, sizes: Sizes, *, shares: bool, experts: bool) -> FeedForwardBlock:
+def _feed_forward_block(fields: ConfigFields, sizes: StackSizes, *, shares: bool, experts: bool) -> FeedForwardBlock:
     """Return a dense block with parallel experts, if any; layers that share keys and values may be twice as wide."""
     dense = dense_mlp(fields, sizes, GELU_GLU)
     if shares and fields.flag("use_double_wide_mlp", default=False):
@@ -133,7 +137,7 @@ def _forward(fields: ConfigFields, sizes: Sizes, *, shares: bool, experts: bool)
     return FeedForwardBlock(moe.evolve(shared_intermediate=dense.intermediate), (*tensors, *routed, *scales))
 
 
-def _own_embedding(width: int, hidden: int) -> Tensors:
+def _layer_embedding_tensors(width: int, hidden: int) -> Tensors:
     """Return the tensors that add a layer's own token embedding to the residual stream."""
     if not width:
         return ()
@@ -144,7 +148,7 @@ def _own_embedding(width: int, hidden: int) -> Tensors:
     )
 
 
-def _embeddings(fields: ConfigFields, sizes: Sizes, width: int) -> Tensors:
+def _embedding_tensors(fields: ConfigFields, sizes: StackSizes, width: int) -> Tensors:
     tokens = embedding("model.embed_tokens", sizes.vocabulary, sizes.hidden)
     if not width:
         return tokens
@@ -157,4 +161,4 @@ def _embeddings(fields: ConfigFields, sizes: Sizes, width: int) -> Tensors:
     )
 
 
-READERS: Final[Mapping[str, Reader]] = {"gemma4_text": _gemma4}
+READERS: Final[Mapping[str, Reader]] = {"gemma4_text": _read_gemma4}

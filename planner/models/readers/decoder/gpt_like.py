@@ -13,18 +13,18 @@ from planner.models.readers.blocks import (
     FeedForwardBlock,
     MixerBlock,
     MlpStyle,
-    Sizes,
+    StackSizes,
     attention_blocks,
     mlp_block,
     read_sizes,
     transform_blocks,
 )
 from planner.models.readers.config_fields import MAX_LAYERS, ConfigFields
-from planner.models.readers.decoder.assembly import DecoderFamily, Frame, assemble
+from planner.models.readers.decoder.assembly import DecoderFamily, DecoderFrame, assemble_decoder
 from planner.models.readers.registry import Reader
 from planner.models.readers.tensors import BARE_LAYER, LAYER, Tensors, embedding, linear, norm_tensors
 
-_GPT2_FRAME: Final = Frame(
+_GPT2_FRAME: Final = DecoderFrame(
     norm=LAYER,
     norms=("ln_1", "ln_2"),
     tied=True,
@@ -44,7 +44,7 @@ _GPT2_ATTENTION: Final = AttentionStyle(
     fp32_softmax=False,
 )
 _GPT2_MLP: Final = MlpStyle(names=("c_fc", "c_proj"), bias=True, activation="gelu_new", ratio=4)
-_GPTJ_FRAME: Final = Frame(
+_GPTJ_FRAME: Final = DecoderFrame(
     norm=LAYER,
     norms=("ln_1",),
     parallel=True,
@@ -65,30 +65,32 @@ _BLOOM_NAMES: Final = ("query_key_value", "dense")
 _WIDENING_NAMES: Final = ("dense_h_to_4h", "dense_4h_to_h")
 
 
-def _gpt2_mixers(fields: ConfigFields, sizes: Sizes, style: AttentionStyle) -> Sequence[MixerBlock]:
+def _gpt2_mixers(fields: ConfigFields, sizes: StackSizes, style: AttentionStyle) -> Sequence[MixerBlock]:
     """Return attention with projections stored as (input, output)."""
     return transform_blocks(
-        attention_blocks(fields, sizes, style), lambda made: made._replace(tensors=_transposed(made.tensors))
+        attention_blocks(fields, sizes, style), lambda made: made._replace(tensors=_transposed_tensors(made.tensors))
     )
 
 
-def _gpt2_forwards(fields: ConfigFields, sizes: Sizes, style: MlpStyle) -> Sequence[FeedForwardBlock]:
+def _gpt2_feed_forwards(fields: ConfigFields, sizes: StackSizes, style: MlpStyle) -> Sequence[FeedForwardBlock]:
     block, tensors = mlp_block(fields, sizes, style)
-    return (FeedForwardBlock(block, _transposed(tensors)),) * sizes.layers
+    return (FeedForwardBlock(block, _transposed_tensors(tensors)),) * sizes.layers
 
 
-def _transposed(tensors: Tensors) -> Tensors:
+def _transposed_tensors(tensors: Tensors) -> Tensors:
     return tuple(tensor.evolve(shape=tensor.shape[::-1]) for tensor in tensors)
 
 
-def _gpt_bigcode(fields: ConfigFields) -> Architecture:
+def _read_gpt_bigcode(fields: ConfigFields) -> Architecture:
     """Read GPT-BigCode, with one key/value head under `multi_query`."""
     sizes = read_sizes(fields)
     if fields.flag("multi_query", default=True):
         sizes = sizes._replace(kv_heads=1)
     attention = _GPT2_ATTENTION._replace(fp32_softmax=fields.flag("attention_softmax_in_fp32", default=True))
     mlp = mlp_block(fields, sizes, _GPT2_MLP._replace(activation="gelu_pytorch_tanh"))
-    return assemble(fields, sizes, _GPT2_FRAME, attention_blocks(fields, sizes, attention), (mlp,) * sizes.layers)
+    return assemble_decoder(
+        fields, sizes, _GPT2_FRAME, attention_blocks(fields, sizes, attention), (mlp,) * sizes.layers
+    )
 
 
 def _gpt_neo_pattern(fields: ConfigFields, layers: int) -> tuple[LayerAttention, ...]:
@@ -101,18 +103,18 @@ def _gpt_neo_pattern(fields: ConfigFields, layers: int) -> tuple[LayerAttention,
     return tuple(LayerAttention(window if kind == "local" else None, rotary=False) for kind in kinds)
 
 
-def _bloom_embeddings(_: ConfigFields, sizes: Sizes) -> Tensors:
+def _bloom_embedding_tensors(_: ConfigFields, sizes: StackSizes) -> Tensors:
     return (
         *embedding("transformer.word_embeddings", sizes.vocabulary, sizes.hidden),
         *norm_tensors("transformer.word_embeddings_layernorm", sizes.hidden, LAYER),
     )
 
 
-def _mpt(fields: ConfigFields) -> Architecture:
+def _read_mpt(fields: ConfigFields) -> Architecture:
     """Read MPT, which has ALiBi positions and no biases."""
     inner = fields.nested("attn_config")
     dropout = 0.0 if inner is None else inner.dropout("attn_pdrop", default=0.0)
-    frame = Frame(
+    frame = DecoderFrame(
         norm=BARE_LAYER,
         norms=("norm_1", "norm_2"),
         tied=True,
@@ -127,12 +129,12 @@ def _mpt(fields: ConfigFields) -> Architecture:
     return DecoderFamily(frame=frame, attention=attention, mlp=mlp).read(fields)
 
 
-def _opt(fields: ConfigFields) -> Architecture:
+def _read_opt(fields: ConfigFields) -> Architecture:
     """Read OPT; the 350M model has a narrow embedding with projections, and post-norms."""
     sizes = read_sizes(fields)
     biased = ("enable_bias", True)
     weighted = fields.flag("layer_norm_elementwise_affine", default=True)
-    frame = Frame(
+    frame = DecoderFrame(
         norm=LAYER,
         norms=("self_attn_layer_norm", "final_layer_norm") if weighted else (),
         other_norms=0 if weighted else 2,
@@ -143,23 +145,23 @@ def _opt(fields: ConfigFields) -> Architecture:
         names=("q_proj", "k_proj", "v_proj", "out_proj"), bias=biased, out_bias=biased, pattern=unrotated_attention
     )
     mlp = MlpStyle(prefix="", names=("fc1", "fc2"), bias=biased, activation="relu")
-    return assemble(
+    return assemble_decoder(
         fields,
         sizes,
         frame,
         attention_blocks(fields, sizes, attention),
         (mlp_block(fields, sizes, mlp),) * sizes.layers,
-        before=_opt_before(fields, sizes),
-        after=_opt_after(fields, sizes, weighted=weighted),
+        before=_opt_embedding_tensors(fields, sizes),
+        after=_opt_final_tensors(fields, sizes, weighted=weighted),
         head=linear("lm_head", sizes.vocabulary, _opt_embedding_width(fields, sizes), role="head"),
     )
 
 
-def _opt_embedding_width(fields: ConfigFields, sizes: Sizes) -> int:
+def _opt_embedding_width(fields: ConfigFields, sizes: StackSizes) -> int:
     return fields.integer("word_embed_proj_dim", default=sizes.hidden)
 
 
-def _opt_before(fields: ConfigFields, sizes: Sizes) -> Tensors:
+def _opt_embedding_tensors(fields: ConfigFields, sizes: StackSizes) -> Tensors:
     width = _opt_embedding_width(fields, sizes)
     # The first two rows are reserved for padding.
     rows = fields.integer("max_position_embeddings", default=2048) + 2
@@ -168,7 +170,7 @@ def _opt_before(fields: ConfigFields, sizes: Sizes) -> Tensors:
     return tables if width == sizes.hidden else tables + linear("model.decoder.project_in", sizes.hidden, width)
 
 
-def _opt_after(fields: ConfigFields, sizes: Sizes, *, weighted: bool) -> Tensors:
+def _opt_final_tensors(fields: ConfigFields, sizes: StackSizes, *, weighted: bool) -> Tensors:
     width = _opt_embedding_width(fields, sizes)
     first = fields.flag("do_layer_norm_before", default=True)
     kept = weighted and first and not fields.flag("_remove_final_layer_norm", default=False)
@@ -176,15 +178,15 @@ def _opt_after(fields: ConfigFields, sizes: Sizes, *, weighted: bool) -> Tensors
     return norm if width == sizes.hidden else norm + linear("model.decoder.project_out", width, sizes.hidden)
 
 
-def _falcon(fields: ConfigFields) -> Architecture:
+def _read_falcon(fields: ConfigFields) -> Architecture:
     """Read Falcon: 7B has one key/value head, 40B and 180B share them in groups, RW has as many as heads."""
     grouped = fields.flag("new_decoder_architecture", default=False)
     sizes = _falcon_sizes(fields, grouped=grouped)
     parallel = fields.flag("parallel_attn", default=True)
     bias = ("bias", False)
-    frame = Frame(
+    frame = DecoderFrame(
         norm=LAYER,
-        norms=_falcon_norms(fields, grouped=grouped, parallel=parallel),
+        norms=_falcon_norm_names(fields, grouped=grouped, parallel=parallel),
         parallel=parallel or grouped,
         tied=True,
         embedding="transformer.word_embeddings",
@@ -206,10 +208,10 @@ def _falcon(fields: ConfigFields) -> Architecture:
         attention_blocks(fields, sizes, attention),
         lambda made: made._replace(mixer=made.mixer.evolve(grouping=grouping)),
     )
-    return assemble(fields, sizes, frame, mixers, (mlp_block(fields, sizes, mlp),) * sizes.layers)
+    return assemble_decoder(fields, sizes, frame, mixers, (mlp_block(fields, sizes, mlp),) * sizes.layers)
 
 
-def _falcon_sizes(fields: ConfigFields, *, grouped: bool) -> Sizes:
+def _falcon_sizes(fields: ConfigFields, *, grouped: bool) -> StackSizes:
     sizes = read_sizes(fields)
     kv_heads = fields.integer("num_kv_heads", "n_head_kv", default=sizes.heads, high=MAX_LAYERS)
     if not grouped:
@@ -219,7 +221,7 @@ def _falcon_sizes(fields: ConfigFields, *, grouped: bool) -> Sizes:
     return sizes._replace(kv_heads=kv_heads)
 
 
-def _falcon_norms(fields: ConfigFields, *, grouped: bool, parallel: bool) -> tuple[str, ...]:
+def _falcon_norm_names(fields: ConfigFields, *, grouped: bool, parallel: bool) -> tuple[str, ...]:
     if not parallel:
         return ("input_layernorm", "post_attention_layernorm")
     two = fields.integer("num_ln_in_parallel_attn", default=2 if grouped else 1, high=2) == 2
@@ -238,9 +240,9 @@ READERS: Final[Mapping[str, Reader]] = {
         attention=_GPT2_ATTENTION,
         mlp=_GPT2_MLP,
         mixers=_gpt2_mixers,
-        feed_forwards=_gpt2_forwards,
+        feed_forwards=_gpt2_feed_forwards,
     ).read,
-    "gpt_bigcode": _gpt_bigcode,
+    "gpt_bigcode": _read_gpt_bigcode,
     "gpt_neo": DecoderFamily(
         frame=_GPT2_FRAME._replace(hidden_dropout=("resid_dropout", 0.0), embedding_dropout=("embed_dropout", 0.0)),
         attention=_GPTJ_ATTENTION._replace(
@@ -252,7 +254,7 @@ READERS: Final[Mapping[str, Reader]] = {
         mlp=_GPT2_MLP._replace(width=("intermediate_size",)),
     ).read,
     "gpt_neox": DecoderFamily(
-        frame=Frame(
+        frame=DecoderFrame(
             norm=LAYER,
             parallel=("use_parallel_residual", True),
             embedding="gpt_neox.embed_in",
@@ -274,7 +276,9 @@ READERS: Final[Mapping[str, Reader]] = {
     "codegen": _GPTJ._replace(attention=_GPTJ_ATTENTION._replace(names=("qkv_proj", "out_proj"))).read,
     # It normalizes its embedding and has ALiBi positions; its custom GELU saves only its input for the backward pass.
     "bloom": DecoderFamily(
-        frame=Frame(norm=LAYER, tied=True, final_norm="transformer.ln_f", hidden_dropout=("hidden_dropout", 0.0)),
+        frame=DecoderFrame(
+            norm=LAYER, tied=True, final_norm="transformer.ln_f", hidden_dropout=("hidden_dropout", 0.0)
+        ),
         attention=AttentionStyle(
             prefix="self_attention.",
             names=_BLOOM_NAMES,
@@ -285,9 +289,9 @@ READERS: Final[Mapping[str, Reader]] = {
             returns_scores=True,
         ),
         mlp=MlpStyle(names=_WIDENING_NAMES, bias=True, activation="gelu_bloom", width=("n_inner",), ratio=4),
-        before=_bloom_embeddings,
+        before=_bloom_embedding_tensors,
     ).read,
-    "mpt": _mpt,
-    "opt": _opt,
-    "falcon": _falcon,
+    "mpt": _read_mpt,
+    "opt": _read_opt,
+    "falcon": _read_falcon,
 }

@@ -15,17 +15,17 @@ from planner.models.readers.blocks import (
     FeedForwardBlock,
     MixerBlock,
     MlpStyle,
-    Sizes,
+    StackSizes,
     attention_blocks,
 )
 from planner.models.readers.config_fields import MAX_LAYERS, ConfigFields
-from planner.models.readers.decoder.assembly import DecoderFamily, Frame
+from planner.models.readers.decoder.assembly import DecoderFamily, DecoderFrame
 from planner.models.readers.decoder.experts import (
     ExpertStyle,
-    after_dense_layers,
-    counted_shared,
-    stated_shared,
-    stepped_layers,
+    experts_after_dense_layers,
+    experts_in_stepped_layers,
+    shared_width_from_count,
+    shared_width_from_field,
 )
 from planner.models.readers.decoder.moe import MIXTRAL_EXPERTS, latent_block
 from planner.models.readers.decoder.state_mixers import DeltaNetSizes, delta_block
@@ -44,9 +44,9 @@ from planner.models.readers.tensors import (
 )
 
 _FULL_ATTENTION_INTERVAL: Final = 4
-_FP32_FRAME: Final = Frame(norm=FP32_RMS)
+_FP32_FRAME: Final = DecoderFrame(norm=FP32_RMS)
 _QWEN_SHARED: Final = ExpertStyle(
-    shared=stated_shared("shared_expert_intermediate_size"),
+    shared=shared_width_from_field("shared_expert_intermediate_size"),
     shared_prefix="mlp.shared_expert.",
     shared_gate="mlp.shared_expert_gate",
 )
@@ -60,8 +60,8 @@ _GRIFFIN: Final = ("recurrent", "recurrent", "attention")
 _GRIFFIN_WINDOW: Final = 2048
 
 
-def _qwen_mixers(fields: ConfigFields, sizes: Sizes, _: AttentionStyle, *, fused: bool) -> Sequence[MixerBlock]:
-    attention = _gated_attention(fields, sizes)
+def _qwen_mixers(fields: ConfigFields, sizes: StackSizes, _: AttentionStyle, *, fused: bool) -> Sequence[MixerBlock]:
+    attention = _gated_attention_block(fields, sizes)
     delta = DeltaNetSizes(
         key_heads=fields.integer("linear_num_key_heads", default=16, high=MAX_LAYERS),
         key_dim=fields.integer("linear_key_head_dim", default=128),
@@ -77,7 +77,7 @@ def _qwen_mixers(fields: ConfigFields, sizes: Sizes, _: AttentionStyle, *, fused
     return [attention if attends else mixer for attends in attended]
 
 
-def _gated_attention(fields: ConfigFields, sizes: Sizes) -> MixerBlock:
+def _gated_attention_block(fields: ConfigFields, sizes: StackSizes) -> MixerBlock:
     """Return attention whose query projection also produces a gate for the output."""
     mixer = Attention(
         heads=sizes.heads,
@@ -95,21 +95,21 @@ def _gated_attention(fields: ConfigFields, sizes: Sizes) -> MixerBlock:
     return MixerBlock(mixer, (*projection_tensors, *out, *qk_norm_tensors(mixer, FP32_RMS)))
 
 
-def _kimi_mixers(fields: ConfigFields, sizes: Sizes, _: AttentionStyle) -> Sequence[MixerBlock]:
+def _kimi_mixers(fields: ConfigFields, sizes: StackSizes, _: AttentionStyle) -> Sequence[MixerBlock]:
     """Return Kimi delta attention, with latent attention in one layer of four.
 
     **Source**: Kimi Linear (arXiv:2510.26692) §4 and `modeling_kimi_linear.py` of transformers 5.23.
     """
     attention = latent_block(fields.with_defaults(_KIMI_LATENT), sizes, bias=False)
     linear_fields = fields.nested("linear_attn_config") or fields
-    mixer = _kimi_delta(linear_fields, sizes.hidden)
+    mixer = _kimi_delta_block(linear_fields, sizes.hidden)
     attended = attention_layers(fields, ("layer_types",), sizes.layers)
     if attended is None:
-        attended = _kimi_attended(linear_fields, sizes.layers)
+        attended = _kimi_attention_layers(linear_fields, sizes.layers)
     return [attention if attends else mixer for attends in attended]
 
 
-def _kimi_attended(fields: ConfigFields, layers: int) -> tuple[bool, ...]:
+def _kimi_attention_layers(fields: ConfigFields, layers: int) -> tuple[bool, ...]:
     listed = fields.integers("full_attn_layers", low=1)
     if listed is None:
         return tuple(index > 0 and index % 4 == 0 for index in range(layers))
@@ -117,7 +117,7 @@ def _kimi_attended(fields: ConfigFields, layers: int) -> tuple[bool, ...]:
     return tuple(index + 1 in frozenset(listed) for index in range(layers))
 
 
-def _kimi_delta(fields: ConfigFields, hidden: int) -> MixerBlock:
+def _kimi_delta_block(fields: ConfigFields, hidden: int) -> MixerBlock:
     """Return Kimi delta attention: a delta net whose gates are projections of low rank."""
     heads = fields.integer("linear_num_heads", "num_heads", default=32, high=MAX_LAYERS)
     width = fields.integer("linear_head_dim", "head_dim", default=128)
@@ -149,17 +149,17 @@ def _kimi_delta(fields: ConfigFields, hidden: int) -> MixerBlock:
     )
 
 
-def _minimax_mixers(fields: ConfigFields, sizes: Sizes, style: AttentionStyle) -> Sequence[MixerBlock]:
+def _minimax_mixers(fields: ConfigFields, sizes: StackSizes, style: AttentionStyle) -> Sequence[MixerBlock]:
     """Return linear ("lightning") attention, with softmax attention in a few layers.
 
     **Source**: MiniMax-01 (arXiv:2501.08313) §2.2.
     """
     softmax = attention_blocks(fields, sizes, style)[0]
-    lightning = _lightning(sizes)
+    lightning = _lightning_block(sizes)
     return [softmax if plain else lightning for plain in _softmax_layers(fields, sizes.layers)]
 
 
-def _lightning(sizes: Sizes) -> MixerBlock:
+def _lightning_block(sizes: StackSizes) -> MixerBlock:
     """Return linear attention, whose state is one head_dim × head_dim matrix per head."""
     width = sizes.heads * sizes.head_dim
     mixer = StateMixer(
@@ -188,12 +188,12 @@ def _softmax_layers(fields: ConfigFields, layers: int) -> tuple[bool, ...]:
     return tuple(kind == "full_attention" for kind in kinds)
 
 
-def _griffin_mixers(fields: ConfigFields, sizes: Sizes, style: AttentionStyle) -> Sequence[MixerBlock]:
-    """Return two layers of a gated linear recurrence, then one of local attention."""
+def _griffin_mixers(fields: ConfigFields, sizes: StackSizes, style: AttentionStyle) -> Sequence[MixerBlock]:
+    """Return the repeating pattern of two gated linear recurrences and one local attention."""
     pattern = fields.texts("block_types") or _GRIFFIN
     if not set(pattern) <= set(_GRIFFIN):
         fields.fail("block_types", "must name recurrent or attention")
-    attention, recurrence = attention_blocks(fields, sizes, style)[0], _recurrence(fields, sizes)
+    attention, recurrence = attention_blocks(fields, sizes, style)[0], _recurrence_block(fields, sizes)
     kinds = (pattern[index % len(pattern)] for index in range(sizes.layers))
     return [attention if kind == "attention" else recurrence for kind in kinds]
 
@@ -202,7 +202,7 @@ def _griffin_pattern(fields: ConfigFields, layers: int) -> tuple[LayerAttention,
     return (LayerAttention(fields.integer("attention_window_size", default=_GRIFFIN_WINDOW)),) * layers
 
 
-def _griffin_mlp(fields: ConfigFields, sizes: Sizes, _: MlpStyle) -> Sequence[FeedForwardBlock]:
+def _griffin_mlp_blocks(fields: ConfigFields, sizes: StackSizes, _: MlpStyle) -> Sequence[FeedForwardBlock]:
     """Return the MLP; the configuration states the total width of gate and up projection."""
     mlp = Mlp(
         intermediate=fields.integer("intermediate_size", low=2) // 2,
@@ -212,7 +212,7 @@ def _griffin_mlp(fields: ConfigFields, sizes: Sizes, _: MlpStyle) -> Sequence[Fe
     return (FeedForwardBlock(mlp, mlp_tensors(mlp, sizes.hidden, prefix="mlp_block.", bias=True)),) * sizes.layers
 
 
-def _recurrence(fields: ConfigFields, sizes: Sizes) -> MixerBlock:
+def _recurrence_block(fields: ConfigFields, sizes: StackSizes) -> MixerBlock:
     """Return the recurrent block, whose gates are block-diagonal with one block per head.
 
     **Source**: Griffin (arXiv:2402.19427) §2.4; the state of the convolution holds one input less than its kernel
@@ -249,8 +249,8 @@ def _recurrence(fields: ConfigFields, sizes: Sizes) -> MixerBlock:
     )
 
 
-def _lfm2_mixers(fields: ConfigFields, sizes: Sizes, style: AttentionStyle) -> Sequence[MixerBlock]:
-    attention, convolution = attention_blocks(fields, sizes, style)[0], _short_conv(fields, sizes.hidden)
+def _lfm2_mixers(fields: ConfigFields, sizes: StackSizes, style: AttentionStyle) -> Sequence[MixerBlock]:
+    attention, convolution = attention_blocks(fields, sizes, style)[0], _short_conv_block(fields, sizes.hidden)
     attended = attention_layers(fields, ("layer_types",), sizes.layers)
     if attended is None:
         listed = fields.integers("full_attn_idxs")
@@ -258,7 +258,7 @@ def _lfm2_mixers(fields: ConfigFields, sizes: Sizes, style: AttentionStyle) -> S
     return [attention if attends else convolution for attends in attended]
 
 
-def _lfm2_mlp(fields: ConfigFields, sizes: Sizes, _: MlpStyle) -> Sequence[FeedForwardBlock]:
+def _lfm2_mlp_blocks(fields: ConfigFields, sizes: StackSizes, _: MlpStyle) -> Sequence[FeedForwardBlock]:
     """Return the MLP, by default with two thirds of the stated width, rounded up to a multiple."""
     width = fields.integer("block_ff_dim", "intermediate_size")
     if fields.flag("block_auto_adjust_ff_dim", default=True):
@@ -270,7 +270,7 @@ def _lfm2_mlp(fields: ConfigFields, sizes: Sizes, _: MlpStyle) -> Sequence[FeedF
     return (FeedForwardBlock(mlp, tensors),) * sizes.layers
 
 
-def _short_conv(fields: ConfigFields, hidden: int) -> MixerBlock:
+def _short_conv_block(fields: ConfigFields, hidden: int) -> MixerBlock:
     """Return a gated convolution over the last few tokens.
 
     **Source**: `modeling_lfm2.py` of transformers 5.23.
@@ -295,7 +295,7 @@ def _short_conv(fields: ConfigFields, hidden: int) -> MixerBlock:
 
 
 _LFM2: Final = DecoderFamily(
-    frame=Frame(norms=("operator_norm", "ffn_norm"), final_norm="model.embedding_norm", tied=True),
+    frame=DecoderFrame(norms=("operator_norm", "ffn_norm"), final_norm="model.embedding_norm", tied=True),
     attention=AttentionStyle(
         names=("q_proj", "k_proj", "v_proj", "out_proj"),
         qk_norm="head",
@@ -304,7 +304,7 @@ _LFM2: Final = DecoderFamily(
     ),
     kv_heads=8,
     mixers=_lfm2_mixers,
-    feed_forwards=_lfm2_mlp,
+    feed_forwards=_lfm2_mlp_blocks,
 )
 
 
@@ -320,7 +320,7 @@ READERS: Final[Mapping[str, Reader]] = {
         kv_heads=2,
         head_dim=256,
         mixers=partial(_qwen_mixers, fused=True),
-        feed_forwards=_QWEN_SHARED._replace(sparse=stepped_layers).blocks,
+        feed_forwards=_QWEN_SHARED._replace(sparse=experts_in_stepped_layers).blocks,
     ).read,
     "qwen3_5_text": DecoderFamily(
         frame=_FP32_FRAME, kv_heads=4, head_dim=256, mixers=partial(_qwen_mixers, fused=False)
@@ -336,20 +336,20 @@ READERS: Final[Mapping[str, Reader]] = {
         mixers=_kimi_mixers,
         feed_forwards=ExpertStyle(
             top_k=("num_experts_per_token", "num_experts_per_tok"),
-            shared=counted_shared("num_shared_experts", 1),
-            sparse=after_dense_layers(1),
+            shared=shared_width_from_count("num_shared_experts", 1),
+            sparse=experts_after_dense_layers(1),
         ).blocks,
     ).read,
     "minimax": DecoderFamily(kv_heads=8, mixers=_minimax_mixers, feed_forwards=MIXTRAL_EXPERTS.blocks).read,
     "recurrent_gemma": DecoderFamily(
-        frame=Frame(
+        frame=DecoderFrame(
             norm=FP32_RMS, norms=("temporal_pre_norm", "channel_pre_norm"), final_norm="model.final_norm", tied=True
         ),
         attention=AttentionStyle(
             prefix="temporal_block.", bias=("attention_bias", False), out_bias=True, pattern=_griffin_pattern
         ),
         mixers=_griffin_mixers,
-        feed_forwards=_griffin_mlp,
+        feed_forwards=_griffin_mlp_blocks,
     ).read,
     "lfm2": read_lfm2,
 }

@@ -9,9 +9,9 @@ from typing import Final
 
 from planner.models.architecture import Architecture, Attention, Norm, Tensor
 from planner.models.readers.attention_patterns import (
-    alternating_windows,
+    alternating_window_pattern,
     interleaved_rotation,
-    same_window,
+    same_window_pattern,
     windowed_upper_layers,
 )
 from planner.models.readers.blocks import (
@@ -24,7 +24,7 @@ from planner.models.readers.blocks import (
     transform_blocks,
 )
 from planner.models.readers.config_fields import ConfigFields
-from planner.models.readers.decoder.assembly import DecoderFamily, Frame, assemble
+from planner.models.readers.decoder.assembly import DecoderFamily, DecoderFrame, assemble_decoder
 from planner.models.readers.registry import Reader
 from planner.models.readers.tensors import FP32_RMS, LAYER, RMS, Tensors, norm_tensors, qk_norm_tensors
 
@@ -75,10 +75,10 @@ def _stablelm_qk_tensors(mixer: Attention) -> Tensors:
     )
 
 
-def _stablelm(fields: ConfigFields) -> Architecture:
+def _read_stablelm(fields: ConfigFields) -> Architecture:
     parallel = fields.flag("use_parallel_residual", default=False)
     norms = ("input_layernorm",) if parallel else ("input_layernorm", "post_attention_layernorm")
-    frame = Frame(norm=LAYER, norms=norms, parallel=parallel, hidden_dropout=("hidden_dropout", 0.0))
+    frame = DecoderFrame(norm=LAYER, norms=norms, parallel=parallel, hidden_dropout=("hidden_dropout", 0.0))
     attention = AttentionStyle(
         bias=("use_qkv_bias", False),
         heads_first=True,
@@ -89,7 +89,7 @@ def _stablelm(fields: ConfigFields) -> Architecture:
     return DecoderFamily(frame=frame, attention=attention, kv_heads=32).read(fields)
 
 
-def _bitnet(fields: ConfigFields) -> Architecture:
+def _read_bitnet(fields: ConfigFields) -> Architecture:
     """Read BitNet, which has an additional norm inside each block."""
     sizes = read_sizes(fields)
     mlp, mlp_tensors = mlp_block(fields, sizes, MlpStyle(activation="relu2"))
@@ -98,7 +98,7 @@ def _bitnet(fields: ConfigFields) -> Architecture:
         attention_blocks(fields, sizes, BIASED), lambda made: made._replace(tensors=made.tensors + inner)
     )
     forward = FeedForwardBlock(mlp, mlp_tensors + norm_tensors("mlp.ffn_sub_norm", mlp.intermediate, RMS))
-    return assemble(fields, sizes, Frame(other_norms=1), mixers, (forward,) * sizes.layers)
+    return assemble_decoder(fields, sizes, DecoderFrame(other_norms=1), mixers, (forward,) * sizes.layers)
 
 
 _LLAMA: Final = DecoderFamily(attention=BIASED, mlp=MlpStyle(bias=MLP_BIAS))
@@ -110,25 +110,27 @@ READERS: Final[Mapping[str, Reader]] = {
     "internlm3": _LLAMA.read,
     "granite": _LLAMA.read,
     "helium": _LLAMA._replace(
-        frame=Frame(norm=FP32_RMS), attention=AttentionStyle(bias=ATTENTION_BIAS), kv_heads=20, head_dim=128
+        frame=DecoderFrame(norm=FP32_RMS), attention=AttentionStyle(bias=ATTENTION_BIAS), kv_heads=20, head_dim=128
     ).read,
     "arcee": DecoderFamily(attention=BIASED, mlp=_PLAIN).read,
-    "nemotron": DecoderFamily(frame=Frame(norm=LAYER), attention=BIASED._replace(heads_first=True), mlp=_PLAIN).read,
-    "mistral": DecoderFamily(attention=AttentionStyle(pattern=same_window(4096)), kv_heads=8).read,
-    "ministral": DecoderFamily(attention=AttentionStyle(pattern=alternating_windows(1, 4096)), kv_heads=8).read,
-    "ministral3": DecoderFamily(attention=AttentionStyle(pattern=same_window()), kv_heads=8, head_dim=128).read,
+    "nemotron": DecoderFamily(
+        frame=DecoderFrame(norm=LAYER), attention=BIASED._replace(heads_first=True), mlp=_PLAIN
+    ).read,
+    "mistral": DecoderFamily(attention=AttentionStyle(pattern=same_window_pattern(4096)), kv_heads=8).read,
+    "ministral": DecoderFamily(attention=AttentionStyle(pattern=alternating_window_pattern(1, 4096)), kv_heads=8).read,
+    "ministral3": DecoderFamily(attention=AttentionStyle(pattern=same_window_pattern()), kv_heads=8, head_dim=128).read,
     "qwen2": DecoderFamily(attention=AttentionStyle(bias=True, pattern=windowed_upper_layers), kv_heads=32).read,
     "qwen3": DecoderFamily(
         attention=HEAD_NORMED._replace(pattern=windowed_upper_layers), kv_heads=32, head_dim=128
     ).read,
     "smollm3": DecoderFamily(
-        frame=Frame(tied=True),
+        frame=DecoderFrame(tied=True),
         attention=BIASED._replace(pattern=interleaved_rotation),
         mlp=MlpStyle(bias=MLP_BIAS),
         kv_heads=4,
     ).read,
     "seed_oss": DecoderFamily(
-        frame=Frame(hidden_dropout=("residual_dropout", 0.1)),
+        frame=DecoderFrame(hidden_dropout=("residual_dropout", 0.1)),
         attention=AttentionStyle(
             bias=("attention_bias", True), out_bias=("attention_out_bias", False), dropout=("attention_dropout", 0.1)
         ),
@@ -137,7 +139,7 @@ READERS: Final[Mapping[str, Reader]] = {
         head_dim=128,
     ).read,
     "ernie4_5": DecoderFamily(
-        frame=Frame(tied=True),
+        frame=DecoderFrame(tied=True),
         attention=AttentionStyle(bias=USE_BIAS, out_bias=USE_BIAS),
         mlp=MlpStyle(bias=USE_BIAS),
         kv_heads=2,
@@ -147,68 +149,72 @@ READERS: Final[Mapping[str, Reader]] = {
         attention=HEAD_NORMED._replace(qk_tensors=partial(qk_norm_tensors, names=("query_layernorm", "key_layernorm"))),
     ).read,
     "gemma": DecoderFamily(
-        frame=Frame(tied=True, norm=FP32_RMS), attention=BIASED, mlp=GELU_GLU, kv_heads=16, head_dim=256
+        frame=DecoderFrame(tied=True, norm=FP32_RMS), attention=BIASED, mlp=GELU_GLU, kv_heads=16, head_dim=256
     ).read,
     "gemma2": DecoderFamily(
-        frame=Frame(tied=True, norm=FP32_RMS, norms=GEMMA_NORMS),
-        attention=BIASED._replace(pattern=alternating_windows(2, 4096), sdpa=False, softcap=True),
+        frame=DecoderFrame(tied=True, norm=FP32_RMS, norms=GEMMA_NORMS),
+        attention=BIASED._replace(pattern=alternating_window_pattern(2, 4096), sdpa=False, softcap=True),
         mlp=GELU_GLU,
         kv_heads=4,
         head_dim=256,
     ).read,
     "gemma3_text": DecoderFamily(
-        frame=Frame(tied=True, norm=FP32_RMS, norms=GEMMA_NORMS),
-        attention=HEAD_NORMED._replace(pattern=alternating_windows(6, 4096)),
+        frame=DecoderFrame(tied=True, norm=FP32_RMS, norms=GEMMA_NORMS),
+        attention=HEAD_NORMED._replace(pattern=alternating_window_pattern(6, 4096)),
         mlp=GELU_GLU,
         kv_heads=4,
         head_dim=256,
     ).read,
     "phi3": DecoderFamily(
-        frame=Frame(hidden_dropout=("resid_pdrop", 0.0), embedding_dropout=("embd_pdrop", 0.0)),
-        attention=AttentionStyle(names=("qkv_proj", "o_proj"), pattern=same_window(), heads_first=True),
+        frame=DecoderFrame(hidden_dropout=("resid_pdrop", 0.0), embedding_dropout=("embd_pdrop", 0.0)),
+        attention=AttentionStyle(names=("qkv_proj", "o_proj"), pattern=same_window_pattern(), heads_first=True),
         mlp=GLU,
     ).read,
     "glm": DecoderFamily(attention=_GLM_ATTENTION, mlp=GLU, kv_heads=2, head_dim=128).read,
     "glm4": DecoderFamily(
-        frame=Frame(norms=GLM4_NORMS),
+        frame=DecoderFrame(norms=GLM4_NORMS),
         attention=_GLM_ATTENTION,
         mlp=GLU,
         kv_heads=2,
         head_dim=128,
     ).read,
-    "olmo": DecoderFamily(frame=Frame(norm=OLMO_NORM, norms=(), other_norms=2, final_norm=None), attention=BIASED).read,
-    "olmo2": DecoderFamily(frame=Frame(norm=FP32_RMS, norms=POST_NORMS, post_norms=True), attention=FULLY_NORMED).read,
+    "olmo": DecoderFamily(
+        frame=DecoderFrame(norm=OLMO_NORM, norms=(), other_norms=2, final_norm=None), attention=BIASED
+    ).read,
+    "olmo2": DecoderFamily(
+        frame=DecoderFrame(norm=FP32_RMS, norms=POST_NORMS, post_norms=True), attention=FULLY_NORMED
+    ).read,
     "olmo3": DecoderFamily(
-        frame=Frame(norm=FP32_RMS, norms=POST_NORMS, post_norms=True),
-        attention=FULLY_NORMED._replace(pattern=alternating_windows(4, 4096)),
+        frame=DecoderFrame(norm=FP32_RMS, norms=POST_NORMS, post_norms=True),
+        attention=FULLY_NORMED._replace(pattern=alternating_window_pattern(4, 4096)),
     ).read,
     "exaone4": DecoderFamily(
-        frame=Frame(norms=POST_NORMS, post_norms=True),
-        attention=AttentionStyle(qk_norm="head", pattern=alternating_windows(4, 4096, full_rotates=False)),
+        frame=DecoderFrame(norms=POST_NORMS, post_norms=True),
+        attention=AttentionStyle(qk_norm="head", pattern=alternating_window_pattern(4, 4096, full_rotates=False)),
         kv_heads=32,
     ).read,
     "cohere": DecoderFamily(
-        frame=Frame(tied=True, norm=COHERE_NORM, norms=("input_layernorm",), parallel=True),
+        frame=DecoderFrame(tied=True, norm=COHERE_NORM, norms=("input_layernorm",), parallel=True),
         attention=BIASED._replace(qk_norm="head", qk_norm_when=("use_qk_norm", False), qk_tensors=_cohere_qk_tensors),
     ).read,
     "cohere2": DecoderFamily(
-        frame=Frame(tied=True, norm=COHERE_NORM, norms=("input_layernorm",), parallel=True),
-        attention=BIASED._replace(pattern=alternating_windows(4, 4096, full_rotates=False)),
+        frame=DecoderFrame(tied=True, norm=COHERE_NORM, norms=("input_layernorm",), parallel=True),
+        attention=BIASED._replace(pattern=alternating_window_pattern(4, 4096, full_rotates=False)),
     ).read,
-    "stablelm": _stablelm,
+    "stablelm": _read_stablelm,
     "starcoder2": DecoderFamily(
-        frame=Frame(
+        frame=DecoderFrame(
             tied=True,
             norm=LAYER,
             hidden_dropout=("residual_dropout", 0.0),
             embedding_dropout=("embedding_dropout", 0.0),
         ),
-        attention=AttentionStyle(bias=("use_bias", True), out_bias=("use_bias", True), pattern=same_window()),
+        attention=AttentionStyle(bias=("use_bias", True), out_bias=("use_bias", True), pattern=same_window_pattern()),
         mlp=MlpStyle(names=("c_fc", "c_proj"), bias=("use_bias", True), activation="gelu_pytorch_tanh"),
         kv_heads=2,
     ).read,
     "phi": DecoderFamily(
-        frame=Frame(
+        frame=DecoderFrame(
             norm=LAYER,
             norms=("input_layernorm",),
             parallel=True,
@@ -229,7 +235,7 @@ READERS: Final[Mapping[str, Reader]] = {
         mlp=MlpStyle(names=("fc1", "fc2"), bias=True, activation="gelu_new"),
     ).read,
     "persimmon": DecoderFamily(
-        frame=Frame(norm=LAYER, final_norm="model.final_layernorm", hidden_dropout=("hidden_dropout", 0.0)),
+        frame=DecoderFrame(norm=LAYER, final_norm="model.final_layernorm", hidden_dropout=("hidden_dropout", 0.0)),
         attention=AttentionStyle(
             names=("query_key_value", "dense"),
             heads_first=True,
@@ -241,5 +247,5 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         mlp=MlpStyle(names=("dense_h_to_4h", "dense_4h_to_h"), bias=True, activation="relu2"),
     ).read,
-    "bitnet": _bitnet,
+    "bitnet": _read_bitnet,
 }

@@ -11,9 +11,9 @@ from typing import Final
 
 from planner.models.architecture import Architecture, Attention, LatentAttention, Moe, Tensor
 from planner.models.readers.attention_patterns import (
-    alternating_windows,
+    alternating_window_pattern,
     chunked_attention,
-    same_window,
+    same_window_pattern,
     switched_window_everywhere,
     windowed_alternate_layers,
     windowed_upper_layers,
@@ -23,20 +23,20 @@ from planner.models.readers.blocks import (
     FeedForwardBlock,
     MixerBlock,
     MlpStyle,
-    Sizes,
+    StackSizes,
     attention_blocks,
     read_sizes,
     transform_blocks,
 )
 from planner.models.readers.config_fields import MAX_LAYERS, ConfigFields
-from planner.models.readers.decoder.assembly import DecoderFamily, Frame, assemble
+from planner.models.readers.decoder.assembly import DecoderFamily, DecoderFrame, assemble_decoder
 from planner.models.readers.decoder.experts import (
     QWEN_EXPERTS,
     ExpertStyle,
-    after_dense_layers,
-    counted_shared,
-    stated_shared,
-    stepped_layers,
+    experts_after_dense_layers,
+    experts_in_stepped_layers,
+    shared_width_from_count,
+    shared_width_from_field,
 )
 from planner.models.readers.decoder.llama_like import BIASED, FULLY_NORMED, HEAD_NORMED, POST_NORMS, USE_BIAS
 from planner.models.readers.registry import Reader
@@ -75,12 +75,12 @@ GRANITE_EXPERTS: Final = MIXTRAL_EXPERTS._replace(
 
 
 def _latent_family(*, dense_layers: int = 3, shared: int = 1, indexer: bool = False) -> DecoderFamily:
-    """Return a family with latent attention, a few dense layers, and DeepSeek's experts in the others."""
+    """Return a decoder family with latent attention, a few dense layers, and DeepSeek's experts in all other layers."""
     experts = ExpertStyle(
         fp32_router=True,
         experts=("n_routed_experts", "num_experts", "num_local_experts"),
-        sparse=after_dense_layers(dense_layers),
-        shared=counted_shared("n_shared_experts", shared),
+        sparse=experts_after_dense_layers(dense_layers),
+        shared=shared_width_from_count("n_shared_experts", shared),
     )
     # The head width is not used: that of latent attention is the sum of its two parts.
     return DecoderFamily(
@@ -88,18 +88,18 @@ def _latent_family(*, dense_layers: int = 3, shared: int = 1, indexer: bool = Fa
     )
 
 
-def _latent_mixers(fields: ConfigFields, sizes: Sizes, _: AttentionStyle) -> tuple[MixerBlock, ...]:
+def _latent_mixers(fields: ConfigFields, sizes: StackSizes, _: AttentionStyle) -> tuple[MixerBlock, ...]:
     _note_unbuilt_layers(fields)
-    return (_latent(fields, sizes),) * sizes.layers
+    return (_latent_attention(fields, sizes),) * sizes.layers
 
 
-def _indexed_mixers(fields: ConfigFields, sizes: Sizes, _: AttentionStyle) -> tuple[MixerBlock, ...]:
+def _indexed_mixers(fields: ConfigFields, sizes: StackSizes, _: AttentionStyle) -> tuple[MixerBlock, ...]:
     _note_unbuilt_layers(fields)
-    plain, indexed = _latent(fields, sizes), _indexed(fields, sizes)
+    plain, indexed = _latent_attention(fields, sizes), _indexed_latent_block(fields, sizes)
     return tuple(indexed if own else plain for own in _indexer_layers(fields, sizes.layers))
 
 
-def latent_block(fields: ConfigFields, sizes: Sizes, *, bias: bool, indexer_dim: int = 0) -> MixerBlock:
+def latent_block(fields: ConfigFields, sizes: StackSizes, *, bias: bool, indexer_dim: int = 0) -> MixerBlock:
     """Return multi-head latent attention."""
     mixer = LatentAttention(
         heads=sizes.heads,
@@ -113,17 +113,17 @@ def latent_block(fields: ConfigFields, sizes: Sizes, *, bias: bool, indexer_dim:
     return MixerBlock(mixer, latent_tensors(mixer, sizes.hidden, bias=bias))
 
 
-def _latent(fields: ConfigFields, sizes: Sizes, *, indexer_dim: int = 0) -> MixerBlock:
+def _latent_attention(fields: ConfigFields, sizes: StackSizes, *, indexer_dim: int = 0) -> MixerBlock:
     return latent_block(fields, sizes, bias=fields.flag("attention_bias", default=False), indexer_dim=indexer_dim)
 
 
-def _indexed(fields: ConfigFields, sizes: Sizes) -> MixerBlock:
+def _indexed_latent_block(fields: ConfigFields, sizes: StackSizes) -> MixerBlock:
     width = fields.integer("index_head_dim", default=128)
-    mixer, tensors = _latent(fields, sizes, indexer_dim=width)
+    mixer, tensors = _latent_attention(fields, sizes, indexer_dim=width)
     return MixerBlock(mixer, tensors + _indexer_tensors(fields, sizes, width))
 
 
-def _indexer_tensors(fields: ConfigFields, sizes: Sizes, width: int) -> Tensors:
+def _indexer_tensors(fields: ConfigFields, sizes: StackSizes, width: int) -> Tensors:
     """Return the tensors of the sparse-attention indexer (DeepSeek-V3.2, arXiv:2512.02556 §2.1)."""
     heads = fields.integer("index_n_heads", high=MAX_LAYERS)
     return (
@@ -162,18 +162,18 @@ def _note_unbuilt_layers(fields: ConfigFields) -> None:
         fields.note(f"{layers} further tokens {stored} stored in the checkpoint and not counted")
 
 
-def _weightless_qk_norm(made: MixerBlock) -> MixerBlock:
+def _with_weightless_qk_norm(made: MixerBlock) -> MixerBlock:
     rotates = isinstance(made.mixer, Attention) and made.mixer.rotary
     return made._replace(mixer=made.mixer.evolve(qk_norm="bare")) if rotates else made
 
 
-def _llama4_mixers(fields: ConfigFields, sizes: Sizes, style: AttentionStyle) -> tuple[MixerBlock, ...]:
+def _llama4_mixers(fields: ConfigFields, sizes: StackSizes, style: AttentionStyle) -> tuple[MixerBlock, ...]:
     """Return attention with weightless query and key norms in layers with rotary embedding."""
     mixers = attention_blocks(fields, sizes, style)
-    return transform_blocks(mixers, _weightless_qk_norm) if fields.flag("use_qk_norm", default=True) else mixers
+    return transform_blocks(mixers, _with_weightless_qk_norm) if fields.flag("use_qk_norm", default=True) else mixers
 
 
-def _llama4_layers(fields: ConfigFields, layers: int) -> tuple[bool, ...]:
+def _llama4_expert_layers(fields: ConfigFields, layers: int) -> tuple[bool, ...]:
     stated = fields.integers("moe_layers")
     if stated is None:
         step = fields.integer("interleave_moe_layer_step", default=1)
@@ -182,7 +182,7 @@ def _llama4_layers(fields: ConfigFields, layers: int) -> tuple[bool, ...]:
     return tuple(index in listed for index in range(layers))
 
 
-def _ernie_layers(fields: ConfigFields, layers: int) -> tuple[bool, ...]:
+def _ernie_expert_layers(fields: ConfigFields, layers: int) -> tuple[bool, ...]:
     first = fields.integer("moe_layer_start_index", default=1, low=0)
     last = fields.integer("moe_layer_end_index", default=-1, low=-1)
     step = fields.integer("moe_layer_interval", default=1)
@@ -190,18 +190,18 @@ def _ernie_layers(fields: ConfigFields, layers: int) -> tuple[bool, ...]:
     return tuple((index + 1) % step == 0 and first <= index <= end for index in range(layers))
 
 
-def _sinks(mixer: Attention) -> Tensors:
+def _sink_tensors(mixer: Attention) -> Tensors:
     return (Tensor(name="self_attn.sinks", shape=(mixer.heads,), role="other"),)
 
 
-def _dbrx(fields: ConfigFields) -> Architecture:
+def _read_dbrx(fields: ConfigFields) -> Architecture:
     """Read DBRX, whose configuration has nested objects for attention and experts."""
     attention, experts = fields.nested("attn_config"), fields.required("ffn_config")
     kv_heads = 1 if attention is None else attention.integer("kv_n_heads", default=1, high=MAX_LAYERS)
     dropout = 0.0 if attention is None else attention.dropout("attn_pdrop")
     sizes = read_sizes(fields, kv_heads=kv_heads)
     style = AttentionStyle(prefix="norm_attn_norm.attn.", names=("Wqkv", "out_proj"), dropout=dropout)
-    frame = Frame(
+    frame = DecoderFrame(
         norm=BARE_LAYER,
         norms=("norm_attn_norm.norm_1", "norm_attn_norm.norm_2"),
         embedding="transformer.wte",
@@ -209,11 +209,11 @@ def _dbrx(fields: ConfigFields) -> Architecture:
         hidden_dropout=("resid_pdrop", 0.0),
         embedding_dropout=("emb_pdrop", 0.0),
     )
-    forward = _dbrx_experts(experts, sizes)
-    return assemble(fields, sizes, frame, attention_blocks(fields, sizes, style), (forward,) * sizes.layers)
+    forward = _dbrx_expert_block(experts, sizes)
+    return assemble_decoder(fields, sizes, frame, attention_blocks(fields, sizes, style), (forward,) * sizes.layers)
 
 
-def _dbrx_experts(fields: ConfigFields, sizes: Sizes) -> FeedForwardBlock:
+def _dbrx_expert_block(fields: ConfigFields, sizes: StackSizes) -> FeedForwardBlock:
     count = fields.integer("moe_num_experts", default=4, high=MAX_LAYERS)
     act = fields.nested("ffn_act_fn")
     moe = Moe(
@@ -238,10 +238,10 @@ _LLAMA4_EXPERTS: Final = ExpertStyle(
     prefix="feed_forward.experts.",
     names=("gate_up_proj", "down_proj"),
     layout="transposed",
-    shared=stated_shared("intermediate_size"),
+    shared=shared_width_from_field("intermediate_size"),
     shared_prefix="feed_forward.shared_expert.",
     every_expert=True,
-    sparse=_llama4_layers,
+    sparse=_llama4_expert_layers,
 )
 # Published in MXFP4 with the output dimension first, the order that determines its blocks.
 _GPT_OSS_EXPERTS: Final = ExpertStyle(
@@ -260,27 +260,27 @@ _HUNYUAN_NORMS: Final = partial(qk_norm_tensors, names=("query_layernorm", "key_
 
 READERS: Final[Mapping[str, Reader]] = {
     "mixtral": DecoderFamily(
-        attention=AttentionStyle(pattern=same_window()), feed_forwards=MIXTRAL_EXPERTS.blocks, kv_heads=8
+        attention=AttentionStyle(pattern=same_window_pattern()), feed_forwards=MIXTRAL_EXPERTS.blocks, kv_heads=8
     ).read,
     "minimax_m2": DecoderFamily(
         attention=AttentionStyle(qk_norm="all"), feed_forwards=MIXTRAL_EXPERTS.blocks, kv_heads=8, head_dim=128
     ).read,
     "phimoe": DecoderFamily(
-        frame=Frame(norm=LAYER, head_bias=("lm_head_bias", False)),
-        attention=BIASED._replace(pattern=same_window()),
+        frame=DecoderFrame(norm=LAYER, head_bias=("lm_head_bias", False)),
+        attention=BIASED._replace(pattern=same_window_pattern()),
         feed_forwards=MIXTRAL_EXPERTS.blocks,
         kv_heads=8,
     ).read,
     "granitemoe": DecoderFamily(attention=BIASED, feed_forwards=GRANITE_EXPERTS.blocks).read,
     "granitemoeshared": DecoderFamily(
         attention=BIASED,
-        feed_forwards=GRANITE_EXPERTS._replace(shared=stated_shared("shared_intermediate_size", 1024)).blocks,
+        feed_forwards=GRANITE_EXPERTS._replace(shared=shared_width_from_field("shared_intermediate_size", 1024)).blocks,
     ).read,
     "qwen2_moe": DecoderFamily(
         attention=AttentionStyle(bias=("qkv_bias", True), pattern=windowed_alternate_layers),
         feed_forwards=ExpertStyle(
-            sparse=stepped_layers,
-            shared=stated_shared("shared_expert_intermediate_size", 5632),
+            sparse=experts_in_stepped_layers,
+            shared=shared_width_from_field("shared_expert_intermediate_size", 5632),
             shared_prefix="mlp.shared_expert.",
             shared_gate="mlp.shared_expert_gate",
         ).blocks,
@@ -293,34 +293,34 @@ READERS: Final[Mapping[str, Reader]] = {
     ).read,
     "olmoe": DecoderFamily(attention=FULLY_NORMED, feed_forwards=ExpertStyle(width=("intermediate_size",)).blocks).read,
     "flex_olmo": DecoderFamily(
-        frame=Frame(norm=FP32_RMS, norms=POST_NORMS, post_norms=True),
+        frame=DecoderFrame(norm=FP32_RMS, norms=POST_NORMS, post_norms=True),
         attention=FULLY_NORMED,
         feed_forwards=ExpertStyle(width=("intermediate_size",)).blocks,
     ).read,
     "glm4_moe": DecoderFamily(
         attention=HEAD_NORMED._replace(out_bias=False, qk_norm_when=("use_qk_norm", False), heads_first=True),
         feed_forwards=_DEEPSEEK_LIKE._replace(
-            sparse=after_dense_layers(1), shared=counted_shared("n_shared_experts", 1)
+            sparse=experts_after_dense_layers(1), shared=shared_width_from_count("n_shared_experts", 1)
         ).blocks,
         kv_heads=8,
     ).read,
     "dots1": DecoderFamily(
         attention=HEAD_NORMED._replace(pattern=windowed_upper_layers),
         feed_forwards=_DEEPSEEK_LIKE._replace(
-            sparse=after_dense_layers(0), shared=counted_shared("n_shared_experts", 0)
+            sparse=experts_after_dense_layers(0), shared=shared_width_from_count("n_shared_experts", 0)
         ).blocks,
         kv_heads=32,
     ).read,
     "ernie4_5_moe": DecoderFamily(
-        frame=Frame(tied=True, head_bias=USE_BIAS),
+        frame=DecoderFrame(tied=True, head_bias=USE_BIAS),
         attention=AttentionStyle(bias=USE_BIAS, out_bias=USE_BIAS),
         mlp=MlpStyle(bias=USE_BIAS),
         feed_forwards=ExpertStyle(
             experts=("moe_num_experts",),
             top_k=("moe_k",),
             correction="mlp.moe_statics.e_score_correction_bias",
-            sparse=_ernie_layers,
-            shared=counted_shared("moe_num_shared_experts", 2),
+            sparse=_ernie_expert_layers,
+            shared=shared_width_from_count("moe_num_shared_experts", 2),
             shared_bias=USE_BIAS,
         ).blocks,
         kv_heads=4,
@@ -332,7 +332,7 @@ READERS: Final[Mapping[str, Reader]] = {
             top_k=("moe_topk",),
             width=("intermediate_size",),
             router="mlp.gate.wg",
-            shared=stated_shared("intermediate_size"),
+            shared=shared_width_from_field("intermediate_size"),
             shared_prefix="mlp.shared_mlp.",
         ).blocks,
     ).read,
@@ -345,12 +345,12 @@ READERS: Final[Mapping[str, Reader]] = {
         feed_forwards=_LLAMA4_EXPERTS.blocks,
     ).read,
     "gpt_oss": DecoderFamily(
-        frame=Frame(norm=FP32_RMS),
+        frame=DecoderFrame(norm=FP32_RMS),
         attention=AttentionStyle(
             bias=_ATTENTION_BIAS,
             out_bias=_ATTENTION_BIAS,
-            qk_tensors=_sinks,
-            pattern=alternating_windows(2, 128),
+            qk_tensors=_sink_tensors,
+            pattern=alternating_window_pattern(2, 128),
             sinks=True,
             fp32_softmax=False,
             sdpa=False,
@@ -364,5 +364,5 @@ READERS: Final[Mapping[str, Reader]] = {
     "deepseek_v32": _latent_family(indexer=True).read,
     "glm4_moe_lite": _latent_family(dense_layers=1).read,
     "glm_moe_dsa": _latent_family(indexer=True).read,
-    "dbrx": _dbrx,
+    "dbrx": _read_dbrx,
 }

@@ -66,7 +66,7 @@ def mamba_block(
         *linear("out_proj", hidden, inner, bias=bias),
         *norms,
     )
-    return MixerBlock(mixer, _prefixed(prefix, tensors))
+    return MixerBlock(mixer, _prefixed_tensors(prefix, tensors))
 
 
 def mamba2_block(
@@ -99,7 +99,7 @@ def mamba2_block(
         *(norm_tensors("norm", scan.inner, RMS) if normed else ()),
         *linear("out_proj", hidden, scan.inner, bias=bias if out_bias is None else out_bias),
     )
-    return MixerBlock(mixer, _prefixed(prefix, tensors))
+    return MixerBlock(mixer, _prefixed_tensors(prefix, tensors))
 
 
 class DeltaNetSizes(NamedTuple):
@@ -161,8 +161,8 @@ def delta_block(hidden: int, delta: DeltaNetSizes, *, fused: bool) -> MixerBlock
         *norm_tensors("norm", delta.value_dim, RMS),
         *linear("out_proj", hidden, delta.values),
     )
-    return MixerBlock(delta.mixer, _prefixed("linear_attn.", tensors))
+    return MixerBlock(delta.mixer, _prefixed_tensors("linear_attn.", tensors))
 
 
-def _prefixed(prefix: str, tensors: Tensors) -> Tensors:
+def _prefixed_tensors(prefix: str, tensors: Tensors) -> Tensors:
     return tuple(found.evolve(name=f"{prefix}{found.name}") for found in tensors)

@@ -14,14 +14,14 @@ from planner.models.readers.blocks import (
     FeedForwardBlock,
     MixerBlock,
     MlpStyle,
-    Sizes,
+    StackSizes,
     attention_blocks,
     mlp_block,
     read_sizes,
 )
 from planner.models.readers.config_fields import MAX_LAYERS, ConfigFields
-from planner.models.readers.decoder.assembly import DecoderFamily, Frame, dense_blocks, network
-from planner.models.readers.decoder.experts import ExpertStyle, stated_shared
+from planner.models.readers.decoder.assembly import DecoderFamily, DecoderFrame, decoder_network, dense_blocks
+from planner.models.readers.decoder.experts import ExpertStyle, shared_width_from_field
 from planner.models.readers.decoder.llama_like import BIASED, MLP_BIAS
 from planner.models.readers.decoder.moe import GRANITE_EXPERTS
 from planner.models.readers.decoder.state_mixers import Mamba2Sizes, mamba2_block, mamba_block
@@ -50,15 +50,17 @@ _EXPAND: Final = 2
 _STATE: Final = 256
 _HEADS: Final = 128
 
-_MAMBA_FRAME: Final = Frame(norms=("norm",), embedding="backbone.embeddings", final_norm="backbone.norm_f", tied=True)
-_RWKV_FRAME: Final = Frame(norm=LAYER, final_norm="ln_out", head="head")
-_NEMOTRON_FRAME: Final = Frame(norm=FP32_RMS, norms=("norm",), embedding="embeddings", final_norm="norm_f")
-_HYBRID_FRAME: Final = Frame(norms=("input_layernorm", "pre_ff_layernorm"), final_norm="model.final_layernorm")
+_MAMBA_FRAME: Final = DecoderFrame(
+    norms=("norm",), embedding="backbone.embeddings", final_norm="backbone.norm_f", tied=True
+)
+_RWKV_FRAME: Final = DecoderFrame(norm=LAYER, final_norm="ln_out", head="head")
+_NEMOTRON_FRAME: Final = DecoderFrame(norm=FP32_RMS, norms=("norm",), embedding="embeddings", final_norm="norm_f")
+_HYBRID_FRAME: Final = DecoderFrame(norms=("input_layernorm", "pre_ff_layernorm"), final_norm="model.final_layernorm")
 _HYBRID_MLP: Final = MlpStyle(prefix="feed_forward.", bias=MLP_BIAS)
 
 
 def read_mamba(fields: ConfigFields) -> Architecture:
-    """Read Mamba, and Falcon Mamba, whose additional norms have no weights."""
+    """Read Mamba or Falcon Mamba; Falcon Mamba's additional norms have no weights."""
     sizes = _stack_sizes(fields, "hidden_size", "d_model")
     block = mamba_block(
         sizes.hidden,
@@ -69,7 +71,9 @@ def read_mamba(fields: ConfigFields) -> Architecture:
         bias=fields.flag("use_bias", default=False),
         conv_bias=fields.flag("use_conv_bias", default=True),
     )
-    return network(fields, sizes, _MAMBA_FRAME, repeat_layer(_single(block, sizes, _MAMBA_FRAME), sizes.layers))
+    return decoder_network(
+        fields, sizes, _MAMBA_FRAME, repeat_layer(_single_block_layer(block, sizes, _MAMBA_FRAME), sizes.layers)
+    )
 
 
 def read_mamba2(fields: ConfigFields) -> Architecture:
@@ -90,7 +94,7 @@ def read_mamba2(fields: ConfigFields) -> Architecture:
         conv_bias=fields.flag("use_conv_bias", default=True),
     )
     frame = _MAMBA_FRAME._replace(tied=False)
-    return network(fields, sizes, frame, repeat_layer(_single(block, sizes, frame), sizes.layers))
+    return decoder_network(fields, sizes, frame, repeat_layer(_single_block_layer(block, sizes, frame), sizes.layers))
 
 
 def read_rwkv(fields: ConfigFields) -> Architecture:
@@ -113,7 +117,7 @@ def read_rwkv(fields: ConfigFields) -> Architecture:
         tensors=_rwkv_tensors(hidden, width, inner),
     )
     before = (*embedding("embeddings", sizes.vocabulary, hidden), *norm_tensors("blocks.0.pre_ln", hidden, LAYER))
-    return network(fields, sizes, _RWKV_FRAME, repeat_layer(layer, sizes.layers), before=before)
+    return decoder_network(fields, sizes, _RWKV_FRAME, repeat_layer(layer, sizes.layers), before=before)
 
 
 def _rwkv_tensors(hidden: int, width: int, inner: int) -> Tensors:
@@ -137,16 +141,16 @@ def _rwkv_tensors(hidden: int, width: int, inner: int) -> Tensors:
     )
 
 
-def _stack_sizes(fields: ConfigFields, *hidden: str) -> Sizes:
+def _stack_sizes(fields: ConfigFields, *hidden: str) -> StackSizes:
     """Read the dimensions of a stack without attention, whose context is unbounded."""
-    return Sizes(
+    return StackSizes(
         hidden=fields.integer(*hidden),
         layers=fields.integer("num_hidden_layers", "n_layer", high=MAX_LAYERS),
         vocabulary=fields.integer("vocab_size"),
     )
 
 
-def _single(block: MixerBlock | FeedForwardBlock, sizes: Sizes, frame: Frame) -> Layer:
+def _single_block_layer(block: MixerBlock | FeedForwardBlock, sizes: StackSizes, frame: DecoderFrame) -> Layer:
     """Return a layer of one norm and one block."""
     tensors = (*norm_tensors(frame.norms[0], sizes.hidden, frame.norm), *block.tensors)
     if isinstance(block, MixerBlock):
@@ -154,7 +158,7 @@ def _single(block: MixerBlock | FeedForwardBlock, sizes: Sizes, frame: Frame) ->
     return Layer(feed_forward=block.block, norm=frame.norm, norm_count=1, tensors=tensors)
 
 
-def _jamba_mixers(fields: ConfigFields, sizes: Sizes, style: AttentionStyle) -> Sequence[MixerBlock]:
+def _jamba_mixers(fields: ConfigFields, sizes: StackSizes, style: AttentionStyle) -> Sequence[MixerBlock]:
     """Return attention in one layer of eight, Mamba in the others."""
     attention = attention_blocks(fields, sizes, style)[0]
     mamba = mamba_block(
@@ -173,43 +177,45 @@ def _jamba_mixers(fields: ConfigFields, sizes: Sizes, style: AttentionStyle) -> 
     return [attention if index % period == offset else mamba for index in range(sizes.layers)]
 
 
-def _jamba_sparse(fields: ConfigFields, layers: int) -> tuple[bool, ...]:
+def _jamba_expert_layers(fields: ConfigFields, layers: int) -> tuple[bool, ...]:
     period = fields.integer("expert_layer_period", default=2)
     offset = fields.integer("expert_layer_offset", default=1, low=0)
     several = fields.integer("num_experts", "num_local_experts", default=1, high=MAX_LAYERS) > 1
     return tuple(several and index % period == offset for index in range(layers))
 
 
-def _bamba_mixers(fields: ConfigFields, sizes: Sizes, style: AttentionStyle) -> Sequence[MixerBlock]:
+def _bamba_mixers(fields: ConfigFields, sizes: StackSizes, style: AttentionStyle) -> Sequence[MixerBlock]:
     """Return Mamba-2 with attention in the layers that `attn_layer_indices` lists."""
     attended = attention_layers(fields, ("layers_block_type",), sizes.layers)
     if attended is None:
         listed = frozenset(fields.integers("attn_layer_indices") or ())
         attended = tuple(index in listed for index in range(sizes.layers))
-    return _mamba2_or_attention(fields, sizes, style, attended)
+    return _mamba2_or_attention_mixers(fields, sizes, style, attended)
 
 
-def _granite_mixers(fields: ConfigFields, sizes: Sizes, style: AttentionStyle) -> Sequence[MixerBlock]:
+def _granite_mixers(fields: ConfigFields, sizes: StackSizes, style: AttentionStyle) -> Sequence[MixerBlock]:
     """Return Mamba-2 and attention, which has a rotary embedding only if the configuration states it."""
     rotates = fields.text("position_embedding_type", default="nope") == "rope"
     names = ("layer_types", "layers_block_type")
     attended = attention_layers(fields, names, sizes.layers) or (False,) * sizes.layers
-    return _mamba2_or_attention(
+    return _mamba2_or_attention_mixers(
         fields, sizes, style if rotates else style._replace(pattern=unrotated_attention), attended
     )
 
 
-def _mamba2_or_attention(
-    fields: ConfigFields, sizes: Sizes, style: AttentionStyle, attended: Sequence[bool]
+def _mamba2_or_attention_mixers(
+    fields: ConfigFields, sizes: StackSizes, style: AttentionStyle, attended: Sequence[bool]
 ) -> Sequence[MixerBlock]:
-    attention, mamba = attention_blocks(fields, sizes, style)[0], _mamba2(fields, sizes)
+    attention, mamba = attention_blocks(fields, sizes, style)[0], _mamba2_mixer(fields, sizes)
     return [attention if attends else mamba for attends in attended]
 
 
-def _granite_forwards(fields: ConfigFields, sizes: Sizes, dense: MlpStyle) -> Sequence[FeedForwardBlock]:
+def _granite_feed_forwards(fields: ConfigFields, sizes: StackSizes, dense: MlpStyle) -> Sequence[FeedForwardBlock]:
     """Return a shared expert and, in the larger networks, routed ones."""
     if fields.integer("num_local_experts", default=0, low=0, high=MAX_LAYERS):
-        return GRANITE_EXPERTS._replace(shared=stated_shared("shared_intermediate_size")).blocks(fields, sizes, dense)
+        return GRANITE_EXPERTS._replace(shared=shared_width_from_field("shared_intermediate_size")).blocks(
+            fields, sizes, dense
+        )
     return dense_blocks(fields, sizes, dense)
 
 
@@ -219,7 +225,7 @@ def read_falcon_h1(fields: ConfigFields) -> Architecture:
     attention = attention_blocks(fields, sizes, BIASED)[0]
     out_bias = fields.flag("projectors_bias", default=False)
     normed = fields.flag("mamba_rms_norm", default=False)
-    mamba = _mamba2(fields, sizes, inner="mamba_d_ssm", out_bias=out_bias, normed=normed)
+    mamba = _mamba2_mixer(fields, sizes, inner="mamba_d_ssm", out_bias=out_bias, normed=normed)
     forward = mlp_block(fields, sizes, _HYBRID_MLP)
     norms = (found for name in _HYBRID_FRAME.norms for found in norm_tensors(name, sizes.hidden, RMS))
     layer = Layer(
@@ -230,13 +236,18 @@ def read_falcon_h1(fields: ConfigFields) -> Architecture:
         norm_count=2,
         tensors=(*attention.tensors, *mamba.tensors, *forward.tensors, *norms),
     )
-    return network(fields, sizes, _HYBRID_FRAME, repeat_layer(layer, sizes.layers))
+    return decoder_network(fields, sizes, _HYBRID_FRAME, repeat_layer(layer, sizes.layers))
 
 
-def _mamba2(
-    fields: ConfigFields, sizes: Sizes, *, inner: str | None = None, out_bias: bool | None = None, normed: bool = True
+def _mamba2_mixer(
+    fields: ConfigFields,
+    sizes: StackSizes,
+    *,
+    inner: str | None = None,
+    out_bias: bool | None = None,
+    normed: bool = True,
 ) -> MixerBlock:
-    """Return the Mamba-2 mixer; `inner` names the field of the expanded width, by default twice the hidden width."""
+    """Return the Mamba-2 mixer; `inner` is the field of the expanded width, by default twice the hidden width."""
     heads = fields.integer("mamba_n_heads", default=_HEADS, high=MAX_LAYERS)
     expanded = fields.integer("mamba_expand", default=_EXPAND) * sizes.hidden
     width = fields.integer(inner, default=expanded) if inner else expanded
@@ -274,14 +285,16 @@ _NEMOTRON_MLP: Final = ("up_proj", "down_proj")
 
 def read_nemotron_h(fields: ConfigFields) -> Architecture:
     """Read Nemotron-H and Nemotron 3, whose layers have one block each, listed by name or by letter."""
-    kinds = _nemotron_kinds(fields)
+    kinds = _nemotron_layer_kinds(fields)
     # The number of layers may be missing: the list of their kinds determines it.
     sizes = read_sizes(fields.with_defaults({"num_hidden_layers": len(kinds)}))
-    groups = group_layers(kinds, lambda kind: _single(_nemotron_block(fields, sizes, kind), sizes, _NEMOTRON_FRAME))
-    return network(fields, sizes, _NEMOTRON_FRAME, groups)
+    groups = group_layers(
+        kinds, lambda kind: _single_block_layer(_nemotron_block(fields, sizes, kind), sizes, _NEMOTRON_FRAME)
+    )
+    return decoder_network(fields, sizes, _NEMOTRON_FRAME, groups)
 
 
-def _nemotron_kinds(fields: ConfigFields) -> tuple[LayerKind, ...]:
+def _nemotron_layer_kinds(fields: ConfigFields) -> tuple[LayerKind, ...]:
     if fields.has("layers_block_type", "layer_types"):
         field, known, stated = "layers_block_type", _NAMES, fields.texts("layers_block_type", "layer_types") or ()
     else:
@@ -291,15 +304,15 @@ def _nemotron_kinds(fields: ConfigFields) -> tuple[LayerKind, ...]:
     return tuple(known[name] for name in stated)
 
 
-def _nemotron_block(fields: ConfigFields, sizes: Sizes, kind: LayerKind) -> MixerBlock | FeedForwardBlock:
+def _nemotron_block(fields: ConfigFields, sizes: StackSizes, kind: LayerKind) -> MixerBlock | FeedForwardBlock:
     if kind == "mlp":
-        return _nemotron_mlp(fields, sizes)
+        return _nemotron_mlp_block(fields, sizes)
     if kind == "moe":
-        return _nemotron_experts(fields, sizes)
+        return _nemotron_expert_block(fields, sizes)
     if kind == "mamba":
         return mamba2_block(
             sizes.hidden,
-            _nemotron_scan(fields),
+            _nemotron_mamba2_sizes(fields),
             prefix="mixer.",
             bias=fields.flag("use_bias", default=False),
             conv_bias=fields.flag("use_conv_bias", "mamba_conv_bias", default=True),
@@ -314,7 +327,7 @@ def _nemotron_block(fields: ConfigFields, sizes: Sizes, kind: LayerKind) -> Mixe
     return MixerBlock(attention, attention_tensors(attention, sizes.hidden, prefix="mixer."))
 
 
-def _nemotron_scan(fields: ConfigFields) -> Mamba2Sizes:
+def _nemotron_mamba2_sizes(fields: ConfigFields) -> Mamba2Sizes:
     return Mamba2Sizes(
         heads=fields.integer("mamba_num_heads", high=MAX_LAYERS),
         head_dim=fields.integer("mamba_head_dim"),
@@ -324,7 +337,7 @@ def _nemotron_scan(fields: ConfigFields) -> Mamba2Sizes:
     )
 
 
-def _nemotron_mlp(fields: ConfigFields, sizes: Sizes) -> FeedForwardBlock:
+def _nemotron_mlp_block(fields: ConfigFields, sizes: StackSizes) -> FeedForwardBlock:
     mlp = Mlp(
         intermediate=fields.integer("intermediate_size"),
         gated=False,
@@ -334,7 +347,7 @@ def _nemotron_mlp(fields: ConfigFields, sizes: Sizes) -> FeedForwardBlock:
     return FeedForwardBlock(mlp, mlp_tensors(mlp, sizes.hidden, prefix="mixer.", names=_NEMOTRON_MLP, bias=bias))
 
 
-def _nemotron_experts(fields: ConfigFields, sizes: Sizes) -> FeedForwardBlock:
+def _nemotron_expert_block(fields: ConfigFields, sizes: StackSizes) -> FeedForwardBlock:
     """Return experts, which may work in a latent space narrower than the layer (Nemotron 3 Super)."""
     experts = fields.integer("n_routed_experts", "num_local_experts", high=MAX_LAYERS)
     shared = fields.integer("moe_shared_expert_intermediate_size")
@@ -373,7 +386,7 @@ READERS: Final[Mapping[str, Reader]] = {
             width=("intermediate_size",),
             router="feed_forward.router",
             prefix="feed_forward.experts.{expert}.",
-            sparse=_jamba_sparse,
+            sparse=_jamba_expert_layers,
         ).blocks,
     ).read,
     "bamba": DecoderFamily(frame=_HYBRID_FRAME, attention=BIASED, mlp=_HYBRID_MLP, mixers=_bamba_mixers).read,
@@ -386,7 +399,7 @@ READERS: Final[Mapping[str, Reader]] = {
             width=("shared_intermediate_size",),
         ),
         mixers=_granite_mixers,
-        feed_forwards=_granite_forwards,
+        feed_forwards=_granite_feed_forwards,
     ).read,
     "falcon_h1": read_falcon_h1,
     "nemotron_h": read_nemotron_h,

@@ -23,18 +23,18 @@ def read_unet(fields: ConfigFields, name: str) -> Component:
     Raises:
         ModelFileError: If it has unsupported parts, such as other kinds of blocks.
     """
-    unet = _network(fields)
+    unet = _unet_from_fields(fields)
     return Component(name=name, part="denoiser", network=unet, tensors=tuple(_unet_tensors(unet, fields)))
 
 
-def _network(fields: ConfigFields) -> UNet:
-    channels = _widths(fields, (320, 640, 1280, 1280))
+def _unet_from_fields(fields: ConfigFields) -> UNet:
+    channels = _level_widths(fields, (320, 640, 1280, 1280))
     kinds = fields.texts("down_block_types") or ("CrossAttnDownBlock2D",) * (len(channels) - 1) + ("DownBlock2D",)
     unknown = next((kind for kind in kinds if kind not in _DOWN), None)
     if unknown is not None or len(kinds) != len(channels):
         fields.fail("down_block_types", f"must be {len(channels)} of {', '.join(_DOWN)}")
-    each = _per_level(fields, "transformer_layers_per_block", len(channels), 1)
-    layers = _per_level(fields, "layers_per_block", len(channels), 2, high=_MOST_BLOCKS)
+    each = _level_values(fields, "transformer_layers_per_block", len(channels), 1)
+    layers = _level_values(fields, "layers_per_block", len(channels), 2, high=_MOST_BLOCKS)
     if len(set(layers)) > 1:
         fields.fail("layers_per_block", "differs between the levels, which is not estimated")
     for name in ("class_embed_type", "encoder_hid_dim_type"):
@@ -52,14 +52,16 @@ def _network(fields: ConfigFields) -> UNet:
     )
 
 
-def _widths(fields: ConfigFields, default: tuple[int, ...]) -> tuple[int, ...]:
+def _level_widths(fields: ConfigFields, default: tuple[int, ...]) -> tuple[int, ...]:
     found = fields.integers("block_out_channels", low=1) or default
     if len(found) > _MOST_LEVELS:
         fields.fail("block_out_channels", f"must hold at most {_MOST_LEVELS} numbers, got {len(found):,}")
     return found
 
 
-def _per_level(fields: ConfigFields, name: str, levels: int, default: int, high: int = MAX_LAYERS) -> tuple[int, ...]:
+def _level_values(
+    fields: ConfigFields, name: str, levels: int, default: int, high: int = MAX_LAYERS
+) -> tuple[int, ...]:
     if not fields.is_list(name):
         return (fields.integer(name, default=default, high=high),) * levels
     found = fields.integers(name, low=1, high=high) or ()
@@ -79,25 +81,25 @@ def _unet_tensors(unet: UNet, fields: ConfigFields) -> Iterator[Tensor]:
         yield from linear("add_embedding.linear_1", time, added, bias=True)
         yield from linear("add_embedding.linear_2", time, time, bias=True)
     for number, step in enumerate(unet.steps()):
-        yield from _of_step(unet, step, f"{step.kind}.{number}", time)
+        yield from _module_tensors(unet, step, f"{step.kind}.{number}", time)
     yield from norm_tensors("conv_norm_out", first, LAYER)
     yield from conv("conv_out", fields.integer("out_channels", default=_LATENT), first, 3, 3)
 
 
-def _of_step(unet: UNet, step: UNetModule, name: str, time: int) -> Iterator[Tensor]:
+def _module_tensors(unet: UNet, step: UNetModule, name: str, time: int) -> Iterator[Tensor]:
     if step.kind == "resnet":
-        yield from _resnet(name, step.into, step.out, time)
+        yield from _resnet_tensors(name, step.into, step.out, time)
     elif step.kind == "transformer":
-        yield from _transformer(unet, name, step.out, step.depth)
+        yield from _transformer_tensors(unet, name, step.out, step.depth)
     elif step.kind == "mid":
-        yield from _resnet(f"{name}.0", step.into, step.out, time)
-        yield from _transformer(unet, f"{name}.1", step.out, step.depth)
-        yield from _resnet(f"{name}.2", step.out, step.out, time)
+        yield from _resnet_tensors(f"{name}.0", step.into, step.out, time)
+        yield from _transformer_tensors(unet, f"{name}.1", step.out, step.depth)
+        yield from _resnet_tensors(f"{name}.2", step.out, step.out, time)
     else:
         yield from conv(name, step.out, step.into, 3, 3)
 
 
-def _resnet(name: str, into: int, out: int, time: int | None = None) -> Tensors:
+def _resnet_tensors(name: str, into: int, out: int, time: int | None = None) -> Tensors:
     """Return a convolution block; blocks of autoencoders have no time embedding."""
     return (
         *norm_tensors(f"{name}.norm1", into, LAYER),
@@ -109,7 +111,7 @@ def _resnet(name: str, into: int, out: int, time: int | None = None) -> Tensors:
     )
 
 
-def _transformer(unet: UNet, name: str, width: int, depth: int) -> Tensors:
+def _transformer_tensors(unet: UNet, name: str, width: int, depth: int) -> Tensors:
     """Return `depth` transformer blocks of self-attention, cross-attention to the text and a gated MLP."""
     around = (
         (*linear(f"{name}.proj_in", width, width, bias=True), *linear(f"{name}.proj_out", width, width, bias=True))
@@ -140,7 +142,7 @@ _SAMPLE: Final = 32
 def read_autoencoder(fields: ConfigFields, name: str) -> Component:
     """Read a configuration of `AutoencoderKL`."""
     decoder = ImageDecoder(
-        channels=_widths(fields, (64,)),
+        channels=_level_widths(fields, (64,)),
         layers=fields.integer("layers_per_block", default=1, high=_MOST_BLOCKS),
         latent_channels=fields.integer("latent_channels", default=4),
         sample_size=fields.integer("sample_size", default=_SAMPLE),
@@ -154,35 +156,35 @@ def read_autoencoder(fields: ConfigFields, name: str) -> Component:
 def _autoencoder_tensors(decoder: ImageDecoder, fields: ConfigFields) -> Iterator[Tensor]:
     latent = decoder.latent_channels
     attends = fields.flag("mid_block_add_attention", default=True)
-    yield from _encoder(decoder, attends)
-    yield from _decoder(decoder, attends)
+    yield from _encoder_tensors(decoder, attends)
+    yield from _decoder_tensors(decoder, attends)
     if fields.flag("use_quant_conv", default=True):
         yield from conv("quant_conv", 2 * latent, 2 * latent, 1, 1)
     if fields.flag("use_post_quant_conv", default=True):
         yield from conv("post_quant_conv", latent, latent, 1, 1)
 
 
-def _encoder(decoder: ImageDecoder, attends: bool) -> Iterator[Tensor]:
+def _encoder_tensors(decoder: ImageDecoder, attends: bool) -> Iterator[Tensor]:
     width, last = decoder.channels[0], len(decoder.channels) - 1
     yield from conv("encoder.conv_in", width, _PIXELS, 3, 3)
     for level, out in enumerate(decoder.channels):
         for at in range(decoder.layers):
-            yield from _resnet(f"encoder.down_blocks.{level}.resnets.{at}", width, out)
+            yield from _resnet_tensors(f"encoder.down_blocks.{level}.resnets.{at}", width, out)
             width = out
         if level < last:
             yield from conv(f"encoder.down_blocks.{level}.downsamplers.0.conv", width, width, 3, 3)
-    yield from _middle("encoder", width, attends)
+    yield from _middle_tensors("encoder", width, attends)
     yield from norm_tensors("encoder.conv_norm_out", width, LAYER)
     yield from conv("encoder.conv_out", 2 * decoder.latent_channels, width, 3, 3)
 
 
-def _decoder(decoder: ImageDecoder, attends: bool) -> Iterator[Tensor]:
+def _decoder_tensors(decoder: ImageDecoder, attends: bool) -> Iterator[Tensor]:
     width, last = decoder.channels[-1], len(decoder.channels) - 1
     yield from conv("decoder.conv_in", width, decoder.latent_channels, 3, 3)
-    yield from _middle("decoder", width, attends)
+    yield from _middle_tensors("decoder", width, attends)
     for level, out in enumerate(reversed(decoder.channels)):
         for at in range(decoder.layers + 1):
-            yield from _resnet(f"decoder.up_blocks.{level}.resnets.{at}", width, out)
+            yield from _resnet_tensors(f"decoder.up_blocks.{level}.resnets.{at}", width, out)
             width = out
         if level < last:
             yield from conv(f"decoder.up_blocks.{level}.upsamplers.0.conv", width, width, 3, 3)
@@ -190,14 +192,14 @@ def _decoder(decoder: ImageDecoder, attends: bool) -> Iterator[Tensor]:
     yield from conv("decoder.conv_out", _PIXELS, width, 3, 3)
 
 
-def _middle(side: str, width: int, attends: bool) -> Tensors:
+def _middle_tensors(side: str, width: int, attends: bool) -> Tensors:
     name = f"{side}.mid_block"
     attention = (
         *norm_tensors(f"{name}.attentions.0.group_norm", width, LAYER),
         *projection_tensors(f"{name}.attentions.0.", ("to_q", "to_k", "to_v", "to_out.0"), width, width, bias=True),
     )
     return (
-        *_resnet(f"{name}.resnets.0", width, width),
+        *_resnet_tensors(f"{name}.resnets.0", width, width),
         *(attention if attends else ()),
-        *_resnet(f"{name}.resnets.1", width, width),
+        *_resnet_tensors(f"{name}.resnets.1", width, width),
     )

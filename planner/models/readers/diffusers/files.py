@@ -41,14 +41,16 @@ def read_pipeline_folder(folder: Path) -> Architecture:
 
     def config_of(name: str) -> Mapping[str, object] | None:
         file = folder / name / _CONFIG
-        return _config(file) if os.path.lexists(file) else None
+        return _read_component_config(file) if os.path.lexists(file) else None
 
     def tensors_of(name: str) -> Iterable[FileTensor] | None:
         files = (folder / name / file for file in WEIGHT_NAMES)
         found = next((file for file in files if os.path.lexists(file)), None)
         return None if found is None else read_checkpoint(found).tensors
 
-    return read_pipeline_files(_config(folder / MODEL_INDEX), config_of, tensors_of, str(folder / MODEL_INDEX))
+    return read_pipeline_files(
+        _read_component_config(folder / MODEL_INDEX), config_of, tensors_of, str(folder / MODEL_INDEX)
+    )
 
 
 def read_pipeline_files(
@@ -63,9 +65,9 @@ def read_pipeline_files(
         ModelFileError: If the index is invalid, or a component has no formula.
     """
     kind = ConfigFields(index, source).text("_class_name")
-    configs = {name: config for name in _names(index, source) if (config := config_of(name)) is not None}
+    configs = {name: config for name in _component_names(index, source) if (config := config_of(name)) is not None}
     read = read_config({"model_type": PIPELINE, "_class_name": kind, "components": configs}, source)
-    with_stored = tuple(_with_stored(component, tensors_of(component.name)) for component in read.components)
+    with_stored = tuple(_with_stored_tensors(component, tensors_of(component.name)) for component in read.components)
     lacking = [component.name for component in with_stored if not component.stored]
     notes = (f"no safetensors files of {', '.join(lacking)}: their bytes follow from the configuration",)
     return read.evolve(
@@ -73,7 +75,7 @@ def read_pipeline_files(
     )
 
 
-def _names(index: Mapping[str, object], source: str) -> list[str]:
+def _component_names(index: Mapping[str, object], source: str) -> list[str]:
     """Return the folders of the components, which are entries of the form `[library, class]`."""
     found = [
         name
@@ -85,11 +87,11 @@ def _names(index: Mapping[str, object], source: str) -> list[str]:
     return found
 
 
-def _config(file: Path) -> Mapping[str, object]:
+def _read_component_config(file: Path) -> Mapping[str, object]:
     return parse_config(read_whole(file, MAX_FILE_BYTES, file.name), str(file))
 
 
-def _with_stored(component: Component, tensors: Iterable[FileTensor] | None) -> Component:
+def _with_stored_tensors(component: Component, tensors: Iterable[FileTensor] | None) -> Component:
     if tensors is None:
         return component
     stored = sum_stored(("other", tensor.format, tensor.elements, tensor.bytes) for tensor in tensors)

@@ -52,7 +52,7 @@ def read_pipeline(fields: ConfigFields) -> Architecture:
     inner = fields.required("components")
     if len(inner.names) > MOST_COMPONENTS:
         fields.fail("components", f"must be at most {MOST_COMPONENTS}, got {len(inner.names):,}")
-    components = tuple(_component(inner.required(name), name, kind) for name in inner.names)
+    components = tuple(_read_component(inner.required(name), name, kind) for name in inner.names)
     try:
         denoiser, _ = find_networks(components)
     except ValueError:
@@ -65,9 +65,9 @@ def read_pipeline(fields: ConfigFields) -> Architecture:
     )
 
 
-def _component(fields: ConfigFields, name: str, pipeline: str) -> Component:
+def _read_component(fields: ConfigFields, name: str, pipeline: str) -> Component:
     if not fields.has("_class_name") or fields.has("model_type"):
-        return _encoder(fields, name, pipeline)
+        return _read_text_encoder(fields, name, pipeline)
     kind = fields.text("_class_name")
     if kind not in _NETWORKS:
         fields.fail("_class_name", f"{kind[:60]!r} has no formula", _TRACE)
@@ -77,20 +77,22 @@ def _component(fields: ConfigFields, name: str, pipeline: str) -> Component:
     return made
 
 
-def _encoder(fields: ConfigFields, name: str, pipeline: str) -> Component:
+def _read_text_encoder(fields: ConfigFields, name: str, pipeline: str) -> Component:
     if (fields.texts("architectures") or ("",))[0] == _SAFETY:
-        return _safety_checker(fields, name)
+        return _read_safety_checker(fields, name)
     read = read_fields(fields)
     return Component(
         name=name,
         part="text" if name.startswith("text_encoder") else "other",
-        tensors=tuple(_all(one, count) for stack in read.stacks for one, count in stack.placed()),
+        tensors=tuple(
+            _repeated_tensor(one, count) for stack in read.stacks for one, count in stack.tensors_with_counts()
+        ),
         stacks=read.stacks,
         tokens=read.fixed_length or _LENGTHS.get(pipeline, _LONGEST),
     )
 
 
-def _safety_checker(fields: ConfigFields, name: str) -> Component:
+def _read_safety_checker(fields: ConfigFields, name: str) -> Component:
     """Return CLIP's vision tower with its projection, and the embeddings of unsafe concepts."""
     inner = fields.required("vision_config").with_defaults(config_defaults("clip_vision_model"))
     tower = CLIP.read(inner.with_changes({"model_type": "clip_vision_model"}))
@@ -100,11 +102,15 @@ def _safety_checker(fields: ConfigFields, name: str) -> Component:
         *tensor("concept_embeds", _CONCEPTS, width),
         *tensor("concept_embeds_weights", _CONCEPTS),
     )
-    return Component(name=name, part="other", tensors=(*(_all(one, count) for one, count in tower.placed()), *more))
+    return Component(
+        name=name,
+        part="other",
+        tensors=(*(_repeated_tensor(one, count) for one, count in tower.tensors_with_counts()), *more),
+    )
 
 
-def _all(one: Tensor, count: int) -> Tensor:
-    return one.evolve(copies=count)
+def _repeated_tensor(tensor: Tensor, count: int) -> Tensor:
+    return tensor.evolve(copies=count)
 
 
 READERS: Final[Mapping[str, Reader]] = {PIPELINE: read_pipeline}

@@ -18,7 +18,7 @@ def read_flux(fields: ConfigFields, name: str) -> Component:
 
     Its pipeline packs squares of 2 × 2 latent pixels into tokens.
     """
-    network = _network(
+    network = _transformer_network(
         fields,
         "flux",
         blocks=fields.integer("num_layers", default=19, low=0, high=MAX_LAYERS),
@@ -32,24 +32,24 @@ def read_flux(fields: ConfigFields, name: str) -> Component:
         # FLUX.1-schnell has no guidance embedding and needs no guidance: both models make one pass.
         guidance_embedded=True,
     )
-    return Component(name=name, part="denoiser", network=network, tensors=tuple(_flux(network, fields)))
+    return Component(name=name, part="denoiser", network=network, tensors=tuple(_flux_tensors(network, fields)))
 
 
-def _flux(network: DiffusionTransformer, fields: ConfigFields) -> Iterator[Tensor]:
+def _flux_tensors(network: DiffusionTransformer, fields: ConfigFields) -> Iterator[Tensor]:
     hidden = network.hidden
     out = fields.integer("out_channels", default=network.latent_channels)
     yield from linear("x_embedder", hidden, network.latent_channels, bias=True)
     yield from linear("context_embedder", hidden, network.text_width, bias=True)
     pooled = fields.integer("pooled_projection_dim", default=768)
-    yield from _times(hidden, pooled, guided=fields.flag(_GUIDED, default=False))
-    yield from _copied("transformer_blocks", network.blocks, _joint(network, normed=True))
-    yield from _copied("single_transformer_blocks", network.single_blocks, _single(network))
-    yield from _output(hidden, out)
+    yield from _conditioning_embeddings(hidden, pooled, guided=fields.flag(_GUIDED, default=False))
+    yield from _block_copies("transformer_blocks", network.blocks, _joint_block_tensors(network, normed=True))
+    yield from _block_copies("single_transformer_blocks", network.single_blocks, _single_block_tensors(network))
+    yield from _output_tensors(hidden, out)
 
 
 def read_sd3(fields: ConfigFields, name: str) -> Component:
     """Read a configuration of `SD3Transformer2DModel`."""
-    network = _network(
+    network = _transformer_network(
         fields,
         "sd3",
         blocks=fields.integer("num_layers", default=18, high=MAX_LAYERS),
@@ -64,26 +64,28 @@ def read_sd3(fields: ConfigFields, name: str) -> Component:
         name=name,
         part="denoiser",
         network=network,
-        tensors=tuple(_sd3(network, fields)),
+        tensors=tuple(_sd3_tensors(network, fields)),
         buffers=side * side * network.hidden,
     )
 
 
-def _sd3(network: DiffusionTransformer, fields: ConfigFields) -> Iterator[Tensor]:
+def _sd3_tensors(network: DiffusionTransformer, fields: ConfigFields) -> Iterator[Tensor]:
     hidden, normed = network.hidden, fields.has("qk_norm")
     out = fields.integer("out_channels", default=16) * network.patch**2
     yield from conv("pos_embed.proj", hidden, network.latent_channels, network.patch, network.patch)
-    yield from _times(hidden, fields.integer("pooled_projection_dim", default=2048), guided=False)
+    yield from _conditioning_embeddings(hidden, fields.integer("pooled_projection_dim", default=2048), guided=False)
     yield from linear("context_embedder", hidden, network.text_width, bias=True)
-    yield from _copied("transformer_blocks", network.blocks - 1, _joint(network, normed=normed))
-    yield from _copied("transformer_blocks.last", 1, _joint(network, normed=normed, last=True))
-    yield from _copied("transformer_blocks.dual", network.dual_blocks, _second(network, normed=normed))
-    yield from _output(hidden, out)
+    yield from _block_copies("transformer_blocks", network.blocks - 1, _joint_block_tensors(network, normed=normed))
+    yield from _block_copies("transformer_blocks.last", 1, _joint_block_tensors(network, normed=normed, last=True))
+    yield from _block_copies(
+        "transformer_blocks.dual", network.dual_blocks, _second_attention_tensors(network, normed=normed)
+    )
+    yield from _output_tensors(hidden, out)
 
 
 def read_pixart(fields: ConfigFields, name: str) -> Component:
     """Read a configuration of `PixArtTransformer2DModel`."""
-    network = _network(
+    network = _transformer_network(
         fields,
         "pixart",
         blocks=fields.integer("num_layers", default=28, high=MAX_LAYERS),
@@ -98,28 +100,28 @@ def read_pixart(fields: ConfigFields, name: str) -> Component:
         name=name,
         part="denoiser",
         network=network,
-        tensors=tuple(_pixart(network, fields)),
+        tensors=tuple(_pixart_tensors(network, fields)),
         buffers=side * side * network.hidden,
     )
 
 
-def _pixart(network: DiffusionTransformer, fields: ConfigFields) -> Iterator[Tensor]:
+def _pixart_tensors(network: DiffusionTransformer, fields: ConfigFields) -> Iterator[Tensor]:
     hidden, patch = network.hidden, network.patch
     sized = fields.flag("use_additional_conditions", default=fields.integer("sample_size", default=128) == 128)
     yield from conv("pos_embed.proj", hidden, network.latent_channels, patch, patch)
     yield from linear("caption_projection.linear_1", hidden, network.text_width, bias=True)
     yield from linear("caption_projection.linear_2", hidden, hidden, bias=True)
-    yield from _embedded("adaln_single.emb.timestep_embedder", hidden, _TIME)
+    yield from _embedding_mlp_tensors("adaln_single.emb.timestep_embedder", hidden, _TIME)
     if sized:
-        yield from _embedded("adaln_single.emb.resolution_embedder", hidden // 3, _TIME)
-        yield from _embedded("adaln_single.emb.aspect_ratio_embedder", hidden // 3, _TIME)
+        yield from _embedding_mlp_tensors("adaln_single.emb.resolution_embedder", hidden // 3, _TIME)
+        yield from _embedding_mlp_tensors("adaln_single.emb.aspect_ratio_embedder", hidden // 3, _TIME)
     yield from linear("adaln_single.linear", 6 * hidden, hidden, bias=True)
-    yield from _copied("transformer_blocks", network.blocks, _crossing(network))
+    yield from _block_copies("transformer_blocks", network.blocks, _cross_attention_block_tensors(network))
     yield from tensor("scale_shift_table", 2, hidden)
     yield from linear("proj_out", patch**2 * fields.integer("out_channels", default=8), hidden, bias=True)
 
 
-def _network(
+def _transformer_network(
     fields: ConfigFields,
     family: str,
     *,
@@ -147,35 +149,35 @@ def _network(
     )
 
 
-def _output(hidden: int, out: int) -> Tensors:
+def _output_tensors(hidden: int, out: int) -> Tensors:
     return (
         *linear("norm_out.linear", 2 * hidden, hidden, bias=True),
         *linear("proj_out", out, hidden, bias=True),
     )
 
 
-def _copied(prefix: str, copies: int, tensors: Tensors) -> Tensors:
+def _block_copies(prefix: str, copies: int, tensors: Tensors) -> Tensors:
     if copies < 1:
         return ()
     return tuple(one.evolve(name=f"{prefix}.{one.name}", copies=copies) for one in tensors)
 
 
-def _times(hidden: int, pooled: int, *, guided: bool) -> Tensors:
+def _conditioning_embeddings(hidden: int, pooled: int, *, guided: bool) -> Tensors:
     return (
-        *_embedded("time_text_embed.timestep_embedder", hidden, _TIME),
-        *(_embedded("time_text_embed.guidance_embedder", hidden, _TIME) if guided else ()),
-        *_embedded("time_text_embed.text_embedder", hidden, pooled),
+        *_embedding_mlp_tensors("time_text_embed.timestep_embedder", hidden, _TIME),
+        *(_embedding_mlp_tensors("time_text_embed.guidance_embedder", hidden, _TIME) if guided else ()),
+        *_embedding_mlp_tensors("time_text_embed.text_embedder", hidden, pooled),
     )
 
 
-def _embedded(name: str, hidden: int, into: int) -> Tensors:
+def _embedding_mlp_tensors(name: str, hidden: int, into: int) -> Tensors:
     return (
         *linear(f"{name}.linear_1", hidden, into, bias=True),
         *linear(f"{name}.linear_2", hidden, hidden, bias=True),
     )
 
 
-def _joint(network: DiffusionTransformer, *, normed: bool, last: bool = False) -> Tensors:
+def _joint_block_tensors(network: DiffusionTransformer, *, normed: bool, last: bool = False) -> Tensors:
     """Return a block with separate tensors for image and text; the last block of SD3 has no text output."""
     hidden = network.hidden
     names = (*_ATTENTION, "add_q_proj", "add_k_proj", "add_v_proj")
@@ -185,49 +187,49 @@ def _joint(network: DiffusionTransformer, *, normed: bool, last: bool = False) -
         *linear("norm1_context.linear", (2 if last else 6) * hidden, hidden, bias=True),
         *projection_tensors("attn.", names, hidden, hidden, bias=True),
         *(() if last else linear("attn.to_add_out", hidden, hidden, bias=True)),
-        *_head_norms("attn.", norms, network),
-        *_feed_forward(network, "ff"),
-        *(() if last else _feed_forward(network, "ff_context")),
+        *_head_norm_tensors("attn.", norms, network),
+        *_feed_forward_tensors(network, "ff"),
+        *(() if last else _feed_forward_tensors(network, "ff_context")),
     )
 
 
-def _second(network: DiffusionTransformer, *, normed: bool) -> Tensors:
-    """Return the additional tensors of a block with a second attention, including three modulations."""
+def _second_attention_tensors(network: DiffusionTransformer, *, normed: bool) -> Tensors:
+    """Return the tensors that a second attention adds to a block, including three modulations."""
     hidden = network.hidden
     norms = ("norm_q", "norm_k") if normed else ()
     return (
         *linear("norm1.linear.more", 3 * hidden, hidden, bias=True),
         *projection_tensors("attn2.", _ATTENTION, hidden, hidden, bias=True),
-        *_head_norms("attn2.", norms, network),
+        *_head_norm_tensors("attn2.", norms, network),
     )
 
 
-def _single(network: DiffusionTransformer) -> Tensors:
+def _single_block_tensors(network: DiffusionTransformer) -> Tensors:
     hidden, inner = network.hidden, network.intermediate
     return (
         *linear("norm.linear", 3 * hidden, hidden, bias=True),
         *linear("proj_mlp", inner, hidden, bias=True),
         *projection_tensors("attn.", _ATTENTION[:3], hidden, hidden, bias=True),
-        *_head_norms("attn.", ("norm_q", "norm_k"), network),
+        *_head_norm_tensors("attn.", ("norm_q", "norm_k"), network),
         *linear("proj_out", hidden, hidden + inner, bias=True),
     )
 
 
-def _crossing(network: DiffusionTransformer) -> Tensors:
+def _cross_attention_block_tensors(network: DiffusionTransformer) -> Tensors:
     hidden = network.hidden
     return (
         *tensor("scale_shift_table", 6, hidden),
         *projection_tensors("attn1.", _ATTENTION, hidden, hidden, bias=True),
         *projection_tensors("attn2.", _ATTENTION, hidden, hidden, bias=True),
-        *_feed_forward(network, "ff"),
+        *_feed_forward_tensors(network, "ff"),
     )
 
 
-def _head_norms(prefix: str, names: Iterable[str], network: DiffusionTransformer) -> Tensors:
+def _head_norm_tensors(prefix: str, names: Iterable[str], network: DiffusionTransformer) -> Tensors:
     return tuple(found for name in names for found in tensor(f"{prefix}{name}.weight", network.head_dim, role="norm"))
 
 
-def _feed_forward(network: DiffusionTransformer, name: str) -> Tensors:
+def _feed_forward_tensors(network: DiffusionTransformer, name: str) -> Tensors:
     hidden, inner = network.hidden, network.intermediate
     return (
         *linear(f"{name}.net.0.proj", inner, hidden, bias=True),

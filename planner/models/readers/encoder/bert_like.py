@@ -14,7 +14,7 @@ from planner.models.readers.blocks import (
     FlagSource,
     LayerStyle,
     MlpStyle,
-    Sizes,
+    StackSizes,
     no_tensors,
     read_dropout,
     read_equal_head_sizes,
@@ -89,7 +89,7 @@ class EncoderFamily(NamedTuple):
     """
 
     layer: LayerStyle = _BERT_LAYER
-    heads: Callable[[ConfigFields, int], TaskHeads] = EncoderHeads().of
+    heads: Callable[[ConfigFields, int], TaskHeads] = EncoderHeads().heads_by_task
     hidden: tuple[str, ...] = ("hidden_size",)
     attention_heads: tuple[str, ...] = ("num_attention_heads",)
     layers: tuple[str, ...] = ("num_hidden_layers",)
@@ -107,20 +107,20 @@ class EncoderFamily(NamedTuple):
         """Return the architecture that a configuration of this family describes."""
         sizes = read_equal_head_sizes(fields, hidden=self.hidden, heads=self.attention_heads, layers=self.layers)
         layer = self.layer.layer(fields, sizes, rotary=self.rotary, extra=self.layer_tensors(fields, sizes))
-        rows = _positions(fields)
+        rows = _position_rows(fields)
         # Positions start after the padding token's index.
         unused = fields.integer("pad_token_id", default=1, low=0) + 1 if self.offset_by_padding else 0
-        return _encoder(
+        return _text_encoder(
             fields,
             sizes,
             task_head(fields, self.heads(fields, sizes.hidden), MASKED),
             (repeat_shared_layer if self.shares_layers else repeat_layer)(layer, sizes.layers),
-            before=(*self._tables(fields, sizes, rows), *self.extra_tensors(fields, sizes)),
+            before=(*self._embedding_tables(fields, sizes, rows), *self.extra_tensors(fields, sizes)),
             max_context=max(1, rows - unused),
             dropout=read_dropout(fields, self.layer.dropout),
         )
 
-    def _tables(self, fields: ConfigFields, sizes: Sizes, rows: int) -> Tensors:
+    def _embedding_tables(self, fields: ConfigFields, sizes: StackSizes, rows: int) -> Tensors:
         """Return the token, position and token-type embeddings and their norm."""
         width = fields.integer("embedding_size", default=sizes.hidden) if self.narrow else sizes.hidden
         absolute = read_flag(fields, self.positions)
@@ -133,13 +133,13 @@ class EncoderFamily(NamedTuple):
         )
 
 
-def _positions(fields: ConfigFields) -> int:
+def _position_rows(fields: ConfigFields) -> int:
     return fields.integer("max_position_embeddings", default=_MAX_POSITIONS)
 
 
-def _encoder(
+def _text_encoder(
     fields: ConfigFields,
-    sizes: Sizes,
+    sizes: StackSizes,
     head: TaskHead,
     groups: tuple[LayerGroup, ...],
     *,
@@ -172,7 +172,7 @@ def _encoder(
     )
 
 
-def _bert_pretraining(_: ConfigFields, hidden: int, masked: TaskHead) -> TaskHeads:
+def _bert_pretraining_heads(_: ConfigFields, hidden: int, masked: TaskHead) -> TaskHeads:
     pooler, sentence = biased_linear("pooler.dense", hidden), biased_linear("cls.seq_relationship", 2, hidden)
     return {
         "ForPreTraining": TaskHead(after=(*pooler, *masked.after, *sentence), head=masked.head, tied=masked.tied),
@@ -180,14 +180,14 @@ def _bert_pretraining(_: ConfigFields, hidden: int, masked: TaskHead) -> TaskHea
     }
 
 
-def _discriminator(_: ConfigFields, hidden: int, __: TaskHead) -> TaskHeads:
+def _discriminator_heads(_: ConfigFields, hidden: int, __: TaskHead) -> TaskHeads:
     """Return the pre-training head of ELECTRA's discriminator; its generator is a masked language model."""
     part = "discriminator_predictions"
     found = classifier(1, hidden, name=f"{part}.dense_prediction", after=biased_linear(f"{part}.dense", hidden))
     return {"ForPreTraining": found}
 
 
-def _albert_pretraining(fields: ConfigFields, hidden: int, masked: TaskHead) -> TaskHeads:
+def _albert_pretraining_heads(fields: ConfigFields, hidden: int, masked: TaskHead) -> TaskHeads:
     before, order = (
         biased_linear("pooler", hidden),
         biased_linear("sop_classifier.classifier", label_count(fields), hidden),
@@ -195,12 +195,12 @@ def _albert_pretraining(fields: ConfigFields, hidden: int, masked: TaskHead) -> 
     return {"ForPreTraining": TaskHead(after=(*before, *masked.after, *order), head=masked.head, tied=masked.tied)}
 
 
-def _electra_projection(fields: ConfigFields, sizes: Sizes) -> Tensors:
+def _electra_projection(fields: ConfigFields, sizes: StackSizes) -> Tensors:
     width = fields.integer("embedding_size", default=sizes.hidden)
     return () if width == sizes.hidden else biased_linear("embeddings_project", sizes.hidden, width)
 
 
-def _albert_projection(fields: ConfigFields, sizes: Sizes) -> Tensors:
+def _albert_projection(fields: ConfigFields, sizes: StackSizes) -> Tensors:
     """Return the projection of the embeddings to the hidden width.
 
     **Assumes** one group of one inner layer, as in all published checkpoints.
@@ -211,19 +211,19 @@ def _albert_projection(fields: ConfigFields, sizes: Sizes) -> Tensors:
     return biased_linear("encoder.embedding_hidden_mapping_in", sizes.hidden, fields.integer("embedding_size"))
 
 
-def _relative_bias(fields: ConfigFields, sizes: Sizes) -> Tensors:
+def _relative_bias_table(fields: ConfigFields, sizes: StackSizes) -> Tensors:
     """Return MPNet's table of relative positions, which all layers share."""
     buckets = fields.integer("relative_attention_num_buckets", default=_RELATIVE_BUCKETS)
     return embedding("encoder.relative_attention_bias", buckets, sizes.heads)
 
 
 def _deberta_heads(fields: ConfigFields, hidden: int) -> TaskHeads:
-    """Return the heads of DeBERTa, whose masked-language-model head has BERT's layout or its own."""
-    return (_DEBERTA_HEADS if fields.flag("legacy", default=True) else _NEW_DEBERTA_HEADS).of(fields, hidden)
+    """Return the heads of DeBERTa; its masked-language-model head has BERT's or DeBERTa's layout."""
+    return (_DEBERTA_HEADS if fields.flag("legacy", default=True) else _NEW_DEBERTA_HEADS).heads_by_task(fields, hidden)
 
 
-def _deberta_projections(fields: ConfigFields, sizes: Sizes) -> Tensors:
-    """Return a layer's projections of relative positions, unless it shares those of the content."""
+def _deberta_projection_tensors(fields: ConfigFields, sizes: StackSizes) -> Tensors:
+    """Return a layer's projections of relative positions, unless the layer reuses its content projections."""
     if not fields.flag("relative_attention", default=False) or fields.flag("share_att_key", default=False):
         return ()
     kinds = fields.split_texts("pos_att_type")
@@ -231,7 +231,7 @@ def _deberta_projections(fields: ConfigFields, sizes: Sizes) -> Tensors:
     return (*key, *(biased_linear("attention.self.pos_query_proj", sizes.hidden) if "p2c" in kinds else ()))
 
 
-def _deberta_tables(fields: ConfigFields, sizes: Sizes) -> Tensors:
+def _deberta_embedding_tables(fields: ConfigFields, sizes: StackSizes) -> Tensors:
     """Return the embedding projection, the table of relative positions with its norm, and the convolution."""
     hidden = sizes.hidden
     width = fields.integer("embedding_size", default=hidden)
@@ -240,21 +240,21 @@ def _deberta_tables(fields: ConfigFields, sizes: Sizes) -> Tensors:
     normed = "layer_norm" in fields.split_texts("norm_rel_ebd")
     return (
         *(() if width == hidden else linear("embeddings.embed_proj", hidden, width)),
-        *(embedding("encoder.rel_embeddings", 2 * _relative_positions(fields), hidden) if relative else ()),
+        *(embedding("encoder.rel_embeddings", 2 * _relative_position_rows(fields), hidden) if relative else ()),
         *(norm_tensors("encoder.LayerNorm", hidden, LAYER) if normed else ()),
-        *(_convolution(fields, hidden, kernel) if kernel else ()),
+        *(_convolution_tensors(fields, hidden, kernel) if kernel else ()),
     )
 
 
-def _relative_positions(fields: ConfigFields) -> int:
+def _relative_position_rows(fields: ConfigFields) -> int:
     buckets = fields.integer("position_buckets", default=-1, low=-1)
     if buckets > 0:
         return buckets
     stated = fields.integer("max_relative_positions", default=-1, low=-1)
-    return stated if stated > 0 else _positions(fields)
+    return stated if stated > 0 else _position_rows(fields)
 
 
-def _convolution(fields: ConfigFields, hidden: int, kernel: int) -> Tensors:
+def _convolution_tensors(fields: ConfigFields, hidden: int, kernel: int) -> Tensors:
     groups = fields.integer("conv_groups", default=1)
     return (
         *conv("encoder.conv.conv", hidden, hidden, kernel, groups=groups),
@@ -281,23 +281,23 @@ def read_modernbert(fields: ConfigFields) -> Architecture:
         style = _MODERNBERT_LAYER._replace(norm=norm, norms=norms)
         return style.layer(fields, sizes, rotary=True, window=window if kind.local else None)
 
-    return _encoder(
+    return _text_encoder(
         fields,
         sizes,
         task_head(fields, _modernbert_heads(fields, sizes.hidden, norm), MASKED),
-        group_layers(_modernbert_kinds(fields, sizes.layers), layer),
+        group_layers(_modernbert_layer_kinds(fields, sizes.layers), layer),
         before=(
             *embedding("embeddings.tok_embeddings", fields.integer("vocab_size"), sizes.hidden),
             *norm_tensors("embeddings.norm", sizes.hidden, norm),
         ),
         after=norm_tensors("final_norm", sizes.hidden, norm),
         loss_reads="fp32-copy",
-        max_context=_positions(fields),
+        max_context=_position_rows(fields),
         dropout=fields.dropout("embedding_dropout"),
     )
 
 
-def _modernbert_kinds(fields: ConfigFields, count: int) -> tuple[_ModernBertLayerKind, ...]:
+def _modernbert_layer_kinds(fields: ConfigFields, count: int) -> tuple[_ModernBertLayerKind, ...]:
     every = fields.integer("global_attn_every_n_layers", default=3)
     stated = fields.texts("layer_types")
     if stated is None:
@@ -356,11 +356,11 @@ _NEW_DEBERTA_HEADS: Final = _DEBERTA_HEADS._replace(
     bias="lm_predictions.lm_head.bias",
     narrow=False,
 )
-_ROBERTA: Final = EncoderFamily(heads=_LM_HEAD.of, offset_by_padding=True)
+_ROBERTA: Final = EncoderFamily(heads=_LM_HEAD.heads_by_task, offset_by_padding=True)
 
 READERS: Final[Mapping[str, Reader]] = {
     "bert": EncoderFamily(
-        heads=EncoderHeads(scores=(MASKED, "LMHeadModel"), pretraining=_bert_pretraining).of,
+        heads=EncoderHeads(scores=(MASKED, "LMHeadModel"), pretraining=_bert_pretraining_heads).heads_by_task,
     ).read,
     "roberta": _ROBERTA.read,
     "xlm-roberta": _ROBERTA.read,
@@ -372,7 +372,7 @@ READERS: Final[Mapping[str, Reader]] = {
             sdpa=False,
         ),
         token_types=None,
-        extra_tensors=_relative_bias,
+        extra_tensors=_relative_bias_table,
     ).read,
     "electra": EncoderFamily(
         heads=EncoderHeads(
@@ -384,8 +384,8 @@ READERS: Final[Mapping[str, Reader]] = {
             pooler="classifier.dense",
             choice_pooler=None,
             classes="classifier.out_proj",
-            pretraining=_discriminator,
-        ).of,
+            pretraining=_discriminator_heads,
+        ).heads_by_task,
         narrow=True,
         extra_tensors=_electra_projection,
     ).read,
@@ -410,7 +410,7 @@ READERS: Final[Mapping[str, Reader]] = {
             model_pooler=None,
             pooler="pre_classifier",
             choice_pooler="pre_classifier",
-        ).of,
+        ).heads_by_task,
         hidden=("dim", "hidden_size"),
         attention_heads=("n_heads", "num_attention_heads"),
         layers=("n_layers", "num_hidden_layers"),
@@ -431,8 +431,8 @@ READERS: Final[Mapping[str, Reader]] = {
             model_pooler="pooler",
             pooler="pooler",
             choice_pooler="pooler",
-            pretraining=_albert_pretraining,
-        ).of,
+            pretraining=_albert_pretraining_heads,
+        ).heads_by_task,
         narrow=True,
         extra_tensors=_albert_projection,
         shares_layers=True,
@@ -446,8 +446,8 @@ READERS: Final[Mapping[str, Reader]] = {
         normed_wide=True,
         token_types=0,
         positions=("position_biased_input", True),
-        extra_tensors=_deberta_tables,
-        layer_tensors=_deberta_projections,
+        extra_tensors=_deberta_embedding_tables,
+        layer_tensors=_deberta_projection_tensors,
     ).read,
     "nomic_bert": EncoderFamily(
         layer=LayerStyle(
@@ -461,7 +461,7 @@ READERS: Final[Mapping[str, Reader]] = {
             model_pooler=None,
             choice_pooler=None,
             answers=None,
-        ).of,
+        ).heads_by_task,
         positions=False,
         rotary=True,
     ).read,

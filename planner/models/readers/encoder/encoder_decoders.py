@@ -7,7 +7,14 @@ from collections.abc import Mapping
 from typing import Final, Literal, NamedTuple
 
 from planner.models.architecture import Architecture, Layer, Mlp, Norm, Stack
-from planner.models.readers.blocks import PLAIN_MLP, AttentionStyle, LayerStyle, MlpStyle, Sizes, read_equal_head_sizes
+from planner.models.readers.blocks import (
+    PLAIN_MLP,
+    AttentionStyle,
+    LayerStyle,
+    MlpStyle,
+    StackSizes,
+    read_equal_head_sizes,
+)
 from planner.models.readers.config_fields import MAX_LAYERS, ConfigFields
 from planner.models.readers.registry import Reader
 from planner.models.readers.task_heads import TaskHead, TaskHeads, biased_linear, classifier, label_count, task_head
@@ -82,7 +89,7 @@ class BartFamily(NamedTuple):
             kind="encoder-decoder",
             hidden=hidden,
             vocabulary=target,
-            max_context=self._context(fields),
+            max_context=self._max_positions(fields),
             stacks=(
                 self._stack(fields, "encoder", source),
                 self._stack(fields, "decoder", embedding(words, target, hidden), head.after),
@@ -93,12 +100,12 @@ class BartFamily(NamedTuple):
             loss_reads="biased-logits",
         )
 
-    def _context(self, fields: ConfigFields) -> int:
+    def _max_positions(self, fields: ConfigFields) -> int:
         return fields.integer("max_position_embeddings", default=self.positions)
 
-    def _stack(self, fields: ConfigFields, side: Side, words: Tensors, after: Tensors = ()) -> Stack:
-        sizes = _sizes(fields, side)
-        rows = None if self.position_offset is None else self._context(fields) + self.position_offset
+    def _stack(self, fields: ConfigFields, side: Side, embedding_tensors: Tensors, after: Tensors = ()) -> Stack:
+        sizes = _stack_sizes(fields, side)
+        rows = None if self.position_offset is None else self._max_positions(fields) + self.position_offset
         normed = norm_tensors(f"{side}.layernorm_embedding", sizes.hidden, LAYER) if self.embedding_norm else ()
         final = norm_tensors(f"{side}.layer_norm", sizes.hidden, LAYER) if self.final_norm else ()
         style = _BART_LAYERS[side]
@@ -108,13 +115,17 @@ class BartFamily(NamedTuple):
             name=side,
             hidden=sizes.hidden,
             groups=repeat_layer(style.layer(fields, sizes), sizes.layers),
-            before=(*words, *(embedding(f"{side}.embed_positions", rows, sizes.hidden) if rows else ()), *normed),
+            before=(
+                *embedding_tensors,
+                *(embedding(f"{side}.embed_positions", rows, sizes.hidden) if rows else ()),
+                *normed,
+            ),
             after=(*final, *after),
             embedding_dropout=fields.dropout("dropout", default=_DROPOUT),
         )
 
 
-def _sizes(fields: ConfigFields, side: Side) -> Sizes:
+def _stack_sizes(fields: ConfigFields, side: Side) -> StackSizes:
     return read_equal_head_sizes(
         fields,
         hidden=("d_model", "hidden_size"),
@@ -124,7 +135,7 @@ def _sizes(fields: ConfigFields, side: Side) -> Sizes:
 
 
 def _bart_heads(fields: ConfigFields, hidden: int, vocabulary: int) -> TaskHeads:
-    generation = _generation(fields, "lm_head", hidden, vocabulary)
+    generation = _generation_head(fields, "lm_head", hidden, vocabulary)
     before = biased_linear("classification_head.dense", hidden)
     return {
         _GENERATION: generation,
@@ -136,7 +147,7 @@ def _bart_heads(fields: ConfigFields, hidden: int, vocabulary: int) -> TaskHeads
     }
 
 
-def _generation(fields: ConfigFields, name: str, hidden: int, vocabulary: int) -> TaskHead:
+def _generation_head(fields: ConfigFields, name: str, hidden: int, vocabulary: int) -> TaskHead:
     tied = fields.flag("tie_word_embeddings", default=True)
     return TaskHead(head=() if tied else linear(name, vocabulary, hidden, role="head"), tied=tied)
 
@@ -150,7 +161,7 @@ def read_whisper(fields: ConfigFields) -> Architecture:
     vocabulary = fields.integer("vocab_size")
     frames = fields.integer("max_source_positions", default=_SOURCE_POSITIONS)
     tokens = fields.integer("max_target_positions", default=_TARGET_POSITIONS)
-    head = _generation(fields, "proj_out", hidden, vocabulary)
+    head = _generation_head(fields, "proj_out", hidden, vocabulary)
     return Architecture(
         model_type=fields.model_type,
         kind="encoder-decoder",
@@ -158,7 +169,7 @@ def read_whisper(fields: ConfigFields) -> Architecture:
         vocabulary=vocabulary,
         max_context=tokens,
         stacks=(
-            _whisper_stack(fields, "encoder", _whisper_input(fields, hidden), frames),
+            _whisper_stack(fields, "encoder", _whisper_input_tensors(fields, hidden), frames),
             _whisper_stack(fields, "decoder", embedding("decoder.embed_tokens", vocabulary, hidden), tokens),
         ),
         head=head.head,
@@ -167,14 +178,14 @@ def read_whisper(fields: ConfigFields) -> Architecture:
     )
 
 
-def _whisper_input(fields: ConfigFields, hidden: int) -> Tensors:
+def _whisper_input_tensors(fields: ConfigFields, hidden: int) -> Tensors:
     bins = fields.integer("num_mel_bins", default=_MEL_BINS)
     first = conv("encoder.conv1", hidden, bins, _CONV_KERNEL)
     return (*first, *conv("encoder.conv2", hidden, hidden, _CONV_KERNEL))
 
 
 def _whisper_stack(fields: ConfigFields, side: Side, before: Tensors, rows: int) -> Stack:
-    sizes, style = _sizes(fields, side), _BART_LAYERS[side]
+    sizes, style = _stack_sizes(fields, side), _BART_LAYERS[side]
     attention = style.attention._replace(key_bias=False, heads_first=True)
     cross = style.cross._replace(key_bias=False) if style.cross else None
     layer = style._replace(attention=attention, cross=cross, dropout=("dropout", 0.0)).layer(fields, sizes)
@@ -241,7 +252,7 @@ def read_t5(fields: ConfigFields) -> Architecture:
 def _t5_stack(fields: ConfigFields, hidden: int, layers: int, *, decodes: bool, before: Tensors) -> Stack:
     heads = fields.integer("num_heads", "num_attention_heads", high=MAX_LAYERS)
     width = fields.integer("d_kv", "head_dim")
-    sizes = Sizes(hidden=hidden, layers=layers, heads=heads, kv_heads=heads, head_dim=width)
+    sizes = StackSizes(hidden=hidden, layers=layers, heads=heads, kv_heads=heads, head_dim=width)
     every = fields.model_type == "umt5"
     kinds = (_T5LayerKind(decodes, every or index == 0) for index in range(layers))
     return Stack(
@@ -254,7 +265,7 @@ def _t5_stack(fields: ConfigFields, hidden: int, layers: int, *, decodes: bool, 
     )
 
 
-def _t5_layer(fields: ConfigFields, sizes: Sizes, kind: _T5LayerKind) -> Layer:
+def _t5_layer(fields: ConfigFields, sizes: StackSizes, kind: _T5LayerKind) -> Layer:
     mlp = _t5_mlp(fields)
     ups = ("wi_0", "wi_1") if mlp.gated else ("wi",)
     blocks = 3 if kind.decodes else 2

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from planner.models.readers.gguf.metadata import GgufMetadata
-from planner.models.readers.sources import quote
+from planner.models.readers.sources import quoted_text
 
 Config = dict[str, object]
 
@@ -19,61 +19,64 @@ _INTERVAL: Final = 4
 
 
 class GgufArchitecture(NamedTuple):
-    """The `model_type` of an architecture of llama.cpp, and its configuration fields beyond the common ones."""
+    """The `model_type` of a llama.cpp architecture, and its configuration fields besides the common ones."""
 
     model_type: str
     more: Callable[[GgufMetadata], Config] = lambda _: {}
     mixed: bool = False
 
 
-def _llama(metadata: GgufMetadata) -> Config:
-    if not metadata.optional("expert_count", low=0):
+def _llama_config(metadata: GgufMetadata) -> Config:
+    if not metadata.optional_integer("expert_count", low=0):
         return {}
     return {"model_type": "mixtral", "intermediate_size": metadata.expert_width}
 
 
-def _experts_only(metadata: GgufMetadata) -> Config:
+def _expert_width_config(metadata: GgufMetadata) -> Config:
     """Return the expert width for families whose configuration calls it `intermediate_size`."""
     return {"intermediate_size": metadata.expert_width}
 
 
-def _falcon(metadata: GgufMetadata) -> Config:
+def _falcon_config(metadata: GgufMetadata) -> Config:
     return {
         "new_decoder_architecture": metadata.has("attn_norm_2.weight"),
-        "num_kv_heads": metadata.optional("attention.head_count_kv") or 1,
+        "num_kv_heads": metadata.optional_integer("attention.head_count_kv") or 1,
     }
 
 
-def _multi_query(metadata: GgufMetadata) -> Config:
-    return {"multi_query": metadata.optional("attention.head_count_kv") == 1}
+def _multi_query_config(metadata: GgufMetadata) -> Config:
+    return {"multi_query": metadata.optional_integer("attention.head_count_kv") == 1}
 
 
-def _parallel(metadata: GgufMetadata) -> Config:
+def _parallel_config(metadata: GgufMetadata) -> Config:
     return {"use_parallel_residual": metadata.flag("use_parallel_residual") or not metadata.has("ffn_norm.weight")}
 
 
-def _neox(metadata: GgufMetadata) -> Config:
+def _neox_config(metadata: GgufMetadata) -> Config:
     return {"use_parallel_residual": metadata.flag("use_parallel_residual") is not False}
 
 
-def _starcoder2(metadata: GgufMetadata) -> Config:
+def _starcoder2_config(metadata: GgufMetadata) -> Config:
     return {"use_bias": metadata.has("attn_output.bias")}
 
 
-def _whole_context(_: GgufMetadata) -> Config:
+def _full_attention_config(_: GgufMetadata) -> Config:
     """Remove the window, which llama.cpp does not use for Phi-3."""
     return {"sliding_window": None}
 
 
-def _olmo2(metadata: GgufMetadata) -> Config:
+def _olmo2_config(metadata: GgufMetadata) -> Config:
     return {"model_type": "olmo3"} if metadata.window else {}
 
 
-def _gemma4(metadata: GgufMetadata) -> Config:
+def _gemma4_config(metadata: GgufMetadata) -> Config:
     """Return Gemma 4's two kinds of layers: sliding-window layers, and full-attention layers with wider heads."""
-    limited = metadata.each("attention.sliding_window_pattern") or ()
-    counts = metadata.each("attention.head_count_kv") or ()
-    few, all_seeing = _by_kind(counts, limited, of_limited=True), _by_kind(counts, limited, of_limited=False)
+    limited = metadata.integers("attention.sliding_window_pattern") or ()
+    counts = metadata.integers("attention.head_count_kv") or ()
+    few, all_seeing = (
+        _kv_heads_of_kind(counts, limited, of_limited=True),
+        _kv_heads_of_kind(counts, limited, of_limited=False),
+    )
     table = metadata.tensor("per_layer_token_embd.weight")
     return {
         "layer_types": ["sliding_attention" if narrow else "full_attention" for narrow in limited] or None,
@@ -82,46 +85,46 @@ def _gemma4(metadata: GgufMetadata) -> Config:
         "attention_k_eq_v": few != all_seeing,
         "head_dim": metadata.integer("attention.key_length_swa"),
         "global_head_dim": metadata.integer("attention.key_length"),
-        "num_kv_shared_layers": metadata.optional("attention.shared_kv_layers", low=0) or 0,
-        "hidden_size_per_layer_input": metadata.optional("embedding_length_per_layer_input", low=0) or 0,
+        "num_kv_shared_layers": metadata.optional_integer("attention.shared_kv_layers", low=0) or 0,
+        "hidden_size_per_layer_input": metadata.optional_integer("embedding_length_per_layer_input", low=0) or 0,
         "vocab_size_per_layer_input": None if table is None else table.shape[-1],
-        "use_double_wide_mlp": len(set(metadata.each("feed_forward_length") or ())) > 1,
-        "enable_moe_block": bool(metadata.optional("expert_count", low=0)),
-        "top_k_experts": metadata.optional("expert_used_count", low=0) or None,
+        "use_double_wide_mlp": len(set(metadata.integers("feed_forward_length") or ())) > 1,
+        "enable_moe_block": bool(metadata.optional_integer("expert_count", low=0)),
+        "top_k_experts": metadata.optional_integer("expert_used_count", low=0) or None,
     }
 
 
-def _by_kind(counts: tuple[int, ...], limited: tuple[int, ...], *, of_limited: bool) -> int | None:
-    """Return the number of key/value heads of one kind of layers; a single count applies to all."""
+def _kv_heads_of_kind(counts: tuple[int, ...], limited: tuple[int, ...], *, of_limited: bool) -> int | None:
+    """Return the number of key/value heads in one kind of layer; a single count applies to all layers."""
     if len(counts) != len(limited):
         return counts[0] if len(counts) == 1 else None
     return next((count for count, narrow in zip(counts, limited, strict=True) if bool(narrow) == of_limited), None)
 
 
-def _granite_moe(metadata: GgufMetadata) -> Config:
+def _granite_moe_config(metadata: GgufMetadata) -> Config:
     shared = metadata.shared_width
     more: Config = {"model_type": "granitemoeshared", "shared_intermediate_size": shared} if shared else {}
-    return {**_experts_only(metadata), **more}
+    return {**_expert_width_config(metadata), **more}
 
 
-def _llama4(metadata: GgufMetadata) -> Config:
+def _llama4_config(metadata: GgufMetadata) -> Config:
     return {
         "intermediate_size": metadata.expert_width,
         "intermediate_size_mlp": metadata.integer("feed_forward_length"),
-        "interleave_moe_layer_step": metadata.optional("interleave_moe_layer_step") or 1,
+        "interleave_moe_layer_step": metadata.optional_integer("interleave_moe_layer_step") or 1,
         # Query and key norms have no weights, so the files do not show them: only Maverick, with 128 experts, has none.
         "use_qk_norm": metadata.integer("expert_count") != _MAVERICK_EXPERTS,
     }
 
 
-def _ernie_moe(metadata: GgufMetadata) -> Config:
+def _ernie_moe_config(metadata: GgufMetadata) -> Config:
     return {
-        "moe_layer_start_index": metadata.optional("leading_dense_block_count", low=0) or 0,
-        "moe_layer_interval": metadata.optional("interleave_moe_layer_step") or 1,
+        "moe_layer_start_index": metadata.optional_integer("leading_dense_block_count", low=0) or 0,
+        "moe_layer_interval": metadata.optional_integer("interleave_moe_layer_step") or 1,
     }
 
 
-def _dbrx(metadata: GgufMetadata) -> Config:
+def _dbrx_config(metadata: GgufMetadata) -> Config:
     return {
         "attn_config": {"kv_n_heads": metadata.integer("attention.head_count_kv")},
         "ffn_config": {
@@ -132,26 +135,27 @@ def _dbrx(metadata: GgufMetadata) -> Config:
     }
 
 
-def _deepseek2(metadata: GgufMetadata) -> Config:
+def _deepseek2_config(metadata: GgufMetadata) -> Config:
     """Return the sizes of latent attention; newer files state the width of the cached latent as that of a key."""
     rotary = metadata.integer("rope.dimension_count")
-    key = metadata.optional("attention.key_length_mla") or metadata.integer("attention.key_length")
+    key = metadata.optional_integer("attention.key_length_mla") or metadata.integer("attention.key_length")
     if key <= rotary:
         metadata.fail("attention.key_length", f"must be more than rope.dimension_count, {rotary:,}")
-    sigmoid = metadata.optional("expert_gating_func", low=0) == _SIGMOID
+    sigmoid = metadata.optional_integer("expert_gating_func", low=0) == _SIGMOID
     return {
         "model_type": "deepseek_v3" if sigmoid else "deepseek_v2",
         "num_key_value_heads": None,
         "head_dim": None,
-        "q_lora_rank": metadata.optional("attention.q_lora_rank", low=0) or None,
+        "q_lora_rank": metadata.optional_integer("attention.q_lora_rank", low=0) or None,
         "kv_lora_rank": metadata.integer("attention.kv_lora_rank"),
         "qk_rope_head_dim": rotary,
         "qk_nope_head_dim": key - rotary,
-        "v_head_dim": metadata.optional("attention.value_length_mla") or metadata.integer("attention.value_length"),
+        "v_head_dim": metadata.optional_integer("attention.value_length_mla")
+        or metadata.integer("attention.value_length"),
     }
 
 
-def _mamba(metadata: GgufMetadata) -> Config:
+def _mamba_config(metadata: GgufMetadata) -> Config:
     hidden = metadata.integer("embedding_length")
     inner = metadata.integer("ssm.inner_size")
     if inner % hidden:
@@ -165,7 +169,7 @@ def _mamba(metadata: GgufMetadata) -> Config:
     }
 
 
-def _mamba2(metadata: GgufMetadata) -> Config:
+def _mamba2_config(metadata: GgufMetadata) -> Config:
     heads = metadata.integer("ssm.time_step_rank")
     return {
         "num_heads": heads,
@@ -177,9 +181,9 @@ def _mamba2(metadata: GgufMetadata) -> Config:
     }
 
 
-def _lfm2(metadata: GgufMetadata) -> Config:
-    """Return the attention layers: those with key/value heads."""
-    heads = metadata.each("attention.head_count_kv") or ()
+def _lfm2_config(metadata: GgufMetadata) -> Config:
+    """Return the configuration fields of LFM2; layers with key/value heads are attention layers."""
+    heads = metadata.integers("attention.head_count_kv") or ()
     return {
         "num_key_value_heads": max(heads, default=None),
         "layer_types": ["full_attention" if count else "conv" for count in heads] or None,
@@ -188,7 +192,7 @@ def _lfm2(metadata: GgufMetadata) -> Config:
     }
 
 
-def _delta_nets(metadata: GgufMetadata) -> Config:
+def _delta_net_config(metadata: GgufMetadata) -> Config:
     """Return the sizes of Qwen's delta nets: llama.cpp's groups are key heads, its time step rank is value heads."""
     value_heads = metadata.integer("ssm.time_step_rank")
     return {
@@ -197,7 +201,7 @@ def _delta_nets(metadata: GgufMetadata) -> Config:
         "linear_num_value_heads": value_heads,
         "linear_value_head_dim": metadata.integer("ssm.inner_size") // value_heads or None,
         "linear_conv_kernel_dim": metadata.integer("ssm.conv_kernel"),
-        "full_attention_interval": metadata.optional("full_attention_interval") or _INTERVAL,
+        "full_attention_interval": metadata.optional_integer("full_attention_interval") or _INTERVAL,
     }
 
 
@@ -209,59 +213,61 @@ GGUF_ARCHITECTURES: Final[Mapping[str, GgufArchitecture]] = {
     "chatglm": GgufArchitecture("glm"),
     "cohere2": GgufArchitecture("cohere2"),
     "command-r": GgufArchitecture("cohere"),
-    "dbrx": GgufArchitecture("dbrx", _dbrx),
-    "deepseek2": GgufArchitecture("deepseek_v3", _deepseek2),
+    "dbrx": GgufArchitecture("dbrx", _dbrx_config),
+    "deepseek2": GgufArchitecture("deepseek_v3", _deepseek2_config),
     "dots1": GgufArchitecture("dots1"),
     "ernie4_5": GgufArchitecture("ernie4_5"),
-    "ernie4_5-moe": GgufArchitecture("ernie4_5_moe", _ernie_moe),
+    "ernie4_5-moe": GgufArchitecture("ernie4_5_moe", _ernie_moe_config),
     "exaone4": GgufArchitecture("exaone4"),
-    "falcon": GgufArchitecture("falcon", _falcon),
+    "falcon": GgufArchitecture("falcon", _falcon_config),
     "gemma": GgufArchitecture("gemma"),
     "gemma2": GgufArchitecture("gemma2"),
     "gemma3": GgufArchitecture("gemma3_text"),
-    "gemma4": GgufArchitecture("gemma4_text", _gemma4, mixed=True),
+    "gemma4": GgufArchitecture("gemma4_text", _gemma4_config, mixed=True),
     "glm4": GgufArchitecture("glm4"),
     "glm4moe": GgufArchitecture("glm4_moe"),
-    "gpt-oss": GgufArchitecture("gpt_oss", _experts_only),
+    "gpt-oss": GgufArchitecture("gpt_oss", _expert_width_config),
     "gpt2": GgufArchitecture("gpt2"),
     "gptj": GgufArchitecture("gptj"),
-    "gptneox": GgufArchitecture("gpt_neox", _neox),
+    "gptneox": GgufArchitecture("gpt_neox", _neox_config),
     "granite": GgufArchitecture("granite"),
-    "granitemoe": GgufArchitecture("granitemoe", _granite_moe),
+    "granitemoe": GgufArchitecture("granitemoe", _granite_moe_config),
     "hunyuan-dense": GgufArchitecture("hunyuan_v1_dense"),
     "hunyuan-moe": GgufArchitecture("hunyuan_v1_moe"),
     "internlm2": GgufArchitecture("llama"),
-    "lfm2": GgufArchitecture("lfm2", _lfm2),
-    "llama": GgufArchitecture("llama", _llama),
-    "llama4": GgufArchitecture("llama4_text", _llama4),
-    "mamba": GgufArchitecture("mamba", _mamba),
-    "mamba2": GgufArchitecture("mamba2", _mamba2),
-    "minicpm": GgufArchitecture("llama", _llama),
-    "minimax-m2": GgufArchitecture("minimax_m2", _experts_only),
+    "lfm2": GgufArchitecture("lfm2", _lfm2_config),
+    "llama": GgufArchitecture("llama", _llama_config),
+    "llama4": GgufArchitecture("llama4_text", _llama4_config),
+    "mamba": GgufArchitecture("mamba", _mamba_config),
+    "mamba2": GgufArchitecture("mamba2", _mamba2_config),
+    "minicpm": GgufArchitecture("llama", _llama_config),
+    "minimax-m2": GgufArchitecture("minimax_m2", _expert_width_config),
     "mistral3": GgufArchitecture("ministral3"),
     "mpt": GgufArchitecture("mpt"),
     "nemotron": GgufArchitecture("nemotron"),
     "olmo": GgufArchitecture("olmo"),
-    "olmo2": GgufArchitecture("olmo2", _olmo2),
-    "olmoe": GgufArchitecture("olmoe", _experts_only),
+    "olmo2": GgufArchitecture("olmo2", _olmo2_config),
+    "olmoe": GgufArchitecture("olmoe", _expert_width_config),
     "phi2": GgufArchitecture("phi"),
-    "phi3": GgufArchitecture("phi3", _whole_context),
-    "phimoe": GgufArchitecture("phimoe", lambda metadata: {**_whole_context(metadata), **_experts_only(metadata)}),
+    "phi3": GgufArchitecture("phi3", _full_attention_config),
+    "phimoe": GgufArchitecture(
+        "phimoe", lambda metadata: {**_full_attention_config(metadata), **_expert_width_config(metadata)}
+    ),
     "qwen2": GgufArchitecture("qwen2"),
     "qwen2moe": GgufArchitecture("qwen2_moe"),
     "qwen2vl": GgufArchitecture("qwen2"),
     "qwen3": GgufArchitecture("qwen3"),
-    "qwen35": GgufArchitecture("qwen3_5_text", _delta_nets),
-    "qwen35moe": GgufArchitecture("qwen3_5_moe_text", _delta_nets),
+    "qwen35": GgufArchitecture("qwen3_5_text", _delta_net_config),
+    "qwen35moe": GgufArchitecture("qwen3_5_moe_text", _delta_net_config),
     "qwen3moe": GgufArchitecture("qwen3_moe"),
-    "qwen3next": GgufArchitecture("qwen3_next", _delta_nets),
+    "qwen3next": GgufArchitecture("qwen3_next", _delta_net_config),
     "qwen3vl": GgufArchitecture("qwen3"),
     "qwen3vlmoe": GgufArchitecture("qwen3_moe"),
     "seed_oss": GgufArchitecture("seed_oss"),
     "smollm3": GgufArchitecture("smollm3"),
-    "stablelm": GgufArchitecture("stablelm", _parallel),
-    "starcoder": GgufArchitecture("gpt_bigcode", _multi_query),
-    "starcoder2": GgufArchitecture("starcoder2", _starcoder2),
+    "stablelm": GgufArchitecture("stablelm", _parallel_config),
+    "starcoder": GgufArchitecture("gpt_bigcode", _multi_query_config),
+    "starcoder2": GgufArchitecture("starcoder2", _starcoder2_config),
     "xverse": GgufArchitecture("llama"),
 }
 """Supported architectures by llama.cpp's name."""
@@ -277,24 +283,24 @@ def config_from_metadata(metadata: GgufMetadata) -> Config:
     if family is None:
         metadata.fail(
             "general.architecture",
-            f"is {quote(metadata.architecture)}; known are {', '.join(sorted(GGUF_ARCHITECTURES))}",
+            f"is {quoted_text(metadata.architecture)}; known are {', '.join(sorted(GGUF_ARCHITECTURES))}",
         )
-    return {"model_type": family.model_type, **_common(metadata, mixed=family.mixed), **family.more(metadata)}
+    return {"model_type": family.model_type, **_common_config(metadata, mixed=family.mixed), **family.more(metadata)}
 
 
-def _common(metadata: GgufMetadata, *, mixed: bool) -> Config:
+def _common_config(metadata: GgufMetadata, *, mixed: bool) -> Config:
     """Return the fields that nearly every architecture has; readers ignore those they do not know.
 
     Layers of `mixed` families have different numbers of key/value heads.
     """
-    heads = metadata.optional("attention.head_count", low=0)
+    heads = metadata.optional_integer("attention.head_count", low=0)
     biased = metadata.has("attn_q.bias", "attn_qkv.bias")
     return {
         "hidden_size": metadata.integer("embedding_length"),
         "num_hidden_layers": metadata.layers,
         "num_attention_heads": heads,
         "num_key_value_heads": None if mixed else metadata.kv_heads or heads,
-        "head_dim": metadata.optional("attention.key_length"),
+        "head_dim": metadata.optional_integer("attention.key_length"),
         "intermediate_size": metadata.dense_width,
         "max_position_embeddings": metadata.context,
         "vocab_size": metadata.vocabulary,
@@ -308,16 +314,16 @@ def _common(metadata: GgufMetadata, *, mixed: bool) -> Config:
         "mlp_bias": metadata.has("ffn_up.bias"),
         "use_qk_norm": metadata.has("attn_q_norm.weight"),
         "qk_layernorm": metadata.has("attn_q_norm.weight"),
-        **_experts(metadata),
+        **_expert_config(metadata),
     }
 
 
-def _experts(metadata: GgufMetadata) -> Config:
-    count = metadata.optional("expert_count", low=0)
+def _expert_config(metadata: GgufMetadata) -> Config:
+    count = metadata.optional_integer("expert_count", low=0)
     if not count:
         return {}
     used = metadata.integer("expert_used_count")
-    shared = metadata.optional("expert_shared_count", low=0) or 0
+    shared = metadata.optional_integer("expert_shared_count", low=0) or 0
     return {
         "num_experts": count,
         "num_local_experts": count,
@@ -327,7 +333,7 @@ def _experts(metadata: GgufMetadata) -> Config:
         "moe_k": used,
         "moe_topk": used,
         "moe_intermediate_size": metadata.expert_width,
-        "first_k_dense_replace": metadata.optional("leading_dense_block_count", low=0) or 0,
+        "first_k_dense_replace": metadata.optional_integer("leading_dense_block_count", low=0) or 0,
         "n_shared_experts": shared,
         "moe_num_shared_experts": shared,
         "shared_expert_intermediate_size": metadata.shared_width,

@@ -14,14 +14,14 @@ from typing import Final, NamedTuple, NoReturn
 
 from planner.errors import ModelFileError
 from planner.ggml import GGML_TYPES
-from planner.models.readers.sources import ByteSource, check_span, quote
+from planner.models.readers.sources import ByteSource, check_span, quoted_text
 from planner.units import MIB, ceil_div
 
 _CHUNK_BYTES: Final = 1 * MIB
 _HINT: Final = "Check that it is a whole GGUF file of version 2 or 3; download it again."
 
 
-class Cursor:
+class HeaderCursor:
     """A forward-only position in a file; `fail` raises an error about its content."""
 
     def __init__(self, source: ByteSource) -> None:
@@ -31,12 +31,12 @@ class Cursor:
         self.fail = partial(_fail, source.place)
 
     @property
-    def at(self) -> int:
+    def position(self) -> int:
         """Return the position in bytes."""
         return self._at
 
     @property
-    def left(self) -> int:
+    def remaining_bytes(self) -> int:
         """Return the number of remaining bytes."""
         return self._source.size - self._at
 
@@ -45,7 +45,7 @@ class Cursor:
         begin = self._at - self._start
         if begin + count > len(self._chunk):
             check_span(self._source, self._at, count)
-            self._chunk = self._source.read(self._at, min(max(count, _CHUNK_BYTES), self.left))
+            self._chunk = self._source.read(self._at, min(max(count, _CHUNK_BYTES), self.remaining_bytes))
             self._start, begin = self._at, 0
         self._at += count
         return self._chunk[begin : begin + count]
@@ -64,28 +64,28 @@ class Cursor:
         """Read the next unsigned number of `size` bytes."""
         return int.from_bytes(self.take(size), "little")
 
-    def text(self, limit: int, what: str) -> str:
+    def text(self, limit: int, kind: str) -> str:
         """Read the next string, which is preceded by its length."""
         length = self.count()
         if length > limit:
-            self.fail(f"{what} has {length:,} bytes, more than {limit:,}")
+            self.fail(f"{kind} has {length:,} bytes, more than {limit:,}")
         raw = self.take(length)
         try:
             return raw.decode("utf-8")
         except UnicodeDecodeError:
-            self.fail(f"{what} is not text in UTF-8: {quote(raw.decode('utf-8', 'replace'))}")
+            self.fail(f"{kind} is not text in UTF-8: {quoted_text(raw.decode('utf-8', 'replace'))}")
 
     def skip_strings(self, count: int) -> None:
         """Skip `count` strings, reading only their lengths."""
         while count:
-            chunk = self._ahead()
+            chunk = self._peek_chunk()
             at, last = 0, len(chunk) - 8
             while count and at <= last:
                 at += 8 + int.from_bytes(chunk[at : at + 8], "little")
                 count -= 1
             self.skip(at)
 
-    def _ahead(self) -> bytes:
+    def _peek_chunk(self) -> bytes:
         """Return a large chunk of the following bytes without consuming it, at least the eight bytes of a length."""
         self.take(8)
         self._at -= 8
@@ -118,13 +118,13 @@ _ARRAY: Final = 9
 _TYPES: Final = {kind.number: kind for kind in GGML_TYPES}
 
 
-class Omitted(NamedTuple):
-    """A skipped value; `length` is the number of an array's entries or of a string's bytes."""
+class OmittedValue(NamedTuple):
+    """A skipped metadata value; `length` is the number of array entries or of string bytes."""
 
     length: int
 
 
-Value = int | float | bool | str | tuple[int | float, ...] | Omitted
+Value = int | float | bool | str | tuple[int | float, ...] | OmittedValue
 
 
 class GgufTensor(NamedTuple):
@@ -151,7 +151,7 @@ def read_gguf(source: ByteSource) -> GgufFile:
         ModelFileError: If the file is truncated, counts or lengths are impossible, a key or tensor is duplicated, or
             the tensors' offsets do not match their sizes.
     """
-    cursor = Cursor(source)
+    cursor = HeaderCursor(source)
     if source.size < len(_MAGIC) or cursor.take(len(_MAGIC)) != _MAGIC:
         cursor.fail("is not a GGUF file: it does not begin with GGUF")
     _check_version(cursor)
@@ -160,11 +160,11 @@ def read_gguf(source: ByteSource) -> GgufFile:
         cursor.fail(
             f"would have {tensors:,} tensors and {keys:,} keys; at most {MAX_TENSORS:,} and {MAX_KEYS:,} are read"
         )
-    metadata = _Metadata(cursor).read(keys)
-    return GgufFile(metadata, _tensors(cursor, tensors, _alignment(cursor, metadata)))
+    metadata = _MetadataReader(cursor).read(keys)
+    return GgufFile(metadata, _read_tensors(cursor, tensors, _read_alignment(cursor, metadata)))
 
 
-def _check_version(cursor: Cursor) -> None:
+def _check_version(cursor: HeaderCursor) -> None:
     version = cursor.count(4)
     if version not in _VERSIONS:
         swapped = int.from_bytes(version.to_bytes(4, "little"), "big")
@@ -172,92 +172,94 @@ def _check_version(cursor: Cursor) -> None:
         cursor.fail(f"{reason}; version 2 and 3 in little-endian order are read")
 
 
-def _alignment(cursor: Cursor, metadata: Mapping[str, Value]) -> int:
+def _read_alignment(cursor: HeaderCursor, metadata: Mapping[str, Value]) -> int:
     found = metadata.get("general.alignment", 32)
     if type(found) is not int or not 0 < found <= _MAX_ALIGNMENT or found & (found - 1):
         cursor.fail("general.alignment must be a power of two")
     return found
 
 
-class _Metadata:
+class _MetadataReader:
     """Reader of the metadata, which skips long values."""
 
-    def __init__(self, cursor: Cursor) -> None:
+    def __init__(self, cursor: HeaderCursor) -> None:
         self._cursor = cursor
         self._kept = self._strings = 0
 
     def read(self, count: int) -> dict[str, Value]:
         """Read `count` key-value pairs."""
-        found: dict[str, Value] = {}
+        values: dict[str, Value] = {}
         for number in range(count):
             key = self._cursor.text(_KEY_BYTES, f"key {number + 1:,}")
-            if key in found:
-                self._cursor.fail(f"the key {quote(key)} is there twice")
-            self._keep(len(key))
-            found[key] = self._value(quote(key), self._cursor.count(4))
-        return found
+            if key in values:
+                self._cursor.fail(f"the key {quoted_text(key)} is there twice")
+            self._count_kept_bytes(len(key))
+            values[key] = self._read_value(quoted_text(key), self._cursor.count(4))
+        return values
 
-    def _value(self, key: str, kind: int) -> Value:
+    def _read_value(self, key: str, kind: int) -> Value:
         if kind == _STRING:
-            return self._string(key)
+            return self._read_string(key)
         if kind == _ARRAY:
-            return self._array(key, self._cursor.count(4), self._cursor.count())
-        return self._cursor.numbers(self._code(key, kind))[0]
+            return self._read_array(key, self._cursor.count(4), self._cursor.count())
+        return self._cursor.numbers(self._number_format(key, kind))[0]
 
-    def _string(self, key: str) -> str | Omitted:
+    def _read_string(self, key: str) -> str | OmittedValue:
         length = int.from_bytes(self._cursor.take(8), "little")
         if length > _KEPT_STRING:
             self._cursor.skip(length)
-            return Omitted(length)
-        self._keep(length)
+            return OmittedValue(length)
+        self._count_kept_bytes(length)
         return self._cursor.take(length).decode("utf-8", "replace")
 
-    def _array(self, key: str, kind: int, count: int) -> tuple[int | float, ...] | Omitted:
+    def _read_array(self, key: str, kind: int, count: int) -> tuple[int | float, ...] | OmittedValue:
         if kind == _STRING:
             self._strings += count
             if self._strings > MAX_STRINGS:
                 self._cursor.fail(f"{key} makes {self._strings:,} strings in arrays; at most {MAX_STRINGS:,} are read")
             self._cursor.skip_strings(count)
-            return Omitted(count)
-        code = self._code(key, kind)
+            return OmittedValue(count)
+        code = self._number_format(key, kind)
         if count > _KEPT_NUMBERS:
             self._cursor.skip(count * _WIDTHS[kind])
-            return Omitted(count)
-        self._keep(8 * count)
+            return OmittedValue(count)
+        self._count_kept_bytes(8 * count)
         return self._cursor.numbers(code, count)
 
-    def _code(self, key: str, kind: int) -> str:
+    def _number_format(self, key: str, kind: int) -> str:
         code = _CODES.get(kind)
         if code is None:
             self._cursor.fail(f"{key} has a value of type {kind:,}, which is not known here")
         return code
 
-    def _keep(self, count: int) -> None:
+    def _count_kept_bytes(self, count: int) -> None:
         self._kept += count
         if self._kept > MAX_KEPT_BYTES:
             self._cursor.fail(f"the metadata has more than {MAX_KEPT_BYTES:,} bytes besides the vocabulary")
 
 
-def _tensors(cursor: Cursor, count: int, alignment: int) -> tuple[GgufTensor, ...]:
+def _read_tensors(cursor: HeaderCursor, count: int, alignment: int) -> tuple[GgufTensor, ...]:
     found: dict[str, GgufTensor] = {}
     expected = end = 0
     for _ in range(count):
-        tensor, offset = _tensor(cursor)
+        tensor, offset = _read_tensor(cursor)
         if tensor.name in found:
-            cursor.fail(f"tensor {quote(tensor.name)} is there twice")
+            cursor.fail(f"tensor {quoted_text(tensor.name)} is there twice")
         if offset != expected:
-            cursor.fail(f"tensor {quote(tensor.name)} lies at {offset:,}; after those before it that is {expected:,}")
+            cursor.fail(
+                f"tensor {quoted_text(tensor.name)} lies at {offset:,}; after those before it that is {expected:,}"
+            )
         found[tensor.name] = tensor
         end = offset + tensor.bytes
         expected = ceil_div(end, alignment) * alignment
     if found:
-        cursor.skip(ceil_div(cursor.at, alignment) * alignment - cursor.at + end)
+        cursor.skip(ceil_div(cursor.position, alignment) * alignment - cursor.position + end)
     return tuple(found.values())
 
 
-def _tensor(cursor: Cursor) -> tuple[GgufTensor, int]:
+def _read_tensor(cursor: HeaderCursor) -> tuple[GgufTensor, int]:
     name = cursor.text(_NAME_BYTES, "a tensor's name")
-    where = f"tensor {quote(name)}"
+    where = f"tensor {quoted_text(name)}"
     dimensions = cursor.count(4)
     if dimensions > _DIMENSIONS:
         cursor.fail(f"{where} has {dimensions:,} dimensions; at most {_DIMENSIONS} are read")

@@ -4,8 +4,8 @@ from typing import Final, NoReturn
 
 from planner.errors import ModelFileError
 from planner.models.readers.config_fields import MAX_LAYERS, MAX_WIDTH
-from planner.models.readers.gguf.header import GgufFile, GgufTensor, Omitted
-from planner.models.readers.sources import quote
+from planner.models.readers.gguf.header import GgufFile, GgufTensor, OmittedValue
+from planner.models.readers.sources import quoted_text
 
 _HINT: Final = "Check that it is a language model's GGUF file as llama.cpp's converter writes it."
 _EMBEDDING: Final = "token_embd.weight"
@@ -37,7 +37,7 @@ class GgufMetadata:
     def layers(self) -> int:
         """Return the number of layers, without those for multi-token prediction."""
         count = self.integer("block_count", high=MAX_LAYERS)
-        more = self.optional("nextn_predict_layers", low=0, high=count - 1) or 0
+        more = self.optional_integer("nextn_predict_layers", low=0, high=count - 1) or 0
         return count - more
 
     @property
@@ -47,23 +47,23 @@ class GgufMetadata:
         if table is not None:
             return table.shape[-1]
         tokens = self._file.metadata.get("tokenizer.ggml.tokens")
-        return tokens.length if isinstance(tokens, Omitted) else self.integer("vocab_size")
+        return tokens.length if isinstance(tokens, OmittedValue) else self.integer("vocab_size")
 
     @property
     def context(self) -> int | None:
         """Return the maximum context length."""
-        return self.optional("context_length", high=_MAX_CONTEXT)
+        return self.optional_integer("context_length", high=_MAX_CONTEXT)
 
     @property
     def dense_width(self) -> int | None:
         """Return the width of a dense block from its tensors: some converters write a wrong value."""
         tensor = self.tensor("ffn_down.weight")
-        return self.optional("feed_forward_length", low=0) or None if tensor is None else tensor.shape[0]
+        return self.optional_integer("feed_forward_length", low=0) or None if tensor is None else tensor.shape[0]
 
     @property
     def kv_heads(self) -> int | None:
         """Return the number of key/value heads of the attention layers; other layers state 0."""
-        found = set(self.each("attention.head_count_kv") or ()) - {0}
+        found = set(self.integers("attention.head_count_kv") or ()) - {0}
         if len(found) > 1:
             self.fail("attention.head_count_kv", "differs from layer to layer, which is not read for this architecture")
         return found.pop() if found else None
@@ -71,12 +71,12 @@ class GgufMetadata:
     @property
     def window(self) -> int | None:
         """Return the sliding window in tokens, or None."""
-        return self.optional("attention.sliding_window", low=0, high=_MAX_WINDOW) or None
+        return self.optional_integer("attention.sliding_window", low=0, high=_MAX_WINDOW) or None
 
     @property
     def expert_width(self) -> int:
         """Return the width of an expert; old files do not state it, so it follows from the tensors."""
-        stated = self.optional("expert_feed_forward_length")
+        stated = self.optional_integer("expert_feed_forward_length")
         tensor = self.tensor("ffn_up_exps.weight")
         if stated is None and tensor is not None and len(tensor.shape) == 3:
             return tensor.shape[1]
@@ -86,7 +86,7 @@ class GgufMetadata:
     def shared_width(self) -> int:
         """Return the total width of the shared experts; 0 if there are none."""
         tensor = self.tensor("ffn_up_shexp.weight")
-        stated = self.optional("expert_shared_feed_forward_length", low=0)
+        stated = self.optional_integer("expert_shared_feed_forward_length", low=0)
         return stated or (tensor.shape[-1] if tensor is not None else 0)
 
     @property
@@ -106,26 +106,26 @@ class GgufMetadata:
 
     def integer(self, name: str, *, low: int = 1, high: int = MAX_WIDTH) -> int:
         """Return a required whole number; values per layer must be equal."""
-        found = self.optional(name, low=low, high=high)
+        found = self.optional_integer(name, low=low, high=high)
         if found is None:
             self.fail(name, "is missing")
         return found
 
-    def optional(self, name: str, *, low: int = 1, high: int = MAX_WIDTH) -> int | None:
+    def optional_integer(self, name: str, *, low: int = 1, high: int = MAX_WIDTH) -> int | None:
         """Return a whole number, or None if it is missing."""
-        found = self.each(name, low=low, high=high)
+        found = self.integers(name, low=low, high=high)
         if found is None:
             return None
         if len(set(found)) != 1:
             self.fail(name, "differs from layer to layer, which is not read for this architecture")
         return found[0]
 
-    def each(self, name: str, *, low: int = 0, high: int = MAX_WIDTH) -> tuple[int, ...] | None:
+    def integers(self, name: str, *, low: int = 0, high: int = MAX_WIDTH) -> tuple[int, ...] | None:
         """Return a list of whole numbers, one per layer or a single one, or None if it is missing."""
         value = self._file.metadata.get(self._key(name))
         if value is None:
             return None
-        items = value if isinstance(value, tuple) and not isinstance(value, Omitted) else (value,)
+        items = value if isinstance(value, tuple) and not isinstance(value, OmittedValue) else (value,)
         found = tuple(item for item in items if isinstance(item, int) and low <= item <= high)
         if len(found) != len(items) or not found:
             self.fail(name, f"must hold whole numbers from {low:,} to {high:,}")
@@ -138,7 +138,7 @@ class GgufMetadata:
 
     def fail(self, name: str, reason: str) -> NoReturn:
         """Raise an error about one value."""
-        raise ModelFileError(self._place, f"{quote(self._key(name))} {reason}", _HINT)
+        raise ModelFileError(self._place, f"{quoted_text(self._key(name))} {reason}", _HINT)
 
     def _key(self, name: str) -> str:
         return name if name.startswith("general.") else f"{self.architecture}.{name}"

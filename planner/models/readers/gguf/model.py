@@ -15,7 +15,7 @@ from planner.models.readers.config_json import read_config
 from planner.models.readers.gguf.architectures import config_from_metadata
 from planner.models.readers.gguf.header import MAX_TENSORS, GgufFile, GgufTensor, read_gguf
 from planner.models.readers.gguf.metadata import GgufMetadata
-from planner.models.readers.sources import open_local, quote
+from planner.models.readers.sources import open_local, quoted_text
 
 _LAYER: Final = re.compile(r"blk\.(\d{1,6})\.")
 # Tensors that are not parameters of the network: rotary frequencies, the router's score correction, and the scales
@@ -39,8 +39,8 @@ def read_gguf_model(path: Path) -> Architecture:
         ModelFileError: If a part is missing or unreadable, or it contains no language model or an unknown one.
     """
     parts = numbered_parts(path)
-    files = [_read(part) for part in parts]
-    whole = GgufFile(files[0].metadata, _together(files, path))
+    files = [_read_header(part) for part in parts]
+    whole = GgufFile(files[0].metadata, _joined_tensors(files, path))
     return architecture_of_gguf(whole, str(parts[0]))
 
 
@@ -51,7 +51,7 @@ def read_gguf_config(path: Path) -> Mapping[str, object]:
         ModelFileError: As `read_gguf_model`.
     """
     first = numbered_parts(path)[0]
-    return config_from_metadata(_metadata(_read(first), str(first)))
+    return config_from_metadata(_network_metadata(_read_header(first), str(first)))
 
 
 def architecture_of_gguf(file: GgufFile, place: str) -> Architecture:
@@ -60,21 +60,23 @@ def architecture_of_gguf(file: GgufFile, place: str) -> Architecture:
     Raises:
         ModelFileError: If it contains no language model or an unknown one.
     """
-    metadata = _metadata(file, place)
+    metadata = _network_metadata(file, place)
     architecture = read_config(config_from_metadata(metadata), place)
-    counted = [tensor for tensor in file.tensors if not _beyond(tensor, metadata.layers)]
+    counted = [tensor for tensor in file.tensors if not _is_beyond_layers(tensor, metadata.layers)]
     number = metadata.file_type
     name = FILE_TYPE_NAMES.get(number) if isinstance(number, int) else None
-    notes = (*_extra_note(file.tensors, counted), *_size_note(architecture, counted))
+    notes = (*_extra_tensors_note(file.tensors, counted), *_size_note(architecture, counted))
     return architecture.evolve(
         container="gguf",
-        stored=sum_stored((_place(tensor.name), tensor.type, tensor.elements, tensor.bytes) for tensor in counted),
+        stored=sum_stored(
+            (_network_part(tensor.name), tensor.type, tensor.elements, tensor.bytes) for tensor in counted
+        ),
         quantization=name if name in GGUF_FILE_TYPES else None,
         reader_notes=(*architecture.reader_notes, *notes),
     )
 
 
-def _metadata(file: GgufFile, place: str) -> GgufMetadata:
+def _network_metadata(file: GgufFile, place: str) -> GgufMetadata:
     metadata = GgufMetadata(file, place)
     kind = "mmproj" if metadata.architecture == "clip" else metadata.kind
     reason = _OTHER_KINDS.get(kind if file.tensors else "vocab")
@@ -83,12 +85,12 @@ def _metadata(file: GgufFile, place: str) -> GgufMetadata:
     return metadata
 
 
-def _read(path: Path) -> GgufFile:
+def _read_header(path: Path) -> GgufFile:
     with open_local(path) as file:
         return read_gguf(file)
 
 
-def _together(files: list[GgufFile], path: Path) -> tuple[GgufTensor, ...]:
+def _joined_tensors(files: list[GgufFile], path: Path) -> tuple[GgufTensor, ...]:
     found = {tensor.name: tensor for file in files for tensor in file.tensors}
     count = sum(len(file.tensors) for file in files)
     if len(found) != count or count > MAX_TENSORS:
@@ -101,12 +103,12 @@ def _together(files: list[GgufFile], path: Path) -> tuple[GgufTensor, ...]:
     return tuple(found.values())
 
 
-def _beyond(tensor: GgufTensor, layers: int) -> bool:
+def _is_beyond_layers(tensor: GgufTensor, layers: int) -> bool:
     match = _LAYER.match(tensor.name)
     return match is not None and int(match[1]) >= layers
 
 
-def _place(name: str) -> NetworkPart:
+def _network_part(name: str) -> NetworkPart:
     if _LAYER.match(name):
         return "layers"
     if name.startswith(("token_embd.", "position_embd.", "per_layer_token_embd.", "token_types.")):
@@ -114,7 +116,7 @@ def _place(name: str) -> NetworkPart:
     return "output" if name.startswith("output.") else "other"
 
 
-def _extra_note(tensors: tuple[GgufTensor, ...], counted: list[GgufTensor]) -> Iterator[str]:
+def _extra_tensors_note(tensors: tuple[GgufTensor, ...], counted: list[GgufTensor]) -> Iterator[str]:
     extra = len(tensors) - len(counted)
     if extra:
         size = sum(tensor.bytes for tensor in tensors) - sum(tensor.bytes for tensor in counted)
@@ -125,6 +127,6 @@ def _size_note(architecture: Architecture, counted: list[GgufTensor]) -> Iterato
     held = sum(tensor.elements for tensor in counted if not _NO_PARAMETERS.search(tensor.name))
     if held != architecture.parameters:
         yield (
-            f"the file holds {held:,} parameters where {quote(architecture.model_type)} of these sizes has "
+            f"the file holds {held:,} parameters where {quoted_text(architecture.model_type)} of these sizes has "
             f"{architecture.parameters:,}: its own bytes are counted"
         )

@@ -1,4 +1,4 @@
-"""Reader of models on the Hugging Face Hub: the configuration, and only the headers of the weights."""
+"""Reader of models from the Hugging Face Hub, which downloads the configuration and only the headers of the weights."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -23,7 +23,7 @@ from planner.models.readers.config_json import MAX_FILE_BYTES, parse_config, rea
 from planner.models.readers.diffusers.files import MODEL_INDEX, WEIGHT_NAMES, read_pipeline_files
 from planner.models.readers.gguf.header import read_gguf
 from planner.models.readers.gguf.model import architecture_of_gguf
-from planner.models.readers.hub.repository import Hub, HubError, RemoteFile, Repository, ShouldStop
+from planner.models.readers.hub.repository import HubError, HubSession, RemoteFile, Repository, ShouldStop
 from planner.models.readers.model_file import read_model_file
 
 _NAME: Final = re.compile(
@@ -45,14 +45,14 @@ def read_hub_model(text: str, stop: ShouldStop = lambda: False) -> Architecture:
         ModelFileError: If the name is invalid, or the Hub has no such model or denies access.
         NetworkError: If the Hub cannot be reached, or `stop` returned true.
     """
-    repository, gguf = _parsed(text)
+    repository, gguf = _parse_hub_name(text)
     try:
-        return _read(Hub(stop), repository, gguf)
+        return _read_network(HubSession(stop), repository, gguf)
     except NetworkError:
-        kept = None if stop() else _kept(repository, gguf or _CONFIG)
+        kept = None if stop() else _cached_path(repository, gguf or _CONFIG)
         if kept is None:
             raise
-        return _read_kept(kept)
+        return _read_cached_model(kept)
 
 
 def read_hub_config(text: str) -> Mapping[str, object]:
@@ -62,11 +62,11 @@ def read_hub_config(text: str) -> Mapping[str, object]:
         ModelFileError: As `read_hub_model`.
         NetworkError: As `read_hub_model`.
     """
-    repository, _ = _parsed(text)
-    return _parsed_file(_config(Hub(), repository))
+    repository, _ = _parse_hub_name(text)
+    return _parse_config_file(_config_file(HubSession(), repository))
 
 
-def _parsed(text: str) -> tuple[Repository, str | None]:
+def _parse_hub_name(text: str) -> tuple[Repository, str | None]:
     match = _NAME.fullmatch(text)
     if match is None:
         raise ModelFileError(
@@ -77,7 +77,7 @@ def _parsed(text: str) -> tuple[Repository, str | None]:
     return Repository(match["name"], match["revision"]), match["file"]
 
 
-def _read(hub: Hub, repository: Repository, gguf: str | None) -> Architecture:
+def _read_network(hub: HubSession, repository: Repository, gguf: str | None) -> Architecture:
     if gguf is not None:
         file = RemoteFile(hub, repository, gguf)
         return architecture_of_gguf(read_gguf(file), file.place)
@@ -87,46 +87,50 @@ def _read(hub: Hub, repository: Repository, gguf: str | None) -> Architecture:
     # All other files are read from the same commit as the configuration.
     fixed = repository._replace(revision=config.commit or repository.revision)
     architecture = read_config(parse_config(config.read(0, config.size), config.place), config.place)
-    checkpoint = _checkpoint(hub, fixed)
+    checkpoint = _read_checkpoint(hub, fixed)
     if checkpoint is None:
         note = "the Hub has no safetensors files of it: the weights as stored follow from its configuration"
         return architecture.evolve(reader_notes=(*architecture.reader_notes, note))
     return with_stored_sizes(architecture, checkpoint.tensors, checkpoint.notes)
 
 
-def _config_or_index(hub: Hub, repository: Repository) -> RemoteFile:
+def _config_or_index(hub: HubSession, repository: Repository) -> RemoteFile:
     """Return the model's configuration, or the index of a pipeline, which has no configuration."""
     try:
-        return _config(hub, repository)
+        return _config_file(hub, repository)
     except HubError as error:
-        index = _if_there(hub, repository, MODEL_INDEX) if error.missing else None
+        index = _file_if_present(hub, repository, MODEL_INDEX) if error.missing else None
         if index is None:
             raise
         return index
 
 
-def _read_pipeline(hub: Hub, repository: Repository, index: RemoteFile) -> Architecture:
+def _read_pipeline(hub: HubSession, repository: Repository, index: RemoteFile) -> Architecture:
     def config_of(name: str) -> Mapping[str, object] | None:
-        file = _if_there(hub, repository, f"{name}/{_CONFIG}")
-        return None if file is None else _parsed_file(file)
+        file = _file_if_present(hub, repository, f"{name}/{_CONFIG}")
+        return None if file is None else _parse_config_file(file)
 
     def tensors_of(name: str) -> Iterable[FileTensor] | None:
         found = _first_checkpoint(hub, repository, name)
         return None if found is None else found.tensors
 
-    return read_pipeline_files(_parsed_file(index), config_of, tensors_of, index.place)
+    return read_pipeline_files(_parse_config_file(index), config_of, tensors_of, index.place)
 
 
-def _first_checkpoint(hub: Hub, repository: Repository, folder: str) -> Checkpoint | None:
+def _first_checkpoint(hub: HubSession, repository: Repository, folder: str) -> Checkpoint | None:
     """Return the tensors of a component from the first file of weights that exists."""
     for name in WEIGHT_NAMES:
-        file = _if_there(hub, repository, f"{folder}/{name}")
+        file = _file_if_present(hub, repository, f"{folder}/{name}")
         if file is not None:
-            return _indexed(hub, repository, file, f"{folder}/") if name.endswith(".json") else _single(file)
+            return (
+                _read_indexed_checkpoint(hub, repository, file, f"{folder}/")
+                if name.endswith(".json")
+                else _read_single_checkpoint(file)
+            )
     return None
 
 
-def _parsed_file(file: RemoteFile) -> Mapping[str, object]:
+def _parse_config_file(file: RemoteFile) -> Mapping[str, object]:
     _check_size(file, MAX_FILE_BYTES)
     return parse_config(file.read(0, file.size), file.place)
 
@@ -136,7 +140,7 @@ def _check_size(file: RemoteFile, limit: int) -> None:
         raise ModelFileError(file.place, f"has {file.size:,} bytes", f"At most {limit:,} are read.")
 
 
-def _config(hub: Hub, repository: Repository) -> RemoteFile:
+def _config_file(hub: HubSession, repository: Repository) -> RemoteFile:
     try:
         file = RemoteFile(hub, repository, _CONFIG)
     except HubError as error:
@@ -147,16 +151,18 @@ def _config(hub: Hub, repository: Repository) -> RemoteFile:
     return file
 
 
-def _checkpoint(hub: Hub, repository: Repository) -> Checkpoint | None:
-    """Return the tensors of the model's safetensors files, or None if it has none."""
-    index = _if_there(hub, repository, INDEX)
+def _read_checkpoint(hub: HubSession, repository: Repository) -> Checkpoint | None:
+    """Return the tensors of the model's safetensors files, or None without such files."""
+    index = _file_if_present(hub, repository, INDEX)
     if index is not None:
-        return _indexed(hub, repository, index)
-    single = _if_there(hub, repository, SINGLE)
-    return None if single is None else _single(single)
+        return _read_indexed_checkpoint(hub, repository, index)
+    single = _file_if_present(hub, repository, SINGLE)
+    return None if single is None else _read_single_checkpoint(single)
 
 
-def _indexed(hub: Hub, repository: Repository, index: RemoteFile, folder: str = "") -> Checkpoint:
+def _read_indexed_checkpoint(
+    hub: HubSession, repository: Repository, index: RemoteFile, folder: str = ""
+) -> Checkpoint:
     """Return the tensors of the files that an index in `folder` lists."""
     _check_size(index, MAX_INDEX_BYTES)
     listed = read_index(index.read(0, index.size), index.place)
@@ -166,11 +172,11 @@ def _indexed(hub: Hub, repository: Repository, index: RemoteFile, folder: str = 
         return combine_parts(listed, zip(files, headers, strict=True), index.place)
 
 
-def _single(file: RemoteFile) -> Checkpoint:
+def _read_single_checkpoint(file: RemoteFile) -> Checkpoint:
     return Checkpoint(read_header(file))
 
 
-def _if_there(hub: Hub, repository: Repository, file: str) -> RemoteFile | None:
+def _file_if_present(hub: HubSession, repository: Repository, file: str) -> RemoteFile | None:
     try:
         return RemoteFile(hub, repository, file)
     except HubError as error:
@@ -179,7 +185,7 @@ def _if_there(hub: Hub, repository: Repository, file: str) -> RemoteFile | None:
         raise
 
 
-def _kept(repository: Repository, file: str) -> Path | None:
+def _cached_path(repository: Repository, file: str) -> Path | None:
     """Return the path of a file in `huggingface_hub`'s local cache, or None."""
     from huggingface_hub import try_to_load_from_cache
 
@@ -187,7 +193,7 @@ def _kept(repository: Repository, file: str) -> Path | None:
     return Path(found) if isinstance(found, str) else None
 
 
-def _read_kept(file: Path) -> Architecture:
+def _read_cached_model(file: Path) -> Architecture:
     found = read_model_file(file.parent if file.name == _CONFIG else file)
     note = "the Hugging Face Hub was not reached; this is a copy that was downloaded before"
     return found.evolve(reader_notes=(*found.reader_notes, note))

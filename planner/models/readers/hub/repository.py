@@ -51,7 +51,7 @@ class _Response(Protocol):
     headers: Any
 
 
-class Hub:
+class HubSession:
     """A session of requests to the Hub with a time limit and a callback for cancellation."""
 
     def __init__(self, stop: ShouldStop = lambda: False) -> None:
@@ -74,21 +74,21 @@ class Hub:
         except ValueError as error:
             raise HubError(repository.title, "is not a valid model name", "Write hf:owner/name.") from error
         headers = {
-            **_utilities().build_hf_headers(library_name="gpu-planner"),
+            **_hub_utilities().build_hf_headers(library_name="gpu-planner"),
             "Range": f"bytes={offset}-{offset + count - 1}",
             "Accept-Encoding": "identity",
         }
-        with self._asked(url, headers) as (response, pieces):
+        with self._request(url, headers) as (response, pieces):
             if response.status_code not in _FOUND:
                 _refuse(repository, file, response)
             whole = response.status_code == _FOUND[0]
             data = self._collect(pieces, offset + count if whole else count)
-            size = _size(response) or (offset if not whole else 0) + len(data)
+            size = _total_size_bytes(response) or (offset if not whole else 0) + len(data)
             return data[offset:] if whole else data, size, response.headers.get("X-Repo-Commit")
 
     @contextmanager
-    def _asked(self, url: str, headers: dict[str, str]) -> Iterator[tuple[_Response, Iterator[bytes]]]:
-        session = _utilities().get_session()
+    def _request(self, url: str, headers: dict[str, str]) -> Iterator[tuple[_Response, Iterator[bytes]]]:
+        session = _hub_utilities().get_session()
         try:
             if callable(getattr(session, "stream", None)):  # httpx, since huggingface_hub 1.0
                 with session.stream("GET", url, headers=headers, timeout=_WAIT_S, follow_redirects=True) as response:
@@ -97,7 +97,9 @@ class Hub:
                 with session.get(url, headers=headers, timeout=_WAIT_S, stream=True) as response:
                     yield response, response.iter_content(_PIECE_BYTES)
         except _transport_errors(session) as error:
-            raise NetworkError(f"the Hugging Face Hub cannot be reached ({_words(error)})", _OFFLINE_HINT) from error
+            raise NetworkError(
+                f"the Hugging Face Hub cannot be reached ({_error_text(error)})", _OFFLINE_HINT
+            ) from error
 
     def _collect(self, pieces: Iterator[bytes], limit: int) -> bytes:
         found = bytearray()
@@ -115,7 +117,7 @@ class Hub:
 class RemoteFile:
     """A file on the Hub that is read in ranges."""
 
-    def __init__(self, hub: Hub, repository: Repository, file: str) -> None:
+    def __init__(self, hub: HubSession, repository: Repository, file: str) -> None:
         self._hub, self._repository, self._file = hub, repository, file
         self._first, self._size, self.commit = hub.read(repository, file, 0, _FIRST_BYTES)
 
@@ -138,7 +140,7 @@ class RemoteFile:
         """Return exactly `count` bytes from `offset` on.
 
         Raises:
-            ModelFileError: If there are fewer.
+            ModelFileError: If the file has fewer bytes.
             NetworkError: If the Hub cannot be reached any more.
         """
         check_span(self, offset, count)
@@ -150,11 +152,11 @@ class RemoteFile:
         return found
 
 
-def _utilities() -> Any:  # noqa: ANN401 - a module whose client was that of requests and is that of httpx
+def _hub_utilities() -> Any:  # noqa: ANN401 - a module whose client was that of requests and is that of httpx
     return importlib.import_module("huggingface_hub.utils")
 
 
-def _size(response: _Response) -> int | None:
+def _total_size_bytes(response: _Response) -> int | None:
     """Return the size of the whole file from the response's headers, or None."""
     stated = response.headers.get("Content-Range", "").rpartition("/")[2] or response.headers.get("Content-Length", "")
     return int(stated) if stated.isdecimal() and len(stated) < 20 else None
@@ -178,10 +180,10 @@ def _refuse(repository: Repository, file: str, response: _Response) -> NoReturn:
 
 
 def _transport_errors(session: object) -> tuple[type[BaseException], ...]:
-    """Return the connection errors of an HTTP client: those of requests derive from OSError, httpx has its own."""
+    """Return the connection error classes of an HTTP client: requests derives them from OSError, httpx does not."""
     own = getattr(sys.modules[type(session).__module__.partition(".")[0]], "HTTPError", OSError)
     return (OSError, own)
 
 
-def _words(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     return (str(error) or type(error).__name__)[:200]

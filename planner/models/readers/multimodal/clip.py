@@ -14,7 +14,7 @@ from planner.models.readers.vision.towers import CLIP, CLIP_LAYER, SIGLIP, SIGLI
 _PROJECTION: Final = 512
 
 
-def _text(fields: ConfigFields, style: LayerStyle, after: Tensors = ()) -> Stack:
+def _text_tower(fields: ConfigFields, style: LayerStyle, after: Tensors = ()) -> Stack:
     sizes = read_equal_head_sizes(fields)
     rows = fields.integer("max_position_embeddings")
     return Stack(
@@ -32,7 +32,7 @@ def _text(fields: ConfigFields, style: LayerStyle, after: Tensors = ()) -> Stack
 
 
 def read_clip(fields: ConfigFields) -> Architecture:
-    """Read CLIP with both towers."""
+    """Read CLIP with its text tower and its vision tower."""
     text, vision = (
         component_fields(fields, "text_config", "clip_text_model"),
         component_fields(fields, "vision_config", "clip_vision_model"),
@@ -41,21 +41,23 @@ def read_clip(fields: ConfigFields) -> Architecture:
     projection = linear("text_projection", width, text.integer("hidden_size"))
     tower = CLIP.read(vision)
     meeting = (*linear("visual_projection", width, tower.hidden), *tensor("logit_scale"))
-    return _both(fields, text, _text(text, CLIP_LAYER, projection), tower, meeting)
+    return _joint_architecture(fields, text, _text_tower(text, CLIP_LAYER, projection), tower, meeting)
 
 
 def read_siglip(fields: ConfigFields) -> Architecture:
-    """Read SigLIP with both towers."""
+    """Read SigLIP with its text tower and its vision tower."""
     text = component_fields(fields, "text_config", "siglip_text_model")
     vision = component_fields(fields, "vision_config", "siglip_vision_model")
     width = text.integer("projection_size", default=text.integer("hidden_size"))
     head = linear("head", width, text.integer("hidden_size"), bias=True)
     meeting = (*tensor("logit_scale", 1), *tensor("logit_bias", 1))
-    return _both(fields, text, _text(text, SIGLIP_LAYER, head), SIGLIP.read(vision), meeting)
+    return _joint_architecture(fields, text, _text_tower(text, SIGLIP_LAYER, head), SIGLIP.read(vision), meeting)
 
 
-def _both(fields: ConfigFields, text: ConfigFields, reader: Stack, tower: Stack, meeting: Tensors) -> Architecture:
-    """Return both towers; the vision tower is last and has the tensors that compare the two."""
+def _joint_architecture(
+    fields: ConfigFields, text: ConfigFields, reader: Stack, tower: Stack, meeting: Tensors
+) -> Architecture:
+    """Return the joint network; the vision tower is last and has the tensors that compare image and text."""
     return Architecture(
         model_type=fields.model_type,
         kind="vision-encoder",
@@ -69,7 +71,7 @@ def _both(fields: ConfigFields, text: ConfigFields, reader: Stack, tower: Stack,
 def read_clip_vision(fields: ConfigFields) -> Architecture:
     """Read CLIP's vision tower alone, with its projection if `architectures` names it."""
     tower = CLIP.read(fields)
-    if _named(fields, "WithProjection"):
+    if _names_class(fields, "WithProjection"):
         width = fields.integer("projection_dim", default=_PROJECTION)
         tower = tower.evolve(after=(*tower.after, *linear("visual_projection", width, tower.hidden)))
     return Architecture(model_type=fields.model_type, kind="vision-encoder", hidden=tower.hidden, stacks=(tower,))
@@ -85,18 +87,18 @@ def read_clip_text(fields: ConfigFields) -> Architecture:
     """Read CLIP's text tower alone, as in diffusion models, with its projection if `architectures` names it."""
     hidden = fields.integer("hidden_size")
     width = fields.integer("projection_dim", default=_PROJECTION)
-    projection = linear("text_projection", width, hidden) if _named(fields, "WithProjection") else ()
+    projection = linear("text_projection", width, hidden) if _names_class(fields, "WithProjection") else ()
     return Architecture(
         model_type=fields.model_type,
         kind="encoder",
         hidden=hidden,
         vocabulary=fields.integer("vocab_size"),
         max_context=fields.integer("max_position_embeddings"),
-        stacks=(_text(fields, CLIP_LAYER, projection),),
+        stacks=(_text_tower(fields, CLIP_LAYER, projection),),
     )
 
 
-def _named(fields: ConfigFields, ending: str) -> bool:
+def _names_class(fields: ConfigFields, ending: str) -> bool:
     return (fields.texts("architectures") or ("",))[0].endswith(ending)
 
 

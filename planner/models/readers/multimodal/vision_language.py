@@ -9,10 +9,10 @@ from typing import Final, NamedTuple
 
 from planner.models.architecture import Architecture, Attention, Layer, Stack
 from planner.models.readers.attention_patterns import windowed_upper_layers
-from planner.models.readers.blocks import AttentionStyle, MlpStyle, Sizes, attention_blocks, mlp_block, read_sizes
+from planner.models.readers.blocks import AttentionStyle, MlpStyle, StackSizes, attention_blocks, mlp_block, read_sizes
 from planner.models.readers.config_defaults import component_fields, config_defaults
 from planner.models.readers.config_fields import ConfigFields
-from planner.models.readers.decoder.assembly import DecoderFamily, Frame, network
+from planner.models.readers.decoder.assembly import DecoderFamily, DecoderFrame, decoder_network
 from planner.models.readers.decoder.experts import QWEN_EXPERTS
 from planner.models.readers.decoder.llama_like import HEAD_NORMED
 from planner.models.readers.registry import Reader, read_fields
@@ -62,23 +62,23 @@ def one_token_per_patch(_: ConfigFields, __: ConfigFields, ___: Stack) -> int:
     return 1
 
 
-def _merged_by_side(name: str, default: int, *, of_tower: bool = False) -> Merge:
-    """Return the rule that merges squares of patches with the side in the field `name`."""
+def _merge_by_side(name: str, default: int, *, of_tower: bool = False) -> Merge:
+    """Return the rule that merges squares of patches; the field `name` holds the side of a square."""
     return lambda fields, vision, _: (vision if of_tower else fields).integer(name, default=default, high=64) ** 2
 
 
-def _shrunk(name: str, *, of_tower: bool = False) -> Merge:
-    """Return the rule that merges squares of patches by the ratio of sides in the field `name`."""
+def _merge_by_side_ratio(name: str, *, of_tower: bool = False) -> Merge:
+    """Return the rule that merges squares of patches; the field `name` holds the ratio of the sides."""
     return lambda fields, vision, _: (
         int(1 / (vision if of_tower else fields).number(name, default=0.5, low=0.01, high=1)) ** 2
     )
 
 
-def _to_so_many(fields: ConfigFields, _: ConfigFields, tower: Stack) -> int:
+def _patches_per_stated_token(fields: ConfigFields, _: ConfigFields, tower: Stack) -> int:
     return max(1, (tower.positions or 1) // fields.integer("mm_tokens_per_image", default=_GEMMA3_TOKENS))
 
 
-class Composite(NamedTuple):
+class CompositeFamily(NamedTuple):
     """Declaration of a vision-language family.
 
     `text` and `vision` are the default `model_type`s of the components, which files may override with `states_text` or
@@ -122,20 +122,20 @@ class Composite(NamedTuple):
         return component_fields(fields, "text_config", self.text, names_class=self.states_text)
 
 
-def _llava(fields: ConfigFields, _: ConfigFields, tower: Stack, text: int) -> Tensors:
+def _llava_projector(fields: ConfigFields, _: ConfigFields, tower: Stack, text: int) -> Tensors:
     bias = fields.flag("multimodal_projector_bias", default=True)
-    return _two_layers(tower.hidden * _feature_layers(fields), text, bias=bias)
+    return _two_layer_projector(tower.hidden * _feature_layers(fields), text, bias=bias)
 
 
-def _two_layers(into: int, text: int, *, bias: bool) -> Tensors:
+def _two_layer_projector(into: int, text: int, *, bias: bool) -> Tensors:
     return (
         *linear("multi_modal_projector.linear_1", text, into, bias=bias),
         *linear("multi_modal_projector.linear_2", text, text, bias=bias),
     )
 
 
-def _llava_next(fields: ConfigFields, vision: ConfigFields, tower: Stack, text: int) -> Tensors:
-    return (*tensor("image_newline", text), *_llava(fields, vision, tower, text))
+def _llava_next_projector(fields: ConfigFields, vision: ConfigFields, tower: Stack, text: int) -> Tensors:
+    return (*tensor("image_newline", text), *_llava_projector(fields, vision, tower, text))
 
 
 def _feature_layers(fields: ConfigFields) -> int:
@@ -143,68 +143,68 @@ def _feature_layers(fields: ConfigFields) -> int:
     return (fields.length("vision_feature_layer") or 1) if fields.is_list("vision_feature_layer") else 1
 
 
-def _mistral3(fields: ConfigFields, _: ConfigFields, tower: Stack, text: int) -> Tensors:
+def _mistral3_projector(fields: ConfigFields, _: ConfigFields, tower: Stack, text: int) -> Tensors:
     merged = tower.hidden * fields.integer("spatial_merge_size", default=2) ** 2
     bias = fields.flag("multimodal_projector_bias", default=False)
     return (
         *norm_tensors("multi_modal_projector.norm", tower.hidden, RMS),
         *linear("multi_modal_projector.patch_merger.merging_layer", tower.hidden, merged),
-        *_two_layers(tower.hidden * _feature_layers(fields), text, bias=bias),
+        *_two_layer_projector(tower.hidden * _feature_layers(fields), text, bias=bias),
     )
 
 
-def _internvl(fields: ConfigFields, _: ConfigFields, tower: Stack, text: int) -> Tensors:
+def _internvl_projector(fields: ConfigFields, _: ConfigFields, tower: Stack, text: int) -> Tensors:
     ratio = fields.number("downsample_ratio", default=0.5, low=0.01, high=1)
     merged = tower.hidden * int(1 / ratio) ** 2
     return (
         *norm_tensors("multi_modal_projector.layer_norm", merged, LAYER),
-        *_two_layers(merged, text, bias=True),
+        *_two_layer_projector(merged, text, bias=True),
     )
 
 
-def _gemma3(_: ConfigFields, __: ConfigFields, tower: Stack, text: int) -> Tensors:
+def _gemma3_projector(_: ConfigFields, __: ConfigFields, tower: Stack, text: int) -> Tensors:
     return (
         *tensor("multi_modal_projector.mm_input_projection_weight", tower.hidden, text, role="linear"),
         *norm_tensors("multi_modal_projector.mm_soft_emb_norm", tower.hidden, RMS),
     )
 
 
-def _paligemma(fields: ConfigFields, _: ConfigFields, tower: Stack, __: int) -> Tensors:
+def _paligemma_projector(fields: ConfigFields, _: ConfigFields, tower: Stack, __: int) -> Tensors:
     width = fields.integer("projection_dim", default=_PALIGEMMA_WIDTH)
     return linear("multi_modal_projector.linear", width, tower.hidden, bias=True)
 
 
-def _idefics3(fields: ConfigFields, _: ConfigFields, tower: Stack, text: int) -> Tensors:
+def _idefics3_projector(fields: ConfigFields, _: ConfigFields, tower: Stack, text: int) -> Tensors:
     merged = tower.hidden * fields.integer("scale_factor", default=2) ** 2
     return linear("connector.modality_projection.proj", text, merged)
 
 
-def _mllama(_: ConfigFields, vision: ConfigFields, tower: Stack, text: int) -> Tensors:
+def _mllama_projector(_: ConfigFields, vision: ConfigFields, tower: Stack, text: int) -> Tensors:
     """Return the projector, which reads the output of the tower and of some of its layers."""
     width = tower.hidden * (1 + (vision.length("intermediate_layers_indices") or 0))
     return linear("multi_modal_projector", text, vision.integer("vision_output_dim", default=width), bias=True)
 
 
-def _llama4(_: ConfigFields, vision: ConfigFields, __: Stack, text: int) -> Tensors:
+def _llama4_projector(_: ConfigFields, vision: ConfigFields, __: Stack, text: int) -> Tensors:
     return linear("multi_modal_projector.linear_1", text, vision.integer("vision_output_dim"))
 
 
-_LLAVA: Final = Composite(
+_LLAVA: Final = CompositeFamily(
     text="llama",
     vision="clip_vision_model",
-    projector=_llava,
+    projector=_llava_projector,
     states_text=True,
     states_vision=True,
 )
-_IDEFICS3: Final = Composite(
+_IDEFICS3: Final = CompositeFamily(
     text="llama",
     vision="idefics3_vision",
-    projector=_idefics3,
+    projector=_idefics3_projector,
     states_text=True,
-    merge=_merged_by_side("scale_factor", 2),
+    merge=_merge_by_side("scale_factor", 2),
 )
 
-_QWEN_MERGE: Final = _merged_by_side("spatial_merge_size", 2, of_tower=True)
+_QWEN_MERGE: Final = _merge_by_side("spatial_merge_size", 2, of_tower=True)
 
 
 _NORMS: Final = ("input_layernorm", "post_attention_layernorm")
@@ -220,14 +220,16 @@ def read_mllama_text(fields: ConfigFields) -> Architecture:
     crossing = frozenset(_CROSS_LAYERS if listed is None else listed)
     groups = group_layers(
         (index in crossing for index in range(sizes.layers)),
-        lambda crosses: _cross_layer(fields, sizes) if crosses else _self_layer(fields, sizes),
+        lambda crosses: _cross_attention_layer(fields, sizes) if crosses else _self_attention_layer(fields, sizes),
     )
     before = embedding("model.embed_tokens", sizes.vocabulary + _SPECIAL_TOKENS, sizes.hidden)
     # Its head is never tied, even if the file states it.
-    return network(fields.with_changes({"tie_word_embeddings": False}), sizes, Frame(), groups, before=before)
+    return decoder_network(
+        fields.with_changes({"tie_word_embeddings": False}), sizes, DecoderFrame(), groups, before=before
+    )
 
 
-def _self_layer(fields: ConfigFields, sizes: Sizes) -> Layer:
+def _self_attention_layer(fields: ConfigFields, sizes: StackSizes) -> Layer:
     attention = attention_blocks(fields, sizes, AttentionStyle(dropout=0.0))[0]
     forward = mlp_block(fields, sizes, MlpStyle())
     return Layer(
@@ -235,11 +237,11 @@ def _self_layer(fields: ConfigFields, sizes: Sizes) -> Layer:
         feed_forward=forward.block,
         norm=RMS,
         norm_count=2,
-        tensors=(*attention.tensors, *forward.tensors, *_norms(sizes.hidden)),
+        tensors=(*attention.tensors, *forward.tensors, *_layer_norm_tensors(sizes.hidden)),
     )
 
 
-def _cross_layer(fields: ConfigFields, sizes: Sizes) -> Layer:
+def _cross_attention_layer(fields: ConfigFields, sizes: StackSizes) -> Layer:
     attention = Attention(
         heads=sizes.heads, kv_heads=sizes.kv_heads, head_dim=sizes.head_dim, qk_norm="head", rotary=False
     )
@@ -255,64 +257,72 @@ def _cross_layer(fields: ConfigFields, sizes: Sizes) -> Layer:
             *attention_tensors(attention, sizes.hidden, prefix="cross_attn."),
             *qk_norm_tensors(attention, prefix="cross_attn."),
             *forward.tensors,
-            *_norms(sizes.hidden),
+            *_layer_norm_tensors(sizes.hidden),
         ),
     )
 
 
-def _norms(hidden: int) -> Tensors:
+def _layer_norm_tensors(hidden: int) -> Tensors:
     return tuple(found for name in _NORMS for found in norm_tensors(name, hidden, RMS))
 
 
 READERS: Final[Mapping[str, Reader]] = {
-    "gemma3": Composite(
-        text="gemma3_text", vision="siglip_vision_model", projector=_gemma3, tied=True, merge=_to_so_many
+    "gemma3": CompositeFamily(
+        text="gemma3_text",
+        vision="siglip_vision_model",
+        projector=_gemma3_projector,
+        tied=True,
+        merge=_patches_per_stated_token,
     ).read,
     "idefics3": _IDEFICS3.read,
-    "internvl": Composite(
+    "internvl": CompositeFamily(
         text="qwen2",
         vision="internvl_vision",
-        projector=_internvl,
+        projector=_internvl_projector,
         states_text=True,
         tied=True,
-        merge=_shrunk("downsample_ratio"),
+        merge=_merge_by_side_ratio("downsample_ratio"),
     ).read,
-    "llama4": Composite(
+    "llama4": CompositeFamily(
         text="llama4_text",
         vision="llama4_vision_model",
-        projector=_llama4,
-        merge=_shrunk("pixel_shuffle_ratio", of_tower=True),
+        projector=_llama4_projector,
+        merge=_merge_by_side_ratio("pixel_shuffle_ratio", of_tower=True),
     ).read,
     "llava": _LLAVA.read,
-    "llava_next": Composite(
+    "llava_next": CompositeFamily(
         text="llama",
         vision="clip_vision_model",
-        projector=_llava_next,
+        projector=_llava_next_projector,
         states_text=True,
         states_vision=True,
     ).read,
-    "mistral3": Composite(
+    "mistral3": CompositeFamily(
         text="mistral",
         vision="pixtral",
-        projector=_mistral3,
+        projector=_mistral3_projector,
         states_text=True,
         tied=True,
-        merge=_merged_by_side("spatial_merge_size", 2),
+        merge=_merge_by_side("spatial_merge_size", 2),
     ).read,
-    "mllama": Composite(text="mllama_text_model", vision="mllama_vision_model", projector=_mllama, merge=None).read,
-    "paligemma": Composite(
+    "mllama": CompositeFamily(
+        text="mllama_text_model", vision="mllama_vision_model", projector=_mllama_projector, merge=None
+    ).read,
+    "paligemma": CompositeFamily(
         text="gemma",
         vision="siglip_vision_model",
-        projector=_paligemma,
+        projector=_paligemma_projector,
         states_text=True,
         tied=True,
     ).read,
-    "qwen2_5_vl": Composite(text="qwen2_5_vl_text", vision="qwen2_5_vl_vision", flat=True, merge=_QWEN_MERGE).read,
-    "qwen2_vl": Composite(text="qwen2_vl_text", vision="qwen2_vl_vision", flat=True, merge=_QWEN_MERGE).read,
-    "qwen3_5": Composite(text="qwen3_5_text", vision="qwen3_5_vision", merge=_QWEN_MERGE).read,
-    "qwen3_5_moe": Composite(text="qwen3_5_moe_text", vision="qwen3_5_moe_vision", merge=_QWEN_MERGE).read,
-    "qwen3_vl": Composite(text="qwen3_vl_text", vision="qwen3_vl_vision", merge=_QWEN_MERGE).read,
-    "qwen3_vl_moe": Composite(text="qwen3_vl_moe_text", vision="qwen3_vl_moe_vision", merge=_QWEN_MERGE).read,
+    "qwen2_5_vl": CompositeFamily(
+        text="qwen2_5_vl_text", vision="qwen2_5_vl_vision", flat=True, merge=_QWEN_MERGE
+    ).read,
+    "qwen2_vl": CompositeFamily(text="qwen2_vl_text", vision="qwen2_vl_vision", flat=True, merge=_QWEN_MERGE).read,
+    "qwen3_5": CompositeFamily(text="qwen3_5_text", vision="qwen3_5_vision", merge=_QWEN_MERGE).read,
+    "qwen3_5_moe": CompositeFamily(text="qwen3_5_moe_text", vision="qwen3_5_moe_vision", merge=_QWEN_MERGE).read,
+    "qwen3_vl": CompositeFamily(text="qwen3_vl_text", vision="qwen3_vl_vision", merge=_QWEN_MERGE).read,
+    "qwen3_vl_moe": CompositeFamily(text="qwen3_vl_moe_text", vision="qwen3_vl_moe_vision", merge=_QWEN_MERGE).read,
     "smolvlm": _IDEFICS3.read,
     "qwen2_5_vl_text": _QWEN2.read,
     "qwen2_vl_text": _QWEN2.read,

@@ -15,7 +15,7 @@ from planner.models.readers.blocks import (
     ExtraTensors,
     LayerStyle,
     MlpStyle,
-    Sizes,
+    StackSizes,
     no_tensors,
     read_dropout,
     read_equal_head_sizes,
@@ -80,14 +80,14 @@ def vision_stack(
     )
 
 
-class Tower(NamedTuple):
+class TowerFamily(NamedTuple):
     """Declaration of a vision tower of identical layers; the defaults are CLIP's.
 
     `before` gets the sequence length, which is the number of patches plus `tokens`, or 0 for towers that accept images
     of any size. `layer_tensors` returns additional tensors of each layer.
     """
 
-    before: Callable[[ConfigFields, Sizes, int], Tensors]
+    before: Callable[[ConfigFields, StackSizes, int], Tensors]
     after: ExtraTensors = no_tensors
     layer: LayerStyle = CLIP_LAYER
     layer_tensors: ExtraTensors = no_tensors
@@ -110,12 +110,12 @@ class Tower(NamedTuple):
         )
 
 
-def post_norm(_: ConfigFields, sizes: Sizes) -> Tensors:
+def post_norm(_: ConfigFields, sizes: StackSizes) -> Tensors:
     """Return the final norm of CLIP's towers."""
     return norm_tensors("post_layernorm", sizes.hidden, LAYER)
 
 
-def _clip_before(fields: ConfigFields, sizes: Sizes, rows: int) -> Tensors:
+def _clip_embedding_tensors(fields: ConfigFields, sizes: StackSizes, rows: int) -> Tensors:
     hidden = sizes.hidden
     return (
         *tensor("embeddings.class_embedding", hidden),
@@ -126,21 +126,21 @@ def _clip_before(fields: ConfigFields, sizes: Sizes, rows: int) -> Tensors:
     )
 
 
-def _siglip_before(fields: ConfigFields, sizes: Sizes, rows: int) -> Tensors:
+def _siglip_embedding_tensors(fields: ConfigFields, sizes: StackSizes, rows: int) -> Tensors:
     convolution = patch_conv(fields, "embeddings.patch_embedding", sizes.hidden)
     return (*convolution, *embedding("embeddings.position_embedding", rows, sizes.hidden))
 
 
-def _siglip_after(fields: ConfigFields, sizes: Sizes) -> Tensors:
+def _siglip_final_tensors(fields: ConfigFields, sizes: StackSizes) -> Tensors:
     """Return SigLIP's final norm, and its pooling head unless disabled; Idefics 3 has none."""
     head = fields.flag("vision_use_head", default=True) and fields.model_type == "siglip_vision_model"
     return (
         *post_norm(fields, sizes),
-        *(_pooling_head(sizes.hidden, fields.integer("intermediate_size")) if head else ()),
+        *(_pooling_head_tensors(sizes.hidden, fields.integer("intermediate_size")) if head else ()),
     )
 
 
-def _pooling_head(hidden: int, intermediate: int) -> Tensors:
+def _pooling_head_tensors(hidden: int, intermediate: int) -> Tensors:
     """Return the attention with one learned query that pools the patches."""
     return (
         *tensor("head.probe", 1, 1, hidden),
@@ -153,17 +153,17 @@ def _pooling_head(hidden: int, intermediate: int) -> Tensors:
     )
 
 
-def _pixtral_before(fields: ConfigFields, sizes: Sizes, _: int) -> Tensors:
+def _pixtral_embedding_tensors(fields: ConfigFields, sizes: StackSizes, _: int) -> Tensors:
     convolution = patch_conv(fields, "patch_conv", sizes.hidden, bias=False)
     return (*convolution, *norm_tensors("ln_pre", sizes.hidden, RMS))
 
 
-def _internvl(fields: ConfigFields) -> Stack:
+def _internvl_tower(fields: ConfigFields) -> Stack:
     norm = fields.choice("norm_type", among={"layer_norm": LAYER, "rms_norm": RMS}, default="layer_norm")
     return _INTERNVL._replace(layer=_INTERNVL.layer._replace(norm=norm)).read(fields)
 
 
-def _internvl_before(fields: ConfigFields, sizes: Sizes, rows: int) -> Tensors:
+def _internvl_embedding_tensors(fields: ConfigFields, sizes: StackSizes, rows: int) -> Tensors:
     hidden = sizes.hidden
     masked = fields.flag("use_mask_token", default=False)
     absolute = fields.flag("use_absolute_position_embeddings", default=True)
@@ -175,16 +175,16 @@ def _internvl_before(fields: ConfigFields, sizes: Sizes, rows: int) -> Tensors:
     )
 
 
-def _internvl_after(fields: ConfigFields, sizes: Sizes) -> Tensors:
+def _internvl_final_tensors(fields: ConfigFields, sizes: StackSizes) -> Tensors:
     pooled = fields.flag("use_mean_pooling", default=True)
     return () if pooled else norm_tensors("layernorm", sizes.hidden, LAYER)
 
 
-def _internvl_scales(_: ConfigFields, sizes: Sizes) -> Tensors:
+def _internvl_scale_tensors(_: ConfigFields, sizes: StackSizes) -> Tensors:
     return (*tensor("lambda_1", sizes.hidden), *tensor("lambda_2", sizes.hidden))
 
 
-def _llama4_before(fields: ConfigFields, sizes: Sizes, rows: int) -> Tensors:
+def _llama4_embedding_tensors(fields: ConfigFields, sizes: StackSizes, rows: int) -> Tensors:
     """Return the embeddings of one tile."""
     height, width = fields.pair("patch_size")
     pixels = fields.integer("num_channels", default=3) * height * width
@@ -196,7 +196,7 @@ def _llama4_before(fields: ConfigFields, sizes: Sizes, rows: int) -> Tensors:
     )
 
 
-def _llama4_after(fields: ConfigFields, sizes: Sizes) -> Tensors:
+def _llama4_final_tensors(fields: ConfigFields, sizes: StackSizes) -> Tensors:
     """Return the final norm and the adapter that merges patches."""
     middle, out = fields.integer("projector_input_dim"), fields.integer("projector_output_dim")
     return (
@@ -217,7 +217,7 @@ _MLLAMA_LAYER: Final = LayerStyle(
 )
 
 
-def _mllama(fields: ConfigFields) -> Stack:
+def _mllama_tower(fields: ConfigFields) -> Stack:
     """Return the tower of Llama 3.2: local layers and gated global layers over all tiles of an image at once."""
     sizes = read_equal_head_sizes(fields, heads=("attention_heads",))
     gates = (*tensor("gate_attn", 1), *tensor("gate_ffn", 1))
@@ -232,13 +232,13 @@ def _mllama(fields: ConfigFields) -> Stack:
     return vision_stack(
         sizes.hidden,
         groups,
-        before=_mllama_before(fields, sizes.hidden, rows, tiles),
+        before=_mllama_embedding_tensors(fields, sizes.hidden, rows, tiles),
         after=norm_tensors("layernorm_post", sizes.hidden, LAYER),
         positions=tiles * -(-rows // _PADDING) * _PADDING,
     )
 
 
-def _mllama_before(fields: ConfigFields, hidden: int, rows: int, tiles: int) -> Tensors:
+def _mllama_embedding_tensors(fields: ConfigFields, hidden: int, rows: int, tiles: int) -> Tensors:
     ratios = (fields.length("supported_aspect_ratios") or _ASPECT_RATIOS) + 1
     table = "gated_positional_embedding"
     return (
@@ -269,11 +269,11 @@ _QWEN3_LAYER: Final = _QWEN_LAYER._replace(
 )
 
 
-def _qwen_sizes(fields: ConfigFields, hidden: str = "hidden_size") -> Sizes:
+def _qwen_sizes(fields: ConfigFields, hidden: str = "hidden_size") -> StackSizes:
     return read_equal_head_sizes(fields, hidden=(hidden,), heads=("num_heads",), layers=("depth",))
 
 
-def _qwen2(fields: ConfigFields) -> Stack:
+def _qwen2_tower(fields: ConfigFields) -> Stack:
     """Return the tower of Qwen2-VL, whose `hidden_size` is the width of the language model."""
     sizes = _qwen_sizes(fields, "embed_dim")
     wide = int(sizes.hidden * fields.number("mlp_ratio", default=4.0, high=1000))
@@ -281,12 +281,12 @@ def _qwen2(fields: ConfigFields) -> Stack:
     return vision_stack(
         sizes.hidden,
         repeat_layer(layer, sizes.layers),
-        before=_qwen_patches(fields, sizes, bias=False),
-        after=_qwen_merger(fields, sizes.hidden, fields.integer("hidden_size"), LAYER),
+        before=_qwen_patch_tensors(fields, sizes, bias=False),
+        after=_qwen_merger_tensors(fields, sizes.hidden, fields.integer("hidden_size"), LAYER),
     )
 
 
-def _qwen2_5(fields: ConfigFields) -> Stack:
+def _qwen2_5_tower(fields: ConfigFields) -> Stack:
     """Return the tower of Qwen2.5-VL: all but a few layers attend within windows of the image."""
     sizes = _qwen_sizes(fields)
     whole = frozenset(fields.integers("fullatt_block_indexes") or ())
@@ -298,12 +298,12 @@ def _qwen2_5(fields: ConfigFields) -> Stack:
     return vision_stack(
         sizes.hidden,
         groups,
-        before=_qwen_patches(fields, sizes, bias=False),
-        after=_qwen_merger(fields, sizes.hidden, fields.integer("out_hidden_size"), RMS),
+        before=_qwen_patch_tensors(fields, sizes, bias=False),
+        after=_qwen_merger_tensors(fields, sizes.hidden, fields.integer("out_hidden_size"), RMS),
     )
 
 
-def _qwen3(fields: ConfigFields) -> Stack:
+def _qwen3_tower(fields: ConfigFields) -> Stack:
     """Return the tower of Qwen3-VL and Qwen3.5; Qwen3-VL also outputs the features of several layers."""
     sizes = _qwen_sizes(fields)
     hidden, out = sizes.hidden, fields.integer("out_hidden_size")
@@ -314,7 +314,7 @@ def _qwen3(fields: ConfigFields) -> Stack:
         hidden,
         repeat_layer(_QWEN3_LAYER.layer(fields, sizes, rotary=True), sizes.layers),
         before=(
-            *_qwen_patches(fields, sizes, bias=True),
+            *_qwen_patch_tensors(fields, sizes, bias=True),
             *embedding("pos_embed", fields.integer("num_position_embeddings"), hidden),
         ),
         after=tuple(
@@ -329,14 +329,14 @@ def _qwen3(fields: ConfigFields) -> Stack:
     )
 
 
-def _qwen_patches(fields: ConfigFields, sizes: Sizes, *, bias: bool) -> Tensors:
+def _qwen_patch_tensors(fields: ConfigFields, sizes: StackSizes, *, bias: bool) -> Tensors:
     side = fields.integer("patch_size")
     frames = fields.integer("temporal_patch_size", default=2)
     channels = fields.integer("in_channels", "in_chans", default=3)
     return conv("patch_embed.proj", sizes.hidden, channels, frames, side, side, bias=bias)
 
 
-def _qwen_merger(fields: ConfigFields, hidden: int, out: int, norm: Norm) -> Tensors:
+def _qwen_merger_tensors(fields: ConfigFields, hidden: int, out: int, norm: Norm) -> Tensors:
     """Return the MLP that merges a square of patches into one token of the language model."""
     wide = hidden * fields.integer("spatial_merge_size", default=2) ** 2
     return (
@@ -346,10 +346,10 @@ def _qwen_merger(fields: ConfigFields, hidden: int, out: int, norm: Norm) -> Ten
     )
 
 
-CLIP: Final = Tower(before=_clip_before, after=post_norm)
-SIGLIP: Final = Tower(before=_siglip_before, after=_siglip_after, layer=SIGLIP_LAYER, tokens=0)
-_PIXTRAL: Final = Tower(
-    before=_pixtral_before,
+CLIP: Final = TowerFamily(before=_clip_embedding_tensors, after=post_norm)
+SIGLIP: Final = TowerFamily(before=_siglip_embedding_tensors, after=_siglip_final_tensors, layer=SIGLIP_LAYER, tokens=0)
+_PIXTRAL: Final = TowerFamily(
+    before=_pixtral_embedding_tensors,
     layer=LayerStyle(
         attention=AttentionStyle(prefix="attention.", names=_QKVO),
         mlp=MlpStyle(
@@ -361,9 +361,9 @@ _PIXTRAL: Final = Tower(
     tokens=None,
     rotary=True,
 )
-_INTERNVL: Final = Tower(
-    before=_internvl_before,
-    after=_internvl_after,
+_INTERNVL: Final = TowerFamily(
+    before=_internvl_embedding_tensors,
+    after=_internvl_final_tensors,
     layer=LayerStyle(
         attention=AttentionStyle(
             prefix="attention.",
@@ -379,12 +379,12 @@ _INTERNVL: Final = Tower(
         norms=("layernorm_before", "layernorm_after"),
         dropout=("hidden_dropout_prob", 0.0),
     ),
-    layer_tensors=_internvl_scales,
+    layer_tensors=_internvl_scale_tensors,
     dropout=("hidden_dropout_prob", 0.0),
 )
-_LLAMA4: Final = Tower(
-    before=_llama4_before,
-    after=_llama4_after,
+_LLAMA4: Final = TowerFamily(
+    before=_llama4_embedding_tensors,
+    after=_llama4_final_tensors,
     layer=_MLLAMA_LAYER._replace(attention=AttentionStyle(names=_QKVO, bias=True, out_bias=True, fp32_softmax=False)),
     rotary=True,
 )
@@ -392,16 +392,16 @@ _LLAMA4: Final = Tower(
 TOWERS: Final[Mapping[str, Callable[[ConfigFields], Stack]]] = {
     "clip_vision_model": CLIP.read,
     "idefics3_vision": SIGLIP.read,
-    "internvl_vision": _internvl,
+    "internvl_vision": _internvl_tower,
     "llama4_vision_model": _LLAMA4.read,
-    "mllama_vision_model": _mllama,
+    "mllama_vision_model": _mllama_tower,
     "pixtral": _PIXTRAL.read,
-    "qwen2_5_vl_vision": _qwen2_5,
-    "qwen2_vl_vision": _qwen2,
-    "qwen3_5_moe_vision": _qwen3,
-    "qwen3_5_vision": _qwen3,
-    "qwen3_vl_moe_vision": _qwen3,
-    "qwen3_vl_vision": _qwen3,
+    "qwen2_5_vl_vision": _qwen2_5_tower,
+    "qwen2_vl_vision": _qwen2_tower,
+    "qwen3_5_moe_vision": _qwen3_tower,
+    "qwen3_5_vision": _qwen3_tower,
+    "qwen3_vl_moe_vision": _qwen3_tower,
+    "qwen3_vl_vision": _qwen3_tower,
     "siglip_vision_model": SIGLIP.read,
     "smolvlm_vision": SIGLIP.read,
 }

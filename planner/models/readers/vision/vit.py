@@ -14,7 +14,7 @@ from planner.models.readers.blocks import (
     FlagSource,
     LayerStyle,
     MlpStyle,
-    Sizes,
+    StackSizes,
     no_tensors,
     read_equal_head_sizes,
     read_flag,
@@ -59,14 +59,14 @@ class PatchEmbedding(NamedTuple):
     tensors: Tensors
 
 
-def _of_image(patch: int) -> Callable[[ConfigFields, int], PatchEmbedding]:
+def _image_patches_reader(patch: int) -> Callable[[ConfigFields, int], PatchEmbedding]:
     """Return the embedding of square patches with the default side `patch`."""
     return lambda fields, hidden: PatchEmbedding(
         count_patches(fields, _IMAGE, patch), patch_conv(fields, _CONVOLUTION, hidden, patch=patch)
     )
 
 
-def _of_clip(fields: ConfigFields, hidden: int) -> PatchEmbedding:
+def _tubelet_embedding(fields: ConfigFields, hidden: int) -> PatchEmbedding:
     """Return the embedding of ViViT's tubelets, which span several frames."""
     tubelet = fields.integers("tubelet_size", low=1) or _TUBELET
     if len(tubelet) != 3:
@@ -77,10 +77,10 @@ def _of_clip(fields: ConfigFields, hidden: int) -> PatchEmbedding:
     return PatchEmbedding(count, conv(_CONVOLUTION, hidden, fields.integer("num_channels", default=3), *tubelet))
 
 
-_SQUARES_OF_16: Final = _of_image(16)
+_SQUARES_OF_16: Final = _image_patches_reader(16)
 
 
-def _vit_layer(fields: ConfigFields, sizes: Sizes) -> Layer:
+def _vit_layer(fields: ConfigFields, sizes: StackSizes) -> Layer:
     return _VIT_LAYER.layer(fields, sizes)
 
 
@@ -104,7 +104,7 @@ class VisionFamily(NamedTuple):
     the tensors after the convolution, `final_norm` the name of the final norm.
     """
 
-    layer: Callable[[ConfigFields, Sizes], Layer] = _vit_layer
+    layer: Callable[[ConfigFields, StackSizes], Layer] = _vit_layer
     embed_patches: Callable[[ConfigFields, int], PatchEmbedding] = _SQUARES_OF_16
     tokens: tuple[str, ...] = ("cls_token",)
     mask: ExtraTensors = no_tensors
@@ -129,10 +129,10 @@ class VisionFamily(NamedTuple):
             hidden,
             repeat_layer(self.layer(fields, sizes), sizes.layers),
             before=(
-                *_tokens(self.tokens, hidden),
+                *_token_tensors(self.tokens, hidden),
                 *self.mask(fields, sizes),
                 *(tensor("embeddings.register_tokens", 1, registers, hidden) if registers else ()),
-                *(_positions(rows, hidden) if read_flag(fields, self.absolute) else ()),
+                *(_position_tensors(rows, hidden) if read_flag(fields, self.absolute) else ()),
                 *embedded.tensors,
                 *self.extra_tensors(fields, sizes),
             ),
@@ -150,19 +150,19 @@ class VisionFamily(NamedTuple):
         )
 
 
-def _tokens(names: tuple[str, ...], hidden: int) -> Tensors:
+def _token_tensors(names: tuple[str, ...], hidden: int) -> Tensors:
     return tuple(found for name in names for found in tensor(f"embeddings.{name}", 1, 1, hidden))
 
 
-def _positions(rows: int, hidden: int) -> Tensors:
+def _position_tensors(rows: int, hidden: int) -> Tensors:
     return tensor("embeddings.position_embeddings", 1, rows, hidden, role="embedding")
 
 
-def _vivit_layer(fields: ConfigFields, sizes: Sizes) -> Layer:
+def _vivit_layer(fields: ConfigFields, sizes: StackSizes) -> Layer:
     return _VIT_LAYER._replace(mlp=_VIT_LAYER.mlp._replace(activation="gelu_fast")).layer(fields, sizes)
 
 
-def _dino_layer(fields: ConfigFields, sizes: Sizes) -> Layer:
+def _dino_layer(fields: ConfigFields, sizes: StackSizes) -> Layer:
     """Return DINOv2's layer; its gated MLP has two thirds of the width, rounded up to a multiple of 8."""
     wide = int(sizes.hidden * fields.number("mlp_ratio", default=4.0, low=0.01, high=1000))
     gated = Mlp(intermediate=(int(wide * 2 / 3) + 7) // 8 * 8, gated=True, activation="silu")
@@ -175,7 +175,7 @@ def _dino_layer(fields: ConfigFields, sizes: Sizes) -> Layer:
     return layer.evolve(scaled=True)
 
 
-def _dino_mask(fields: ConfigFields, sizes: Sizes) -> Tensors:
+def _dino_mask_tensor(fields: ConfigFields, sizes: StackSizes) -> Tensors:
     masked = fields.flag("use_mask_token", default=True)
     return tensor("embeddings.mask_token", 1, sizes.hidden) if masked else ()
 
@@ -185,29 +185,29 @@ def _dino_heads(fields: ConfigFields, hidden: int) -> TaskHeads:
     return {"Model": TaskHead(), "Backbone": TaskHead(), _CLASSIFICATION: classifier(label_count(fields), 2 * hidden)}
 
 
-def _beit_layer(fields: ConfigFields, sizes: Sizes) -> Layer:
+def _beit_layer(fields: ConfigFields, sizes: StackSizes) -> Layer:
     """Return BEiT's layer with optional scales and an optional table of relative positions."""
     scaled = fields.number("layer_scale_init_value", default=0.1) > 0
     relative = fields.flag("use_relative_position_bias", default=False)
     extra = (
         *((*tensor("lambda_1", sizes.hidden), *tensor("lambda_2", sizes.hidden)) if scaled else ()),
-        *(_relative_table(fields, sizes, "relative_position_bias") if relative else ()),
+        *(_relative_position_table(fields, sizes, "relative_position_bias") if relative else ()),
     )
     return _BEIT_LAYER.layer(fields, sizes, extra=extra).evolve(scaled=scaled)
 
 
-def _beit_mask(fields: ConfigFields, sizes: Sizes) -> Tensors:
-    return _tokens(("mask_token",), sizes.hidden) if fields.flag("use_mask_token", default=False) else ()
+def _beit_mask_tensor(fields: ConfigFields, sizes: StackSizes) -> Tensors:
+    return _token_tensors(("mask_token",), sizes.hidden) if fields.flag("use_mask_token", default=False) else ()
 
 
-def _shared_table(fields: ConfigFields, sizes: Sizes) -> Tensors:
+def _shared_position_table(fields: ConfigFields, sizes: StackSizes) -> Tensors:
     """Return the table of relative positions that all layers share, if any."""
     if not fields.flag("use_shared_relative_position_bias", default=False):
         return ()
-    return _relative_table(fields, sizes, "shared_position_bias")
+    return _relative_position_table(fields, sizes, "shared_position_bias")
 
 
-def _relative_table(fields: ConfigFields, sizes: Sizes, name: str) -> Tensors:
+def _relative_position_table(fields: ConfigFields, sizes: StackSizes, name: str) -> Tensors:
     height, width = fields.pair("image_size", default=_IMAGE)
     rows, columns = fields.pair("patch_size", default=16)
     # Three additional distances: class token to patch, patch to class token, class token to itself.
@@ -215,7 +215,7 @@ def _relative_table(fields: ConfigFields, sizes: Sizes, name: str) -> Tensors:
     return tensor(f"{name}.relative_position_bias_table", distances, sizes.heads)
 
 
-def _beit_norm(fields: ConfigFields) -> str:
+def _beit_final_norm_name(fields: ConfigFields) -> str:
     return "pooler.layernorm" if fields.flag("use_mean_pooling", default=True) else "layernorm"
 
 
@@ -223,20 +223,22 @@ def _beit_heads(fields: ConfigFields, hidden: int) -> TaskHeads:
     return {"Model": TaskHead(), _CLASSIFICATION: classifier(label_count(fields), hidden)}
 
 
-_DINOV2: Final = VisionFamily(layer=_dino_layer, embed_patches=_of_image(14), mask=_dino_mask, heads=_dino_heads)
+_DINOV2: Final = VisionFamily(
+    layer=_dino_layer, embed_patches=_image_patches_reader(14), mask=_dino_mask_tensor, heads=_dino_heads
+)
 
 READERS: Final[Mapping[str, Reader]] = {
     "vit": VisionFamily().read,
     "deit": VisionFamily(tokens=("cls_token", "distillation_token")).read,
-    "vivit": VisionFamily(layer=_vivit_layer, embed_patches=_of_clip, task=_VIDEO).read,
+    "vivit": VisionFamily(layer=_vivit_layer, embed_patches=_tubelet_embedding, task=_VIDEO).read,
     "dinov2": _DINOV2.read,
     "dinov2_with_registers": _DINOV2._replace(embed_patches=_SQUARES_OF_16, registers=_REGISTERS).read,
     "beit": VisionFamily(
         layer=_beit_layer,
-        mask=_beit_mask,
+        mask=_beit_mask_tensor,
         absolute=("use_absolute_position_embeddings", False),
-        extra_tensors=_shared_table,
-        final_norm=_beit_norm,
+        extra_tensors=_shared_position_table,
+        final_norm=_beit_final_norm_name,
         heads=_beit_heads,
     ).read,
 }

@@ -7,7 +7,7 @@ from made_files import array, gguf_bytes, tiny_gguf
 from planner.errors import ModelFileError
 from planner.models.readers.config_json import read_config
 from planner.models.readers.gguf.architectures import GGUF_ARCHITECTURES
-from planner.models.readers.gguf.header import GgufFile, GgufTensor, Omitted
+from planner.models.readers.gguf.header import GgufFile, GgufTensor, OmittedValue
 from planner.models.readers.gguf.model import architecture_of_gguf
 from planner.models.readers.model_file import read_model_file
 
@@ -109,7 +109,7 @@ def test_the_mixture_is_named_where_it_has_a_name(kind, number, quantization, st
         ({"llama.block_count": 1.5}, "'llama.block_count' must hold whole numbers"),
         ({"llama.block_count": "two"}, "'llama.block_count' must hold whole numbers"),
         ({"llama.block_count": ()}, "'llama.block_count' must hold whole numbers"),
-        ({"llama.block_count": Omitted(5)}, "'llama.block_count' must hold whole numbers"),
+        ({"llama.block_count": OmittedValue(5)}, "'llama.block_count' must hold whole numbers"),
         ({"llama.attention.head_count": (4, 8)}, "'llama.attention.head_count' differs from layer to layer"),
         ({"llama.attention.head_count_kv": (2, 4)}, "'llama.attention.head_count_kv' differs from layer to layer"),
         ({"llama.attention.head_count": 3}, "num_key_value_heads must divide the 3"),
@@ -145,7 +145,7 @@ def test_the_vocabulary_comes_from_the_embedding_else_from_the_tokens():
     rest = tuple(tensor for tensor in file.tensors if tensor.name != "token_embd.weight")
     assert architecture_of_gguf(file, "x").vocabulary == 128
     assert architecture_of_gguf(GgufFile(file.metadata, rest), "x").vocabulary == 99
-    tokens = {**file.metadata, "tokenizer.ggml.tokens": Omitted(77)}
+    tokens = {**file.metadata, "tokenizer.ggml.tokens": OmittedValue(77)}
     assert architecture_of_gguf(GgufFile(tokens, rest), "x").vocabulary == 77
 
 

@@ -8,7 +8,7 @@ from planner.errors import ModelFileError
 from planner.ggml import GGML_TYPES
 from planner.models.readers.gguf import header as gguf_file
 from planner.models.readers.gguf import model as gguf_model
-from planner.models.readers.gguf.header import GgufTensor, Omitted, read_gguf
+from planner.models.readers.gguf.header import GgufTensor, OmittedValue, read_gguf
 from planner.models.readers.model_file import read_model_config, read_model_file
 from planner.models.readers.sources import open_local
 
@@ -74,9 +74,9 @@ def test_values_of_every_type_are_read_and_long_ones_passed_over(file, version):
         "f64": 0.25,
         "numbers": (1, -2),
         "none": (),
-        "many": Omitted(5000),
-        "texts": Omitted(2),
-        "long": Omitted(70_000),
+        "many": OmittedValue(5000),
+        "texts": OmittedValue(2),
+        "long": OmittedValue(70_000),
     }
 
 
@@ -91,7 +91,7 @@ def test_every_type_takes_its_blocks(file, kind):
 def test_a_vocabulary_larger_than_what_is_read_at_once(file):
     metadata = {"tokens": array(8, 200_000, gguf_string("tokens") * 200_000), "after": 1}
     file.write_bytes(gguf_bytes(metadata, TENSOR))
-    assert read(file).metadata == {"tokens": Omitted(200_000), "after": 1}
+    assert read(file).metadata == {"tokens": OmittedValue(200_000), "after": 1}
 
 
 def test_an_alignment_of_its_own(file):
