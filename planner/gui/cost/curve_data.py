@@ -68,7 +68,7 @@ class CostCurve:
         return (names, *(tuple(f"{getattr(point, name):.4f}" for name in names) for point in self.points))
 
 
-def cost_curve(points: tuple[CostPoint, ...], break_even: BreakEven | None) -> CostCurve:
+def curve_with_bands(points: tuple[CostPoint, ...], break_even: BreakEven | None) -> CostCurve:
     """Return the curve with its own bands."""
     years = tuple(point.years for point in points)
     rent = CostBand(years, tuple(p.rent_low_usd for p in points), tuple(p.rent_high_usd for p in points))
@@ -76,7 +76,7 @@ def cost_curve(points: tuple[CostPoint, ...], break_even: BreakEven | None) -> C
     return CostCurve(points, break_even, rent, own)
 
 
-def with_draws(curve: CostCurve, simulation: Simulation) -> CostCurve:
+def curve_with_draws(curve: CostCurve, simulation: Simulation) -> CostCurve:
     """Return the curve with the bands of the draws."""
     drawn = simulation.band
     years = tuple(point.years for point in drawn)
