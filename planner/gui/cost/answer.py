@@ -79,7 +79,7 @@ class CostAnswer(QWidget):
         return self._shown.age
 
     def show_answer(self, answer: AnswerText) -> None:
-        """Show another answer."""
+        """Replace the displayed answer with `answer`."""
         self._shown, self._later = answer, ""
         self._sentence.setText(answer.sentence)
         self._sentence.setToolTip(answer.origin)

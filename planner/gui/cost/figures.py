@@ -43,7 +43,7 @@ class FigureGrid(QWidget):
 
     @property
     def rows(self) -> tuple[FigureRow, ...]:
-        """Return the rows."""
+        """Return the displayed rows of figures."""
         return self._rows
 
     def show_rows(self, rows: tuple[FigureRow, ...]) -> None:

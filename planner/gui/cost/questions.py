@@ -143,7 +143,7 @@ class MoneyQuestions(QWidget):
         self._sections.append((section, form, summary))
 
     def add_form(self, form: LabelledForm) -> None:
-        """Append `form`."""
+        """Append `form` outside any section, with its inputs aligned to those of the sections."""
         _line_up(form, self.theme, indented=False)
         self._layout.addWidget(form)
 
