@@ -46,7 +46,7 @@ _IMPORTED_NEXT: Final = (
 """Modules that the first clicks are likely to need, in this order."""
 
 
-def detect_cards() -> "tuple[Device, ...]":
+def read_machine_devices() -> "tuple[Device, ...]":
     """Return the cards of this machine, read by a short-lived process; none without a driver."""
     from planner.monitor.settings import Timeouts
     from planner.monitor.supervisor.snapshot import take_snapshot  # the first frame of the window does not need them
@@ -64,7 +64,7 @@ class CardDetector(QObject):
         self,
         workspace: Workspace,
         tasks: TaskRunner,
-        detect: "Callable[[], tuple[Device, ...]]" = detect_cards,
+        detect: "Callable[[], tuple[Device, ...]]" = read_machine_devices,
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)

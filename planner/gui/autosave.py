@@ -120,14 +120,14 @@ class Autosave(QObject):
             self._take("pinned plan", session.pinned, partial(self._workspace.pin.put, session.pinned), file)
         return taken
 
-    def _take(self, what: str, plan: Plan, take: Callable[[], None], file: Path) -> bool:
+    def _take(self, plan_role: str, plan: Plan, take: Callable[[], None], file: Path) -> bool:
         """Show `plan`, or save it elsewhere and note why; return False if `file` itself was renamed for it."""
         try:
             take()
         except PlannerError as error:
             kept = self._keep(plan)
-            message = f"The {what} of your last session cannot be shown: {error.message}."
-            where = f"The {what} is saved in {kept or file.replace(file.with_suffix('.json.kept'))}."
+            message = f"The {plan_role} of your last session cannot be shown: {error.message}."
+            where = f"The {plan_role} is saved in {kept or file.replace(file.with_suffix('.json.kept'))}."
             how = " File › Recent opens it once the catalog has the card and model again." if kept else ""
             _log.warning("%s %s", message, where)
             self.unrestored.append(PlannerError(message, where + how))

@@ -50,6 +50,6 @@ class Navigator(QObject):
         self.estimate_check_requested.emit()
 
     def compare_with_log(self, file: object = None) -> None:
-        """Compare the estimate with the log of a run, in `file` if given."""
+        """Compare the estimate with the log of a run, from `file`, or from a file chosen by the user."""
         self.show_memory()
         self.log_requested.emit(file)

@@ -51,7 +51,7 @@ class PlanState(NamedTuple):
         return PlanState(evaluate(self.plan, catalog), catalog, pinned)
 
 
-class PlanChange(QUndoCommand):
+class PlanUndoStep(QUndoCommand):
     """An undo step; it merges with the next one of the same label and gesture.
 
     `take` shows a state and returns whether that succeeded; otherwise the step is removed from the history.
@@ -79,7 +79,7 @@ class PlanChange(QUndoCommand):
 
     def mergeWith(self, other: QUndoCommand) -> bool:
         """Merge `other` into this step if both have the same label and gesture."""
-        if not isinstance(other, PlanChange) or (other.text(), other.gesture) != (self.text(), self.gesture):
+        if not isinstance(other, PlanUndoStep) or (other.text(), other.gesture) != (self.text(), self.gesture):
             return False
         self.new = other.new
         self.setObsolete(self.new.plan == self.old.plan)
@@ -320,7 +320,7 @@ class Workspace(QObject):
         old = PlanState(self.evaluation, self.catalog, pinned)
         new = PlanState(pinned, self.catalog, self.evaluation)
         self.end_gesture()
-        self.undo_stack.push(PlanChange(self._step, "swap of the plans", self._gesture, old, new))
+        self.undo_stack.push(PlanUndoStep(self._step, "swap of the plans", self._gesture, old, new))
         self.end_gesture()
 
     def workload_of(self, task: object) -> Workload:
@@ -337,7 +337,7 @@ class Workspace(QObject):
     def before(self, label: str) -> Plan:
         """Return the plan from before the current gesture's step called `label`, or the current plan without one."""
         last = self.undo_stack.command(self.undo_stack.index() - 1)
-        if isinstance(last, PlanChange) and (last.text(), last.gesture) == (label, self._gesture):
+        if isinstance(last, PlanUndoStep) and (last.text(), last.gesture) == (label, self._gesture):
             return last.old.plan
         return self.plan
 
@@ -352,7 +352,7 @@ class Workspace(QObject):
             return
         new = PlanState(evaluate(plan, self.catalog), self.catalog)
         self._idle.start()
-        self.undo_stack.push(PlanChange(self._step, label, self._gesture, self._state, new))
+        self.undo_stack.push(PlanUndoStep(self._step, label, self._gesture, self._state, new))
 
     def _step(self, state: PlanState) -> bool:
         """Show `state` with the current catalog; report an error and return False if that fails."""

@@ -3,7 +3,7 @@
 import pytest
 
 from planner.errors import PlannerError
-from planner.gui.app import CardDetector, detect_cards
+from planner.gui.app import CardDetector, read_machine_devices
 from planner.monitor.readings.inventory import Device
 
 CARD = Device("GPU-1", "NVIDIA GeForce RTX 4090", 0)
@@ -55,4 +55,4 @@ def test_no_look_forgets_what_another_found(workspace):
 
 @pytest.mark.oracle
 def test_a_look_ends_by_itself():
-    assert isinstance(detect_cards(), tuple)
+    assert isinstance(read_machine_devices(), tuple)

@@ -79,7 +79,7 @@ class CostAnswer(QWidget):
         return self._shown.age
 
     def show_answer(self, answer: AnswerText) -> None:
-        """Show another answer."""
+        """Replace the displayed answer with `answer`."""
         self._shown, self._later = answer, ""
         self._sentence.setText(answer.sentence)
         self._sentence.setToolTip(answer.origin)
@@ -124,7 +124,7 @@ def answer_text(cost: PlanCost, evaluation: Evaluation, catalog: Catalog, today:
         answer_sentence(result.answer, card),
         "\n".join(cell.origin for cell in rent_or_buy_rows(estimate)[0].cells),
         dates_sentence(result.answer, today, cost_terms(result)),
-        _age(result.answer.oldest_price_date, today),
+        _price_age(result.answer.oldest_price_date, today),
         tuple(filter(None, lines)),
         tuple(dict.fromkeys((*owned, *map(fmt.sentence, notes)))),
     )
@@ -149,5 +149,5 @@ def _hybrid_lines(estimate: CostEstimate, evaluation: Evaluation) -> tuple[str, 
     return () if hybrid is None else (hybrid_sentence(hybrid, terms.horizon_years),)
 
 
-def _age(day: str | None, today: date) -> Age:
+def _price_age(day: str | None, today: date) -> Age:
     return age_of(None if day is None else (today - date.fromisoformat(day)).days)

@@ -70,16 +70,16 @@ class BuyQuestions(MoneyQuestions):
     def _add_purchase(self, form: LabelledForm) -> None:
         self.ask_choice(form, "buy.place", "Locat&ion", _PLACES, "Sets the default of every empty field.")
         hint = "Your price of one card."
-        self.ask_number(form, "buy.card_price_usd", "Card price, $", (0.01, 1e7), hint, "of the catalog")
+        self.ask_number(form, "buy.card_price_usd", "Card price, $", (0.01, 1e7), hint, "catalog price")
         hint = "Price of a server with its cards; replaces the price of the cards."
         self.ask_number(form, "buy.server_price_usd", "Server price, $", (0.01, 1e8), hint, "unknown")
-        self.add_section("Owning", form, _place_words, opened=True)
+        self.add_section("Owning", form, _location_summary, opened=True)
 
     def _add_infrastructure(self, form: LabelledForm) -> None:
         figure = partial(self._ask_location_figure, form)
         figure("host_factor", "Server cost per GPU cost", (1, 10), "Price of a server divided by that of its cards.")
         figure("network_share", "Network, %", (0, 99), "Share of the price of a cluster of two or more servers.", 0.01)
-        figure("rack_usd_per_server", "Rack, $ a server", (0, 1e7), "Rack, power strips, UPS, room.")
+        figure("rack_usd_per_server", "Rack, $ per server", (0, 1e7), "Rack, power strips, UPS, room.")
         figure("tax_fraction", "Tax, %", _SHARE, "On all purchases.", 0.01)
         figure("shipping_usd", "Shipping, $", _MILLIONS, "Once.")
         figure("install_usd", "Installation, $", _MILLIONS, "Once.")
@@ -90,10 +90,10 @@ class BuyQuestions(MoneyQuestions):
         regions = PickerField(self.theme, self._regions, self._region_name, "Search regions")
         self.ask(form, "region", "Region", regions, "Region of the electricity tariff and carbon intensity.")
         hint = "Your electricity price."
-        self.ask_number(form, "buy.tariff_usd_per_kwh", "Tariff, $/kWh", (0, 5), hint, "of the region")
+        self.ask_number(form, "buy.tariff_usd_per_kwh", "Tariff, $/kWh", (0, 5), hint, "regional tariff")
         figure("pue", "PUE", (1, 4), "Electricity of the facility divided by that of the machines.")
-        figure("active_power_fraction", "Power in use, %", (1, 100), "Of full load.", 0.01)
-        figure("idle_power_fraction", "Power when idle, %", _SHARE, "Of full load.", 0.01)
+        figure("active_power_fraction", "Power in use, %", (1, 100), "Share of the power at full load.", 0.01)
+        figure("idle_power_fraction", "Power when idle, %", _SHARE, "Share of the power at full load.", 0.01)
         hint = "Whether machines are switched off while nothing runs."
         self.ask_choice(form, "buy.switched_off_when_idle", "Off when idle", YES_OR_NO, hint)
         self.add_section("Power", form, lambda terms: self._region_name(terms.region), opened=False)
@@ -106,50 +106,50 @@ class BuyQuestions(MoneyQuestions):
         )
         self.ask_choice(form, "buy.colocation_power", "Colocation power", _POWER, hint)
         figure("colocation_usd_per_kw_month", "Colocation, $/kW·m", (0, 5_000), "Per month and kW of full load.")
-        figure("operations_fraction_per_year", "Operations, % a year", _SHARE, "Of the purchase price.", 0.01)
-        figure("support_fraction_per_year", "Support, % a year", _SHARE, "Of the purchase price.", 0.01)
-        figure("spares_fraction_per_year", "Spares, % a year", _SHARE, "Of the cards' price.", 0.01)
-        figure("insurance_fraction_per_year", "Insurance, % a year", _SHARE, "Of the purchase price.", 0.01)
-        figure("staff_usd_per_year", "Staff, $ a year", _MILLIONS, "For these machines.")
+        figure("operations_fraction_per_year", "Operations, % per year", _SHARE, "Of the purchase price.", 0.01)
+        figure("support_fraction_per_year", "Support, % per year", _SHARE, "Of the purchase price.", 0.01)
+        figure("spares_fraction_per_year", "Spares, % per year", _SHARE, "Of the cards' price.", 0.01)
+        figure("insurance_fraction_per_year", "Insurance, % per year", _SHARE, "Of the purchase price.", 0.01)
+        figure("staff_usd_per_year", "Staff, $ per year", _MILLIONS, "Staff cost for these machines.")
         figure("licence_usd_per_gpu_year", "Licenses, $/card", (0, 1e5), "For software, per year.")
         self.add_section("Running costs", form, lambda _terms: "operations, support, staff", opened=False)
 
     def _add_financing(self, form: LabelledForm) -> None:
         self.ask_number(form, "horizon_years", "Owned for, years", (0.05, 30), "Time until the cards are sold.")
-        hint = "Discount rate of later payments."
-        self.ask_number(form, "discount_rate", "Discount, % a year", (0, 99), hint, scale=0.01)
+        hint = "Annual rate at which later payments are discounted."
+        self.ask_number(form, "discount_rate", "Discount rate, % per year", (0, 99), hint, scale=0.01)
         hint = "Resale value as a share of the cards' price."
-        self.ask_number(form, "buy.resale_share", "Resale, %", _SHARE, hint, "by the trend", 0.01)
+        self.ask_number(form, "buy.resale_share", "Resale, %", _SHARE, hint, "from the price trend", 0.01)
         self.ask_number(form, "buy.loan_fraction", "Loan, %", _SHARE, "Of the purchase price.", scale=0.01)
-        self.ask_number(form, "buy.loan_rate", "Interest, % a year", (0, 99), "Of the loan.", scale=0.01)
+        self.ask_number(form, "buy.loan_rate", "Interest, % per year", (0, 99), "Of the loan.", scale=0.01)
         self.ask_number(form, "buy.loan_years", "Loan term, years", (0.05, 30), "Repaid in equal installments.")
         hint = "For accounting; the decision is based on cash."
         self.ask_choice(form, "buy.depreciation", "Depreciation", _METHODS, hint)
-        self.ask_number(form, "buy.depreciation_years", "over, years", (0.05, 30), "For accounting.")
-        self.add_section("Financing", form, _money_words, opened=False)
+        self.ask_number(form, "buy.depreciation_years", "Depreciation, years", (0.05, 30), "For accounting.")
+        self.add_section("Financing", form, _financing_summary, opened=False)
 
     def _regions(self) -> list[Choice]:
         cost = self.workspace.catalog.cost
         codes = dict.fromkeys(record.code for record in cost.energy)
-        return [Choice(code, cost.region(code).name, _tariffs(cost.region(code)), words=code) for code in codes]
+        return [Choice(code, cost.region(code).name, _tariffs_text(cost.region(code)), words=code) for code in codes]
 
     def _region_name(self, code: object) -> str:
         return self.workspace.catalog.cost.region(str(code)).name
 
 
-def _tariffs(region: Region) -> str:
-    """Return a region's tariffs and carbon: `$0.34 household, $0.20 industrial, 380 g CO₂ a kWh`."""
+def _tariffs_text(region: Region) -> str:
+    """Return a region's tariffs and carbon: `$0.34 household, $0.20 industrial, 380 g CO₂ per kWh`."""
     parts = (
         f"{fmt.money(region.household.value)} household" if region.household else "",
         f"{fmt.money(region.industrial.value)} industrial" if region.industrial else "",
-        f"{region.carbon_grams_per_kwh.value:,.0f} g CO₂ a kWh" if region.carbon_grams_per_kwh else "",
+        f"{region.carbon_grams_per_kwh.value:,.0f} g CO₂ per kWh" if region.carbon_grams_per_kwh else "",
     )
     return ", ".join(filter(None, parts)) or fmt.UNKNOWN
 
 
-def _place_words(terms: CostTerms) -> str:
+def _location_summary(terms: CostTerms) -> str:
     return dict(_PLACES)[terms.buy.place]
 
 
-def _money_words(terms: CostTerms) -> str:
+def _financing_summary(terms: CostTerms) -> str:
     return f"{fmt.plain(terms.horizon_years)} years at {fmt.percent(terms.discount_rate)}"

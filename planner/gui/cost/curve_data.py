@@ -29,7 +29,7 @@ class CostCurve:
 
     @property
     def horizon_years(self) -> float:
-        """Return the last time."""
+        """Return the time of the last point, in years."""
         return self.points[-1].years
 
     @property
@@ -68,16 +68,16 @@ class CostCurve:
         return (names, *(tuple(f"{getattr(point, name):.4f}" for name in names) for point in self.points))
 
 
-def cost_curve(points: tuple[CostPoint, ...], break_even: BreakEven | None) -> CostCurve:
-    """Return the curve with its own bands."""
+def curve_with_bands(points: tuple[CostPoint, ...], break_even: BreakEven | None) -> CostCurve:
+    """Return the cost curve of `points`, with the bands from their low and high costs."""
     years = tuple(point.years for point in points)
     rent = CostBand(years, tuple(p.rent_low_usd for p in points), tuple(p.rent_high_usd for p in points))
     own = CostBand(years, tuple(p.own_low_usd for p in points), tuple(p.own_high_usd for p in points))
     return CostCurve(points, break_even, rent, own)
 
 
-def with_draws(curve: CostCurve, simulation: Simulation) -> CostCurve:
-    """Return the curve with the bands of the draws."""
+def curve_with_draws(curve: CostCurve, simulation: Simulation) -> CostCurve:
+    """Return `curve` with the 10th to 90th percentile bands from the Monte Carlo draws."""
     drawn = simulation.band
     years = tuple(point.years for point in drawn)
     rent = CostBand(years, tuple(p.rent_usd.p10 for p in drawn), tuple(p.rent_usd.p90 for p in drawn))

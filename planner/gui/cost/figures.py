@@ -43,7 +43,7 @@ class FigureGrid(QWidget):
 
     @property
     def rows(self) -> tuple[FigureRow, ...]:
-        """Return the rows."""
+        """Return the displayed rows of figures."""
         return self._rows
 
     def show_rows(self, rows: tuple[FigureRow, ...]) -> None:
@@ -60,7 +60,7 @@ class FigureGrid(QWidget):
                 for label, cell in zip(line[1:], row.cells, strict=True):
                     label.setText(cell.text)
                     label.setToolTip(cell.origin)
-        self.setAccessibleName("; ".join(_words(row, self._columns) for row in rows))
+        self.setAccessibleName("; ".join(_row_text(row, self._columns) for row in rows))
 
     def _add_line(self) -> None:
         at = len(self._lines) + 1
@@ -70,7 +70,7 @@ class FigureGrid(QWidget):
         self._lines.append(line)
 
 
-def _words(row: FigureRow, columns: tuple[str, ...]) -> str:
+def _row_text(row: FigureRow, columns: tuple[str, ...]) -> str:
     figures = (f"{name.lower()} {cell.text}" for name, cell in zip(columns, row.cells, strict=True) if cell.text)
     return f"{row.title}: {', '.join(figures)}"
 
@@ -225,14 +225,14 @@ class CostFigures(QWidget):
         self.summary.show_rows(rent_or_buy_rows(estimate))
         self.amounts.show_groups(
             (
-                _group(rented, rent.terms if rent else (), rent.usd if rent else 0),
-                _group("Bought", own.upfront if own else (), own.upfront_usd if own else 0),
-                _group("Owned, each month", own.monthly if own else (), own.monthly_cash_usd if own else 0),
+                _amount_group(rented, rent.terms if rent else (), rent.usd if rent else 0),
+                _amount_group("Bought", own.upfront if own else (), own.upfront_usd if own else 0),
+                _amount_group("Owned, each month", own.monthly if own else (), own.monthly_cash_usd if own else 0),
             )
         )
 
 
-def _group(heading: str, terms: tuple[MoneyTerm, ...], usd: float) -> AmountGroup:
+def _amount_group(heading: str, terms: tuple[MoneyTerm, ...], usd: float) -> AmountGroup:
     return AmountGroup(heading, fmt.money(usd), money_rows(terms))
 
 

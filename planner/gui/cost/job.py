@@ -20,7 +20,7 @@ _UNITS: Final = (
     ("steps", "steps"),
     ("hours", "hours"),
 )
-_OF_KIND: Final = {
+_FIELDS_BY_KIND: Final = {
     "run": (
         *("amount", "unit", "dataset_samples", "repeats_per_year", "checkpoint_seconds", "restart_seconds"),
         *("evaluation_fraction", "checkpoint_gb", "dataset_gb", "egress_gb"),
@@ -43,14 +43,14 @@ class JobQuestions(MoneyQuestions):
         self.ask_number(form, "job.amount", "&Amount", (1e-3, 1e18), "Amount of work in the run: 50 M, 1.5 B, 3.")
         self.ask_choice(form, "job.unit", "of", _UNITS, "Unit of the amount.")
         hint = "Number of samples in the data set."
-        self.ask_number(form, "job.dataset_samples", "Samples an epoch", (1, 1e15), hint, "unknown")
-        self.ask_number(form, "job.repeats_per_year", "Runs a year", (0.01, 1e6), "Number of such runs.", "once")
+        self.ask_number(form, "job.dataset_samples", "Samples per epoch", (1, 1e15), hint, "unknown")
+        self.ask_number(form, "job.repeats_per_year", "Runs per year", (0.01, 1e6), "Number of such runs.", "once")
         self.ask_number(form, "job.requests_per_day", "Re&quests a day", (1, 1e12), "On average.")
         self.ask_number(form, "job.prompt_tokens", "Prompt, tokens", (0, 1e8), "Average per request.")
         self.ask_number(form, "job.output_tokens", "Output, tokens", (1, 1e8), "Average per request.")
         self.ask_number(form, "job.peak_factor", "Peak over average", (1, 1_000), "Peak load divided by average load.")
         self.ask_number(form, "job.hours_per_day", "Hours &a day", (0.01, 24), "Hours of use per day.")
-        self.ask_number(form, "job.days_per_week", "Days a week", (0.1, 7), "Days of use per week.")
+        self.ask_number(form, "job.days_per_week", "Days per week", (0.1, 7), "Days of use per week.")
         self._ask_more(more)
         self._layout.addWidget(first)
         self.add_form(form)
@@ -71,7 +71,7 @@ class JobQuestions(MoneyQuestions):
         job, name = self.terms.job, path.removeprefix("job.")
         if name == "dataset_samples":
             return isinstance(job, Run) and job.unit == "epochs"
-        return name in _OF_KIND[job.kind]
+        return name in _FIELDS_BY_KIND[job.kind]
 
     def _ask_more(self, form: LabelledForm) -> None:
         gigabytes = (0.0, 1e9)
@@ -85,7 +85,7 @@ class JobQuestions(MoneyQuestions):
         self.ask_number(form, "job.dataset_gb", "Data set, GB", gigabytes, "Stored for the duration of the run.")
         self.ask_number(form, "job.egress_gb", "Egress, GB", gigabytes, "Transferred out of the cloud for each run.")
         self.ask_number(form, "job.model_gb", "Model, GB", gigabytes, "Stored permanently.")
-        self.ask_number(form, "job.egress_gb_per_month", "Egress, GB a month", gigabytes, "Out of the cloud.")
+        self.ask_number(form, "job.egress_gb_per_month", "Egress, GB per month", gigabytes, "Out of the cloud.")
         self.ask_number(form, "job.stored_gb", "Stored, GB", gigabytes, "Stored permanently.")
 
     def _choose(self, kind: object) -> None:

@@ -43,7 +43,7 @@ def default_value(terms: CostTerms, path: str) -> object:
     return term_value(CostTerms(job=DEFAULT_JOBS[terms.job.kind]), path)
 
 
-def with_value(terms: CostTerms, path: str, value: object) -> CostTerms:
+def change_term(terms: CostTerms, path: str, value: object) -> CostTerms:
     """Return `terms` with another value at `path`.
 
     Raises:
@@ -108,7 +108,7 @@ class MoneyQuestions(QWidget):
 
         def apply(value: object) -> None:
             try:
-                self.workspace.apply(step, cost=with_value(self.terms, path, value))
+                self.workspace.apply(step, cost=change_term(self.terms, path, value))
             except PlannerError as error:
                 field.show_problem(error.explained if isinstance(error, SpecError) else error.message)
 
@@ -143,7 +143,7 @@ class MoneyQuestions(QWidget):
         self._sections.append((section, form, summary))
 
     def add_form(self, form: LabelledForm) -> None:
-        """Append `form`."""
+        """Append `form` outside any section, with its inputs aligned to those of the sections."""
         _line_up(form, self.theme, indented=False)
         self._layout.addWidget(form)
 

@@ -29,18 +29,18 @@ class RentQuestions(MoneyQuestions):
         hint = "Whether to list offers that are older than twelve months."
         self.ask_choice(form, "rent.include_history", "Old offers", YES_OR_NO, hint)
         path, hint = "rent.mean_hours_between_interruptions", "Mean time between interruptions of a spot machine."
-        self.ask_number(form, path, "Interrupted after, h", (0.01, 1e6), hint, "by the card")
+        self.ask_number(form, path, "Interrupted after, h", (0.01, 1e6), hint, "typical for the card")
         hint = "Used if the offer does not state its billing increment."
         self.ask_choice(bill, "rent.billing_increment_seconds", "Billed by the", _INCREMENTS, hint)
         hint = "Hours billed for each job while nothing runs."
         self.ask_number(bill, "rent.idle_billed_hours", "Idle hours", (0, 1e6), hint)
         hint = "Price of storage per month."
-        self.ask_number(bill, "rent.storage_usd_per_gb_month", "Storage, $/GB·m", (0, 10), hint, "typical")
+        self.ask_number(bill, "rent.storage_usd_per_gb_month", "Storage, $/GB·m", (0, 10), hint, "typical price")
         hint = "Price of data transferred out of the cloud."
-        self.ask_number(bill, "rent.egress_usd_per_gb", "Egress, $/GB", (0, 10), hint, "the provider's")
+        self.ask_number(bill, "rent.egress_usd_per_gb", "Egress, $/GB", (0, 10), hint, "provider's price")
         hint = "Expected change of rental prices per year; negative if they fall."
-        self.ask_number(bill, "rent.price_drift_per_year", "Price trend, % a year", (-90, 300), hint, scale=0.01)
-        self.add_section("Renting", form, _summary, opened=True)
+        self.ask_number(bill, "rent.price_drift_per_year", "Price trend, % per year", (-90, 300), hint, scale=0.01)
+        self.add_section("Renting", form, _rental_mode_summary, opened=True)
         self.add_section("Billing", bill, _billing_summary, opened=False)
 
     def refresh(self) -> None:
@@ -64,5 +64,5 @@ def _billing_summary(terms: CostTerms) -> str:
     return f"by the {increment}, prices {trend}"
 
 
-def _summary(terms: CostTerms) -> str:
+def _rental_mode_summary(terms: CostTerms) -> str:
     return RENT_MODE_TITLES[terms.rent.mode]

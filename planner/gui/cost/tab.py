@@ -16,7 +16,7 @@ from planner.cost.rent_or_buy.uncertainty import Simulation, simulate, tornado
 from planner.cost.terms import RentMode
 from planner.gui.cost.answer import CostAnswer, answer_text
 from planner.gui.cost.controls import CostControls
-from planner.gui.cost.curve_data import cost_curve, with_draws
+from planner.gui.cost.curve_data import curve_with_bands, curve_with_draws
 from planner.gui.cost.curve_panel import CostCurvePanel
 from planner.gui.cost.figures import CostFigures, PinnedComparison
 from planner.gui.cost.tables import CarbonByRegion, OfferList
@@ -152,7 +152,7 @@ class CostTab(QuestionTab):
         curve = result.curve if result else ()
         self.curve.setVisible(bool(curve))
         if curve and result is not None:
-            self.curve.set_data(cost_curve(curve, result.break_even))
+            self.curve.set_data(curve_with_bands(curve, result.break_even))
         case = None if estimate is None else estimate.case
         self.swings.setVisible(case is not None and bool(curve))
         if case is not None:
@@ -185,7 +185,7 @@ class CostTab(QuestionTab):
         curve = self.curve.data
         if simulation is not None and curve is not None and self.curve.isVisibleTo(self):
             self.answer.add(chance_sentence(simulation))
-            self.curve.set_data(with_draws(curve, simulation))
+            self.curve.set_data(curve_with_draws(curve, simulation))
             self.drawn = True
 
     @Slot(str, str)

@@ -83,15 +83,17 @@ class OfferList(QWidget):
             self._take(row)
 
 
-def _origin(row: RegionCarbon) -> str:
+def _source_text(row: RegionCarbon) -> str:
     return f"{row.grams_per_kwh.source}, {fmt.date(row.grams_per_kwh.date)}"
 
 
 _COLUMNS: Final[tuple[Column[RegionCarbon], ...]] = (
     text_column("region", "Region", lambda row: row.name, width=26),
-    number_column("carbon", "CO₂", lambda row: row.carbon_kg, show=fmt.significant, unit="kg", tooltip=_origin),
-    number_column("grams", "Intensity", lambda row: row.grams_per_kwh.value, unit="g/kWh", width=12, tooltip=_origin),
-    text_column("date", "Date", lambda row: row.grams_per_kwh.date, unknown="no date", width=12, tooltip=_origin),
+    number_column("carbon", "CO₂", lambda row: row.carbon_kg, show=fmt.significant, unit="kg", tooltip=_source_text),
+    number_column(
+        "grams", "Intensity", lambda row: row.grams_per_kwh.value, unit="g/kWh", width=12, tooltip=_source_text
+    ),
+    text_column("date", "Date", lambda row: row.grams_per_kwh.date, unknown="no date", width=12, tooltip=_source_text),
 )
 
 

@@ -30,7 +30,7 @@ class Tornado(QWidget):
     def show_rows(self, rows: tuple[SwingRow, ...]) -> None:
         """Replace the bars."""
         self.rows = rows[:_MOST]
-        self.setAccessibleName(f"Sensitivity of the decision: {'; '.join(map(_words, self.rows))}")
+        self.setAccessibleName(f"Sensitivity of the decision: {'; '.join(map(_row_text, self.rows))}")
         self.setToolTip("\n".join(f"{row.title}: {row.source}" for row in self.rows))
         self.updateGeometry()
         self.update()
@@ -118,6 +118,6 @@ class Tornado(QWidget):
         return QFontMetricsF(self._theme.font("small")).height() + self._theme.spacing.small
 
 
-def _words(row: SwingRow) -> str:
+def _row_text(row: SwingRow) -> str:
     flips = ", flips the decision" if row.flips else ""
     return f"{row.title} from {row.low_value} to {row.high_value}{flips}"

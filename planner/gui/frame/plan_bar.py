@@ -43,13 +43,13 @@ _MONEY: Final = "plan bar"
 class PartButton(QToolButton):
     """A button that elides its text in a narrow window; the accessible name has all of it."""
 
-    def __init__(self, theme: Theme, what: str) -> None:
+    def __init__(self, theme: Theme, part_name: str) -> None:
         super().__init__()
         self._theme = theme
-        self._what = what
+        self._part_name = part_name
         self._full_text = ""
         self._icon: tuple[str, str] | None = None
-        self.setAccessibleName(what)
+        self.setAccessibleName(part_name)
         set_style_role(self, "part")
         self.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         # Wider than the centered icon, since Qt leaves too little space before the text.
@@ -65,7 +65,7 @@ class PartButton(QToolButton):
     def show_text(self, text: str, icon: tuple[str, str] | None = None, tooltip: str = "") -> None:
         """Show `text` after an icon in a color role."""
         self._full_text, self._icon = text, icon
-        self.setAccessibleName(f"{self._what}: {text}")
+        self.setAccessibleName(f"{self._part_name}: {text}")
         self.setToolTip(tooltip or text)
         self._tint()
         self.updateGeometry()

@@ -55,7 +55,7 @@ class StatusLine(QStatusBar):
     def show_prices(self) -> None:
         """Show the age of the newest price; call it once prices have been read."""
         days = newest_age_days(self._workspace.catalog.offers, datetime.now(UTC).date())
-        self.prices.setText(f"Newest offer to rent: {age_phrase(days)}")
+        self.prices.setText(f"Latest rental offer: {age_phrase(days)}")
         set_style_role(self.prices, AGE_ROLES[age_of(days)])
         self.prices.show()
 

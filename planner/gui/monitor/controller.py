@@ -35,7 +35,7 @@ _TABLES: Final = "Table (*.csv);;Parquet (*.parquet)"
 _ENDINGS: Final = (".csv", ".parquet")
 _EXPORTING: Final = "monitor export"
 _SUMMING: Final = "monitor summary"
-_SummedUp = tuple[MonitorRecording, RecordingSummary]
+_RecordingWithSummary = tuple[MonitorRecording, RecordingSummary]
 
 
 class Controller(QObject):
@@ -89,7 +89,7 @@ class Controller(QObject):
 
     def release_text(self) -> str:
         """Return the menu text of `toggle_release`."""
-        return "&Reconnect to the driver" if self._feed.is_released else "&Release the driver"
+        return "&Reconnect to the driver" if self._feed.is_released else "&Disconnect from the driver"
 
     @Slot()
     def toggle_release(self) -> None:
@@ -105,7 +105,7 @@ class Controller(QObject):
         recorded = self._feed.recorded_to
         if recorded is not None:
             self._feed.stop_recording()
-            self._sum_up(partial(_opened_and_summed_up, recorded))
+            self._summarize(partial(_open_and_summarize, recorded))
             return
         name = f"gpu-{datetime.now().astimezone():%Y-%m-%d-%H%M}.gpurec"
         chosen, _ = QFileDialog.getSaveFileName(self._tab, "Record", name, _RECORDINGS)
@@ -155,7 +155,7 @@ class Controller(QObject):
         """Show the summary of the recording: energy, cost, averages and peaks."""
         recording = self._replayed()
         if recording is not None:
-            self._sum_up(partial(_summed_up, recording))
+            self._summarize(partial(_with_summary, recording))
 
     def _replayed(self) -> MonitorRecording | None:
         """Return the shown recording; without one, show a notice and return None."""
@@ -171,11 +171,11 @@ class Controller(QObject):
         if chosen:
             self.export_to(_with_ending(Path(chosen), kind), recording)
 
-    def _sum_up(self, work: Callable[[], _SummedUp]) -> None:
+    def _summarize(self, work: Callable[[], _RecordingWithSummary]) -> None:
         self._tasks.run(_SUMMING, work, self._show_summary, self._fail)
 
-    def _show_summary(self, found: _SummedUp) -> None:
-        recording, total = found
+    def _show_summary(self, result: _RecordingWithSummary) -> None:
+        recording, total = result
         dialog = SummaryDialog(recording, total.at(self.settings.usd_per_kwh), self._theme, self._tab.window())
         dialog.tariff_chosen.connect(lambda usd: self.change(usd_per_kwh=usd))
         dialog.replay_wanted.connect(lambda recording: self.open(recording.path))
@@ -248,13 +248,13 @@ class Controller(QObject):
         self.settled.emit()
 
 
-def _summed_up(recording: MonitorRecording) -> _SummedUp:
+def _with_summary(recording: MonitorRecording) -> _RecordingWithSummary:
     """Return a recording with its summary, which reads the whole file."""
     return recording, summarize_recording(recording)
 
 
-def _opened_and_summed_up(path: Path) -> _SummedUp:
-    return _summed_up(open_recording(path))
+def _open_and_summarize(path: Path) -> _RecordingWithSummary:
+    return _with_summary(open_recording(path))
 
 
 def _with_ending(path: Path, kind: str) -> Path:

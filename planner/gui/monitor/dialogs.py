@@ -34,7 +34,7 @@ _DOCTOR_SIZE: Final = QSize(820, 480)
 _CHECK_UP: Final = "monitor doctor"
 _SPEED_WIDTH = 480
 _SUMMARY_SIZE: Final = QSize(1040, 340)
-_HEADS = ("Quantity", "Seen", "Threshold", "Source")
+_HEADS = ("Quantity", "Measured", "Threshold", "Source")
 _VERDICT_SIZE: Final = QSize(820, 600)
 
 
@@ -117,13 +117,13 @@ class SummaryDialog(QDialog):
     replay_wanted = Signal(object)
     export_wanted = Signal(object)
 
-    def __init__(self, recording: MonitorRecording, found: RecordingSummary, theme: Theme, parent: QWidget) -> None:
+    def __init__(self, recording: MonitorRecording, summary: RecordingSummary, theme: Theme, parent: QWidget) -> None:
         super().__init__(parent)
         self.setWindowTitle(f"Summary of {recording.path.name}")
-        self.recording, self._found = recording, found
+        self.recording, self._summary = recording, summary
         self._answer = make_label(font=theme.font("title", bold=True), wrap=True)
         self._about = make_label(role="muted", wrap=True)
-        self.tariff = TariffField(found.usd_per_kwh)
+        self.tariff = TariffField(summary.usd_per_kwh)
         self._model = RecordTableModel(SUMMARY_COLUMNS, lambda card: card.device.uuid, self)
         self.table = RecordTable(self._model, theme, name="Summary of each card: averages and peaks")
         self.replay, self.export = QPushButton("&Replay"), QPushButton("&Export…")
@@ -137,18 +137,18 @@ class SummaryDialog(QDialog):
     @property
     def text(self) -> str:
         """Return the whole summary as text."""
-        lines = summary_lines(self.recording, self._found)
-        return "\n".join([recording_line(self.recording), *lines, to_tsv(SUMMARY_COLUMNS, self._found.cards)])
+        lines = summary_lines(self.recording, self._summary)
+        return "\n".join([recording_line(self.recording), *lines, to_tsv(SUMMARY_COLUMNS, self._summary.cards)])
 
     def _show(self) -> None:
-        first, *others = summary_lines(self.recording, self._found)
+        first, *others = summary_lines(self.recording, self._summary)
         self._answer.setText(first)
         self._about.setText("\n".join([recording_line(self.recording), *others]))
-        self._model.set_records(self._found.cards)
+        self._model.set_records(self._summary.cards)
 
     @Slot()
     def _on_tariff(self) -> None:
-        self._found = self._found.at(self.tariff.usd_per_kwh)
+        self._summary = self._summary.at(self.tariff.usd_per_kwh)
         self._show()
         self.tariff_chosen.emit(self.tariff.usd_per_kwh)
 
@@ -176,15 +176,15 @@ class SummaryDialog(QDialog):
         self.resize(_SUMMARY_SIZE)
 
 
-def verdict_html(found: DiagnosisView, checklist: tuple[ChecklistRow, ...], theme: Theme) -> str:
+def verdict_html(diagnosis: DiagnosisView, checklist: tuple[ChecklistRow, ...], theme: Theme) -> str:
     """Return the evidence, the advice and the optimization checklist as HTML."""
     muted = theme.color("muted").name()
     parts = []
-    if found.evidence:
-        since = _paragraph(f"For {found.lasted}; readings of the last minutes:")
-        parts += [_head("Evidence"), since, _table(found.evidence, theme)]
-    if found.advice:
-        parts += [_head("What to try, most likely first"), _listed("ol", found.advice)]
+    if diagnosis.evidence:
+        since = _paragraph(f"For {diagnosis.lasted}; readings of the last minutes:")
+        parts += [_head("Evidence"), since, _table(diagnosis.evidence, theme)]
+    if diagnosis.advice:
+        parts += [_head("What to try, most likely first"), _listed("ol", diagnosis.advice)]
     parts.append(_head("Optimization checklist, in the order of the guides"))
     parts += [_item(number, row, muted) for number, row in enumerate(checklist, start=1)]
     return "".join(parts)
@@ -224,14 +224,16 @@ class VerdictDialog(QDialog):
     """Shows the diagnosis of a card with its evidence, advice and optimization checklist."""
 
     def __init__(
-        self, card: str, found: DiagnosisView, checklist: tuple[ChecklistRow, ...], theme: Theme, parent: QWidget
+        self, card: str, diagnosis: DiagnosisView, checklist: tuple[ChecklistRow, ...], theme: Theme, parent: QWidget
     ) -> None:
         super().__init__(parent)
         self.setWindowTitle(f"Diagnosis of {card}")
-        copied = "\n\n".join(part for part in (found.sentence, found.details, checklist_text(checklist)) if part)
-        sentence = make_label(found.sentence, font=theme.font("title", bold=True), wrap=True)
+        copied = "\n\n".join(
+            part for part in (diagnosis.sentence, diagnosis.details, checklist_text(checklist)) if part
+        )
+        sentence = make_label(diagnosis.sentence, font=theme.font("title", bold=True), wrap=True)
         self.text = QTextBrowser()
-        self.text.setHtml(verdict_html(found, checklist, theme))
+        self.text.setHtml(verdict_html(diagnosis, checklist, theme))
         self.text.setAccessibleName("Evidence, advice, and optimization checklist")
         self._copy = copy_button(lambda: copied)
         buttons = closing_buttons(self, self._copy)

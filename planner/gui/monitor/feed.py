@@ -179,7 +179,7 @@ class Feed(QObject):
             self._live.start()
 
     def stop(self) -> None:
-        """Stop everything for good."""
+        """End the replay, the live readings and the recording; they cannot be started again."""
         self.end_replay()
         if self._is_started:
             self._live.stop()

@@ -100,7 +100,7 @@ class PlanStrip(QWidget):
         )
         self.speed = link_button(
             "Use measured speed…",
-            "Replace the estimate by the speed that your run reports.",
+            "Replace the estimate with the speed that your run reports.",
         )
         self.menu = QMenu(self)
         self.plan.clicked.connect(self.offer)

@@ -22,7 +22,7 @@ class UnfinishedRecording(Spec):
     @classmethod
     def of_this_process(cls, path: Path) -> "UnfinishedRecording":
         """Return the record of `path` being written by this process."""
-        return cls(path=str(path.absolute()), pid=os.getpid(), process_started_seconds=_started(os.getpid()))
+        return cls(path=str(path.absolute()), pid=os.getpid(), process_started_seconds=_start_seconds(os.getpid()))
 
     @property
     def left_over(self) -> Path | None:
@@ -32,7 +32,7 @@ class UnfinishedRecording(Spec):
 
     @property
     def _is_written(self) -> bool:
-        started = _started(self.pid)
+        started = _start_seconds(self.pid)
         return started is not None and started == self.process_started_seconds
 
 
@@ -43,7 +43,7 @@ def unfinished_message(path: Path) -> tuple[str, str]:
     return message, f"All but its last second is saved: {size} in {path.parent}."
 
 
-def _started(pid: int) -> float | None:
+def _start_seconds(pid: int) -> float | None:
     """Return the start time of a process, or None if it does not exist."""
     import psutil  # the start of the window needs it only after an interrupted recording
 

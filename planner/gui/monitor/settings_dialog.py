@@ -24,7 +24,7 @@ class TariffField(QDoubleSpinBox):
     def __init__(self, usd_per_kwh: float | None) -> None:
         super().__init__(minimum=0.0, maximum=_DEAREST_USD, decimals=3, singleStep=_STEP_USD)
         self.setPrefix("$ ")
-        self.setSuffix(" a kWh")
+        self.setSuffix(" per kWh")
         self.setSpecialValueText("not set")
         self.setAccessibleName("Price of a kWh")
         self.setToolTip("Your electricity price, for the energy cost of recordings.")
@@ -80,23 +80,25 @@ class SettingsDialog(QDialog):
         self.chosen.emit(self._settings.evolve(**changes))
 
     def _add_alerts(self, rules: AlertRules) -> None:
-        self._head("Alerts")
-        self.is_on = self._check("&Show alerts on the desktop and mark them on the timeline", rules.is_on)
-        self.temperature = self._threshold("&Temperature of a card at least", rules.temperature_celsius, 90, 150, "°C")
+        self._add_heading("Alerts")
+        self.is_on = self._add_check_box("&Show alerts on the desktop and mark them on the timeline", rules.is_on)
+        self.temperature = self._add_threshold(
+            "&Temperature of a card at least", rules.temperature_celsius, 90, 150, "°C"
+        )
         memory = _scaled(rules.memory_fraction, _PER_CENT)
-        self.memory = self._threshold("Used &memory of a card at least", memory, 95, 100, "%")
-        self.idle = self._threshold(
+        self.memory = self._add_threshold("Used &memory of a card at least", memory, 95, 100, "%")
+        self.idle = self._add_threshold(
             "Card &idle (below 5 %) for", rules.idle_minutes, _USUAL_IDLE_MINUTES, 10_000, "min"
         )
-        self.lost = self._check("A card is &lost", rules.lost)
-        self.process_ended = self._check("A &process on a card ended", rules.process_ended)
-        self.hold = _number(rules.hold_seconds, 0, 3600, "s")
+        self.lost = self._add_check_box("A card is &lost", rules.lost)
+        self.process_ended = self._add_check_box("A &process on a card ended", rules.process_ended)
+        self.hold = _number_box(rules.hold_seconds, 0, 3600, "s")
         self._row(make_label("Temperature and memory alerts only after"), self.hold)
         self._alerts = (self.lost, self.process_ended, self.hold, self.temperature, self.memory, self.idle)
 
     def _add_others(self, settings: MonitorSettings) -> None:
-        self._head("The driver and processes")
-        self.release = self._threshold(
+        self._add_heading("The driver and processes")
+        self.release = self._add_threshold(
             "Release the &driver when this tab has been hidden for",
             settings.release_after_minutes,
             _USUAL_RELEASE_MINUTES,
@@ -104,8 +106,8 @@ class SettingsDialog(QDialog):
             "min",
         )
         self.release.setToolTip("Lets a laptop's card sleep. Not while recording or with alerts on.")
-        self.may_end_others = self._check("Allow ending processes of &other users", settings.may_end_others)
-        self._head("Energy")
+        self.may_end_others = self._add_check_box("Allow ending processes of &other users", settings.may_end_others)
+        self._add_heading("Energy")
         self.tariff = TariffField(settings.usd_per_kwh)
         price = make_label("Electricity &costs")
         price.setBuddy(self.tariff)
@@ -115,16 +117,16 @@ class SettingsDialog(QDialog):
         for widget in self._alerts:
             widget.setEnabled(is_on)
 
-    def _head(self, text: str) -> None:
+    def _add_heading(self, text: str) -> None:
         self._grid.addWidget(make_label(text, font=self._theme.font(bold=True)), self._grid.rowCount(), 0, 1, 2)
 
-    def _check(self, text: str, is_on: bool) -> QCheckBox:
+    def _add_check_box(self, text: str, is_on: bool) -> QCheckBox:
         box = QCheckBox(text)
         box.setChecked(is_on)
         self._grid.addWidget(box, self._grid.rowCount(), 0, 1, 2)
         return box
 
-    def _threshold(self, text: str, value: float | None, usual: float, most: float, unit: str) -> "_Threshold":
+    def _add_threshold(self, text: str, value: float | None, usual: float, most: float, unit: str) -> "_Threshold":
         threshold = _Threshold(text, value, usual, most, unit)
         self._row(threshold, threshold.number)
         return threshold
@@ -140,7 +142,7 @@ class _Threshold(QCheckBox):
 
     def __init__(self, text: str, value: float | None, usual: float, most: float, unit: str) -> None:
         super().__init__(text)
-        self.number = _number(usual if value is None else value, 1, most, unit)
+        self.number = _number_box(usual if value is None else value, 1, most, unit)
         self.number.setAccessibleName(text.replace("&", ""))
         self.setChecked(value is not None)
         self._update()
@@ -160,7 +162,7 @@ class _Threshold(QCheckBox):
         self.number.setEnabled(self.isEnabled() and self.isChecked())
 
 
-def _number(value: float, least: float, most: float, unit: str) -> QDoubleSpinBox:
+def _number_box(value: float, least: float, most: float, unit: str) -> QDoubleSpinBox:
     box = QDoubleSpinBox(minimum=least, maximum=most, decimals=0, suffix=f" {unit}")
     box.setValue(value)
     return box

@@ -9,7 +9,7 @@ from planner.monitor.readings.protocols import DiagnosisSource
 
 
 class VerdictTimeline:
-    """Diagnoses all cards and adds changed verdicts as events to `history`, if given."""
+    """Diagnoses all cards and adds changed verdicts as events to `history` unless it is None."""
 
     def __init__(self, history: History | None) -> None:
         self._history, self._tracker = history, VerdictTracker()

@@ -64,7 +64,7 @@ class ElidedLabel(QLabel):
         return self._text
 
     def setText(self, text: str) -> None:
-        """Change the text."""
+        """Replace the whole text, and elide it to the current width."""
         if text == self._text:
             return
         self._text = text

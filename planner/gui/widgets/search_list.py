@@ -132,8 +132,8 @@ class SearchList(QWidget):
     @Slot()
     def _show_matches(self) -> None:
         further = self._typed(self._edit.text())
-        found = search_choices(self._choices, self._edit.text())
-        self._model.set_choices(found if further is None else (further, *found))
+        matches = search_choices(self._choices, self._edit.text())
+        self._model.set_choices(matches if further is None else (further, *matches))
         self._no_match.setVisible(not self._model.choices)
         self._select(0)
 

@@ -14,7 +14,7 @@ from planner.performance.setting import MeasuredSpeed
 from planner.present import format as fmt
 from planner.present.cost.time import pace_phrase
 
-_UNITS: Final = (("tokens/s", "tokens/s"), ("samples/s", "samples/s"), ("seconds/step", "seconds a step"))
+_UNITS: Final = (("tokens/s", "tokens/s"), ("samples/s", "samples/s"), ("seconds/step", "seconds per step"))
 _STEP: Final = "measured speed"
 
 
@@ -30,7 +30,7 @@ class SpeedQuestions(Section):
         self.unit = ChoiceField(theme, _UNITS)
         hint = "Speed of this plan on these cards; for other cards it is scaled by the ratio of the two estimates."
         form.add("Measure&d", self.speed, lambda: None, hint)
-        form.add("in", self.unit, self._usual_unit, "Unit of the measured speed of all cards together.")
+        form.add("in", self.unit, self._default_unit, "Unit of the measured speed of all cards together.")
         self._task = ""
         self.speed.edited.connect(self._set_speed)
         self.speed.finished.connect(workspace.end_gesture)
@@ -42,18 +42,18 @@ class SpeedQuestions(Section):
         if measured is not None:
             self.unit.set_value(measured.unit)
         elif self._task != self._workspace.plan.workload.task:
-            self.unit.set_value(self._usual_unit())
+            self.unit.set_value(self._default_unit())
         self._task = self._workspace.plan.workload.task
         self.speed.set_value(None if measured is None else measured.value)
-        estimate = _estimate(time, self.unit.value)
+        estimate = _estimated_speed(time, self.unit.value)
         self.speed.set_placeholder("not known" if estimate is None else fmt.significant(estimate))
         self.set_marked(measured is not None)
         pace = pace_phrase(time) or "not known"
         self.set_summary(f"{pace}, {'measured' if measured else 'estimated'}")
 
-    def _usual_unit(self) -> str:
+    def _default_unit(self) -> str:
         time = self._workspace.evaluation.time
-        return next((unit for unit, _ in _UNITS if _estimate(time, unit) is not None), _UNITS[0][0])
+        return next((unit for unit, _ in _UNITS if _estimated_speed(time, unit) is not None), _UNITS[0][0])
 
     def _set_speed(self, value: object) -> None:
         plan = self._workspace.plan
@@ -73,7 +73,7 @@ class SpeedQuestions(Section):
             self._workspace.end_gesture()
 
 
-def _estimate(time: TimeResult | None, unit: object) -> float | None:
+def _estimated_speed(time: TimeResult | None, unit: object) -> float | None:
     """Return the estimated speed in a unit, or None if it is unknown."""
     if time is None:
         return None

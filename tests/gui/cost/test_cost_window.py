@@ -74,7 +74,7 @@ def test_the_status_line_says_how_old_prices_are(window: MainWindow, qtbot, cata
     label = window._status.prices
     qtbot.waitUntil(label.isVisible)
     days = newest_age_days(catalog.offers, datetime.now(UTC).date())
-    assert label.text() == f"Newest offer to rent: {age_phrase(days)}"
+    assert label.text() == f"Latest rental offer: {age_phrase(days)}"
 
 
 def test_pinning_stays_in_the_tab(window: MainWindow):
