@@ -18,13 +18,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import redirect_stdout
 from pathlib import Path
 
-from planner.workload.presentation import GROUPS
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
 import planner
 from planner.cli.main import COMMANDS, main
 from planner.workload.fields import WorkloadField, all_fields
+from planner.workload.presentation import GROUPS
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "reference"
