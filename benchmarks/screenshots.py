@@ -197,11 +197,11 @@ def draw_traced(window: "MainWindow", folder: Path) -> None:
     """Trace GPT-2 to check its estimate, plan with the trace, and draw both; nothing where PyTorch is missing."""
     from planner import ModelChoice, Training
     from planner.gui.memory.tab import MemoryTab
-    from planner.trace.run import torch_missing
+    from planner.trace.run import missing_packages_hint
 
     window.show_tab("memory")
     tab = window.tab
-    if torch_missing(config=True) is not None or not isinstance(tab, MemoryTab):
+    if missing_packages_hint(config=True) is not None or not isinstance(tab, MemoryTab):
         return
     model = ModelChoice(id="openai-community/gpt2")
     window.workspace.apply("gpt2", model=model, workload=Training(micro_batch=8), gpu="rtx-4090")
@@ -334,10 +334,10 @@ def draw_readme_trace(window: "MainWindow", folder: Path) -> None:
     """Trace a ResNet-50 from a file, and draw its live memory in the light theme."""
     from planner import Target, TraceRequest, save_recording
     from planner.gui.memory.tab import MemoryTab
-    from planner.trace.run import torch_missing, trace
+    from planner.trace.run import missing_packages_hint, trace
 
     tab = window.tab
-    if torch_missing() is not None or not isinstance(tab, MemoryTab):
+    if missing_packages_hint() is not None or not isinstance(tab, MemoryTab):
         return
     copy = folder / "resnet.py"
     copy.write_bytes((Path(__file__).parent / "nets" / "convolutional.py").read_bytes())

@@ -11,8 +11,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-from planner.trace.allocator.allocator import CachingAllocator, MemoryBlock, Pool
-from planner.trace.allocator.settings import SMALL_BYTES, SMALL_SEGMENT_BYTES, AllocatorSettings, round_size
+from planner.trace.allocator.allocator import BlockPool, CachingAllocator, MemoryBlock
+from planner.trace.allocator.settings import SMALL_BYTES, SMALL_SEGMENT_BYTES, AllocatorSettings, block_size_bytes
 
 Entry = dict[str, Any]
 GROWS = ("segment_alloc", "segment_map")
@@ -38,17 +38,17 @@ class _PlainUnpickler(pickle.Unpickler):
         raise pickle.UnpicklingError(f"a snapshot has no {module}.{name}")
 
 
-class _GivenPool(Pool):
+class _GivenPool(BlockPool):
     """Places segments where the card did."""
 
-    def __init__(self, like: Pool, places: deque[int]) -> None:
+    def __init__(self, like: BlockPool, places: deque[int]) -> None:
         super().__init__(like.page_bytes)
         self.places = places
 
-    def place(self, size: int, mapped: bool = True) -> MemoryBlock:
+    def new_segment(self, size: int, mapped: bool = True) -> MemoryBlock:
         if mapped and self.places:
             return MemoryBlock(self, self.places.popleft(), size)
-        return super().place(size, mapped)
+        return super().new_segment(size, mapped)
 
 
 def load_snapshot(path: Path) -> Entry:
@@ -90,7 +90,7 @@ class _Comparison:
             self._model.small = _GivenPool(self._model.small, self._places)
             self._model.large = _GivenPool(self._model.large, self._places)
         self._blocks = _rebuild(self._model, places, alive)
-        self._offsets: dict[Pool, int] = {}
+        self._offsets: dict[BlockPool, int] = {}
         self._starts_within = bool(places)
         self._peak_allocated = self._model.allocated_bytes
 
@@ -188,7 +188,7 @@ def _before(
             case "alloc":
                 del alive[entry["addr"]]
             case "free_completed":
-                alive[entry["addr"]] = round_size(entry["size"], settings.roundup_power2_divisions or 1)
+                alive[entry["addr"]] = block_size_bytes(entry["size"], settings.roundup_power2_divisions or 1)
             case "segment_alloc":
                 del places[entry["addr"]]
             case "segment_free":

@@ -25,7 +25,7 @@ from planner.trace.analysis.summary import facts_of
 from planner.trace.worker.building.build import build
 from planner.trace.worker.job import record
 from planner.trace.worker.running import run
-from planner.trace.worker.observer import Watcher
+from planner.trace.worker.observer import RunObserver
 
 asked = json.loads(sys.argv[1])
 request = TraceRequest.model_validate(asked["request"])
@@ -38,7 +38,7 @@ found["resident"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if s
 if asked["really"]:
     torch.set_num_threads(1)
     begin = time.process_time()
-    run(build(request, Watcher()), request, Watcher())
+    run(build(request, RunObserver()), request, RunObserver())
     found["real"] = time.process_time() - begin
 print(json.dumps(found))
 """

@@ -51,7 +51,7 @@ def vllm_totals(records: Iterable[dict[str, str]], catalog: Catalog) -> Iterator
         pool = fullest_timeline(architecture, with_defaults(workload, architecture, 1), CardClass.LARGE).pool
         taken = float(left[2]) * float(total[1]) - float(left[1])
         if pool is not None:
-            yield VllmTotal(record["id"], record["model"], taken, pool.beside_bytes / GIB)
+            yield VllmTotal(record["id"], record["model"], taken, pool.other_bytes / GIB)
 
 
 def print_vllm_totals(found: Iterable[VllmTotal]) -> None:

@@ -9,7 +9,14 @@ from planner.plan.advice.advise import Advice, advise
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
 from planner.plan.plan import Plan
-from planner.plan.solve import MinimumVerdict, SolvableField, Solved, fewest_cards, largest_that_fits, smallest_card
+from planner.plan.solve import (
+    MinimumVerdict,
+    SolvableField,
+    SolveResult,
+    fewest_cards,
+    largest_that_fits,
+    smallest_card,
+)
 from planner.plan.warnings import warnings_about
 from planner.present.memory.advice import advice_row, advice_title, no_advice
 from planner.present.memory.solved import solved_sentence
@@ -66,7 +73,7 @@ def advice_block(evaluation: Evaluation, advice: tuple[Advice, ...], width: int 
     return f"{advice_title(evaluation.memory)}:\n{table(_HEADS, shown, width)}{more}"
 
 
-def solve(plan: Plan, catalog: Catalog, what: str, at_worst: MinimumVerdict = "fits") -> Solved:
+def solve(plan: Plan, catalog: Catalog, what: str, at_worst: MinimumVerdict = "fits") -> SolveResult:
     """Return the solution for the option `what`.
 
     Raises:

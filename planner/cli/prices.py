@@ -134,7 +134,7 @@ def _settle_held(arguments: argparse.Namespace, store: PriceStore) -> None:
         providers, verb = accept_held(store, arguments.accept), "Now in use"
     else:
         providers, verb = discard_held(store, arguments.discard), "Discarded"
-    print(f"{verb}: {', '.join(providers)}." if providers else "No prices are held.")
+    print(f"{verb}: {', '.join(providers)}." if providers else "No prices are held back.")
 
 
 def _remove(ids: Sequence[str], store: PriceStore) -> None:

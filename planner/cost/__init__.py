@@ -1,1 +1,1 @@
-"""Cost of jobs: rental offers, ownership, break-even, and the sensitivity of the decision."""
+"""Cost of jobs: rental offers, ownership, break-even, and sensitivity of the rent-or-buy decision."""

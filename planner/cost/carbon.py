@@ -1,4 +1,4 @@
-"""Energy and carbon footprint of a job, by region."""
+"""Energy use and carbon footprint of a job, by region."""
 
 from typing import Final
 
@@ -58,7 +58,7 @@ _GRID_OF_REGION: Final = {
 
 
 class RegionCarbon(Spec):
-    """Carbon emissions of a given energy in one region."""
+    """Carbon emissions of a job's energy use in one region."""
 
     code: str
     name: str
@@ -66,15 +66,15 @@ class RegionCarbon(Spec):
     carbon_kg: float
 
 
-def region_of(offer: Offer) -> str | None:
-    """Return the catalog's region code of the electricity that `offer` uses, or None if unknown."""
+def region_code(offer: Offer) -> str | None:
+    """Return the catalog's region code for the electricity of a rental offer, or None if unknown."""
     if offer.region is None:
         return None
     return f"gcp:{offer.region}" if offer.provider == "GCP" else _GRID_OF_REGION.get(offer.region)
 
 
 def footprint(region: Region, energy_kwh: float, pue: Figure) -> Footprint:
-    """Return the footprint of `energy_kwh`, which include the overhead of the PUE.
+    """Return the footprint of `energy_kwh`, which includes the PUE overhead.
 
     **Formula** kWh · g/kWh / 1000
     """
@@ -92,7 +92,7 @@ def footprint(region: Region, energy_kwh: float, pue: Figure) -> Footprint:
 
 def rented_footprint(offer: Offer, it_kwh: float, catalog: CostCatalog) -> Footprint | None:
     """Return the footprint of `it_kwh` drawn by the machines of `offer`, or None if its region is unknown."""
-    code = region_of(offer)
+    code = region_code(offer)
     if code is None:
         return None
     try:
@@ -104,7 +104,7 @@ def rented_footprint(offer: Offer, it_kwh: float, catalog: CostCatalog) -> Footp
 
 
 def carbon_by_region(energy_kwh: float, catalog: CostCatalog) -> tuple[RegionCarbon, ...]:
-    """Return the emissions of `energy_kwh` in every region of known carbon intensity, the lowest first."""
+    """Return the emissions of `energy_kwh` in every region with a known carbon intensity, the lowest first."""
     codes = dict.fromkeys(record.code for record in catalog.energy)
     known = ((region, region.carbon_grams_per_kwh) for region in map(catalog.region, codes))
     rows = [

@@ -1,4 +1,4 @@
-"""Known prices of one kind of card: purchases by kind of price, rentals by rental mode.
+"""Known prices of one card model: purchase prices by kind, rental prices by rental mode.
 
 Kinds are never mixed: list prices, shop prices, second-hand prices and hourly rents.
 """
@@ -16,7 +16,7 @@ from planner.cost.terms import HISTORY_DAYS, RENT_MODES, RentMode
 
 BoughtKind = Literal["list", "partner", "street", "used"]
 BOUGHT_KINDS: Final[tuple[BoughtKind, ...]] = ("list", "partner", "street", "used")
-"""list: the maker's price, at launch or later; partner: of board partners; street: of shops; used: second hand."""
+"""list: the maker's price; partner: board partners' prices; street: shop prices; used: second-hand prices."""
 LIST_PRICE_SELLER: Final = "list price"
 """The seller of list prices, whose prices of several days form a history."""
 
@@ -53,37 +53,37 @@ class PriceSpread:
 
     @cached_property
     def current(self) -> tuple[PricePoint, ...]:
-        """Return the prices that ranges, medians and counts are based on.
+        """Return the current prices, on which ranges, medians and counts are based.
 
-        They are those of the last twelve months; if there are none, the older ones; and only if none has a date, the
-        undated ones.
+        These are the prices of the last twelve months; without any, the older prices; and only if no price has a date,
+        the undated prices.
         """
         dated = tuple(point for point in self.points if point.age_days is not None)
-        return tuple(point for point in dated if not _is_history(point)) or dated or self.points
+        return tuple(point for point in dated if not _is_outdated(point)) or dated or self.points
 
     @cached_property
     def older(self) -> tuple[PricePoint, ...]:
-        """Return the prices that are excluded in favor of those of the last twelve months."""
+        """Return the old prices that are excluded in favor of prices from the last twelve months."""
         return tuple(point for point in self.points if point.age_days is not None and point not in self.current)
 
     @cached_property
     def undated(self) -> tuple[PricePoint, ...]:
-        """Return the prices that are excluded because they have no date and others have one."""
+        """Return the undated prices, which are excluded if others have a date."""
         return tuple(point for point in self.points if point.age_days is None and point not in self.current)
 
     @cached_property
     def low(self) -> PricePoint:
-        """Return the lowest of the current prices."""
+        """Return the lowest current price."""
         return min(self.current, key=lambda point: point.price_usd)
 
     @cached_property
     def high(self) -> PricePoint:
-        """Return the highest of the current prices."""
+        """Return the highest current price."""
         return max(self.current, key=lambda point: point.price_usd)
 
     @cached_property
     def latest(self) -> PricePoint:
-        """Return the newest price; of several on one day, the lowest."""
+        """Return the newest price; of several prices on that day, the lowest."""
         return self.points[0]
 
     @cached_property
@@ -98,13 +98,13 @@ class PriceSpread:
         A history has at least two dates of the same seller, region and number of cards sold together; of several
         numbers of cards, the smallest. The history with the latest date comes first.
         """
-        found: dict[tuple[str, str | None], tuple[PricePoint, ...]] = {}
-        for series in self._series():
+        histories: dict[tuple[str, str | None], tuple[PricePoint, ...]] = {}
+        for series in self._daily_lowest_prices():
             if len(series) > 1:
-                found.setdefault((series[0].seller, series[0].region), series)
-        return tuple(sorted(found.values(), key=lambda series: series[-1].day, reverse=True))
+                histories.setdefault((series[0].seller, series[0].region), series)
+        return tuple(sorted(histories.values(), key=lambda series: series[-1].day, reverse=True))
 
-    def _series(self) -> Iterator[tuple[PricePoint, ...]]:
+    def _daily_lowest_prices(self) -> Iterator[tuple[PricePoint, ...]]:
         """Yield the lowest price of each day for each seller, region and number of cards, fewer cards first."""
         alike: dict[tuple[float, str, str], dict[str, PricePoint]] = {}
         for point in sorted(self.points, key=lambda point: (point.day, point.price_usd)):
@@ -117,10 +117,10 @@ class PriceSpread:
     @cached_property
     def by_seller(self) -> tuple[PricePoint, ...]:
         """Return the lowest current price of each seller and region, the cheapest first."""
-        found: dict[tuple[str, str | None], PricePoint] = {}
+        lowest: dict[tuple[str, str | None], PricePoint] = {}
         for point in sorted(self.current, key=lambda point: point.price_usd):
-            found.setdefault((point.seller, point.region), point)
-        return tuple(found.values())
+            lowest.setdefault((point.seller, point.region), point)
+        return tuple(lowest.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +153,8 @@ def card_prices(
     cards = [each for each in own if each.includes == "card" and not _purchase_doubts(each)]
     servers = [each for each in own if each.includes != "card" and not _purchase_doubts(each)]
     return CardPrices(
-        bought=_by_kind(cards, launch, today),
-        rented=_by_mode(sound, today),
+        bought=_spreads_by_kind(cards, launch, today),
+        rented=_spreads_by_mode(sound, today),
         doubtful=tuple(doubtful),
         servers=tuple(_purchase_point(each, today) for each in servers),
     )
@@ -163,7 +163,7 @@ def card_prices(
 def rents_of_machine(
     gpu_id: str, count: int, system_id: str, offers: Iterable[Offer], today: date
 ) -> dict[RentMode, PriceSpread]:
-    """Return the rents of `count` cards in one machine, or of the system itself, for all cards together.
+    """Return the rental prices of `count` cards in one machine, or of the system itself, for all cards together.
 
     **Formula** price of a card × count. Offers that are not comparable are left out.
     """
@@ -174,7 +174,7 @@ def rents_of_machine(
     ]
     return {
         mode: PriceSpread(tuple(replace(point, price_usd=point.price_usd * count) for point in spread.points))
-        for mode, spread in _by_mode(theirs, today).items()
+        for mode, spread in _spreads_by_mode(theirs, today).items()
     }
 
 
@@ -186,23 +186,23 @@ def age_days(day: str | None, today: date) -> int | None:
     return (today - date(year, month, first)).days
 
 
-def _is_history(point: PricePoint) -> bool:
+def _is_outdated(point: PricePoint) -> bool:
     return point.age_days is not None and point.age_days > HISTORY_DAYS
 
 
-def _by_kind(cards: list[Purchase], launch: PricePoint | None, today: date) -> dict[BoughtKind, PriceSpread]:
-    found: dict[BoughtKind, PriceSpread] = {}
+def _spreads_by_kind(cards: list[Purchase], launch: PricePoint | None, today: date) -> dict[BoughtKind, PriceSpread]:
+    spreads: dict[BoughtKind, PriceSpread] = {}
     for kind in BOUGHT_KINDS:
         points = [_purchase_point(each, today) for each in cards if _purchase_kind(each) == kind]
         if kind == "list" and launch is not None:
             points.append(launch)
         if points:
-            found[kind] = PriceSpread(_latest_first(points))
-    return found
+            spreads[kind] = PriceSpread(_latest_first(points))
+    return spreads
 
 
 def _purchase_doubts(purchase: Purchase) -> tuple[str, ...]:
-    """Return the reasons why a price is not comparable with others."""
+    """Return the reasons why a purchase price is not comparable with others."""
     doubts = (
         (f"one of {', '.join(purchase.candidates)}: the source is ambiguous", bool(purchase.candidates)),
         (purchase.doubt or "", purchase.doubt is not None),
@@ -214,10 +214,10 @@ def _purchase_kind(purchase: Purchase) -> BoughtKind:
     return "list" if purchase.price_kind == "msrp" else purchase.price_kind
 
 
-def _by_mode(offers: list[Offer], today: date) -> dict[RentMode, PriceSpread]:
+def _spreads_by_mode(offers: list[Offer], today: date) -> dict[RentMode, PriceSpread]:
     points = [pair for offer in offers for pair in _offer_points(offer, today)]
-    found = {mode: [point for each, point in points if each == mode] for mode in RENT_MODES}
-    return {mode: PriceSpread(_latest_first(of_mode)) for mode, of_mode in found.items() if of_mode}
+    by_mode = {mode: [point for each, point in points if each == mode] for mode in RENT_MODES}
+    return {mode: PriceSpread(_latest_first(of_mode)) for mode, of_mode in by_mode.items() if of_mode}
 
 
 def _latest_first(points: list[PricePoint]) -> tuple[PricePoint, ...]:
@@ -244,7 +244,7 @@ def _offer_points(offer: Offer, today: date) -> list[tuple[RentMode, PricePoint]
     if offer.price_kind == "median":
         remarks.append("the median of a marketplace's offers")
     if offer.gpu_count < 1:
-        remarks.append(f"a fraction of {offer.gpu_count:g} of a card")
+        remarks.append(f"only {offer.gpu_count:g} of a card")
     return [
         (
             mode,

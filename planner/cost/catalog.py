@@ -1,11 +1,11 @@
-"""Price data of the catalog: offers, purchases, electricity, constants and places, loaded on first use."""
+"""The catalog's price data: offers, purchases, electricity, constants and places, loaded on first use."""
 
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from planner.cost.constants import Constant, EgressTariff, egress_tariffs
-from planner.cost.energy import EnergyRecord, Region, region
+from planner.cost.energy import EnergyRecord, Region, merge_region
 from planner.cost.figure import Figure
 from planner.cost.owning.costs import Ownership
 from planner.cost.owning.purchase import Purchase
@@ -18,7 +18,7 @@ from planner.records import read_records
 
 @dataclass(frozen=True, eq=False)
 class CostCatalog:
-    """Prices and energy of a catalog folder, loaded on first use; equal only if identical.
+    """Price and energy data in a catalog folder, loaded on first use; instances are equal only if identical.
 
     `prices` is the folder of fetched prices and the user's own offers, which replace bundled ones; `given_offers`
     replace all of them.
@@ -52,7 +52,7 @@ class CostCatalog:
 
     @cached_property
     def energy(self) -> tuple[EnergyRecord, ...]:
-        """Return the electricity records of all sources."""
+        """Return the electricity records from all sources."""
         return read_records(self.folder / "energy", EnergyRecord)
 
     @cached_property
@@ -86,7 +86,7 @@ class CostCatalog:
         """Return the offer with the given id.
 
         Raises:
-            SpecError: If there is none.
+            SpecError: If there is no such offer.
         """
         try:
             return self._offers_by_id[offer_id]
@@ -99,15 +99,15 @@ class CostCatalog:
         return self._constants_by_id[constant_id].figure
 
     def region(self, code: str) -> Region:
-        """Return the electricity of a region.
+        """Return the electricity prices and carbon intensity of a region.
 
         Raises:
             SpecError: If the catalog has no data on it.
         """
         if code not in self._regions:
-            self._regions[code] = region(self.energy, code, {"EUR": self.constant("fx-eur-to-usd")})
+            self._regions[code] = merge_region(self.energy, code, {"EUR": self.constant("fx-eur-to-usd")})
         return self._regions[code]
 
     def ownership(self, place: PlaceKind) -> Ownership:
-        """Return the figures of a kind of place."""
+        """Return the preset ownership figures for a kind of place."""
         return next(ownership for ownership in self.ownerships if ownership.id == place)

@@ -7,7 +7,7 @@ from planner.cost.figure import PARTIAL_DATE, Figure
 
 
 class Constant(Spec):
-    """One number from a source."""
+    """One published number, with its source."""
 
     id: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")
     kind: str = Field(min_length=2)
@@ -20,12 +20,12 @@ class Constant(Spec):
 
     @property
     def figure(self) -> Figure:
-        """Return the constant as a figure."""
+        """Return the constant as a cost figure."""
         return Figure(value=self.value, source=self.source, date=self.date)
 
 
 class EgressTier(Spec):
-    """Price per gigabyte up to a monthly total; the last tier has no bound."""
+    """Egress price per gigabyte up to a monthly total; the last tier has no bound."""
 
     up_to_gb: float | None
     usd_per_gb: float
@@ -56,14 +56,14 @@ class EgressTariff(Spec):
 
 
 def egress_tariffs(constants: tuple[Constant, ...]) -> dict[str, EgressTariff]:
-    """Return the tariffs described by the constants of kind `egress`, by provider."""
+    """Return the egress tariffs by provider, from the constants of kind `egress`."""
     free = {constant.name: constant for constant in constants if constant.kind == "egress_free"}
-    return {provider: _tariff(provider, allowance, constants) for provider, allowance in free.items()}
+    return {provider: _egress_tariff(provider, allowance, constants) for provider, allowance in free.items()}
 
 
-def _tariff(provider: str, allowance: Constant, constants: tuple[Constant, ...]) -> EgressTariff:
+def _egress_tariff(provider: str, allowance: Constant, constants: tuple[Constant, ...]) -> EgressTariff:
     named = [each for each in constants if each.kind == "egress" and each.name.startswith(f"{provider} ")]
-    tiers = [EgressTier(up_to_gb=_bound(each.name), usd_per_gb=each.value) for each in named]
+    tiers = [EgressTier(up_to_gb=_tier_bound_gb(each.name), usd_per_gb=each.value) for each in named]
     return EgressTariff(
         provider=provider,
         free_gb=allowance.value,
@@ -73,7 +73,7 @@ def _tariff(provider: str, allowance: Constant, constants: tuple[Constant, ...])
     )
 
 
-def _bound(name: str) -> float | None:
-    """Return the bound in a name such as `AWS to 10000 GB`; `AWS above` has none."""
+def _tier_bound_gb(name: str) -> float | None:
+    """Return the bound in GB from a name such as `AWS to 10000 GB`; `AWS above` has none."""
     words = name.split()
     return float(words[-2]) if words[-1] == "GB" else None

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Self
 from pydantic import Field
 
 from planner.base import Spec
-from planner.cost.finance import round_up
+from planner.cost.finance import ceil_with_tolerance
 from planner.cost.job import HOURS_PER_YEAR, DailyHours, Job, Run, Service, WorkUnit
 from planner.errors import SpecError
 from planner.performance.inference.waiting import wait_seconds
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 HOURS_PER_MONTH: Final = HOURS_PER_YEAR / 12
 _DAYS_PER_MONTH: Final = HOURS_PER_MONTH / 24
 _LOAD_SAMPLES: Final = 240
-"""Samples of a load profile: enough for a mean that is exact to a thousandth."""
+"""Number of samples in a load profile: enough for a mean that is exact to a thousandth."""
 _DAYS_PER_WEEK: Final = 7
 _SECONDS_PER_DAY: Final = 86_400
 _SECONDS_PER_HOUR: Final = 3_600
@@ -46,7 +46,7 @@ class Throughput(Spec):
 
     @classmethod
     def of_result(cls, time: "TimeResult", workload: Workload | None = None) -> Self | None:
-        """Return the throughput of a time estimate, or None if it has none.
+        """Return the throughput from a time estimate, or None if unknown.
 
         With its `workload`, the throughput for requests of other lengths can be derived too.
         """
@@ -70,7 +70,7 @@ class Throughput(Spec):
         )
 
     def requests_per_second(self, prompt_tokens: float, output_tokens: float) -> float | None:
-        """Return the requests of these lengths answered per second, or None if unknown.
+        """Return the answered requests per second, for these prompt and output lengths, or None if unknown.
 
         **Formula** n / (prompt · s_read + output · s_write) with n concurrent requests; else the samples per second of
         the estimate, regardless of lengths; else tokens per second over output tokens.
@@ -112,7 +112,7 @@ class RunHours(NamedTuple):
 class Demand(Spec):
     """Demand of one period: one run, or one month of a service or of daily hours.
 
-    A group is the cards that the plan names; a service may need several groups at once.
+    A group is the plan's number of cards; a service may need several groups at once.
     """
 
     period: Literal["run", "month"]
@@ -129,14 +129,14 @@ class Demand(Spec):
     checkpoint_hours: float = 0.0
     interval_hours: float | None = None
     periods_per_year: float | None
-    """None for a run that is done once."""
+    """Periods per year; None for a run that is done once."""
     stored_gb: float = 0.0
     stored_months: float = 1.0
     egress_gb: float = 0.0
     always_on: bool = False
     """Whether machines run day and night, regardless of the load."""
     peak_wait_seconds: float | None = None
-    """Mean wait of a request for a slot at peak load; None if unknown."""
+    """Mean time that a request waits for a slot at peak load; None if unknown."""
 
     def per_year(self, horizon_years: float) -> float:
         """Return the periods per year; a run that is done once is spread over the horizon."""
@@ -157,7 +157,7 @@ def demand_of(job: Job, throughput: Throughput | None) -> Demand:
 
 
 def load_exceeded_for(share_of_time: float, peak_factor: float) -> float:
-    """Return the relative load that is exceeded for `share_of_time` of the time; the average load is 1.
+    """Return the load, relative to the average, that is exceeded for the fraction `share_of_time` of the time.
 
     **Formula** f · (1 − x)^(f − 1): its mean is 1 and its peak f, for every f
 
@@ -218,9 +218,9 @@ def _service_demand(job: Service, throughput: Throughput | None) -> Demand:
     average = required_groups(job, throughput or Throughput())
     loads = load_profile(job, average)
     peak = max(loads) if job.hourly_shares else average * job.peak_factor
-    groups = max(round_up(peak), 1)
+    groups = max(ceil_with_tolerance(peak), 1)
     busy = average * job.busy_fraction * HOURS_PER_MONTH
-    rented = HOURS_PER_MONTH * (fmean(map(round_up, loads)) if job.scales_down else groups)
+    rented = HOURS_PER_MONTH * (fmean(map(ceil_with_tolerance, loads)) if job.scales_down else groups)
     return Demand(
         period="month",
         groups=groups,
@@ -233,12 +233,12 @@ def _service_demand(job: Service, throughput: Throughput | None) -> Demand:
         stored_gb=job.model_gb,
         egress_gb=job.egress_gb_per_month,
         always_on=not job.scales_down,
-        peak_wait_seconds=_peak_wait(job, throughput or Throughput(), groups, peak),
+        peak_wait_seconds=_peak_wait_seconds(job, throughput or Throughput(), groups, peak),
     )
 
 
-def _peak_wait(job: Service, throughput: Throughput, groups: int, peak: float) -> float | None:
-    """Return the mean wait at the peak load of `peak` groups at the planned utilization."""
+def _peak_wait_seconds(job: Service, throughput: Throughput, groups: int, peak: float) -> float | None:
+    """Return the mean wait in seconds at the peak load of `peak` groups at the planned utilization."""
     if throughput.concurrent_requests is None:
         return None
     each = _answered_per_second(job, throughput)
@@ -264,7 +264,7 @@ def _daily_demand(job: DailyHours) -> Demand:
 
 
 def run_hours(run: Run, throughput: Throughput | None) -> RunHours:
-    """Return the hours of one run, with the range of the throughput; given hours are exact.
+    """Return the hours of one run, with the uncertainty of the throughput; a run stated in hours is exact.
 
     Checkpoints are written every `checkpoint_interval_hours` of work; without an interval, only at the end.
 
@@ -272,13 +272,15 @@ def run_hours(run: Run, throughput: Throughput | None) -> RunHours:
         SpecError: If the throughput in the run's unit is unknown, or the size of an epoch is missing.
     """
     work = _work_hours(run, throughput)
-    given = run.unit == "hours"
+    is_exact = run.unit == "hours"
     written = work / run.checkpoint_interval_hours if run.checkpoint_interval_hours else 1.0
     checkpoint = written * run.checkpoint_seconds / _SECONDS_PER_HOUR
     evaluation = work * run.evaluation_fraction
     start = run.restart_seconds / _SECONDS_PER_HOUR
     total = work + checkpoint + evaluation + start
-    low, high = (1.0, 1.0) if given or throughput is None else (throughput.low_time_factor, throughput.high_time_factor)
+    low, high = (
+        (1.0, 1.0) if is_exact or throughput is None else (throughput.low_time_factor, throughput.high_time_factor)
+    )
     return RunHours(
         work_hours=work,
         checkpoint_hours=checkpoint,
@@ -308,7 +310,7 @@ def _work_hours(run: Run, throughput: Throughput | None) -> float:
 
 
 def usd_per_million_tokens(usd_per_hour: float, throughput: Throughput | None) -> float | None:
-    """Return the cost of a million tokens at this price per busy hour, or None if tokens are not counted.
+    """Return the cost of a million tokens at a price per busy hour, or None if tokens are not counted.
 
     **Formula** p / (tokens/s · 3600) · 10⁶
     """

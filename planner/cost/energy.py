@@ -15,7 +15,7 @@ TariffKind = Literal["household", "industrial"]
 
 
 class EnergyRecord(Spec):
-    """One source's data on one region; prices in other currencies are not converted."""
+    """Electricity data for one region from one source; prices in other currencies are not converted."""
 
     id: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")
     code: str = Field(min_length=2, description="DE, US-WA, or gcp:europe-west4")
@@ -50,12 +50,12 @@ class EnergyRecord(Spec):
         return self.household_usd_per_kwh if kind == "household" else self.industrial_usd_per_kwh
 
     def local_tariff(self, kind: TariffKind) -> float | None:
-        """Return the price per kWh in its own currency, or None if that is the US dollar."""
+        """Return the price per kWh in the local currency, or None if that is the US dollar."""
         return self.household_local_per_kwh if kind == "household" else self.industrial_local_per_kwh
 
 
 class Region(Spec):
-    """Electricity of one region, with each figure from its newest source."""
+    """Electricity prices and carbon intensity of one region, each from the newest source."""
 
     code: str
     name: str
@@ -64,7 +64,7 @@ class Region(Spec):
     carbon_grams_per_kwh: Figure | None
 
     def tariff(self, kind: TariffKind) -> Figure | None:
-        """Return the price in USD per kWh; if only the other kind is known, that one, with a remark in its source."""
+        """Return the price in USD per kWh; if only the other tariff is known, the other price with a remark."""
         wanted, other = (self.household, self.industrial) if kind == "household" else (self.industrial, self.household)
         if wanted is not None or other is None:
             return wanted
@@ -72,8 +72,8 @@ class Region(Spec):
         return other.evolve(source=f"{other.source} ({instead} price, as no {kind} price is known)")
 
 
-def region(records: tuple[EnergyRecord, ...], code: str, rates: Mapping[str, Figure]) -> Region:
-    """Return the electricity of the region `code`; `rates` are the values of currencies in dollars.
+def merge_region(records: tuple[EnergyRecord, ...], code: str, rates: Mapping[str, Figure]) -> Region:
+    """Return the electricity figures of the region `code`; `rates` are values of currencies in US dollars.
 
     A price in another currency is converted only if no source has one in dollars, with a remark in its source.
 
@@ -87,9 +87,9 @@ def region(records: tuple[EnergyRecord, ...], code: str, rates: Mapping[str, Fig
     return Region(
         code=code,
         name=about[0].name,
-        household=_newest_tariff(about, "household") or _converted(about, "household", rates),
-        industrial=_newest_tariff(about, "industrial") or _converted(about, "industrial", rates),
-        carbon_grams_per_kwh=_carbon(about),
+        household=_newest_tariff(about, "household") or _converted_tariff(about, "household", rates),
+        industrial=_newest_tariff(about, "industrial") or _converted_tariff(about, "industrial", rates),
+        carbon_grams_per_kwh=_carbon_intensity(about),
     )
 
 
@@ -101,7 +101,7 @@ def _newest_tariff(records: list[EnergyRecord], kind: TariffKind) -> Figure | No
     return Figure(value=newest.tariff(kind), source=newest.price_source, date=newest.price_date)
 
 
-def _converted(records: list[EnergyRecord], kind: TariffKind, rates: Mapping[str, Figure]) -> Figure | None:
+def _converted_tariff(records: list[EnergyRecord], kind: TariffKind, rates: Mapping[str, Figure]) -> Figure | None:
     priced = [record for record in records if record.local_tariff(kind) is not None and record.currency in rates]
     if not priced:
         return None
@@ -111,7 +111,7 @@ def _converted(records: list[EnergyRecord], kind: TariffKind, rates: Mapping[str
     return Figure(value=local * rate.value, source=f"{newest.price_source}: {how}", date=newest.price_date)
 
 
-def _carbon(records: list[EnergyRecord]) -> Figure | None:
+def _carbon_intensity(records: list[EnergyRecord]) -> Figure | None:
     known = [record for record in records if record.carbon_grams_per_kwh is not None]
     if not known:
         return None

@@ -15,7 +15,7 @@ USER_SOURCE: Final = "your own figure"
 
 
 class Figure(Spec):
-    """A value with its 90 % range, source and date; without a range it is exact."""
+    """A value with its 90 % range, source and date; a value without a range is exact."""
 
     value: float = Field(allow_inf_nan=False)
     low: float | None = Field(default=None, allow_inf_nan=False, description="5th percentile")
@@ -25,14 +25,14 @@ class Figure(Spec):
     certainty: Certainty = "quoted"
 
     @model_validator(mode="after")
-    def _lies_within_its_range(self) -> Self:
+    def _check_range(self) -> Self:
         if not self.lowest <= self.value <= self.highest:
             raise ValueError(f"{self.value:g} is not between {self.lowest:g} and {self.highest:g}")
         return self
 
     @classmethod
     def own(cls, value: float) -> Self:
-        """Return a figure that the user entered, which is exact."""
+        """Return an exact figure entered by the user."""
         return cls(value=value, source=USER_SOURCE, certainty="yours")
 
     @property

@@ -9,8 +9,8 @@ _HIGHEST_RATE: Final = 100.0
 _ROUNDING: Final = 1e-9
 
 
-def round_up(amount: float) -> int:
-    """Return `amount` rounded up, ignoring tiny excesses from floating-point rounding."""
+def ceil_with_tolerance(amount: float) -> int:
+    """Return the ceiling of `amount`, ignoring tiny excesses from floating-point rounding."""
     return math.ceil(amount - _ROUNDING)
 
 
@@ -53,7 +53,7 @@ def discounted(usd: float, rate: float, years: float) -> float:
 
 
 def loan_value(borrowed_usd: float, interest: float, loan_years: float, rate: float, years: float) -> float:
-    """Return the present value of a loan's payments until `years`, including the remaining debt at that time.
+    """Return the present value of a loan's payments over `years`, including repayment of the remaining debt at the end.
 
     **Formula** payment = B / a(i, L); cost = payment · a(r, min(t, L)) + payment · a(i, L − t) / (1 + r)^t
     """

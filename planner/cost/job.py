@@ -9,7 +9,7 @@ from planner.base import Spec
 
 WorkUnit = Literal["tokens", "samples", "epochs", "steps", "hours"]
 HOURS_PER_YEAR: Final = 8_766.0
-"""Hours of a year of 365.25 days."""
+"""Hours in a year of 365.25 days."""
 _HOURS_PER_DAY: Final = 24
 
 
@@ -56,7 +56,7 @@ class Service(Spec):
     egress_gb_per_month: float = Field(default=0.0, ge=0, le=1e9)
 
     @model_validator(mode="after")
-    def _knows_every_hour(self) -> Self:
+    def _check_hourly_shares(self) -> Self:
         shares = self.hourly_shares
         if shares and (len(shares) != _HOURS_PER_DAY or min(shares) < 0 or not 0 < sum(shares) < math.inf):
             raise ValueError("hourly_shares needs 24 non-negative numbers that are not all zero")
@@ -64,7 +64,7 @@ class Service(Spec):
 
 
 class DailyHours(Spec):
-    """Cards in use for a number of hours per day."""
+    """Cards that are in use for a number of hours per day."""
 
     kind: Literal["daily-hours"] = "daily-hours"
     hours_per_day: float = Field(gt=0, le=24)

@@ -14,7 +14,7 @@ SymbolValue = float | int | str
 
 @dataclass(frozen=True, slots=True)
 class MoneySymbol:
-    """One symbol of a formula, with its value, meaning and source."""
+    """A symbol in a cost formula, with its value, meaning and source."""
 
     name: str
     value: SymbolValue
@@ -25,7 +25,7 @@ class MoneySymbol:
 
 @dataclass(frozen=True, slots=True)
 class MoneyTerm:
-    """An amount of money with its derivation; `low_usd` and `high_usd` bound it."""
+    """A cost term with its derivation; `low_usd` and `high_usd` are its range."""
 
     name: str
     usd: float
@@ -44,7 +44,7 @@ class RentCost(Spec):
     offer_id: str
     provider: str
     region: str | None
-    """Region of the offer; None if its source does not state it."""
+    """Region of the offer; None if the source does not state it."""
     billed_currency: Currency | None
     mode: RentMode
     instances: int
@@ -67,14 +67,14 @@ class RentCost(Spec):
 
 
 class Commitment(Spec):
-    """A commitment of an offer, and the utilization above which it is cheaper than on-demand."""
+    """A rental commitment, and the utilization above which it is cheaper than on-demand."""
 
     mode: RentMode
     above_fraction: float
 
 
 class Footprint(Spec):
-    """Electricity of one period, including cooling, and the carbon emissions of the local grid."""
+    """Electricity used in one period, including cooling, and its carbon emissions in the local grid."""
 
     region: str
     energy_kwh: float
@@ -95,7 +95,7 @@ class OwnCost(Spec):
     """Borrowed part of the purchase, repaid with interest by `loan_usd_per_month`."""
     loan_usd_per_month: float
     monthly_cash_usd: float
-    """Running costs, without the loan."""
+    """Running costs per month, without the loan."""
     monthly: tuple[MoneyTerm, ...]
     resale_usd: float
     low_resale_usd: float
@@ -105,23 +105,23 @@ class OwnCost(Spec):
     equivalent_usd_per_year: float
     usd_per_gpu_hour: float
     usd_per_period: float
-    """Per run; for services and daily hours, per month."""
+    """Share of all costs per run; for services and daily hours, per month."""
     usd_per_million_tokens: float | None
     amortised_usd_per_gpu_hour: float
-    """Hourly loss of value of a new system by the trend, as in research on the cost of training."""
+    """Hourly loss of value of a new system on the price trend, as in research on training costs."""
     rate_of_return: float | None
-    """Yearly return of buying instead of renting."""
+    """Yearly rate of return from buying instead of renting."""
     books: OwnedMonth
     """Average month from the accounting view."""
     depreciation_usd_by_year: tuple[float, ...]
     carbon: Footprint
-    """Per month."""
+    """Footprint per month."""
     oldest_price_date: str | None
     notes: tuple[str, ...] = ()
 
 
 class BreakEven(Spec):
-    """Break-even points of renting and owning; each missing one has a reason."""
+    """Break-even points between renting and owning; each missing point has a reason."""
 
     gpu_hours: float | None
     utilization_fraction: float | None
@@ -135,7 +135,7 @@ class BreakEven(Spec):
 
 
 class CostPoint(Spec):
-    """Cumulative cost at one time, in present value."""
+    """Cumulative cost of renting and owning up to one time, in present value."""
 
     years: float
     gpu_hours: float
@@ -148,7 +148,7 @@ class CostPoint(Spec):
 
 
 class Decision(Spec):
-    """The decision whether to rent or to buy, with the figures behind it."""
+    """The decision to rent or to buy, with the figures behind it."""
 
     decision: Literal["rent", "buy"]
     provider: str
@@ -183,6 +183,6 @@ class CostResult(Spec):
     notes: tuple[str, ...] = ()
 
 
-def symbol(name: str, figure: Figure, meaning: str) -> MoneySymbol:
+def figure_symbol(name: str, figure: Figure, meaning: str) -> MoneySymbol:
     """Return the symbol `name` with the value and source of `figure`."""
     return MoneySymbol(name, figure.value, meaning, figure.source, figure.date)

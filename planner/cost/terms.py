@@ -13,7 +13,7 @@ from planner.cost.job import DailyHours, Job
 RentMode = Literal["on-demand", "spot", "reserved-1y", "reserved-3y"]
 RENT_MODES: Final[tuple[RentMode, ...]] = get_args(RentMode)
 HISTORY_DAYS: Final = 365
-"""Age from which offers are excluded as outdated."""
+"""Age in days from which offers are excluded as outdated."""
 
 PlaceKind = Literal["desk", "lab", "colocation", "data-centre"]
 ColocationPower = Literal["included", "metered"]
@@ -36,11 +36,11 @@ DEFAULT_SOURCES: Final[dict[str, str]] = {
     "buy.loan_years": "assumed",
     "buy.depreciation": f"{_PRICE_INDEX}: straight line",
 }
-"""Sources of the terms' defaults, by field; open fields take figures of the catalog, with their own sources."""
+"""Sources for the default terms, by field; unset fields take catalog figures, which have sources of their own."""
 
 
 class RentTerms(Spec):
-    """Terms of renting; the offer is named, or the cheapest one is chosen."""
+    """Rental terms, with the offer; by default the cheapest offer is chosen."""
 
     mode: RentMode = "on-demand"
     offer: str | None = Field(default=None, description="the id of one offer; none: the cheapest comparable one")
@@ -68,7 +68,7 @@ class RentTerms(Spec):
 
 
 class BuyTerms(Spec):
-    """Terms of owning; None takes the figure of the place's preset."""
+    """Ownership terms; None takes the preset figure for the place."""
 
     place: PlaceKind = "lab"
     card_price_usd: float | None = Field(default=None, gt=0, le=1e7, description="of one card; none: from the catalog")

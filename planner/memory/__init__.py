@@ -1,1 +1,1 @@
-"""The memory estimator: pure functions from a model, a workload and a card to bytes with reasons."""
+"""The memory estimator: pure functions from a model, a workload and a card to memory terms with their sources."""

@@ -1,19 +1,19 @@
 """Probability that a workload fits on a card.
 
-Neither need nor memory is one number. Each uncertain term has an expected value and two bounds, and so has the usable
-memory of the card. A bound is a quantile: one case in twenty lies beyond it.
+Memory need and usable memory are both uncertain. Each uncertain term has an expected value and two bounds, and so has
+the usable memory of the card. A bound is a quantile: one case in twenty lies beyond it.
 
-- The device context: the least and the most that was measured on cards of its kind (`overhead`).
-- The allocator's slack: nothing, and one hole as large as the largest tensor.
-- CUDA graphs, buffers and steps of engines, communicators: the ranges that their terms name with their sources.
-- Formulas that were checked against traces: a hundredth below, a twentieth above.
+- The device context: the minimum and maximum measured on cards of the same kind (`overhead`).
+- The allocator's slack: from zero to one hole as large as the largest tensor.
+- CUDA graphs, engine buffers and steps, communicators: the ranges given with a source in their terms.
+- Formulas that were checked against traces: from 1 % below to 5 % above the estimate.
 - The usable memory: the spread of the measured devices of the family (`hardware.usable`).
 
 **Between the bounds** a quantity has a split normal distribution: each side of the expected value has a width of its
 own, since the measured ranges are not symmetric.
 
-**Together** the quantities are fully dependent: all at their lower bound, or all at their upper one. They have one
-cause, a driver or library that is older or newer than that of the figure; and full dependence spreads their sum the
+**Together** the quantities are fully dependent: all at their lower bound, or all at their upper bound. They have one
+cause, a driver or library older or newer than the measured one; and full dependence spreads their sum the
 most, so that no certainty rests on errors that cancel. Quantiles then add up, and the quantile of the peak is the
 largest of those of the phases.
 
@@ -27,7 +27,7 @@ from typing import Final, NamedTuple
 from planner.memory.result import Verdict
 
 LIKELY_TO_FIT: Final = 0.95
-"""From this probability on a workload *fits*; from one half on it is *tight*; below that it does *not fit*."""
+"""Minimum probability of the verdict *fits*; from 0.5 on the verdict is *tight*, below 0.5 *does not fit*."""
 _BEYOND: Final = 1 - LIKELY_TO_FIT
 _NORMAL_QUANTILE: Final = 1.6448536269514722
 """The 95 % quantile of the standard normal distribution."""
@@ -43,7 +43,7 @@ class Interval(NamedTuple):
 
 
 class Margin(NamedTuple):
-    """Free memory of a card in the worst, the expected and the best case; negative where memory is missing."""
+    """Free memory of a card in bytes in the worst, expected and best case; negative where memory is missing."""
 
     worst: int
     expected: int
@@ -51,7 +51,7 @@ class Margin(NamedTuple):
 
 
 def margin_of(need: Interval, room: Interval) -> Margin:
-    """Return the free memory with `need` out of `room`; in the worst case the highest need meets the lowest room."""
+    """Return the free memory with `need` taken from the usable memory `room`; the worst case is high need, low room."""
     return Margin(room.low - need.high, room.bytes - need.bytes, room.high - need.low)
 
 
@@ -65,19 +65,19 @@ def verdict_of(margin: Margin) -> Verdict:
 def chance_of(margin: Margin, capacity_bytes: int) -> float:
     """Return the probability, 0 to 1, that memory suffices with `margin` free of `capacity_bytes`.
 
-    It never rises where all three values of the margin fall, and so never rises as a workload grows.
+    The probability never rises when all three values of the margin fall, so it never rises as a workload grows.
 
     **Formula**: Φ(1.645 · m / (m − worst)) for an expected margin m ≥ 0, Φ(1.645 · m / (best − m)) below; beyond the
     bounds 1 − 0.05 · exp(−20 · worst / C), and 0.05 · exp(20 · best / C).
     """
     worst, expected, best = margin
     if worst >= 0:
-        return 1 - _BEYOND * exp(-worst / _tail(capacity_bytes))
+        return 1 - _BEYOND * exp(-worst / _tail_width_bytes(capacity_bytes))
     if best < 0:
-        return _BEYOND * exp(best / _tail(capacity_bytes))
+        return _BEYOND * exp(best / _tail_width_bytes(capacity_bytes))
     side = expected - worst if expected >= 0 else best - expected
     return 0.5 + 0.5 * erf(_NORMAL_QUANTILE / sqrt(2) * expected / side)
 
 
-def _tail(capacity_bytes: int) -> float:
+def _tail_width_bytes(capacity_bytes: int) -> float:
     return _TAIL_SHARE * max(capacity_bytes, 1)

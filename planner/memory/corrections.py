@@ -8,7 +8,7 @@ from pydantic import Field
 
 from planner.base import Spec
 from planner.memory.overhead import FrameworkOverhead
-from planner.memory.phases import Deferred, PhaseSnapshots, Snapshot
+from planner.memory.phases import DeferredTerm, PhaseSnapshots, Snapshot
 from planner.memory.result import Term, TermName, TermPart
 from planner.memory.terms import term
 from planner.units import GIB
@@ -21,7 +21,7 @@ _FORMULA: Final = "measured − estimated"
 class TermCorrection(Spec):
     """Correction of one term: a factor for memory that grows with the workload, bytes for memory that does not.
 
-    `part` tells for the framework's overhead whether it is inside PyTorch's allocator (slack) or not (context).
+    `part` is used for the framework's overhead only: inside PyTorch's allocator (slack) or outside (context).
     """
 
     term: TermName
@@ -36,22 +36,22 @@ class TermCorrection(Spec):
             return "allocator slack" if self.part == "slack" else "device context"
         return self.term.replace("_", " ")
 
-    def of(self, count_bytes: int) -> int:
-        """Return the bytes to add to a term of `count_bytes`, which never becomes negative."""
-        return max(round(count_bytes * (self.factor - 1)) + self.added_bytes, -count_bytes)
+    def correction_bytes(self, size_bytes: int) -> int:
+        """Return the bytes to add to a term of `size_bytes`, which never becomes negative."""
+        return max(round(size_bytes * (self.factor - 1)) + self.added_bytes, -size_bytes)
 
 
 class Correction(Spec):
-    """Corrections from one log, for one model type, task and program on one card; those in a plan are active."""
+    """Corrections from one log, for one model type, task and program on one card; those saved in a plan apply."""
 
     terms: tuple[TermCorrection, ...]
     gpu: str = Field(description="the catalog's id of the card")
     model_type: str
-    profile: str = Field(description="the engine, as in the workload")
+    profile: str = Field(description="the engine's name, as in the workload")
     task: Literal["training", "inference"]
-    log: str = Field(description="what kind of text it was")
+    log: str = Field(description="format of the log")
     date: str = Field(description="day of the log, as in 2026-10-03")
-    digest: str = Field(description="the first digits of the SHA-256 of the text")
+    digest: str = Field(description="the first digits of the log's SHA-256")
 
     @property
     def source(self) -> str:
@@ -61,18 +61,18 @@ class Correction(Spec):
     @property
     def changes(self) -> str:
         """Return a short summary of the changes: `−0.58 GiB activations, +0.19 GiB allocator slack`."""
-        return ", ".join(f"{_amount(item)} {item.title}" for item in self.terms)
+        return ", ".join(f"{_change_text(item)} {item.title}" for item in self.terms)
 
     @property
     def key(self) -> tuple[str, str, str, str]:
-        """Return the kind of run that it applies to: of two with the same key, the newer one replaces the other."""
+        """Return the kind of run that the correction applies to; of equal keys the newest correction is used."""
         return self.profile, self.task, self.gpu, self.model_type
 
 
 def applicable_corrections(
     corrections: tuple[Correction, ...], workload: Training | Inference, model_type: str, gpu: str | None
 ) -> tuple[Correction, ...]:
-    """Return those of `corrections` that were measured on `gpu` with this model type, program and task.
+    """Return the corrections that were measured on `gpu` with this model type, program and task.
 
     `workload` has its defaults filled in.
     """
@@ -89,7 +89,7 @@ def corrected_timeline(snapshots: PhaseSnapshots, corrections: tuple[Correction,
         changed = tuple(
             Snapshot(
                 snapshot.name,
-                [*_changed(snapshot.terms, correction), *_new(snapshot.terms, correction)],
+                [*_corrected_terms(snapshot.terms, correction), *_terms_only_in_log(snapshot.terms, correction)],
                 snapshot.explanation,
             )
             for snapshot in snapshots.snapshots
@@ -104,7 +104,7 @@ def corrected_overhead(overhead: FrameworkOverhead, corrections: tuple[Correctio
         for item in correction.terms:
             if item.term == _OVERHEAD:
                 base = overhead.slack if item.part == "slack" else overhead.context
-                added = item.of(base)
+                added = item.correction_bytes(base)
                 overhead = overhead._replace(
                     low=max(overhead.low + added, 0),
                     high=overhead.high + added,
@@ -147,31 +147,31 @@ def correction_note(correction: Correction) -> str:
     return f"Corrected by {correction.source}: {correction.changes}."
 
 
-def _amount(item: TermCorrection) -> str:
+def _change_text(item: TermCorrection) -> str:
     factor = f"× {item.factor:.3f}" if item.factor != 1 else ""
     added = f"{item.added_bytes / GIB:+.2f} GiB".replace("-", "−") if item.added_bytes else ""
     return " and ".join(text for text in (factor, added) if text)
 
 
-def _changed(terms: Iterable[Term | Deferred], correction: Correction) -> Iterable[Term | Deferred]:
+def _corrected_terms(terms: Iterable[Term | DeferredTerm], correction: Correction) -> Iterable[Term | DeferredTerm]:
     for item in terms:
-        together = sum(change.of(item.bytes) for change in correction.terms if change.term == item.name)
+        together = sum(change.correction_bytes(item.bytes) for change in correction.terms if change.term == item.name)
         added = max(together, -item.bytes)
         if not added:
             yield item
-        elif isinstance(item, Deferred):
-            write = partial(_written, item, added, correction.source)
+        elif isinstance(item, DeferredTerm):
+            write = partial(_write_corrected_term, item, added, correction.source)
             low = max(item.low_bytes + added, 0)
-            yield Deferred(item.name, item.bytes + added, low, item.high_bytes + added, write)
+            yield DeferredTerm(item.name, item.bytes + added, low, item.high_bytes + added, write)
         else:
             yield corrected_term(item, added, correction.source)
 
 
-def _written(item: Deferred, added: int, source: str) -> Term:
+def _write_corrected_term(item: DeferredTerm, added: int, source: str) -> Term:
     return corrected_term(item.write(), added, source)
 
 
-def _new(terms: Iterable[Term | Deferred], correction: Correction) -> Iterable[Term]:
+def _terms_only_in_log(terms: Iterable[Term | DeferredTerm], correction: Correction) -> Iterable[Term]:
     """Yield the terms that only the log contains."""
     alive = {item.name for item in terms}
     for change in correction.terms:

@@ -25,7 +25,7 @@ from planner.memory.parallel.placing import (
     card_class_of,
     is_spread,
     least_shards,
-    place,
+    place_workload,
     sharing_notes,
 )
 from planner.memory.phases import Need, PhaseSnapshots
@@ -41,14 +41,14 @@ from planner.workload.workload import Inference
 
 
 class ResolvedWorkload(NamedTuple):
-    """A network at the size of its images, and a workload with every default filled in."""
+    """A network resized to the workload's images, and a workload with every default filled in."""
 
     architecture: Architecture
     workload: Training | Inference
 
 
 def resolve_workload(architecture: Architecture, workload: Training | Inference, count: int) -> ResolvedWorkload:
-    """Return `architecture` and `workload` with every open choice resolved for `count` cards.
+    """Return `architecture` and `workload` with every unset option resolved for `count` cards.
 
     Raises:
         SpecError: If the workload is not possible with the model or the number of cards.
@@ -86,8 +86,8 @@ def estimate_on(
 
     Pipeline stages are assigned to the cards in their order, with layers in proportion to the free memory of each.
     """
-    settled = resolve_workload(architecture, workload, sum([one.number for one in cards]))
-    return estimate_resolved(settled, cards, corrections).memory
+    resolved = resolve_workload(architecture, workload, sum([one.number for one in cards]))
+    return estimate_resolved(resolved, cards, corrections).memory
 
 
 class Estimate(NamedTuple):
@@ -98,29 +98,31 @@ class Estimate(NamedTuple):
 
 
 def estimate_resolved(
-    settled: ResolvedWorkload, cards: tuple[CardGroup, ...], corrections: tuple[Correction, ...] = ()
+    resolved: ResolvedWorkload, cards: tuple[CardGroup, ...], corrections: tuple[Correction, ...] = ()
 ) -> Estimate:
     """Return the estimate of a resolved workload on `cards`."""
-    architecture, workload = settled
+    architecture, workload = resolved
     program = memory_of(architecture, workload)
-    devices = _devices(settled, program, place(architecture, workload, program, cards), corrections)
-    fullest = min(range(len(devices)), key=lambda number: _left(devices[number])) if len(devices) > 1 else 0
-    found, least_likely = devices[fullest], min([device.fit for device in devices], key=_chance)
+    devices = _device_estimates(resolved, program, place_workload(architecture, workload, program, cards), corrections)
+    fullest = (
+        min(range(len(devices)), key=lambda number: _free_memory_sort_key(devices[number])) if len(devices) > 1 else 0
+    )
+    found, least_likely = devices[fullest], min([device.fit for device in devices], key=_fit_sort_key)
     own, loaded, taken = found.kind.own, found.loaded, workload.other_processes_bytes
     timeline = loaded.whole_timeline()
     written = overhead_term(found.estimated, timeline.dynamic)
     if own:
         timeline = corrected_timeline(timeline, own)
         written = corrected_term(written, found.overhead.total - found.estimated.total, sources(own))
-    beside, on_disk, usable = _bytes_beside(devices), workload.parallel.offload == "nvme", loaded.cards.usable
-    pool = timeline.pool.on(usable.bytes) if timeline.pool and usable else None
+    beside, on_disk, usable = _offloaded_bytes(devices), workload.parallel.offload == "nvme", loaded.cards.usable
+    pool = timeline.pool.capacity(usable.bytes) if timeline.pool and usable else None
     memory = memory_result(
         DeviceMemory(timeline, found.overhead, written, found.need),
         found.fit,
         usable,
         taken,
         shards=least_shards(workload) if architecture.stacks else None,
-        per_gpu=_table(devices, workload),
+        per_gpu=_device_table(devices, workload),
         least_likely=least_likely,
         fullest=fullest,
         host_bytes=None if on_disk else beside,
@@ -128,95 +130,95 @@ def estimate_resolved(
         cache_pool=pool,
         notes=(
             *_correction_notes(corrections, own),
-            *_pool_notes(pool, workload),
+            *_cache_pool_notes(pool, workload),
             *timeline.notes,
             *platform_notes(loaded.cards.gpu, least_likely, taken),
             *sharing_notes(workload, program, cards),
-            *_notes(architecture, workload, program),
+            *_estimate_notes(architecture, workload, program),
         ),
     )
     return Estimate(memory, loaded.cards.gpu)
 
 
-class _Kind(NamedTuple):
-    """Facts about a workload on one model of card: corrections, reasons it cannot run, and the fixed overhead."""
+class _CardModelFacts(NamedTuple):
+    """A workload on one GPU model: applicable corrections, reasons it cannot run, and the fixed overhead."""
 
     own: tuple[Correction, ...]
     unsupported: tuple[str, ...]
     overhead: FixedOverhead
 
 
-class _Device(NamedTuple):
-    """Cards that hold the same, the most they hold, and whether it fits."""
+class _DeviceEstimate(NamedTuple):
+    """Estimate for cards with equal memory contents: overhead, peak memory and verdict."""
 
     loaded: LoadedCards
-    kind: _Kind
+    kind: _CardModelFacts
     estimated: FrameworkOverhead
     overhead: FrameworkOverhead
     need: Interval
     fit: CardFit
 
 
-def _devices(
-    settled: ResolvedWorkload,
+def _device_estimates(
+    resolved: ResolvedWorkload,
     program: SoftwareMemory[Any],
     placed: Iterable[LoadedCards],
     corrections: tuple[Correction, ...],
-) -> list[_Device]:
-    """Return the verdict for each of the `placed` groups of cards; groups that hold the same are judged once."""
-    known: dict[tuple[int, ExtraMicroBatches, int], _Device] = {}
-    kinds: dict[int, _Kind] = {}
+) -> list[_DeviceEstimate]:
+    """Return the estimate for each of the `placed` groups of cards; groups with equal contents are judged once."""
+    known: dict[tuple[int, ExtraMicroBatches, int], _DeviceEstimate] = {}
+    kinds: dict[int, _CardModelFacts] = {}
     found = []
     for one in placed:
         # By identity: cards and timelines that are the same are the same objects here, and hashing them takes longer.
         card = id(one.cards.gpu)
         if card not in kinds:
-            kinds[card] = _kind(settled, program, one.cards.gpu, corrections)
+            kinds[card] = _card_model_facts(resolved, program, one.cards.gpu, corrections)
         same = (id(one.timeline), one.extra, card)
         if same not in known:
-            known[same] = _device(settled.workload, one, kinds[card])
+            known[same] = _device_estimate(resolved.workload, one, kinds[card])
             found.append(known[same])
         else:
             found.append(known[same]._replace(loaded=one))
     return found
 
 
-def _kind(
-    settled: ResolvedWorkload, program: SoftwareMemory[Any], gpu: Gpu | None, corrections: tuple[Correction, ...]
-) -> _Kind:
-    architecture, workload = settled
+def _card_model_facts(
+    resolved: ResolvedWorkload, program: SoftwareMemory[Any], gpu: Gpu | None, corrections: tuple[Correction, ...]
+) -> _CardModelFacts:
+    architecture, workload = resolved
     own = (
         applicable_corrections(corrections, workload, architecture.model_type, gpu.id if gpu else None)
         if corrections
         else ()
     )
-    return _Kind(own, program.unsupported_reasons(workload, gpu) if gpu else (), fixed_overhead(gpu))
+    return _CardModelFacts(own, program.unsupported_reasons(workload, gpu) if gpu else (), fixed_overhead(gpu))
 
 
-def _device(workload: Training | Inference, loaded: LoadedCards, kind: _Kind) -> _Device:
+def _device_estimate(workload: Training | Inference, loaded: LoadedCards, kind: _CardModelFacts) -> _DeviceEstimate:
     cards, plain = loaded.cards, loaded.timeline
     need = corrected_timeline(loaded.whole_timeline(), kind.own).need() if kind.own else loaded.need()
     estimated = framework_overhead(kind.overhead, plain.dynamic, need.largest, plain.threads)
     overhead = corrected_overhead(estimated, kind.own) if kind.own else estimated
-    held = _with_overhead(need.held, overhead)
+    held = _need_with_overhead(need.held, overhead)
     gpu_id = cards.gpu.id if cards.gpu else ""
     fit = judge_bytes(held, cards.usable, workload.other_processes_bytes, kind.unsupported, gpu_id)
-    return _Device(loaded, kind, estimated, overhead, held, fit)
+    return _DeviceEstimate(loaded, kind, estimated, overhead, held, fit)
 
 
-def _left(device: _Device) -> tuple[bool, int]:
-    """Return the sort key of devices: those that cannot run it first, then by free memory, or by need if unknown."""
+def _free_memory_sort_key(device: _DeviceEstimate) -> tuple[bool, int]:
+    """Return the sort key of devices: those unable to run the workload first, then by free memory, or by need."""
     free = device.fit.free_bytes
     return (not device.fit.unsupported, -device.fit.total_bytes if free is None else free)
 
 
-def _chance(fit: CardFit) -> float:
+def _fit_sort_key(fit: CardFit) -> float:
     """Return the sort key of verdicts: where quantities vary together, all cards fit if the least likely one does."""
     return -1.0 if fit.fit_probability is None else fit.fit_probability
 
 
-def _table(devices: list[_Device], workload: Training | Inference) -> tuple[DeviceShare, ...]:
-    """Return one row per group of cards that hold the same; without a chosen card, only for pipelines."""
+def _device_table(devices: list[_DeviceEstimate], workload: Training | Inference) -> tuple[DeviceShare, ...]:
+    """Return one row per group of cards with equal memory contents; without a chosen card, only for pipelines."""
     staged = workload.parallel.pipeline > 1
     if not staged and not devices[0].fit.gpu_id:
         return ()
@@ -228,11 +230,11 @@ def _table(devices: list[_Device], workload: Training | Inference) -> tuple[Devi
     return tuple(rows)
 
 
-def _bytes_beside(devices: list[_Device]) -> int | None:
-    """Return the bytes that all cards together keep in host memory or on disk, None without offloading."""
+def _offloaded_bytes(devices: list[_DeviceEstimate]) -> int | None:
+    """Return the bytes that all cards together offload to host memory or disk, None without offloading."""
     loaded = [device.loaded for device in devices]
-    held = [one.timeline.host_bytes * one.cards.number for one in loaded if one.timeline.host_bytes is not None]
-    return sum(held) if held else None
+    offloaded = [one.timeline.host_bytes * one.cards.number for one in loaded if one.timeline.host_bytes is not None]
+    return sum(offloaded) if offloaded else None
 
 
 def fits_on(
@@ -243,34 +245,34 @@ def fits_on(
     corrections: tuple[Correction, ...] = (),
 ) -> Iterator[CardFit]:
     """Yield the verdict of `estimate_memory` on each of `cards`, as numbers only: fast enough for a whole catalog."""
-    settled = resolve_workload(architecture, workload, count)
-    filled, program = settled.workload, memory_of(*settled)
+    resolved = resolve_workload(architecture, workload, count)
+    filled, program = resolved.workload, memory_of(*resolved)
     by_class: dict[Hashable, tuple[LoadedCards, Need]] = {}
     for gpu, usable in cards:
         card_class = card_class_of(program, gpu)
         if card_class not in by_class:
-            placed = [(one, one.need()) for one in place(*settled, program, (CardGroup(gpu, usable, count),))]
-            by_class[card_class] = max(placed, key=_held_bytes)
+            placed = [(one, one.need()) for one in place_workload(*resolved, program, (CardGroup(gpu, usable, count),))]
+            by_class[card_class] = max(placed, key=_needed_bytes)
         loaded, plain = by_class[card_class]
-        kind = _kind(settled, program, gpu, corrections)
+        kind = _card_model_facts(resolved, program, gpu, corrections)
         need = corrected_timeline(loaded.whole_timeline(), kind.own).need() if kind.own else plain
         overhead = framework_overhead(kind.overhead, loaded.timeline.dynamic, need.largest, loaded.timeline.threads)
-        held = _with_overhead(need.held, corrected_overhead(overhead, kind.own))
+        held = _need_with_overhead(need.held, corrected_overhead(overhead, kind.own))
         yield judge_bytes(held, usable, filled.other_processes_bytes, kind.unsupported, gpu.id)
 
 
-def _held_bytes(found: tuple[LoadedCards, Need]) -> int:
-    return found[1].held.bytes
+def _needed_bytes(cards_and_need: tuple[LoadedCards, Need]) -> int:
+    return cards_and_need[1].held.bytes
 
 
-def _with_overhead(held: Interval, overhead: FrameworkOverhead) -> Interval:
+def _need_with_overhead(held: Interval, overhead: FrameworkOverhead) -> Interval:
     return Interval(held.low + overhead.low, held.bytes + overhead.total, held.high + overhead.high)
 
 
 def fullest_timeline(
     architecture: Architecture, workload: Training | Inference, card_class: Hashable = None
 ) -> PhaseSnapshots:
-    """Return the snapshots of the card that holds most, without the framework's overhead.
+    """Return the snapshots of the card with the highest peak memory, without the framework's overhead.
 
     `workload` has its defaults filled in. Some programs' defaults depend on `card_class`.
     """
@@ -287,7 +289,9 @@ def _correction_notes(corrections: tuple[Correction, ...], own: tuple[Correction
         yield correction_note(correction) if correction in own else unused_note(correction)
 
 
-def _notes(architecture: Architecture, workload: Training | Inference, program: SoftwareMemory[Any]) -> tuple[str, ...]:
+def _estimate_notes(
+    architecture: Architecture, workload: Training | Inference, program: SoftwareMemory[Any]
+) -> tuple[str, ...]:
     notes = list(architecture.reader_notes)
     if architecture.kind == "vision-language" and not (isinstance(workload, Inference) and workload.images):
         notes.append("The vision tower's parameters are counted; images and their activations are not.")
@@ -297,13 +301,16 @@ def _notes(architecture: Architecture, workload: Training | Inference, program: 
     return (*notes, *program.notes(workload))
 
 
-def _pool_notes(pool: CachePool | None, workload: Training | Inference) -> Iterator[str]:
+def _cache_pool_notes(pool: CachePool | None, workload: Training | Inference) -> Iterator[str]:
     """Yield the capacity of a paged cache, and a warning where it is too small for `workload`."""
     if pool is None or not isinstance(workload, Inference):
         return
     yield (
-        f"Taking {pool.utilization:.0%} of the card leaves {pool.bytes / GIB:,.2f} GiB for the cache: {pool.tokens:,} "
+        f"Using {pool.utilization:.0%} of the card leaves {pool.bytes / GIB:,.2f} GiB for the cache: {pool.tokens:,} "
         f"tokens, or {pool.sequences:,.2f} sequences of {workload.context_length or 1:,}."
     )
     if pool.sequences < workload.batch:
-        yield f"That is too small for {workload.batch:,} at once: raise memory_utilization, or let requests queue."
+        yield (
+            f"The cache is too small for {workload.batch:,} sequences at once: raise memory_utilization, or let "
+            "requests queue."
+        )

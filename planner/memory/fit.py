@@ -1,4 +1,4 @@
-"""The verdict: an uncertain need against the usable memory of a card."""
+"""The verdict: an uncertain memory need compared with the usable memory of a card."""
 
 from collections.abc import Iterator
 from typing import Final, NamedTuple
@@ -37,7 +37,7 @@ class CardFit(NamedTuple):
 
     @property
     def likely(self) -> bool:
-        """Return whether it fits at least as likely as not: tight counts."""
+        """Return whether the probability of fitting is at least 0.5: the verdicts *fits* and *tight*."""
         return self.verdict in ("fits", "tight")
 
 
@@ -61,7 +61,7 @@ def judge_bytes(
 
 
 def platform_notes(gpu: Gpu | None, fit: CardFit, taken: int) -> Iterator[str]:
-    """Yield a note on the unknown memory of a desktop, for cards that may drive one and if it could matter."""
+    """Yield a note that memory used by a desktop is unknown, if the card may drive one and the verdict could change."""
     if gpu and gpu.segment in _WITH_A_DESKTOP and fit.verdict in ("fits", "tight") and not taken:
         yield _PLATFORM
 
@@ -87,7 +87,7 @@ def device_shares(fit: CardFit, count: int) -> tuple[DeviceShare, ...]:
 
 
 def at_least_cards(terms: tuple[Term, ...], total: int, available: int, shards: int = 1) -> int | None:
-    """Return the fewest cards of `available` bytes that could hold `total` if everything shardable were sharded.
+    """Return the minimum number of cards of `available` bytes that hold `total` if all shardable terms are sharded.
 
     Where it is sharded already, `terms` are those of one of `shards`. None if the part that cannot be sharded alone
     exceeds one card.
@@ -125,7 +125,7 @@ def memory_result(
 ) -> MemoryResult:
     """Return the result for the card that holds `held` with the verdict `fit`, where other programs use `taken` bytes.
 
-    `shards` is the number of cards that share everything shardable, None where unknown. `least_likely` is the verdict
+    `shards` is the number of cards that share all shardable terms, None where unknown. `least_likely` is the verdict
     on the card that is least likely to fit, where cards differ.
     """
     timeline, overhead = held.timeline, held.overhead

@@ -1,4 +1,4 @@
-"""Bytes of a GGUF file, by the block type that llama.cpp chooses for each tensor of a mixture such as Q4_K_M."""
+"""Size in bytes of a GGUF file, from the block type that llama.cpp chooses for each tensor (mixtures as Q4_K_M)."""
 
 from functools import lru_cache
 from typing import Final, Literal
@@ -8,7 +8,7 @@ from planner.models.architecture import Architecture, Attention, Moe, Stack, Ten
 
 Category = Literal["output", "embedding", "value", "key", "attention-output", "down", "other", "fp32"]
 
-_NAMES: Final[dict[Category, tuple[str, ...]]] = {
+_TENSOR_NAMES: Final[dict[Category, tuple[str, ...]]] = {
     "value": ("v_proj", "qkv", "query_key_value", "c_attn", "Wqkv", "kv_b_proj"),
     "key": ("k_proj",),
     "attention-output": ("o_proj", "out_proj", "self_attention.dense", "attention.dense", "attn.c_proj"),
@@ -28,7 +28,7 @@ _SOURCE_LAYERS_70B: Final = (80, 8192)
 
 @lru_cache(maxsize=256)
 def file_bytes(architecture: Architecture, file_type: str) -> int:
-    """Return the bytes of all tensors of `architecture` in a GGUF file of `file_type`, quantized without imatrix.
+    """Return the size in bytes of all tensors in a GGUF file of `file_type`, quantized without imatrix.
 
     **Formula**: Σ over tensors: elements / block · block bytes of the type that llama.cpp's mixture rules choose;
     one-dimensional tensors and routers stay in F32; rows that do not divide into blocks fall back to smaller blocks.
@@ -40,9 +40,9 @@ def file_bytes(architecture: Architecture, file_type: str) -> int:
 
 @lru_cache(maxsize=256)
 def tensor_bytes(architecture: Architecture, file_type: str) -> dict[str, int]:
-    """Return the bytes of `architecture` as `file_type` by place: embedding, layers, output, other.
+    """Return the size in bytes of `architecture` as `file_type` by place: embedding, layers, output, other.
 
-    They are those of the file where `architecture` was read from a GGUF file of this type.
+    If `architecture` was read from a GGUF file of this type, the sizes are those in the file.
     """
     found = {"embedding": 0, "layers": 0, "output": 0, "other": 0}
     if architecture.container == "gguf" and file_type == architecture.stored_as:
@@ -50,80 +50,82 @@ def tensor_bytes(architecture: Architecture, file_type: str) -> dict[str, int]:
             found[part.place] += part.bytes
         return found
     for tensor in architecture.head:
-        found["output"] += _stored(tensor, _chosen(architecture, tensor, file_type, 0, 1))
+        found["output"] += _tensor_size_bytes(tensor, _tensor_block_type(architecture, tensor, file_type, 0, 1))
     for stack in architecture.stacks:
         for tensor in (*stack.before, *stack.after):
-            place = "embedding" if _category(tensor) == "embedding" else "other"
-            found[place] += _stored(tensor, _chosen(architecture, tensor, file_type, 0, 1))
+            place = "embedding" if _tensor_category(tensor) == "embedding" else "other"
+            found[place] += _tensor_size_bytes(tensor, _tensor_block_type(architecture, tensor, file_type, 0, 1))
         found["layers"] += sum(_bytes_by_layer(architecture, stack, file_type))
     return found
 
 
 @lru_cache(maxsize=256)
 def layer_bytes(architecture: Architecture, file_type: str) -> tuple[int, ...]:
-    """Return the bytes of each layer of the main stack as `file_type`, in order.
+    """Return the size in bytes of each layer of the main stack as `file_type`, in order.
 
-    Where only their sum was read from a file, it is divided in proportion to parameters.
+    Where only the sum over layers was read from a file, that sum is divided in proportion to parameters.
     """
     stack = architecture.main
     if architecture.container == "gguf" and file_type == architecture.stored_as:
         total = sum(part.bytes for part in architecture.stored if part.place == "layers")
-        return _shares(total, [_parameters_at(stack, place) for place in range(stack.layer_count)])
+        return _split_bytes(total, [_layer_parameters(stack, place) for place in range(stack.layer_count)])
     return tuple(_bytes_by_layer(architecture, stack, file_type))
 
 
-def _shares(total: int, weights: list[int]) -> tuple[int, ...]:
+def _split_bytes(total: int, weights: list[int]) -> tuple[int, ...]:
     """Return `total` split in proportion to `weights`, to the byte."""
     ends = [total * sum(weights[: index + 1]) // sum(weights) for index in range(len(weights))]
     return tuple(end - start for start, end in zip([0, *ends], ends, strict=False))
 
 
-def _parameters_at(stack: Stack, place: int) -> int:
+def _layer_parameters(stack: Stack, place: int) -> int:
     return next(
         group.layer.parameters for group in stack.groups if place in (group.places or tuple(range(group.count)))
     )
 
 
 def _bytes_by_layer(architecture: Architecture, stack: Stack, file_type: str) -> list[int]:
-    """Return the bytes of each layer; the layers with more bits depend on the depth of the whole network."""
+    """Return the size in bytes of each layer; the layers with more bits depend on the depth of the whole network."""
     found = [0] * stack.layer_count
     depth = stack.whole_depth or stack.layer_count
     for group in stack.groups:
         for place in group.places or tuple(range(group.count)):
             for tensor in group.layer.tensors:
-                type_name = _chosen(architecture, tensor, file_type, stack.first_place + place, depth)
-                found[place] += _stored(tensor, type_name)
+                type_name = _tensor_block_type(architecture, tensor, file_type, stack.first_place + place, depth)
+                found[place] += _tensor_size_bytes(tensor, type_name)
     return found
 
 
-def _stored(tensor: Tensor, type_name: str) -> int:
+def _tensor_size_bytes(tensor: Tensor, type_name: str) -> int:
     return gguf_type(type_name).tensor_bytes(tensor.shape) * tensor.copies
 
 
-def _category(tensor: Tensor) -> Category:
+def _tensor_category(tensor: Tensor) -> Category:
     if tensor.role == "head" and len(tensor.shape) > 1:
         return "output"
     if tensor.role == "embedding":
         return "embedding"
     if len(tensor.shape) == 1 or tensor.role not in ("linear", "expert"):
         return "fp32"
-    for category, names in _NAMES.items():
+    for category, names in _TENSOR_NAMES.items():
         if any(name in tensor.name for name in names):
             return category
     return "other"
 
 
-def _chosen(architecture: Architecture, tensor: Tensor, file_type: str, place: int, layers: int) -> str:
+def _tensor_block_type(architecture: Architecture, tensor: Tensor, file_type: str, place: int, layers: int) -> str:
     base = GGUF_FILE_TYPES[file_type]
-    category = _category(tensor)
+    category = _tensor_category(tensor)
     if category == "fp32":
         return "F32"
     if base in _UNQUANTISED:
         return base
-    return _that_divides(_mixture(architecture, category, file_type, base, place, layers, tensor.shape[-1]), tensor)
+    return _type_that_divides_rows(
+        _mixture_block_type(architecture, category, file_type, base, place, layers, tensor.shape[-1]), tensor
+    )
 
 
-def _mixture(
+def _mixture_block_type(
     architecture: Architecture, category: Category, file_type: str, base: str, place: int, layers: int, columns: int
 ) -> str:
     tied_output = category == "embedding" and architecture.tied_head
@@ -131,18 +133,18 @@ def _mixture(
         fits = columns % gguf_type(base).block == 0 and architecture.model_type != "falcon"
         return "Q6_K" if fits and base != "Q8_0" else "Q8_0"
     if category == "value":
-        return _value_type(architecture, file_type, base, place, layers)
+        return _value_block_type(architecture, file_type, base, place, layers)
     if category == "down":
-        return _down_type(file_type, base, place, layers, falcon=architecture.model_type == "falcon")
-    if category == "key" and _experts(architecture) == 8:
+        return _down_block_type(file_type, base, place, layers, falcon=architecture.model_type == "falcon")
+    if category == "key" and _expert_count(architecture) == 8:
         return "Q8_0"
     if category == "attention-output":
-        return _attention_output_type(architecture, file_type, base)
+        return _attention_output_block_type(architecture, file_type, base)
     return base
 
 
-def _value_type(architecture: Architecture, file_type: str, base: str, place: int, layers: int) -> str:
-    if _experts(architecture) == 8:
+def _value_block_type(architecture: Architecture, file_type: str, base: str, place: int, layers: int) -> str:
+    if _expert_count(architecture) == 8:
         return "Q8_0"
     shared = _queries_per_value(architecture) >= 4
     chosen = base
@@ -155,7 +157,7 @@ def _value_type(architecture: Architecture, file_type: str, base: str, place: in
             chosen = "Q5_K"
         case "IQ4_NL" | "IQ4_XS" if shared:
             chosen = "Q5_K"
-        case "Q4_K_M" | "Q5_K_M" if _more_bits(place, layers):
+        case "Q4_K_M" | "Q5_K_M" if _gets_more_bits(place, layers):
             chosen = "Q6_K"
         case "Q4_K_S" if place < 4:
             chosen = "Q5_K"
@@ -163,9 +165,9 @@ def _value_type(architecture: Architecture, file_type: str, base: str, place: in
     return "Q5_K" if is_70b and chosen in ("Q3_K", "Q4_K") else chosen
 
 
-def _down_type(file_type: str, base: str, place: int, layers: int, *, falcon: bool) -> str:
+def _down_block_type(file_type: str, base: str, place: int, layers: int, *, falcon: bool) -> str:
     first_eighth = place < layers // 8
-    more_bits = _more_bits(place, layers)
+    more_bits = _gets_more_bits(place, layers)
     match file_type:
         case "Q2_K":
             return "Q3_K"
@@ -186,16 +188,16 @@ def _down_type(file_type: str, base: str, place: int, layers: int, *, falcon: bo
     return base
 
 
-def _attention_output_type(architecture: Architecture, file_type: str, base: str) -> str:
+def _attention_output_block_type(architecture: Architecture, file_type: str, base: str) -> str:
     if architecture.model_type == "falcon":
         return "Q4_K" if file_type == "Q3_K_L" else base
-    if _experts(architecture) == 8:
+    if _expert_count(architecture) == 8:
         raised = ("Q2_K", "Q3_K_S", "Q3_K_M", "IQ4_NL", "Q4_K_S", "Q4_K_M", "IQ4_XS")
         return "Q5_K" if file_type in raised else base
     return {"Q2_K": "Q3_K", "Q3_K_M": "Q4_K", "Q3_K_L": "Q5_K"}.get(file_type, base)
 
 
-def _that_divides(type_name: str, tensor: Tensor) -> str:
+def _type_that_divides_rows(type_name: str, tensor: Tensor) -> str:
     columns = tensor.shape[-1]
     if columns % gguf_type(type_name).block == 0:
         return type_name
@@ -203,12 +205,12 @@ def _that_divides(type_name: str, tensor: Tensor) -> str:
     return smaller if smaller and columns % gguf_type(smaller).block == 0 else "F16"
 
 
-def _more_bits(place: int, layers: int) -> bool:
+def _gets_more_bits(place: int, layers: int) -> bool:
     eighth = layers // 8
     return place < eighth or place >= 7 * layers // 8 or (place - eighth) % 3 == 2
 
 
-def _experts(architecture: Architecture) -> int:
+def _expert_count(architecture: Architecture) -> int:
     return max(
         (
             group.layer.feed_forward.experts

@@ -17,7 +17,7 @@ LARGEST_GROUPED_HEAD: Final = 256
 def kernel_of(
     mixer: Attention | LatentAttention, precision: Precision, attention: AttentionKind, masked: bool
 ) -> Kernel:
-    """Return the kernel that computes the attention of `mixer`; `masked` means that it gets an explicit mask.
+    """Return the kernel that computes the attention of `mixer`; `masked` means that an explicit mask is passed.
 
     `scaled_dot_product_attention` falls back to matrix products, with all scores in memory, where no fused kernel
     supports the inputs: grouped keys and values in fp32 (flash attention has no fp32, the memory-efficient kernel no
@@ -69,7 +69,7 @@ def is_masked(layer: Layer, tokens: int, attention: AttentionKind) -> bool:
 def mask_bytes(
     stack: Stack, sequences: int, tokens: int, precision: Precision, attention: AttentionKind, groups: int | None = None
 ) -> int:
-    """Return the bytes of the masks that the layers of `stack` share, one per window, of all or the first `groups`.
+    """Return the size in bytes of the masks shared by the layers of `stack`, one per window size.
 
     **Formula**: eager attention b · s² numbers in the stream's format; the fused kernel s² booleans, where a
     window is shorter than the sequence.
@@ -88,6 +88,6 @@ def mask_bytes(
 
 
 def softmax_bytes(mixer: Mixer, kernel: Kernel, precision: Precision) -> int:
-    """Return the bytes per element of the softmax over the scores: fp32, or the compute format."""
+    """Return the bytes per element of the softmax over the scores, in fp32 or in the compute format."""
     in_format = kernel == "eager" and isinstance(mixer, Attention) and not mixer.fp32_softmax
     return precision.compute_bytes if in_format and not precision.autocast else 4

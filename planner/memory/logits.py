@@ -1,4 +1,4 @@
-"""Logits of the output head, and the copies that the loss makes of them."""
+"""Memory of the output head's logits, and of the copies that the loss makes."""
 
 from functools import lru_cache
 
@@ -22,7 +22,7 @@ def output_width(architecture: Architecture) -> int:
 
 
 def predicts_every_token(architecture: Architecture) -> bool:
-    """Return whether there is an output per token, as in language models, rather than per sequence."""
+    """Return whether the head computes one output per token, as in language models, instead of one per sequence."""
     return architecture.labels is None
 
 
@@ -50,7 +50,7 @@ def loss_bytes_per_logit(architecture: Architecture, precision: Precision) -> tu
 
 
 def logits_bytes(architecture: Architecture, outputs: int, per_logit: int) -> int:
-    """Return the bytes of the logits of `outputs` tokens.
+    """Return the size in bytes of the logits of `outputs` tokens.
 
     **Formula**: T · V · k, with k bytes per logit from `loss_bytes_per_logit`.
     """
@@ -58,7 +58,7 @@ def logits_bytes(architecture: Architecture, outputs: int, per_logit: int) -> in
 
 
 def logits_term(architecture: Architecture, outputs: int, per_logit: int, precision: Precision) -> Term:
-    """Return the logits of `outputs` tokens with all copies that the loss holds.
+    """Return the memory of the logits of `outputs` tokens with all copies that the loss holds.
 
     **Formula**: T · V · k, with k bytes per logit from `loss_bytes_per_logit`.
 
@@ -73,7 +73,9 @@ def logits_term(architecture: Architecture, outputs: int, per_logit: int, precis
             chosen("T", outputs, "tokens with an output"),
             model("V", width, "width of the output: the vocabulary, or the number of labels"),
             library(
-                "k", per_logit, f"bytes per logit now: {precision.compute_bytes} of the logits, the rest of fp32 copies"
+                "k",
+                per_logit,
+                f"bytes per logit at this point: {precision.compute_bytes} for the logits, the rest for fp32 copies",
             ),
         ),
         _SOURCE,

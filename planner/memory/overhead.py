@@ -22,7 +22,7 @@ _SLACK_SHARE: Final = 0.05
 
 
 class DeviceContext(NamedTuple):
-    """Bytes of a device context: the likely amount, and the range measured on cards of its architecture."""
+    """Size in bytes of a device context: the likely size, and the range measured on cards of its architecture."""
 
     bytes: int
     low: int
@@ -40,7 +40,7 @@ _UNKNOWN_CONTEXT: Final = DeviceContext(426 * MIB, 141 * MIB, 749 * MIB)
 
 
 class FrameworkOverhead(NamedTuple):
-    """Parts of the overhead in bytes, with the bounds of their sum."""
+    """Parts of the framework's overhead in bytes, with the bounds of their sum."""
 
     context: int
     workspace: int
@@ -50,19 +50,19 @@ class FrameworkOverhead(NamedTuple):
 
     @property
     def total(self) -> int:
-        """Return the expected bytes."""
+        """Return the expected overhead in bytes."""
         return self.context + self.workspace + self.slack
 
 
 class FixedOverhead(NamedTuple):
-    """Overhead of a card that no workload changes: the device context, and the workspace of each thread's handle."""
+    """Overhead independent of the workload: the device context, and the cuBLAS workspace of each thread's handle."""
 
     context: DeviceContext
     workspace: int
 
 
 def fixed_overhead(gpu: Gpu | None) -> FixedOverhead:
-    """Return the overhead of `gpu`, or of a card not chosen yet, that no workload changes."""
+    """Return the workload-independent overhead of `gpu`, or of a typical card if None."""
     context = MEASURED_CONTEXTS.get(gpu.architecture, _UNKNOWN_CONTEXT) if gpu else _UNKNOWN_CONTEXT
     return FixedOverhead(context, cublas_workspace_bytes(gpu))
 
@@ -86,7 +86,7 @@ def overhead_with_slack(
 ) -> FrameworkOverhead:
     """Return the overhead on a card with `fixed` overhead and `slack` bytes reserved by the allocator but unused.
 
-    At worst the slack is one hole as large as the largest tensor, at best nothing.
+    The slack ranges from zero to one hole as large as the largest tensor.
     """
     context, workspace = fixed.context, threads * fixed.workspace
     hole = max(slack, min(largest_tensor_bytes, GIB))
@@ -127,7 +127,7 @@ def write_overhead(overhead: FrameworkOverhead, slack: str, symbols: tuple[Symbo
 def _fixed_symbols(context: int, workspace: int) -> tuple[Symbol, ...]:
     return (
         card("C", context, "bytes of the device context"),
-        library("W", workspace, "bytes of the matrix library's workspaces"),
+        library("W", workspace, "bytes of the cuBLAS workspaces"),
     )
 
 
@@ -140,7 +140,7 @@ def _fixed_parts(context: int, workspace: int) -> tuple[TermPart, ...]:
 
 
 def cublas_workspace_bytes(gpu: Gpu | None) -> int:
-    """Return the workspace that PyTorch allocates for cuBLAS per stream: 32 MiB from compute capability 9.0 on."""
+    """Return the size in bytes of PyTorch's cuBLAS workspace per stream: 32 MiB from compute capability 9.0 on."""
     major = (gpu.compute_capability or "").split(".")[0] if gpu and gpu.vendor == "NVIDIA" else ""
     large = gpu is not None and (gpu.vendor == "AMD" or (major.isdigit() and int(major) >= 9))
     return 32 * MIB if large else 2 * 4096 * KIB + 8 * 16 * KIB

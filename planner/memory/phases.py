@@ -1,4 +1,4 @@
-"""Snapshots of a run and its peak: a maximum over phases, never one sum."""
+"""Memory snapshots of a run, and its peak: the maximum over all phases."""
 
 from collections.abc import Callable, Sequence
 from operator import attrgetter
@@ -12,8 +12,8 @@ _PASSES: Final = ("forward", "loss", "backward")
 """The phases in which activations of other micro-batches may be alive as well."""
 
 
-class Deferred(NamedTuple):
-    """A term whose formula is written on demand: most snapshots are not the peak, and their terms are never read."""
+class DeferredTerm(NamedTuple):
+    """A term with its formula written on demand, since only the terms of the peak snapshot are shown."""
 
     name: TermName
     bytes: int
@@ -31,7 +31,7 @@ class Snapshot:
 
     __slots__ = ("activations", "explanation", "high", "largest", "low", "name", "terms", "total")
 
-    def __init__(self, name: PhaseName, terms: Sequence[Term | Deferred], explanation: str) -> None:
+    def __init__(self, name: PhaseName, terms: Sequence[Term | DeferredTerm], explanation: str) -> None:
         self.name: PhaseName = name
         self.terms = terms
         self.explanation = explanation
@@ -51,23 +51,23 @@ class Snapshot:
 
     def written(self) -> tuple[Term, ...]:
         """Return the terms with their formulas."""
-        return tuple(term.write() if isinstance(term, Deferred) else term for term in self.terms)
+        return tuple(term.write() if isinstance(term, DeferredTerm) else term for term in self.terms)
 
 
 class PagePool(NamedTuple):
-    """A paged cache that fills the rest of a share of the card's memory.
+    """A paged KV cache that fills what remains of the engine's share of the card's memory.
 
-    `page_bytes` is one page of every layer, `pages` the pages of a sequence of `tokens`; `beside_bytes` is all memory
+    `page_bytes` is one page of every layer, `pages` the pages of a sequence of `tokens`; `other_bytes` is all memory
     other than the cache.
     """
 
     page_bytes: int
     pages: int
     tokens: int
-    beside_bytes: int
+    other_bytes: int
     utilization: float
 
-    def on(self, usable_bytes: int) -> CachePool:
+    def capacity(self, usable_bytes: int) -> CachePool:
         """Return the capacity of the cache on a card with `usable_bytes` for a process.
 
         **Formula**: pages = ⌊(u · C − beside) / page⌋; sequences = pages / pages per sequence; tokens = sequences ·
@@ -76,7 +76,7 @@ class PagePool(NamedTuple):
         **Source**: vLLM 0.33 v1/worker/gpu_worker.py determine_available_memory, v1/core/kv_cache_utils.py
         get_max_concurrency_for_kv_cache_config.
         """
-        available = max(int(self.utilization * usable_bytes) - self.beside_bytes, 0)
+        available = max(int(self.utilization * usable_bytes) - self.other_bytes, 0)
         pages = available // self.page_bytes
         sequences = pages / self.pages
         return CachePool(
@@ -88,7 +88,7 @@ class PagePool(NamedTuple):
 
 
 class Need(NamedTuple):
-    """The highest bytes of any snapshot with their bounds, and the largest short-lived tensor."""
+    """Peak memory over all snapshots with its bounds, and the size in bytes of the largest short-lived tensor."""
 
     held: Interval
     largest: int
@@ -118,7 +118,7 @@ class PhaseSnapshots(NamedTuple):
         return max(self.snapshots, key=attrgetter("total"))
 
     def need(self, more: int = 0) -> Need:
-        """Return the most that any snapshot holds, with `more` bytes of activations in each pass.
+        """Return the peak memory over all snapshots, with `more` bytes of activations in each pass.
 
         The largest tensor of a prefill also counts in decoding; a program that reserves everything has no short-lived
         tensors.
@@ -150,12 +150,12 @@ class PhaseSnapshots(NamedTuple):
             if known is None or snapshot.total > known.total:
                 highest[snapshot.name] = snapshot
         return tuple(
-            _phase(snapshot, fixed_bytes + (0 if snapshot.name in without_slack else slack_bytes))
+            _phase_with_overhead(snapshot, fixed_bytes + (0 if snapshot.name in without_slack else slack_bytes))
             for snapshot in highest.values()
         )
 
 
-def _phase(snapshot: Snapshot, overhead_bytes: int) -> Phase:
+def _phase_with_overhead(snapshot: Snapshot, overhead_bytes: int) -> Phase:
     shares = [TermShare(term.name, term.bytes) for term in snapshot.terms if term.bytes]
     shares.append(TermShare("framework_overhead", overhead_bytes))
     return Phase(

@@ -1,9 +1,9 @@
-"""Bytes per element of each kind of value under a precision setting."""
+"""Bytes per element of parameters and activations under a precision setting."""
 
 from typing import NamedTuple
 
 from planner.dtypes import ELEMENT_BYTES
-from planner.workload.defaults import default_weights
+from planner.workload.defaults import default_weight_format
 from planner.workload.formats import autocasts, product_format
 from planner.workload.workload import Inference, Training
 
@@ -21,10 +21,10 @@ def training_precision(workload: Training) -> Precision:
     """Return the bytes per element of the values of `workload`.
 
     **Assumes** that under autocast the residual stream stays in the format of the parameters, since additions and
-    norms run in fp32 there, while matrix products read and write the autocast format; and that the parameters beside
-    quantised ones are in fp32 (peft `prepare_model_for_kbit_training`).
+    norms run in fp32 there, while matrix products read and write the autocast format; and that the unquantized
+    parameters of a quantized network are in fp32 (peft `prepare_model_for_kbit_training`).
     """
-    parameter = ELEMENT_BYTES.get(workload.weights or default_weights(workload), ELEMENT_BYTES["fp32"])
+    parameter = ELEMENT_BYTES.get(workload.weights or default_weight_format(workload), ELEMENT_BYTES["fp32"])
     autocast = autocasts(workload.compute) and parameter == 4
     compute = ELEMENT_BYTES[product_format(workload.compute)]
     return Precision(parameter, compute, 4 if autocast else compute, autocast)

@@ -78,7 +78,7 @@ class TermShare:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """A phase of the run at its highest, and the terms alive in it."""
+    """Peak of one phase of the run, and the terms alive at that peak."""
 
     name: PhaseName
     bytes: int
@@ -88,7 +88,7 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class DeviceShare:
-    """Memory of one of `count` cards that hold the same.
+    """Memory of one of `count` cards with equal contents.
 
     `stage` is their stage of a pipeline, from 0, and `layers` the number of its layers.
     """
@@ -105,7 +105,7 @@ class DeviceShare:
 
 
 class CachePool(Spec):
-    """Capacity of a cache with which an engine fills the card: vLLM's "GPU KV cache size"."""
+    """Capacity of the KV cache with which an engine fills the card: vLLM's "GPU KV cache size"."""
 
     bytes: int
     tokens: int
@@ -115,14 +115,14 @@ class CachePool(Spec):
 
 @dataclass(frozen=True, slots=True)
 class CertainBytes:
-    """Bytes of the peak by certainty; they sum to the whole peak."""
+    """Peak memory in bytes split by certainty; the parts sum to the whole peak."""
 
     exact: int
     measured: int
     assumed: int
 
 
-def _by_certainty(fields: dict[str, Any]) -> CertainBytes:
+def _bytes_by_certainty(fields: dict[str, Any]) -> CertainBytes:
     counted = {"exact": 0, "measured": 0, "assumed": 0}
     for term in fields["terms"]:
         counted[term.certainty] += term.bytes
@@ -147,7 +147,7 @@ class MemoryResult(Spec):
     peak_phase: PhaseName
     terms: tuple[Term, ...]
     phases: tuple[Phase, ...]
-    certain_bytes: CertainBytes = Field(default_factory=_by_certainty)
+    certain_bytes: CertainBytes = Field(default_factory=_bytes_by_certainty)
     capacity_bytes: int | None = None
     capacity_low_bytes: int | None = None
     capacity_high_bytes: int | None = None

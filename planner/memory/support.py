@@ -1,4 +1,4 @@
-"""Reasons why a card cannot run a workload with PyTorch: backends, optimizers and formats."""
+"""Reasons why a card cannot run a workload with PyTorch: missing backends, optimizers and number formats."""
 
 from typing import Final
 
@@ -53,7 +53,7 @@ def pytorch_reasons(workload: Training | Inference, gpu: Gpu) -> tuple[str, ...]
     least = _STORED_CAPABILITY.get(workload.weights or "bf16")
     if least is not None and gpu.vendor == "NVIDIA" and float(gpu.compute_capability or least) < least:
         stored = SCHEMES[workload.weights or "bf16"].title
-        reasons.append(f"transformers turns {stored} into bf16 below compute capability {least}; choose bf16")
+        reasons.append(f"transformers converts {stored} to bf16 below compute capability {least}; choose bf16")
     return tuple(reasons)
 
 

@@ -42,7 +42,7 @@ def traced(name: str, value: int | float | str, meaning: str) -> Symbol:
 
 def term(
     name: TermName,
-    count_bytes: int,
+    size_bytes: int,
     formula: str,
     symbols: tuple[Symbol, ...],
     source: str,
@@ -52,23 +52,23 @@ def term(
     high_bytes: int | None = None,
     parts: tuple[TermPart, ...] = (),
 ) -> Term:
-    """Return a term; without bounds it is exact."""
+    """Return a term; without given bounds the amount is exact."""
     return Term(
         name=name,
-        bytes=count_bytes,
+        bytes=size_bytes,
         formula=formula,
         symbols=symbols,
         source=source,
         certainty=certainty,
-        low_bytes=count_bytes if low_bytes is None else low_bytes,
-        high_bytes=count_bytes if high_bytes is None else high_bytes,
+        low_bytes=size_bytes if low_bytes is None else low_bytes,
+        high_bytes=size_bytes if high_bytes is None else high_bytes,
         parts=parts,
     )
 
 
 def measured_term(
     name: TermName,
-    count_bytes: int,
+    size_bytes: int,
     formula: str,
     symbols: tuple[Symbol, ...],
     source: str,
@@ -77,22 +77,22 @@ def measured_term(
     """Return a term whose formula was checked against traces of whole networks, with the range observed there."""
     return term(
         name,
-        count_bytes,
+        size_bytes,
         formula,
         symbols,
         source,
         certainty="measured",
-        low_bytes=lowest(count_bytes),
-        high_bytes=highest(count_bytes),
+        low_bytes=lowest(size_bytes),
+        high_bytes=highest(size_bytes),
         parts=parts,
     )
 
 
-def lowest(count_bytes: int) -> int:
-    """Return the lower bound of a checked term of `count_bytes`."""
-    return int(count_bytes * (1 - _CHECKED_BELOW))
+def lowest(size_bytes: int) -> int:
+    """Return the lower bound in bytes of a term of `size_bytes` whose formula was checked against traces."""
+    return int(size_bytes * (1 - _CHECKED_BELOW))
 
 
-def highest(count_bytes: int) -> int:
-    """Return the upper bound of a checked term of `count_bytes`."""
-    return int(count_bytes * (1 + _CHECKED_ABOVE))
+def highest(size_bytes: int) -> int:
+    """Return the upper bound in bytes of a term of `size_bytes` whose formula was checked against traces."""
+    return int(size_bytes * (1 + _CHECKED_ABOVE))

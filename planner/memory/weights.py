@@ -1,4 +1,4 @@
-"""Parameters of a network by role, and the bytes of its weights in each format."""
+"""Parameter counts of a network by role, and the size in bytes of its weights in each format."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -17,7 +17,7 @@ MATRIX_ROLES: tuple[Role, ...] = ("linear", "expert")
 
 
 class ParameterCounts(NamedTuple):
-    """Numbers of parameters in groups that the estimator treats differently."""
+    """Parameter counts of a network, in groups that the estimator treats differently."""
 
     total: int
     linear: int
@@ -31,7 +31,7 @@ class ParameterCounts(NamedTuple):
 
 
 def placed_tensors(architecture: Architecture) -> Iterator[tuple[Tensor, int]]:
-    """Yield each tensor once with the number of times it occurs."""
+    """Yield each distinct tensor of the network with the number of its copies."""
     for stack in architecture.stacks:
         yield from stack.placed()
     for tensors in (architecture.head, *(component.tensors for component in architecture.components)):
@@ -51,34 +51,38 @@ def parameter_counts(architecture: Architecture, in_fp8: bool = False) -> Parame
         by_role[tensor.role] = by_role.get(tensor.role, 0) + tensor.size * count
     groups = [group for stack in architecture.stacks for group in stack.groups]
     roles = _CAST_BESIDE_FP8 if in_fp8 else _CAST_ROLES
-    each = [_cast_in(group.layer, roles) for group in groups]
+    each = [_cast_parameters_in_layer(group.layer, roles) for group in groups]
     layers = [cast * group.count for cast, group in zip(each, groups, strict=True)]
     return ParameterCounts(
         total=sum(by_role.values()),
         linear=by_role.get("linear", 0),
         experts=by_role.get("expert", 0),
-        token_embedding=_token_embedding(architecture),
+        token_embedding=_token_embedding_parameters(architecture),
         before_layers=sum(tensor.parameters for tensor in architecture.stacks[-1].before),
         smallest_layer=min(group.layer.parameters for group in groups),
-        cast=sum(_cast(stack.before, roles) + _cast(stack.after, roles) for stack in architecture.stacks) + sum(layers),
+        cast=sum(
+            _cast_parameters(stack.before, roles) + _cast_parameters(stack.after, roles)
+            for stack in architecture.stacks
+        )
+        + sum(layers),
         cast_in_a_layer=max(each),
-        cast_behind=_cast(architecture.main.after, roles),
+        cast_behind=_cast_parameters(architecture.main.after, roles),
     )
 
 
-def _cast_in(layer: Layer, roles: tuple[Role, ...]) -> int:
-    """Return the parameters of `layer` that autocast casts: experts are cast for bmm, but not for grouped_mm."""
+def _cast_parameters_in_layer(layer: Layer, roles: tuple[Role, ...]) -> int:
+    """Return the number of parameters of `layer` that autocast casts: experts for bmm, but not for grouped_mm."""
     block = layer.feed_forward
     every_expert = isinstance(block, Moe) and block.every_expert
     experts = sum(tensor.parameters for tensor in layer.tensors if tensor.role == "expert") if every_expert else 0
-    return _cast(layer.tensors, roles) + experts
+    return _cast_parameters(layer.tensors, roles) + experts
 
 
-def _cast(tensors: tuple[Tensor, ...], roles: tuple[Role, ...]) -> int:
+def _cast_parameters(tensors: tuple[Tensor, ...], roles: tuple[Role, ...]) -> int:
     return sum(tensor.parameters for tensor in tensors if tensor.role in roles)
 
 
-def _token_embedding(architecture: Architecture) -> int:
+def _token_embedding_parameters(architecture: Architecture) -> int:
     tables = (tensor for stack in architecture.stacks for tensor in stack.before if tensor.role == "embedding")
     return max((tensor.size for tensor in tables), default=0)
 
@@ -91,7 +95,7 @@ _UPCAST_SOURCE: Final = "peft.utils.other.prepare_model_for_kbit_training: 16-bi
 
 @lru_cache(maxsize=256)
 def weights_term(architecture: Architecture, scheme_name: str, kept_bytes: int = KEPT_BYTES) -> Term:
-    """Return the weights stored as `scheme_name`; elements that are not quantized have `kept_bytes` each.
+    """Return the memory of the weights stored as `scheme_name`; unquantized elements have `kept_bytes` each.
 
     **Formula**: plain formats P · bytes; schemes Σ bytes of each projection as stored + 2 · (all other parameters);
     GGUF files Σ bytes of each tensor by its block type. For the format of a checkpoint whose files were read, the
@@ -105,18 +109,18 @@ def weights_term(architecture: Architecture, scheme_name: str, kept_bytes: int =
     """
     name = architecture.stored_as if scheme_name == AS_STORED else scheme_name
     if architecture.stored and name == architecture.stored_as:
-        return _stored(architecture)
+        return _stored_weights_term(architecture)
     scheme = SCHEMES[name]
     if scheme.family == "plain":
-        return _plain(architecture, scheme)
+        return _plain_weights_term(architecture, scheme)
     if scheme.family == "gguf-file":
-        return _gguf(architecture, scheme)
-    return _quantised(architecture, scheme, kept_bytes)
+        return _gguf_weights_term(architecture, scheme)
+    return _quantised_weights_term(architecture, scheme, kept_bytes)
 
 
 @lru_cache(maxsize=1024)
 def weight_bytes(architecture: Architecture, scheme_name: str) -> int:
-    """Return the bytes of all parameters stored as `scheme_name`."""
+    """Return the size in bytes of all parameters stored as `scheme_name`."""
     return weights_term(architecture, scheme_name).bytes
 
 
@@ -127,7 +131,7 @@ def is_gguf(architecture: Architecture, scheme_name: str) -> bool:
     return SCHEMES[scheme_name].family == "gguf-file"
 
 
-def _stored(architecture: Architecture) -> Term:
+def _stored_weights_term(architecture: Architecture) -> Term:
     by_format: dict[str, int] = {}
     for part in architecture.stored:
         by_format[part.format] = by_format.get(part.format, 0) + part.bytes
@@ -145,7 +149,7 @@ def _stored(architecture: Architecture) -> Term:
     )
 
 
-def _plain(architecture: Architecture, scheme: Scheme) -> Term:
+def _plain_weights_term(architecture: Architecture, scheme: Scheme) -> Term:
     counts = parameter_counts(architecture)
     size = int(scheme.data_bits) // 8
     return term(
@@ -156,7 +160,7 @@ def _plain(architecture: Architecture, scheme: Scheme) -> Term:
             model("P", counts.total, "parameters, tied ones counted once"),
             number_format("w", size, f"bytes per parameter in {scheme.title}"),
         ),
-        "Every tensor of the model, counted",
+        "All tensors of the model, counted",
     )
 
 
@@ -171,7 +175,7 @@ def _projection_bytes(architecture: Architecture, scheme_name: str) -> tuple[int
     return sum(tensor.size * count for tensor, count in chosen), stored
 
 
-def _quantised(architecture: Architecture, scheme: Scheme, kept_bytes: int) -> Term:
+def _quantised_weights_term(architecture: Architecture, scheme: Scheme, kept_bytes: int) -> Term:
     total = parameter_counts(architecture).total
     quantised, stored = _projection_bytes(architecture, scheme.name)
     kept = (total - quantised) * kept_bytes
@@ -198,7 +202,7 @@ def _quantised(architecture: Architecture, scheme: Scheme, kept_bytes: int) -> T
     )
 
 
-def _gguf(architecture: Architecture, scheme: Scheme) -> Term:
+def _gguf_weights_term(architecture: Architecture, scheme: Scheme) -> Term:
     total = parameter_counts(architecture).total
     stored = file_bytes(architecture, scheme.name)
     return term(

@@ -8,7 +8,8 @@ from planner.base import Spec
 class AlertRules(Spec):
     """Thresholds at which the monitor raises an alert; None switches a threshold off.
 
-    The temperature is in °C, the memory a fraction of the card's; either must be exceeded for `hold_seconds`.
+    The temperature is in °C, memory use a fraction of the card's memory; an alert is raised once the value has stayed
+    at or above the threshold for `hold_seconds`.
     """
 
     is_on: bool = False

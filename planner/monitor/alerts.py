@@ -13,7 +13,7 @@ from planner.monitor.readings.sample import CardProcess, Sample
 _IDLE_BELOW: Final = 0.05
 _TEMPERATURE_HYSTERESIS: Final = 2.0
 _MEMORY_HYSTERESIS: Final = 0.05
-_ENGINES: Final = ("utilization_fraction", "encoder_fraction", "decoder_fraction")
+_ENGINE_METRICS: Final = ("utilization_fraction", "encoder_fraction", "decoder_fraction")
 
 
 class AlertKind(StrEnum):
@@ -27,7 +27,7 @@ class AlertKind(StrEnum):
 
 
 class Alert(NamedTuple):
-    """One alert about one card, at a monotonic time; `seen` is the value that passed the threshold."""
+    """One alert about one card, at a monotonic time; `seen` is the value that crossed the threshold."""
 
     kind: AlertKind
     device: Device
@@ -36,20 +36,20 @@ class Alert(NamedTuple):
     process: CardProcess | None = None
 
 
-class _Level:
-    """State of one threshold, which fires once after it has held for a while and re-arms only when clearly left."""
+class _ThresholdState:
+    """State of one threshold: alerts once after a sustained excess, and again only after the value fell clearly."""
 
     def __init__(self) -> None:
         self._since: float | None = None
         self._has_fired = False
 
-    def passed(self, now: float, *, over: bool, left: bool, seconds: float) -> bool:
-        """Return whether to alert now; between `over` and `left` the state stays as it is (hysteresis)."""
-        if left:
+    def should_alert(self, now: float, *, is_exceeded: bool, is_left: bool, hold_seconds: float) -> bool:
+        """Return whether to alert now; the state is kept between the two levels (hysteresis)."""
+        if is_left:
             self._since, self._has_fired = None, False
-        elif over and self._since is None:
+        elif is_exceeded and self._since is None:
             self._since = now
-        if self._since is None or self._has_fired or now - self._since < seconds:
+        if self._since is None or self._has_fired or now - self._since < hold_seconds:
             return False
         self._has_fired = True
         return True
@@ -60,7 +60,7 @@ class AlertWatch:
 
     def __init__(self, rules: AlertRules) -> None:
         self.rules = rules
-        self._levels: dict[tuple[AlertKind, str], _Level] = {}
+        self._threshold_states: dict[tuple[AlertKind, str], _ThresholdState] = {}
         self._lost: frozenset[str] = frozenset()
         self._processes: dict[tuple[str, int], CardProcess] | None = None
 
@@ -69,49 +69,62 @@ class AlertWatch:
         if not self.rules.is_on:
             return ()
         now = latest.monotonic_seconds or 0.0
-        found = [*self._newly_lost(latest, now)]
+        alerts = [*self._lost_card_alerts(latest, now)]
         if isinstance(update, Sample):
             for device in latest.inventory.devices:
                 if device.uuid in update.devices:
-                    found += self._of_levels(device, latest, now)
+                    alerts += self._threshold_alerts(device, latest, now)
             if update.processes is not None:
-                found += self._ended(latest, now)
-        return tuple(found)
+                alerts += self._ended_process_alerts(latest, now)
+        return tuple(alerts)
 
-    def _of_levels(self, device: Device, latest: Latest, now: float) -> Iterator[Alert]:
+    def _threshold_alerts(self, device: Device, latest: Latest, now: float) -> Iterator[Alert]:
         rules = self.rules
-        heat = latest.reading(device.uuid, "temperature_celsius").value
-        yield from self._above(
-            AlertKind.TEMPERATURE, device, now, heat, rules.temperature_celsius, _TEMPERATURE_HYSTERESIS
+        temperature = latest.reading(device.uuid, "temperature_celsius").value
+        yield from self._alert_above(
+            AlertKind.TEMPERATURE, device, now, temperature, rules.temperature_celsius, _TEMPERATURE_HYSTERESIS
         )
-        used, total = latest.reading(device.uuid, "memory_used_bytes").value, device.fact("memory_total_bytes")
-        share = None if used is None or not total else used / total
-        yield from self._above(AlertKind.MEMORY, device, now, share, rules.memory_fraction, _MEMORY_HYSTERESIS)
-        use = _most_used(device, latest)
-        if use is not None and rules.idle_minutes is not None:
-            idle, seconds = use < _IDLE_BELOW, rules.idle_minutes * 60
-            if self._level(AlertKind.IDLE, device).passed(now, over=idle, left=not idle, seconds=seconds):
-                yield Alert(AlertKind.IDLE, device, now, use)
+        used_bytes, total_bytes = (
+            latest.reading(device.uuid, "memory_used_bytes").value,
+            device.fact("memory_total_bytes"),
+        )
+        share = None if used_bytes is None or not total_bytes else used_bytes / total_bytes
+        yield from self._alert_above(AlertKind.MEMORY, device, now, share, rules.memory_fraction, _MEMORY_HYSTERESIS)
+        utilization = _highest_utilization(device, latest)
+        if utilization is not None and rules.idle_minutes is not None:
+            is_idle, seconds = utilization < _IDLE_BELOW, rules.idle_minutes * 60
+            if self._threshold_state(AlertKind.IDLE, device).should_alert(
+                now, is_exceeded=is_idle, is_left=not is_idle, hold_seconds=seconds
+            ):
+                yield Alert(AlertKind.IDLE, device, now, utilization)
 
-    def _above(
-        self, kind: AlertKind, device: Device, now: float, value: float | None, threshold: float | None, back: float
+    def _alert_above(
+        self,
+        kind: AlertKind,
+        device: Device,
+        now: float,
+        value: float | None,
+        threshold: float | None,
+        hysteresis: float,
     ) -> Iterator[Alert]:
         if value is None or threshold is None:
             return
-        over, left = value >= threshold, value < threshold - back
-        if self._level(kind, device).passed(now, over=over, left=left, seconds=self.rules.hold_seconds):
+        is_exceeded, is_left = value >= threshold, value < threshold - hysteresis
+        if self._threshold_state(kind, device).should_alert(
+            now, is_exceeded=is_exceeded, is_left=is_left, hold_seconds=self.rules.hold_seconds
+        ):
             yield Alert(kind, device, now, value)
 
-    def _level(self, kind: AlertKind, device: Device) -> _Level:
-        return self._levels.setdefault((kind, device.uuid), _Level())
+    def _threshold_state(self, kind: AlertKind, device: Device) -> _ThresholdState:
+        return self._threshold_states.setdefault((kind, device.uuid), _ThresholdState())
 
-    def _newly_lost(self, latest: Latest, now: float) -> Iterator[Alert]:
+    def _lost_card_alerts(self, latest: Latest, now: float) -> Iterator[Alert]:
         before, self._lost = self._lost, frozenset(d.uuid for d in latest.inventory.devices if d.state == "lost")
         for device in latest.inventory.devices:
             if self.rules.lost and device.uuid in self._lost - before:
                 yield Alert(AlertKind.LOST, device, now)
 
-    def _ended(self, latest: Latest, now: float) -> Iterator[Alert]:
+    def _ended_process_alerts(self, latest: Latest, now: float) -> Iterator[Alert]:
         before, devices = self._processes or {}, {device.uuid: device for device in latest.inventory.devices}
         self._processes = {(process.uuid, process.pid): process for process in latest.processes}
         for key in before.keys() - self._processes.keys():
@@ -120,7 +133,7 @@ class AlertWatch:
                 yield Alert(AlertKind.PROCESS_ENDED, device, now, process=before[key])
 
 
-def _most_used(device: Device, latest: Latest) -> float | None:
-    """Return the highest of the engines' utilizations: a card that only encodes video looks idle by the SMs alone."""
-    readings = (latest.reading(device.uuid, name).value for name in _ENGINES)
+def _highest_utilization(device: Device, latest: Latest) -> float | None:
+    """Return the highest utilization of any engine: a card that only encodes video looks idle by the SMs alone."""
+    readings = (latest.reading(device.uuid, name).value for name in _ENGINE_METRICS)
     return max((value for value in readings if value is not None), default=None)

@@ -1,4 +1,4 @@
-"""Setup check: the binding, the driver, every card's readings, and active faults, each with advice."""
+"""Setup check of the NVML binding, the driver, the readings of every card, and active faults, with advice."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from typing import Final, Literal, NamedTuple
 
 from planner.errors import MonitorUnavailableError
 from planner.monitor.host.environment import HostEnvironment
-from planner.monitor.host.pci import PowerState, same_card
+from planner.monitor.host.pci import PowerState, is_same_pci_address
 from planner.monitor.readings.faults import Fault, Severity
 from planner.monitor.readings.inventory import Device
 from planner.monitor.readings.latest import Latest
@@ -21,7 +21,7 @@ _OUTCOMES: Final[Mapping[Severity, Outcome]] = {"error": "fails", "warning": "pa
 
 
 class SetupCheck(NamedTuple):
-    """Result of checking one part of the setup, with advice if something should be done."""
+    """Result of checking one part of the setup (`found`), with advice if action is needed."""
 
     subject: str
     outcome: Outcome
@@ -30,18 +30,18 @@ class SetupCheck(NamedTuple):
 
 
 def check_setup(
-    latest: Latest, surroundings: HostEnvironment, seen: Mapping[str, PowerState], binding_version: str | None
+    latest: Latest, environment: HostEnvironment, pci_cards: Mapping[str, PowerState], binding_version: str | None
 ) -> tuple[SetupCheck, ...]:
-    """Return all checks; `seen` are the cards that the system lists without the driver."""
+    """Return the results of all checks; `pci_cards` are the cards that the system lists without the driver."""
     return (
-        _binding(binding_version),
-        _driver(latest),
-        _pci(latest, seen),
-        *(_card(latest, device) for device in latest.inventory.devices),
-        *(_fault(latest, fault) for fault in latest.inventory.faults),
-        _host(latest),
-        SetupCheck("System", "note", _system(surroundings)),
-        *_cost(latest),
+        _binding_check(binding_version),
+        _driver_check(latest),
+        _pci_check(latest, pci_cards),
+        *(_card_check(latest, device) for device in latest.inventory.devices),
+        *(_fault_check(latest, fault) for fault in latest.inventory.faults),
+        _host_check(latest),
+        SetupCheck("System", "note", _system_text(environment)),
+        *_sampling_cost_checks(latest),
     )
 
 
@@ -53,13 +53,13 @@ def binding_version() -> str | None:
         return None
 
 
-def _binding(version: str | None) -> SetupCheck:
+def _binding_check(version: str | None) -> SetupCheck:
     if version is None:
         return SetupCheck("nvidia-ml-py", "fails", "not installed", "Run: pip install nvidia-ml-py")
     return SetupCheck("nvidia-ml-py", "works", f"version {version}")
 
 
-def _driver(latest: Latest) -> SetupCheck:
+def _driver_check(latest: Latest) -> SetupCheck:
     inventory = latest.inventory
     if inventory.driver_version:
         versions = f"{inventory.driver_version}, NVML {inventory.nvml_version}, CUDA {inventory.cuda_version}"
@@ -67,89 +67,89 @@ def _driver(latest: Latest) -> SetupCheck:
     return SetupCheck("Driver", "fails", "does not respond; see below")
 
 
-def _pci(latest: Latest, seen: Mapping[str, PowerState]) -> SetupCheck:
-    if not seen:
+def _pci_check(latest: Latest, pci_cards: Mapping[str, PowerState]) -> SetupCheck:
+    if not pci_cards:
         return SetupCheck("PCI", "note", "the system lists no NVIDIA card")
     listed = [device.pci_bus_id for device in latest.inventory.devices]
-    unknown = [place for place in seen if not any(same_card(bus_id, place) for bus_id in listed)]
-    places = ", ".join(f"{place} ({state})" for place, state in seen.items())
+    unknown = [address for address in pci_cards if not any(is_same_pci_address(bus_id, address) for bus_id in listed)]
+    addresses = ", ".join(f"{address} ({state})" for address, state in pci_cards.items())
     if not unknown:
-        return SetupCheck("PCI", "works", places)
+        return SetupCheck("PCI", "works", addresses)
     return SetupCheck(
-        "PCI", "partly", places, f"The driver does not list {', '.join(unknown)}: check dmesg for NVRM lines."
+        "PCI", "partly", addresses, f"The driver does not list {', '.join(unknown)}: check dmesg for NVRM lines."
     )
 
 
-def _card(latest: Latest, device: Device) -> SetupCheck:
+def _card_check(latest: Latest, device: Device) -> SetupCheck:
     subject = f"Card {device.index} {device.name}" if device.mig_parent is None else f"Instance {device.name}"
     if device.state != "running":
         return SetupCheck(subject, "note" if device.state == "asleep" else "fails", device.state)
     readings = {metric.title: latest.reading(device.uuid, metric.name) for metric in DEVICE_METRICS}
-    return _check_readings(subject, readings)
+    return _readings_check(subject, readings)
 
 
-def _check_readings(subject: str, readings: Mapping[str, Reading]) -> SetupCheck:
+def _readings_check(subject: str, readings: Mapping[str, Reading]) -> SetupCheck:
     by_cause: defaultdict[Cause, list[str]] = defaultdict(list)
     for title, reading in readings.items():
         if reading.value is None:
             by_cause[reading.cause or Cause.NOT_YET].append(title)
-    lacking = sum(map(len, by_cause.values()))
-    found = f"{len(readings) - lacking} of {len(readings)} quantities"
+    missing_count = sum(map(len, by_cause.values()))
+    summary = f"{len(readings) - missing_count} of {len(readings)} quantities"
     reasons = (f"{EXPLANATIONS[cause]}: {', '.join(titles)}" for cause, titles in by_cause.items())
-    return SetupCheck(subject, "works" if lacking < len(readings) else "fails", "; ".join([found, *reasons]))
+    return SetupCheck(subject, "works" if missing_count < len(readings) else "fails", "; ".join([summary, *reasons]))
 
 
-def _fault(latest: Latest, fault: Fault) -> SetupCheck:
+def _fault_check(latest: Latest, fault: Fault) -> SetupCheck:
     names = {device.uuid: device.name for device in latest.inventory.devices}
     subject = names.get(fault.uuid or "", "State")
     detail = f" ({fault.detail})" if fault.detail else ""
     return SetupCheck(subject, _OUTCOMES[fault.about.severity], f"{fault.about.title}{detail}", fault.about.advice)
 
 
-def _host(latest: Latest) -> SetupCheck:
-    return _check_readings(
+def _host_check(latest: Latest) -> SetupCheck:
+    return _readings_check(
         "Machine", {metric.title: latest.host[metric.name] for metric in HOST_METRICS if metric.name in latest.host}
     )
 
 
-def _system(surroundings: HostEnvironment) -> str:
-    parts = [surroundings.system]
-    if surroundings.is_container:
+def _system_text(environment: HostEnvironment) -> str:
+    parts = [environment.system]
+    if environment.is_container:
         parts.append("in a container")
-    if surroundings.is_wsl:
+    if environment.is_wsl:
         parts.append("under WSL")
-    if surroundings.has_own_pids:
+    if environment.has_own_pids:
         parts.append("in its own PID namespace")
     return ", ".join(parts)
 
 
-def _cost(latest: Latest) -> tuple[SetupCheck, ...]:
+def _sampling_cost_checks(latest: Latest) -> tuple[SetupCheck, ...]:
     cost = latest.cost
     if cost is None:
         return ()
-    found = (
+    summary = (
         f"a reading takes {cost.sweep_seconds * 1e3:.1f} ms, of which {cost.driver_seconds * 1e3:.1f} ms "
         f"in {cost.calls} driver calls; {cost.memory_bytes / 2**20:.0f} MiB"
     )
-    return (SetupCheck("This monitor", "note", found),)
+    return (SetupCheck("This monitor", "note", summary),)
 
 
 def current_blocking_fault(latest: Latest) -> Fault | None:
-    """Return the fault that prevents reading every card; None if one can be read or no fault is known."""
+    """Return the fault that prevents reading all cards; None if a card can be read or no fault is known."""
     if latest.inventory.driver_version and any(device.state == "running" for device in latest.inventory.devices):
         return None
     return _worst_fault(latest)
 
 
 def readings_blocking_fault(latest: Latest) -> Fault | None:
-    """Return the fault that prevented reading every card, once there was time for a reading."""
+    """Return the fault that prevented reading all cards; None if any card has been read."""
     if any(latest.readings(device.uuid) for device in latest.inventory.devices):
         return None
     return _worst_fault(latest)
 
 
 def unavailable_error(fault: Fault) -> MonitorUnavailableError:
-    """Return the error for a fault that prevents reading every card."""
+    """Return the error for a fault that prevents reading all cards."""
     detail = f" ({fault.detail})" if fault.detail else ""
     hint = f"{fault.about.advice} See also: gpu-planner monitor --doctor"
     return MonitorUnavailableError(f"{fault.about.title}{detail}", hint, fault.kind.value)

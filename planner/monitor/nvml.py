@@ -19,7 +19,7 @@ from planner.monitor.readings.wire import PendingCall
 
 Handle = Any
 
-# NVML's own codes, by its names without NVML_ERROR_ (nvml.h, nvmlReturn_t).
+# NVML's return codes, named as in NVML without NVML_ERROR_ (nvml.h, nvmlReturn_t).
 UNINITIALIZED: Final = 1
 INVALID_ARGUMENT: Final = 2
 NOT_SUPPORTED: Final = 3
@@ -39,12 +39,12 @@ NOT_READY: Final = 27
 GPU_NOT_FOUND: Final = 28
 UNKNOWN: Final = 999
 BAD_TEXT: Final = -1
-"""Our own code for a string that cannot be decoded, beside NVML's codes."""
+"""Code for a string that cannot be decoded; not one of NVML's codes."""
 
-GONE: Final = frozenset({GPU_IS_LOST, GPU_NOT_FOUND})
-"""Codes after which the card must not be queried again."""
-SESSION_OVER: Final = frozenset({UNINITIALIZED, DRIVER_NOT_LOADED, LIB_RM_VERSION_MISMATCH})
-"""Codes after which the library must be initialized again."""
+CARD_GONE_CODES: Final = frozenset({GPU_IS_LOST, GPU_NOT_FOUND})
+"""NVML codes after which the card must not be queried again."""
+SESSION_OVER_CODES: Final = frozenset({UNINITIALIZED, DRIVER_NOT_LOADED, LIB_RM_VERSION_MISMATCH})
+"""NVML codes after which NVML must be initialized again."""
 
 _CAUSES: Final = {
     INVALID_ARGUMENT: Cause.NOT_SUPPORTED,
@@ -61,7 +61,7 @@ _CAUSES: Final = {
     GPU_NOT_FOUND: Cause.LOST,
     BAD_TEXT: Cause.UNREADABLE,
 }
-_OPENING: Final = {
+_OPENING_FAULTS: Final = {
     NO_PERMISSION: FaultKind.NO_PERMISSION,
     DRIVER_NOT_LOADED: FaultKind.NO_DRIVER,
     LIBRARY_NOT_FOUND: FaultKind.NO_LIBRARY,
@@ -73,13 +73,13 @@ _PROCESS_CALLS: Final[Mapping[ProcessKind, str]] = {
     "mps": "nvmlDeviceGetMPSComputeRunningProcesses",
 }
 _NOT_AVAILABLE: Final = 2**64 - 1
-_MOST_PROCESSES: Final = 64
+_MAX_PROCESSES: Final = 64
 # Members of nvmlValue_t by nvmlValueType_t.
-_MEMBERS: Final = dict(enumerate(("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")))
+_VALUE_MEMBERS: Final = dict(enumerate(("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")))
 
 
 class NvmlFailure(Exception):  # noqa: N818  # it is NVML's failure, not an error of this program
-    """A failed call with NVML's code; `raw` is a string that cannot be decoded."""
+    """A failed NVML call, with its return code; `raw` holds a returned string that cannot be decoded."""
 
     def __init__(self, call: str, code: int, raw: bytes = b"") -> None:
         super().__init__(f"{call} returned {code}")
@@ -87,7 +87,7 @@ class NvmlFailure(Exception):  # noqa: N818  # it is NVML's failure, not an erro
 
 
 class NoBindingError(Exception):
-    """nvidia-ml-py cannot be used; `kind` says why."""
+    """nvidia-ml-py cannot be used; `kind` is the reason."""
 
     def __init__(self, kind: FaultKind, detail: str) -> None:
         super().__init__(detail)
@@ -95,23 +95,23 @@ class NoBindingError(Exception):
 
 
 class ListedProcess(NamedTuple):
-    """A process as the driver lists it; bytes are None if the driver does not report them."""
+    """A process as the driver lists it; its memory is None if the driver does not report it."""
 
     pid: int
     memory_bytes: int | None
 
 
 class _ProcessV1(ctypes.Structure):
-    """The first layout of nvmlProcessInfo_t, which the binding no longer has."""
+    """Version 1 of nvmlProcessInfo_t, which the binding no longer defines."""
 
     _fields_ = (("pid", ctypes.c_uint), ("usedGpuMemory", ctypes.c_ulonglong))
 
 
 class Nvml:
-    """The loaded library; one call at a time, from one thread only.
+    """The loaded NVML library, to be called from one thread only.
 
     Raises:
-        NoBindingError: If nvidia-ml-py is missing, or another package has its module name.
+        NoBindingError: If nvidia-ml-py is missing, or another package uses its module name.
     """
 
     def __init__(self) -> None:
@@ -123,24 +123,24 @@ class Nvml:
 
     @property
     def pending_call(self) -> PendingCall | None:
-        """Return the call in progress; may be called from any thread."""
+        """Return the NVML call in progress, None if there is none; may be called from any thread."""
         pending = self._pending
         return None if pending is None else PendingCall(*pending)
 
     def call(self, name: str, subject: str, *arguments: Any) -> Any:
-        """Call the binding's function of that name.
+        """Call the named NVML function of the binding; `subject` names the card for reports.
 
         Raises:
-            NvmlFailure: If it fails, or the driver or the binding has no such function.
+            NvmlFailure: If the call fails, or the driver or the binding has no such function.
         """
         try:
             function = getattr(self._binding, name)
         except AttributeError:
             raise NvmlFailure(name, FUNCTION_NOT_FOUND) from None
-        return self._run(name, subject, function, arguments)
+        return self._timed_call(name, subject, function, arguments)
 
-    def text(self, name: str, subject: str, *arguments: Any) -> str:
-        """Return a string, whether the binding returns bytes or text.
+    def call_for_text(self, name: str, subject: str, *arguments: Any) -> str:
+        """Call the named NVML function and return its result as text.
 
         Raises:
             NvmlFailure: If the call fails, or its result is not UTF-8.
@@ -151,8 +151,8 @@ class Nvml:
         except UnicodeDecodeError as error:
             raise NvmlFailure(name, BAD_TEXT, bytes(error.object)) from None
 
-    def memory(self, subject: str, handle: Handle) -> tuple[float, float, float | None, float]:
-        """Return total, used, reserved and free bytes; old drivers do not report reserved and count it as used.
+    def memory_bytes(self, subject: str, handle: Handle) -> tuple[float, float, float | None, float]:
+        """Return total, used, reserved and free memory in bytes; old drivers count reserved memory as used (None).
 
         Raises:
             NvmlFailure: If the driver does not report this card's memory.
@@ -161,13 +161,13 @@ class Nvml:
             info = self.call("nvmlDeviceGetMemoryInfo", subject, handle, self._binding.nvmlMemory_v2)
             return info.total, info.used, info.reserved, info.free
         except NvmlFailure as failure:
-            if failure.code in GONE | SESSION_OVER:
+            if failure.code in CARD_GONE_CODES | SESSION_OVER_CODES:
                 raise
         info = self.call("nvmlDeviceGetMemoryInfo", subject, handle)
         return info.total, info.used, None, info.free
 
-    def fields(self, subject: str, handle: Handle, ids: Sequence[int | tuple[int, int]]) -> list[float | Cause]:
-        """Return field values, in the order of `ids`, each a number or why it is missing; an id may have a scope.
+    def field_values(self, subject: str, handle: Handle, ids: Sequence[int | tuple[int, int]]) -> list[float | Cause]:
+        """Return the values of NVML fields, each a number or the cause of its absence; an id may include a scope.
 
         Raises:
             NvmlFailure: If the whole batch fails.
@@ -176,8 +176,8 @@ class Nvml:
         self.field_microseconds += sum(value.latencyUsec for value in values)
         return [_field_value(value) for value in values]
 
-    def processes(self, subject: str, handle: Handle, kind: ProcessKind) -> list[ListedProcess]:
-        """Return the processes of one kind on a card, by the newest structure that driver and binding share.
+    def listed_processes(self, subject: str, handle: Handle, kind: ProcessKind) -> list[ListedProcess]:
+        """Return the processes of one kind on a card, using the newest NVML structure that driver and binding share.
 
         Raises:
             NvmlFailure: If no structure works.
@@ -185,51 +185,53 @@ class Nvml:
         name = _PROCESS_CALLS[kind]
         for version in ("_v3", "_v2"):
             try:
-                found = self.call(name + version, subject, handle)
+                processes = self.call(name + version, subject, handle)
             except NvmlFailure as failure:
                 if failure.code != FUNCTION_NOT_FOUND:
                     raise
             else:
-                return [ListedProcess(one.pid, one.usedGpuMemory) for one in found]
-        return self._first_processes(name, subject, handle)
+                return [ListedProcess(process.pid, process.usedGpuMemory) for process in processes]
+        return self._processes_v1(name, subject, handle)
 
-    def process_use(self, subject: str, handle: Handle, since: int) -> list[tuple[int, int, int, int]]:
-        """Return (pid, time in µs, SM %, memory %) of the utilization samples after `since`.
+    def process_utilization(self, subject: str, handle: Handle, since: int) -> list[tuple[int, int, int, int]]:
+        """Return (PID, time in µs, SM %, memory %) of each utilization sample after `since` (µs).
 
         Raises:
-            NvmlFailure: If there are none, or the driver does not report them.
+            NvmlFailure: If there are no samples, or the driver does not report them.
         """
-        found = self.call("nvmlDeviceGetProcessUtilization", subject, handle, since)
-        return [(one.pid, one.timeStamp, one.smUtil, one.memUtil) for one in found]
+        samples = self.call("nvmlDeviceGetProcessUtilization", subject, handle, since)
+        return [(sample.pid, sample.timeStamp, sample.smUtil, sample.memUtil) for sample in samples]
 
     def gpm_request(self, ids: Sequence[int]) -> Any:
-        """Return a reusable request for GPM metrics by NVIDIA's numbers."""
+        """Return a reusable request for the GPM metrics with NVIDIA's numbers `ids`."""
         request = self._binding.c_nvmlGpmMetricsGet_t()
         request.version = self._binding.NVML_GPM_METRICS_GET_VERSION
         request.numMetrics = len(ids)
-        for at, number in enumerate(ids):
-            request.metrics[at].metricId = number
+        for index, number in enumerate(ids):
+            request.metrics[index].metricId = number
         return request
 
-    def gpm(self, subject: str, request: Any, first: Any, second: Any) -> list[float | Cause]:
-        """Return GPM metrics between two samples, in the order of the request.
+    def gpm_values(self, subject: str, request: Any, first: Any, second: Any) -> list[float | Cause]:
+        """Return the values of the requested GPM metrics between two samples, in the order of the request.
 
         Raises:
-            NvmlFailure: If the driver cannot compute them.
+            NvmlFailure: If the driver cannot compute the metrics.
         """
         request.sample1, request.sample2 = first, second
         self.call("nvmlGpmMetricsGet", subject, request)
-        metrics = (request.metrics[at] for at in range(request.numMetrics))
-        return [cause_of(one.nvmlReturn) if one.nvmlReturn else float(one.value) for one in metrics]
+        metrics = (request.metrics[index] for index in range(request.numMetrics))
+        return [
+            missing_reading_cause(metric.nvmlReturn) if metric.nvmlReturn else float(metric.value) for metric in metrics
+        ]
 
     def next_event(self, events: Any) -> tuple[Handle, int, int] | None:
-        """Return the card, the type and the data of a pending event, without blocking; None if there is none."""
+        """Return card handle, type and data of the next pending event without blocking; None if there is no event."""
         with suppress(NvmlFailure):
             data = self.call("nvmlEventSetWait_v2", "", events, 0)
             return data.device, data.eventType, data.eventData
         return None
 
-    def _run(self, name: str, subject: str, function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
+    def _timed_call(self, name: str, subject: str, function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
         began = monotonic()
         self._pending = (name, subject, began)
         self.calls += 1
@@ -243,38 +245,38 @@ class Nvml:
             self._pending = None
             self.driver_seconds += monotonic() - began
 
-    def _first_processes(self, name: str, subject: str, handle: Handle) -> list[ListedProcess]:
+    def _processes_v1(self, name: str, subject: str, handle: Handle) -> list[ListedProcess]:
         function = self.call("_nvmlGetFunctionPointer", subject, name)
-        count, found = ctypes.c_uint(_MOST_PROCESSES), (_ProcessV1 * _MOST_PROCESSES)()
-        code = self._run(name, subject, function, (handle, ctypes.byref(count), found))
+        count, processes = ctypes.c_uint(_MAX_PROCESSES), (_ProcessV1 * _MAX_PROCESSES)()
+        code = self._timed_call(name, subject, function, (handle, ctypes.byref(count), processes))
         if code:
             raise NvmlFailure(name, code)
-        return [_listed_first(one) for one in found[: count.value]]
+        return [_listed_process_v1(process) for process in processes[: count.value]]
 
 
 def _field_value(value: Any) -> float | Cause:
     if value.nvmlReturn:
-        return cause_of(value.nvmlReturn)
-    member = _MEMBERS.get(value.valueType)
+        return missing_reading_cause(value.nvmlReturn)
+    member = _VALUE_MEMBERS.get(value.valueType)
     # A driver newer than the binding may use a value type that the binding does not know.
     return Cause.UNREADABLE if member is None else float(getattr(value.value, member))
 
 
-def _listed_first(one: _ProcessV1) -> ListedProcess:
-    return ListedProcess(one.pid, None if one.usedGpuMemory == _NOT_AVAILABLE else one.usedGpuMemory)
+def _listed_process_v1(process: _ProcessV1) -> ListedProcess:
+    return ListedProcess(process.pid, None if process.usedGpuMemory == _NOT_AVAILABLE else process.usedGpuMemory)
 
 
-def cause_of(code: int) -> Cause:
-    """Return why a reading is missing when its call returns `code`."""
+def missing_reading_cause(code: int) -> Cause:
+    """Return the cause of a missing reading whose NVML call returned `code`."""
     return _CAUSES.get(code, Cause.FAILED)
 
 
 def opening_fault(code: int) -> FaultKind:
-    """Return the fault when initializing the library returns `code`."""
-    return _OPENING.get(code, FaultKind.DRIVER_ERROR)
+    """Return the kind of fault if initializing NVML returns `code`."""
+    return _OPENING_FAULTS.get(code, FaultKind.DRIVER_ERROR)
 
 
-def same_handle(first: Handle, second: Handle) -> bool:
+def is_same_handle(first: Handle, second: Handle) -> bool:
     """Return whether two handles refer to the same card."""
     return ctypes.cast(first, ctypes.c_void_p).value == ctypes.cast(second, ctypes.c_void_p).value
 
@@ -285,7 +287,7 @@ def _load_binding() -> Any:
     except ImportError as error:
         raise NoBindingError(FaultKind.NO_BINDING, str(error)) from error
     binding: Any = pynvml
-    # nvidia-ml-py is one module; the old distribution `pynvml` is a package with calls of its own.
+    # nvidia-ml-py is one module; the old distribution `pynvml` is a package with different functions.
     if hasattr(binding, "__path__") or not hasattr(binding, "_nvmlGetFunctionPointer"):
         raise NoBindingError(
             FaultKind.WRONG_BINDING, str(getattr(binding, "__file__", None) or "a folder named pynvml")

@@ -7,10 +7,10 @@ SLOWEST_SECONDS: Final = 10.0
 
 
 class SamplerSettings(NamedTuple):
-    """Sampling intervals in seconds: for fast quantities, for slow ones, and for processes.
+    """Sampling intervals in seconds: for fast quantities, slow quantities and processes.
 
-    The driver is not opened before `driver_after_seconds`. If it cannot be opened, it is retried after `retry_seconds`,
-    and lost cards are searched for after `look_again_seconds`; both grow with each attempt.
+    The driver is not opened before `driver_after_seconds`. A failed attempt to open the driver is repeated after
+    `retry_seconds`, and lost cards are searched for after `look_again_seconds`; these pauses grow with each attempt.
     """
 
     fast_seconds: float = 1.0
@@ -21,18 +21,18 @@ class SamplerSettings(NamedTuple):
     look_again_seconds: float = 10.0
 
 
-def bounded(seconds: float) -> float:
-    """Return the nearest supported interval."""
+def clamp_interval(seconds: float) -> float:
+    """Limit a sampling interval to the supported range, in seconds."""
     return min(max(seconds, FASTEST_SECONDS), SLOWEST_SECONDS)
 
 
 class Timeouts(NamedTuple):
     """Timeouts of the supervisor, in seconds.
 
-    After `quiet` beyond the interval the sampler is asked for its driver call, after `kill` it is killed; before its
-    first sample after `start`, since opening the driver of many cards without persistence is slow. The driver is
-    retried after `first_retry`, then ever later up to `last_retry`; after `healthy` without trouble the pause is short
-    again.
+    A sampler that is silent for `quiet` longer than its interval is asked for the driver call in progress, and killed
+    after `kill`; before its first sample only after `start`, since opening the driver of many cards without
+    persistence is slow. The driver is retried after `first_retry`, then at doubling pauses up to `last_retry`; after
+    `healthy` without faults the pause is reset. A sampler has `end` to exit.
     """
 
     start: float = 60.0
@@ -45,7 +45,7 @@ class Timeouts(NamedTuple):
 
     @property
     def stop(self) -> float:
-        """Return the longest duration of `stop`; only a process stuck in the kernel takes longer."""
+        """Return the longest time to stop the sampler; only a process stuck in the kernel takes longer."""
         return 5.0 + 4 * self.end
 
 
@@ -57,10 +57,10 @@ class BackOff:
         self._next = first_seconds
 
     def next_seconds(self) -> float:
-        """Return the next pause, and double the one after it."""
-        now = self._next
+        """Return the next pause in seconds, and double the following pause."""
+        seconds = self._next
         self._next = min(self._next * 2, self._longest)
-        return now
+        return seconds
 
     def reset(self) -> None:
         """Start again with the shortest pause."""

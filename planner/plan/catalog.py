@@ -1,4 +1,4 @@
-"""The catalog that plans are evaluated against: accelerators, systems, models, offers, purchases and electricity."""
+"""Catalog for plan evaluation: accelerators, systems, models, offers, purchases and electricity."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -26,7 +26,7 @@ class Catalog:
     models: ModelCatalog
     folder: Path = field(default_factory=catalog_dir)
     prices: Path | None = None
-    """The folder of fetched prices and the person's own offers; none: only the bundled ones are used."""
+    """Folder of fetched prices and the user's own offers; None: only bundled prices are used."""
 
     @cached_property
     def cost(self) -> "CostCatalog":
@@ -42,23 +42,23 @@ class Catalog:
 
     @cached_property
     def software(self) -> "tuple[SoftwareFact, ...]":
-        """Return which software runs on which cards."""
+        """Return the support of software versions on cards."""
         from planner.hardware.software_support import SoftwareFact  # only details need it
 
         return read_records(self.folder / "software", SoftwareFact)
 
     @cached_property
     def speeds(self) -> "tuple[PublishedSpeed, ...]":
-        """Return speeds measured on cards."""
+        """Return published speeds that were measured on cards."""
         from planner.hardware.speeds import PublishedSpeed  # only details need it
 
         return read_records(self.folder / "speeds", PublishedSpeed)
 
 
 def load_catalog(folder: Path | None = None, prices: Path | None = None, own: Path | None = None) -> Catalog:
-    """Return the catalog in `folder`, by default the bundled one, with the fetched prices in the folder `prices`.
+    """Return the catalog in `folder`, by default the bundled catalog, with the fetched prices in the folder `prices`.
 
-    The user's own cards and changes in the file `own` replace bundled ones; without it, results do not depend on the
+    The user's own cards and changes in the file `own` replace bundled records; without it, results do not depend on the
     user. The window and the command line pass `planner.paths.own_hardware_file()`.
 
     Raises:
@@ -75,7 +75,7 @@ def load_catalog(folder: Path | None = None, prices: Path | None = None, own: Pa
 
 
 def load_catalog_or_bundled(prices: Path, own: Path) -> tuple[Catalog, CatalogError | None]:
-    """Return the catalog with the user's own hardware, or without it and the error if that file is invalid.
+    """Return the catalog with the user's own hardware; if that file is invalid, the catalog without it and the error.
 
     Raises:
         CatalogError: If a bundled record does not validate.

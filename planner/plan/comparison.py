@@ -13,7 +13,7 @@ Value = bool | int | float | str | None
 
 
 class SettingDifference(Spec):
-    """A field of the plan, or of its filled-in workload, that differs."""
+    """A plan or workload field with different values in two plans."""
 
     field: str
     value: Value
@@ -21,7 +21,7 @@ class SettingDifference(Spec):
 
 
 class TermDifference(Spec):
-    """Bytes of a term at the peak of each plan; 0 if a plan does not have it."""
+    """Size of a memory term at the peak of each plan, in bytes; 0 if a plan does not have the term."""
 
     name: TermName
     bytes: int
@@ -30,7 +30,7 @@ class TermDifference(Spec):
 
 
 class PhaseDifference(Spec):
-    """Bytes in a phase of each plan; None if a plan does not have the phase."""
+    """Memory of each plan in one phase, in bytes; None if a plan does not have the phase."""
 
     name: PhaseName
     bytes: int | None
@@ -38,7 +38,7 @@ class PhaseDifference(Spec):
 
 
 class PlanComparison(Spec):
-    """A plan compared with the `other` one; differences are positive where the plan needs more."""
+    """Comparison of a plan with the `other` plan; differences are positive where the first plan needs more memory."""
 
     other: Evaluation
     settings: tuple[SettingDifference, ...]
@@ -57,49 +57,49 @@ def versus(plan: Plan, other: Plan, catalog: Catalog) -> PlanComparison:
 
 
 def compare_evaluations(evaluation: Evaluation, other: Evaluation) -> PlanComparison:
-    """Compare an evaluation with the `other` evaluation."""
+    """Compare the settings and memory of two evaluated plans."""
     memory, other_memory = evaluation.memory, other.memory
     return PlanComparison(
         other=other,
-        settings=tuple(_settings(evaluation, other)),
-        terms=tuple(_terms(memory, other_memory)),
-        phases=tuple(_phases(memory, other_memory)),
+        settings=tuple(_setting_differences(evaluation, other)),
+        terms=tuple(_term_differences(memory, other_memory)),
+        phases=tuple(_phase_differences(memory, other_memory)),
         total_difference_bytes=memory.total_bytes - other_memory.total_bytes,
     )
 
 
-def _settings(evaluation: Evaluation, other: Evaluation) -> Iterator[SettingDifference]:
-    mine, theirs = _fields(evaluation), _fields(other)
+def _setting_differences(evaluation: Evaluation, other: Evaluation) -> Iterator[SettingDifference]:
+    mine, theirs = _plan_fields(evaluation), _plan_fields(other)
     for field, value in mine.items():
-        # What only one of them has follows from what differs above it: the task or the method.
+        # A field that only one plan has follows from a difference above it: the task or the method.
         if field in theirs and theirs[field] != value:
             yield SettingDifference(field=field, value=value, other=theirs[field])
 
 
-def _fields(evaluation: Evaluation) -> dict[str, Value]:
+def _plan_fields(evaluation: Evaluation) -> dict[str, Value]:
     plan = evaluation.plan
     workload = evaluation.workload.model_dump(mode="json", exclude={"gpus"})
     cards: Value = " + ".join(f"{kind.count} × {kind.id}" for kind in plan.workload.gpus) or None
-    given: dict[str, Value] = {"model": plan.model.id, "gpu": cards or plan.gpu, "count": plan.count}
+    own_fields: dict[str, Value] = {"model": plan.model.id, "gpu": cards or plan.gpu, "count": plan.count}
     if evaluation.traced is not None:
-        return given
+        return own_fields
     # Replicas follow from the number of cards unless the plan says otherwise.
     if plan.workload.parallel.data is None:
         workload["parallel"].pop("data")
-    return {**given, **dict(_flatten(workload)), "corrections": len(plan.corrections)}
+    return {**own_fields, **dict(_flatten_fields(workload)), "corrections": len(plan.corrections)}
 
 
-def _flatten(fields: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Value]]:
+def _flatten_fields(fields: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Value]]:
     for name, value in fields.items():
         if isinstance(value, Mapping):
-            yield from _flatten(value, f"{prefix}{name}.")
+            yield from _flatten_fields(value, f"{prefix}{name}.")
         elif isinstance(value, list):
             yield f"{prefix}{name}", ", ".join(map(str, value))
         else:
             yield f"{prefix}{name}", value
 
 
-def _terms(memory: MemoryResult, other: MemoryResult) -> Iterator[TermDifference]:
+def _term_differences(memory: MemoryResult, other: MemoryResult) -> Iterator[TermDifference]:
     mine, theirs = ({term.name: term.bytes for term in one.terms} for one in (memory, other))
     for name in dict.fromkeys((*mine, *theirs)):
         mine_bytes, other_bytes = mine.get(name, 0), theirs.get(name, 0)
@@ -108,7 +108,7 @@ def _terms(memory: MemoryResult, other: MemoryResult) -> Iterator[TermDifference
         )
 
 
-def _phases(memory: MemoryResult, other: MemoryResult) -> Iterator[PhaseDifference]:
+def _phase_differences(memory: MemoryResult, other: MemoryResult) -> Iterator[PhaseDifference]:
     mine, theirs = ({phase.name: phase.bytes for phase in one.phases} for one in (memory, other))
     for name in dict.fromkeys((*mine, *theirs)):
         yield PhaseDifference(name=name, bytes=mine.get(name), other_bytes=theirs.get(name))

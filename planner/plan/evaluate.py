@@ -28,11 +28,11 @@ _SMALLEST = 5
 
 
 class Evaluation(Spec):
-    """The memory and time of a plan, and its `workload` with every default filled in.
+    """Estimated memory and time of a plan, and its `workload` with all defaults filled in.
 
     `smallest_fits` are the ids of the smallest cards that fit, for plans without a card. A traced module has no
     architecture and runs as traced, so only the memory used by other programs counts of its workload. `gpu` is the card
-    that the memory result is for; of several kinds, the one with the least free memory. `cards` lists all kinds with
+    that the memory result is for; of several kinds, the kind with the least free memory. `cards` lists all kinds with
     their numbers, and `measured_on` is the card of the plan's measured speed.
     """
 
@@ -72,7 +72,7 @@ class Evaluation(Spec):
 
 
 def evaluate(plan: Plan, catalog: Catalog) -> Evaluation:
-    """Return the memory that `plan` needs and, if it names a card, the verdict.
+    """Evaluate `plan`: the memory that it needs and, if it names a card, whether it fits.
 
     Raises:
         SpecError: If the plan names a model or a card that the catalog does not have.
@@ -97,7 +97,7 @@ def _evaluate_estimated(plan: Plan, catalog: Catalog) -> Evaluation:
         architecture=architecture,
         gpu=next((kind.gpu for kind in cards if kind.gpu == fullest), None),
         cards=tuple((kind.gpu, kind.number) for kind in cards if kind.gpu is not None),
-        measured_on=_measured_on(plan, catalog),
+        measured_on=_measured_gpu(plan, catalog),
     )
 
 
@@ -114,12 +114,12 @@ def _evaluate_traced(plan: Plan, facts: TracedFacts, catalog: Catalog, gpu: Gpu 
         smallest_fits=_smallest_fits(plan, catalog),
         gpu=gpu,
         cards=() if gpu is None else ((gpu, plan.count),),
-        measured_on=_measured_on(plan, catalog),
+        measured_on=_measured_gpu(plan, catalog),
     )
 
 
 def architecture_of(plan: Plan, catalog: Catalog) -> Architecture:
-    """Return the architecture of the plan's model: its own, or the catalog's.
+    """Return the model architecture, which the plan contains or the catalog provides.
 
     Raises:
         SpecError: If the catalog has no such model, or the model was traced.
@@ -131,10 +131,10 @@ def architecture_of(plan: Plan, catalog: Catalog) -> Architecture:
 
 
 def cards_of(plan: Plan, catalog: Catalog) -> tuple[CardGroup, ...]:
-    """Return the cards of `plan` in their order: those of its workload that differ, else equal ones.
+    """Return the card groups of `plan`, in order: the workload's cards of several kinds, else equal cards.
 
     Raises:
-        SpecError: If the catalog does not have one of them.
+        SpecError: If the catalog does not have one of the cards.
     """
     if plan.workload.gpus:
         return tuple(_card_group(kind.id, kind.count, catalog) for kind in plan.workload.gpus)
@@ -156,12 +156,12 @@ def on_equal_cards(plan: Plan, gpu_id: str, count: int) -> Plan:
 
 
 def fits_by_gpu(plan: Plan, catalog: Catalog) -> Mapping[str, CardFit]:
-    """Return the verdict of `plan` on every card of `catalog`, with the plan's number of cards, by the card's id."""
+    """Return the memory verdict of `plan` on every card in `catalog`, with the plan's number of cards, by card id."""
     return fits_among(plan, catalog, None, plan.count)
 
 
 def fits_among(plan: Plan, catalog: Catalog, ids: tuple[str, ...] | None, count: int) -> Mapping[str, CardFit]:
-    """Return the verdict of `plan` on `count` of each card in `ids`, by default of all cards, by the card's id.
+    """Return the memory verdict of `plan` on `count` cards of each kind in `ids`, by default all kinds, by card id.
 
     Raises:
         SpecError: If the catalog has no such card or model, or the plan cannot be split across so many cards.
@@ -169,11 +169,11 @@ def fits_among(plan: Plan, catalog: Catalog, ids: tuple[str, ...] | None, count:
     if plan.model.trace is not None:
         return _traced_fits(plan.model.trace, plan.workload.other_processes_bytes, catalog, ids)
     architecture = architecture_of(plan, catalog)
-    return _fits(architecture, _without_unequal_gpus(plan.workload), catalog, ids, count, plan.corrections)
+    return _estimated_fits(architecture, _without_unequal_gpus(plan.workload), catalog, ids, count, plan.corrections)
 
 
 def find_fits(plan: Plan, catalog: Catalog) -> tuple[CardFit, ...]:
-    """Return the cards that `plan` likely fits on, the one with the least memory first."""
+    """Return the verdicts for cards on which `plan` likely fits, the card with the least memory first."""
     fits = (fit for fit in fits_by_gpu(plan, catalog).values() if fit.likely)
     return tuple(sorted(fits, key=lambda fit: (fit.capacity_bytes or 0, fit.gpu_id)))
 
@@ -186,14 +186,14 @@ def _without_unequal_gpus(workload: Workload) -> Workload:
     return workload.evolve(gpus=()) if workload.gpus else workload
 
 
-def _measured_on(plan: Plan, catalog: Catalog) -> Gpu | None:
+def _measured_gpu(plan: Plan, catalog: Catalog) -> Gpu | None:
     """Return the card of the plan's measured speed, if it names one."""
     measured = plan.timing.measured
     return catalog.hardware.gpu(measured.gpu) if measured and measured.gpu else None
 
 
 @lru_cache(maxsize=128)
-def _fits(
+def _estimated_fits(
     architecture: Architecture,
     workload: Workload,
     catalog: Catalog,
@@ -201,7 +201,9 @@ def _fits(
     count: int,
     corrections: tuple[Correction, ...],
 ) -> Mapping[str, CardFit]:
-    return {fit.gpu_id: fit for fit in fits_on(architecture, workload, _cards(catalog, ids), count, corrections)}
+    return {
+        fit.gpu_id: fit for fit in fits_on(architecture, workload, _cards_with_memory(catalog, ids), count, corrections)
+    }
 
 
 @lru_cache(maxsize=128)
@@ -210,10 +212,10 @@ def _traced_fits(
 ) -> Mapping[str, CardFit]:
     from planner.trace.analysis.memory import traced_fits_on  # few plans are of a trace
 
-    return {fit.gpu_id: fit for fit in traced_fits_on(facts, _cards(catalog, ids), other_processes_bytes)}
+    return {fit.gpu_id: fit for fit in traced_fits_on(facts, _cards_with_memory(catalog, ids), other_processes_bytes)}
 
 
-def _cards(catalog: Catalog, ids: tuple[str, ...] | None) -> Iterator[tuple[Gpu, UsableMemory | None]]:
+def _cards_with_memory(catalog: Catalog, ids: tuple[str, ...] | None) -> Iterator[tuple[Gpu, UsableMemory | None]]:
     hardware = catalog.hardware
     gpus = hardware.gpus if ids is None else map(hardware.gpu, ids)
     return ((gpu, hardware.usable_memory(gpu)) for gpu in gpus)

@@ -19,16 +19,16 @@ def load_plan(path: Path | str) -> Plan:
     """Return the plan in the file at `path`.
 
     Raises:
-        PlanFileError: If it cannot be read, is not a plan, or comes from a newer version.
+        PlanFileError: If the file cannot be read, is not a plan, or comes from a newer version.
     """
     file = Path(path)
     return parse_plan(read_text(file), file)
 
 
 def is_plan_file(path: Path) -> bool:
-    """Return whether the file claims to be a plan.
+    """Return whether the file has the format of a plan.
 
-    An unreadable file does not; the reader that is tried next reports the error.
+    An unreadable file does not count as a plan; the next reader reports the error.
     """
     try:
         data = read_regular(path, "plan", _LARGEST_BYTES)
@@ -69,7 +69,7 @@ def parse_plan(text: str, path: Path) -> Plan:
 
 
 def save_plan(path: Path | str, plan: Plan) -> None:
-    """Write `plan` to `path` atomically: the file holds either the old or the new version.
+    """Write `plan` to `path` atomically: after a crash, the file has either the old or the new content.
 
     Raises:
         PlanFileError: If the file cannot be written.

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 from planner.cost.demand import Demand, Throughput, demand_of, usd_per_million_tokens
 from planner.cost.renting.quote import RentFacts
-from planner.cost.renting.table import CardDemand, OfferRow, cheapest, quote_offers
+from planner.cost.renting.table import CardDemand, OfferRow, cheapest_row, quote_offers
 from planner.errors import SpecError
 from planner.performance.result import TimeResult
 from planner.plan.catalog import Catalog
@@ -18,7 +18,7 @@ from planner.plan.plan import Plan
 class CardJob(NamedTuple):
     """The plan's job on one kind of card, rented at the lowest price.
 
-    `hours` are those of a run or of a month's work; `offer` is the cheapest comparable offer, or None.
+    `hours` is the time of a run, or of one month's work; `offer` is the cheapest comparable offer, or None.
     `usd_per_million_tokens` compares cards that do different amounts of work in the same hours.
     """
 
@@ -35,7 +35,7 @@ class CardJob(NamedTuple):
 
     @property
     def slowness(self) -> float:
-        """Return the hours of a run, else the seconds per token or sample; lower is faster."""
+        """Return the time for ranking by speed: hours of a run, else seconds per token or sample."""
         throughput = self.time.tokens_per_second or self.time.samples_per_second
         return self.hours if self.period == "run" or not throughput else 1 / throughput
 
@@ -43,37 +43,40 @@ class CardJob(NamedTuple):
 def job_by_gpu(
     plan: Plan, catalog: Catalog, today: date, stop: Callable[[], bool] = lambda: False
 ) -> Mapping[str, CardJob] | None:
-    """Return the time and cost of the plan's job on every card that it likely fits on, by the card's id.
+    """Return the time and cost of the plan's job on every card on which the plan likely fits, by card id.
 
     Cards of unknown speed are missing. Returns None as soon as `stop` returns true.
     """
     jobs: dict[str, _TimedJob] = {}
-    for gpu_id in _fitting_gpus(plan, catalog):
+    for gpu_id in _fitting_gpu_ids(plan, catalog):
         if stop():
             return None
-        found = _time_job(plan, gpu_id, catalog)
-        if found is not None:
-            jobs[gpu_id] = found
+        timed_job = _time_job(plan, gpu_id, catalog)
+        if timed_job is not None:
+            jobs[gpu_id] = timed_job
     candidates = {gpu_id: CardDemand(gpu_id, plan.count, timed.demand) for gpu_id, timed in jobs.items()}
     rows = quote_offers(catalog.offers, candidates, plan.cost.rent, RentFacts.of(catalog.cost), today)
-    return {gpu_id: _job(timed, cheapest(row for row in rows if row.gpu == gpu_id)) for gpu_id, timed in jobs.items()}
+    return {
+        gpu_id: _card_job(timed, cheapest_row(row for row in rows if row.gpu == gpu_id))
+        for gpu_id, timed in jobs.items()
+    }
 
 
 class _TimedJob(NamedTuple):
-    """Time of a step or request on a card, its throughput, and the hours that the job needs."""
+    """Time of a step or request on a card, the throughput, and the hours of the job."""
 
     time: TimeResult
     throughput: Throughput
     demand: Demand
 
 
-def _job(timed: _TimedJob, offer: OfferRow | None) -> CardJob:
+def _card_job(timed: _TimedJob, offer: OfferRow | None) -> CardJob:
     demand = timed.demand
     per_million = None if offer is None else usd_per_million_tokens(offer.usd / demand.busy_hours, timed.throughput)
     return CardJob(demand.period, demand.busy_hours, timed.time, offer, per_million)
 
 
-def _fitting_gpus(plan: Plan, catalog: Catalog) -> Iterator[str]:
+def _fitting_gpu_ids(plan: Plan, catalog: Catalog) -> Iterator[str]:
     return (gpu_id for gpu_id, fit in fits_by_gpu(plan, catalog).items() if fit.likely)
 
 

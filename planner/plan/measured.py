@@ -1,4 +1,4 @@
-"""Comparison of a plan with measurements of a live card, and matching of live cards with the catalog."""
+"""Comparison of a plan with measurements from a local GPU, and matching of local GPUs with the catalog."""
 
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
@@ -13,22 +13,22 @@ from planner.monitor.readings.sample import CardProcess
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
 from planner.plan.plan import Plan
-from planner.plan.solve import SolvableField, Solved, largest_that_fits, on_cards
+from planner.plan.solve import SolvableField, SolveResult, largest_that_fits, on_cards
 from planner.workload.parallel import Parallel
-from planner.workload.software.processes import CARD_FILLING
+from planner.workload.software.processes import MEMORY_RESERVING_PROGRAMS
 
 # The driver reserves some memory, and so does ECC: it reports 94 % of a T4's and of an L40S's, and never more than all.
 _MIN_REPORTED: Final = 0.9
 _MAX_REPORTED: Final = 1.02
 
-Basis = Literal["process", "card"]
-"""The measured quantity: one process, or all memory used on the card."""
-Reason = Literal["in-range", "before-peak", "other-processes", "more-than-expected", "engine-fills-card"]
+MeasurementBasis = Literal["process", "card"]
+"""The measured quantity: memory of one process, or all memory in use on the card."""
+DifferenceReason = Literal["in-range", "before-peak", "other-processes", "more-than-expected", "engine-fills-card"]
 """Position of the measurement relative to the estimate's range, with the likely cause."""
 
 
 class CardPrediction(NamedTuple):
-    """Predicted memory and power of one card, to plot next to measurements.
+    """Predicted memory and power of one card, for plotting next to measurements.
 
     `power_watts` is the published power limit, None if unknown.
     """
@@ -41,7 +41,7 @@ class CardPrediction(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MeasuredCard:
-    """Measured memory of one card, and of the plan's own process if known.
+    """Measured memory in use on one card, and by the plan's own process if known.
 
     `process_count` is the number of compute processes on the card, and `engine` the program of process `pid` if it is
     one that reserves nearly all memory at its start.
@@ -56,7 +56,7 @@ class MeasuredCard:
 
 @dataclass(frozen=True, slots=True)
 class PredictionCheck:
-    """A prediction compared with a measurement.
+    """A memory prediction compared with a measurement.
 
     `likeliest` is the term with the most uncertainty in the direction of the difference, and thus its likeliest cause,
     if the estimate is the cause at all.
@@ -64,9 +64,9 @@ class PredictionCheck:
 
     expected: CardPrediction
     measured: MeasuredCard
-    basis: Basis
+    basis: MeasurementBasis
     measured_bytes: int
-    reason: Reason
+    reason: DifferenceReason
     likeliest: TermName | None
 
     @property
@@ -81,7 +81,7 @@ class PredictionCheck:
 
 
 def predict_card(evaluation: Evaluation, gpu: Gpu | None = None) -> CardPrediction:
-    """Return the predicted memory of the plan's fullest card; `gpu` is the live card, by default the plan's.
+    """Return the predicted memory on the plan's fullest card; `gpu` is the local GPU, by default the plan's card.
 
     An engine that reserves the rest of the card for its cache is predicted to do so, however little the plan needs.
     """
@@ -99,50 +99,56 @@ def _unneeded_cache_pool(memory: MemoryResult) -> int:
 
 
 def measure_card(processes: tuple[CardProcess, ...], used_bytes: float) -> MeasuredCard:
-    """Return the measurement of a card whose used memory is `used_bytes`.
+    """Return the measurement of a card with `used_bytes` of memory in use.
 
-    The plan's process is taken to be the compute process with the most memory: nothing else identifies it.
+    The compute process with the most memory is assumed to be the plan's, since nothing else identifies it.
     """
     computing = [process for process in processes if process.kind != "graphics" and process.is_reliable]
-    held = {
-        place: int(one.memory_bytes.value) for place, one in enumerate(computing) if one.memory_bytes.value is not None
+    process_bytes = {
+        place: int(process.memory_bytes.value)
+        for place, process in enumerate(computing)
+        if process.memory_bytes.value is not None
     }
-    if not held:
+    if not process_bytes:
         return MeasuredCard(int(used_bytes), process_count=len(computing))
-    most = max(held, key=lambda place: held[place])
+    most = max(process_bytes, key=lambda place: process_bytes[place])
     own = computing[most]
-    return MeasuredCard(int(used_bytes), held[most], own.pid, len(computing), _engine(own))
+    return MeasuredCard(int(used_bytes), process_bytes[most], own.pid, len(computing), _reserving_engine(own))
 
 
-def _engine(process: CardProcess) -> str:
+def _reserving_engine(process: CardProcess) -> str:
     host = process.host
     command = "" if host is None else f"{host.name} {host.command}".lower()
-    return next((name for part, name in CARD_FILLING.items() if part in command), "")
+    return next((name for part, name in MEMORY_RESERVING_PROGRAMS.items() if part in command), "")
 
 
 def check_prediction(evaluation: Evaluation, measured: MeasuredCard, gpu: Gpu | None = None) -> PredictionCheck:
     """Compare the prediction of `evaluation` with a measurement, with the likeliest reason for a difference.
 
-    The process is compared if it is known; otherwise the whole card, with the memory used by other programs added to
-    the prediction.
+    The plan's process is compared if it is known; otherwise the whole card, and the prediction then includes the memory
+    used by other programs.
     """
     expected = predict_card(evaluation, gpu)
     if measured.process_bytes is not None:
-        basis: Basis = "process"
-        held = measured.process_bytes
+        basis: MeasurementBasis = "process"
+        measured_bytes = measured.process_bytes
     else:
-        basis, held = "card", measured.card_bytes
+        basis, measured_bytes = "card", measured.card_bytes
         other = evaluation.memory.other_processes_bytes
         shifted = (expected.memory_bytes + other, expected.low_bytes + other, expected.high_bytes + other)
         expected = CardPrediction(*shifted, expected.power_watts)
-    reason = _reason(expected, held, basis, fills_card=bool(measured.engine) and evaluation.memory.cache_pool is None)
+    reason = _difference_reason(
+        expected, measured_bytes, basis, fills_card=bool(measured.engine) and evaluation.memory.cache_pool is None
+    )
     is_of_estimate = reason in ("in-range", "more-than-expected")
-    likeliest = _least_certain_term(evaluation.memory, held - expected.memory_bytes) if is_of_estimate else None
-    return PredictionCheck(expected, measured, basis, held, reason, likeliest)
+    likeliest = (
+        _least_certain_term(evaluation.memory, measured_bytes - expected.memory_bytes) if is_of_estimate else None
+    )
+    return PredictionCheck(expected, measured, basis, measured_bytes, reason, likeliest)
 
 
 def matching_gpus(catalog: HardwareCatalog, device: Device) -> tuple[Gpu, ...]:
-    """Return the catalog records that match a live card by name, and by memory if both are known."""
+    """Return the catalog records that match a local GPU by name, and by total memory if known."""
     if device.mig_parent is not None:
         return ()
     try:
@@ -156,7 +162,7 @@ def matching_gpus(catalog: HardwareCatalog, device: Device) -> tuple[Gpu, ...]:
 
 
 def plan_for_card(plan: Plan, gpu: Gpu, count: int = 1, other_processes_bytes: int = 0) -> Plan:
-    """Return `plan` on `count` live cards, with the memory used by other programs there.
+    """Return `plan` on `count` local GPUs of one kind, with the memory used there by other programs.
 
     Parallelism that does not divide `count` is removed, so that each card holds the whole model.
     """
@@ -167,8 +173,8 @@ def plan_for_card(plan: Plan, gpu: Gpu, count: int = 1, other_processes_bytes: i
     return on_cards(plan.evolve(workload=workload, gpu=gpu.id, count=count), count)
 
 
-def largest_batches(plan: Plan, catalog: Catalog) -> tuple[Solved, Solved] | None:
-    """Return the largest batch size that fits on the plan's card, and the largest that is tight.
+def largest_batches(plan: Plan, catalog: Catalog) -> tuple[SolveResult, SolveResult] | None:
+    """Return the largest batch size that fits on the plan's card, and the largest batch size with a tight fit.
 
     None for a traced module, whose batch size is fixed, and for a plan without a card.
     """
@@ -178,10 +184,12 @@ def largest_batches(plan: Plan, catalog: Catalog) -> tuple[Solved, Solved] | Non
     return largest_that_fits(plan, catalog, field), largest_that_fits(plan, catalog, field, "tight")
 
 
-def _reason(expected: CardPrediction, held: int, basis: Basis, *, fills_card: bool) -> Reason:
-    if held < expected.low_bytes:
+def _difference_reason(
+    expected: CardPrediction, measured_bytes: int, basis: MeasurementBasis, *, fills_card: bool
+) -> DifferenceReason:
+    if measured_bytes < expected.low_bytes:
         return "before-peak"
-    if held <= expected.high_bytes:
+    if measured_bytes <= expected.high_bytes:
         return "in-range"
     if basis == "card":
         return "other-processes"

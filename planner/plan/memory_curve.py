@@ -1,4 +1,4 @@
-"""Memory of a plan as a function of one of its numbers."""
+"""Memory of a plan as a function of one numeric setting."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,21 +15,21 @@ from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation, architecture_of, cards_of
 from planner.plan.plan import Plan
 from planner.plan.sharding import default_sharding
-from planner.plan.solve import LENGTHS, SolvableField, all_layers, on_cards, with_value
+from planner.plan.solve import LENGTHS, SolvableField, layer_count, on_cards, with_value
 from planner.workload.defaults import with_defaults
 from planner.workload.software.registry import serving_support
 from planner.workload.training import Lora, Training
 from planner.workload.workload import Parallel, Workload
 
 Axis = SolvableField | Literal["lora_rank", "count"]
-"""A number of a plan that memory can be plotted against: a workload field, the LoRA rank, or the number of cards."""
+"""A plan setting for the x axis of memory curves: a workload field, the LoRA rank, or the number of cards."""
 
 _UNSHARDED: Final = {"data": None, "zero": 0, "tensor": 1, "pipeline": 1, "interleave": 1, "pipeline_layers": ()}
 _MAX_DOUBLINGS: Final = 10
 
 
 class MemoryPoint(Spec):
-    """Memory per card at one value, and host memory if something is offloaded."""
+    """Peak memory per card at one value of the x axis, and host memory if something is offloaded."""
 
     value: int
     total_bytes: int
@@ -51,20 +51,20 @@ class CountScaling:
 
 
 def plan_axes(evaluation: Evaluation) -> tuple[Axis, ...]:
-    """Return the numbers of a plan that its memory can be plotted against; none for a traced module."""
+    """Return the plan settings that memory can be plotted against; none for a traced module."""
     architecture, workload = evaluation.architecture, evaluation.workload
     if architecture is None:
         return ()
-    found: list[Axis] = ["micro_batch", "sequence_length"]
+    axes: list[Axis] = ["micro_batch", "sequence_length"]
     if not isinstance(workload, Training):
-        found = ["batch", "context_length"]
+        axes = ["batch", "context_length"]
         if "gpu_layers" in serving_support(workload.profile).own_fields and workload.parallel.is_plain:
-            found.append("gpu_layers")
+            axes.append("gpu_layers")
     elif workload.adapts:
-        found.append("lora_rank")
+        axes.append("lora_rank")
     if count_scaling(evaluation.plan, architecture) is not None:
-        found.append("count")
-    return tuple(axis for axis in found if architecture.takes_lengths or axis not in LENGTHS)
+        axes.append("count")
+    return tuple(axis for axis in axes if architecture.takes_lengths or axis not in LENGTHS)
 
 
 def current_value(evaluation: Evaluation, axis: Axis) -> int:
@@ -73,16 +73,16 @@ def current_value(evaluation: Evaluation, axis: Axis) -> int:
         return evaluation.plan.count
     workload = evaluation.workload
     if axis == "lora_rank":
-        return _adapters(workload).rank
+        return _adapter_settings(workload).rank
     value: int | None = getattr(workload, axis)
     if axis == "gpu_layers" and evaluation.architecture is not None:
-        most = all_layers(evaluation.architecture)
+        most = layer_count(evaluation.architecture)
         return most if value is None else min(value, most)
     return value or 0
 
 
 def plan_at_value(plan: Plan, catalog: Catalog, axis: Axis, value: int) -> Plan:
-    """Return `plan` with `axis` set to `value`; for `count`, with the scaling of `spreading_of`.
+    """Return `plan` with `axis` set to `value`; for `count`, with the scaling from `count_scaling`.
 
     Raises:
         SpecError: If the plan has no such number or does not allow the value, or the model was traced.
@@ -103,7 +103,9 @@ def memory_curve(plan: Plan, catalog: Catalog, axis: Axis, values: tuple[int, ..
     Raises:
         SpecError: If the plan has no such number or does not allow one of the values, or the model was traced.
     """
-    return tuple(_point(value, _estimate(plan_at_value(plan, catalog, axis, value), catalog)) for value in values)
+    return tuple(
+        _memory_point(value, _estimate_memory(plan_at_value(plan, catalog, axis, value), catalog)) for value in values
+    )
 
 
 def count_scaling(plan: Plan, architecture: Architecture) -> CountScaling | None:
@@ -131,15 +133,15 @@ def count_scaling(plan: Plan, architecture: Architecture) -> CountScaling | None
 
 
 def _with_rank(plan: Plan, rank: int) -> Plan:
-    lora = _adapters(plan.workload)
+    lora = _adapter_settings(plan.workload)
     try:
         return plan.evolve(workload=plan.workload.evolve(lora=lora.evolve(rank=rank)))
     except ValidationError as error:
         raise SpecError.from_validation(error) from error
 
 
-def _adapters(workload: Workload) -> Lora:
-    """Return the adapters of `workload`, or their defaults if it sets none.
+def _adapter_settings(workload: Workload) -> Lora:
+    """Return the adapter settings of `workload`, or the defaults if it has none.
 
     Raises:
         SpecError: If it trains no adapters.
@@ -149,11 +151,11 @@ def _adapters(workload: Workload) -> Lora:
     return workload.lora or Lora()
 
 
-def _estimate(plan: Plan, catalog: Catalog) -> MemoryResult:
+def _estimate_memory(plan: Plan, catalog: Catalog) -> MemoryResult:
     return estimate_on(architecture_of(plan, catalog), plan.workload, cards_of(plan, catalog), plan.corrections)
 
 
-def _point(value: int, result: MemoryResult) -> MemoryPoint:
+def _memory_point(value: int, result: MemoryResult) -> MemoryPoint:
     return MemoryPoint(
         value=value,
         total_bytes=result.total_bytes,

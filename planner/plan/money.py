@@ -1,4 +1,4 @@
-"""Cost of a plan: its job at the estimated throughput, rented and owned."""
+"""Rental and ownership cost of a plan's job at the estimated throughput."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class PlanCost:
-    """The cost of a plan, or the reason why there is none; `field` is the plan field to change.
+    """The cost of a plan, or the reason why it cannot be estimated; `field` is the plan field to change.
 
     `error` is the error behind the reason, if it is in the plan's cost terms.
     """
@@ -33,7 +33,7 @@ class PlanCost:
 
 
 def evaluate_cost(evaluation: Evaluation, catalog: Catalog, today: date) -> PlanCost:
-    """Return the cost of the evaluated plan on `today`, by the prices of `catalog`."""
+    """Return the cost of the evaluated plan on `today`, at the prices in `catalog`."""
     plan = evaluation.plan
     if plan.workload.gpus:
         return PlanCost(None, "The cost of cards of several kinds cannot be estimated.", "workload.gpus")
@@ -41,15 +41,15 @@ def evaluate_cost(evaluation: Evaluation, catalog: Catalog, today: date) -> Plan
         return PlanCost(None, "The plan has no card.", "gpu")
     gpu = catalog.hardware.gpu(plan.gpu)
     try:
-        found = estimate_cost(plan.cost, gpu, plan.count, plan_throughput(evaluation), catalog.cost, today)
+        estimate = estimate_cost(plan.cost, gpu, plan.count, plan_throughput(evaluation), catalog.cost, today)
     except SpecError as error:
         return PlanCost(None, error.explained, f"cost.{error.field}", error)
     own_server = plan.cost.buy.server_price_usd is not None
-    return PlanCost(found if own_server else _with_system_prices(found, catalog.hardware.systems))
+    return PlanCost(estimate if own_server else _with_system_prices(estimate, catalog.hardware.systems))
 
 
 def _with_system_prices(estimate: CostEstimate, systems: Iterable[System]) -> CostEstimate:
-    """Return the estimate with a note if its cards are also sold as one machine, at another price."""
+    """Return the cost estimate with a note if its cards are also sold as one machine, at another price."""
     own = estimate.result.own
     if own is None:
         return estimate
@@ -58,7 +58,7 @@ def _with_system_prices(estimate: CostEstimate, systems: Iterable[System]) -> Co
 
 
 def _system_price_note(own: OwnCost, systems: Iterable[System]) -> Iterator[str]:
-    """Yield the note if machines with exactly these cards have a known price."""
+    """Yield a note if machines with exactly these cards have a known price."""
     sold = [
         f"{system.name}, {system.price_usd:,.0f} USD ({system.price_kind} price, {day})"
         for system in systems
@@ -85,11 +85,11 @@ def plan_throughput(evaluation: Evaluation) -> Throughput | None:
     job, plan = evaluation.plan.cost.job, evaluation.plan
     if throughput is None or not isinstance(job, Service) or plan.timing.measured is not None:
         return throughput
-    served = _estimate_service(evaluation, job)
-    return throughput if served is None else _service_pace(throughput, served, job)
+    served = _service_rate(evaluation, job)
+    return throughput if served is None else _service_throughput(throughput, served, job)
 
 
-def _estimate_service(evaluation: Evaluation, job: Service) -> "ServiceRate | None":
+def _service_rate(evaluation: Evaluation, job: Service) -> "ServiceRate | None":
     from planner.performance.inference.service import service_rate  # estimates time, which takes a while to load
 
     architecture, workload = evaluation.architecture, evaluation.workload
@@ -99,7 +99,7 @@ def _estimate_service(evaluation: Evaluation, job: Service) -> "ServiceRate | No
     return service_rate(architecture, workload, evaluation.cards[0][0], setting, job.prompt_tokens, job.output_tokens)
 
 
-def _service_pace(throughput: Throughput, served: "ServiceRate", job: Service) -> Throughput:
+def _service_throughput(throughput: Throughput, served: "ServiceRate", job: Service) -> Throughput:
     return throughput.evolve(
         tokens_per_second=served.tokens_per_second,
         samples_per_second=served.requests_per_second,

@@ -20,7 +20,7 @@ _NO_ACCELERATOR: Final = "the catalog does not name this system's accelerator"
 
 @dataclass(frozen=True, eq=False)
 class Placement:
-    """Evaluation and cost of the plan on some cards, or the reason why there is none."""
+    """Evaluation and cost of a plan on given cards, or the reason why the plan cannot run there."""
 
     evaluation: Evaluation | None
     cost: PlanCost | None = None
@@ -29,7 +29,7 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class PlacementTarget:
-    """`count` cards of one kind, with `per_machine` cards in each of several equal machines."""
+    """A number of equal cards (`count`), with `per_machine` cards in each machine."""
 
     gpu_id: str
     count: int
@@ -42,7 +42,7 @@ def try_on(
     """Return the evaluation and cost of `plan` on `count` cards of one kind, including its time.
 
     A count that the plan or its parallelism does not allow is a reason, not an error. The cards are in machines of the
-    size that the plan sets, else `per_machine`, else the usual one.
+    size that the plan sets, else `per_machine`, else the default size.
     """
     if count > MOST_CARDS:
         return Placement(None, reason=f"a plan can have at most {MOST_CARDS:,} cards, not {count:,}")
@@ -56,7 +56,7 @@ def try_on(
 def place_on_all(
     plan: Plan, wanted: Mapping[str, PlacementTarget | None], catalog: Catalog, today: date
 ) -> dict[str, Placement]:
-    """Return the placement of `plan` on each of `wanted`, by name; None stands for unknown cards."""
+    """Return the placement of `plan` on each target in `wanted`, by name; None stands for unknown cards."""
     return {
         name: Placement(None, reason=_NO_ACCELERATOR)
         if cards is None
@@ -66,21 +66,21 @@ def place_on_all(
 
 
 def _with_machine_size(plan: Plan, per_machine: int | None) -> Plan:
-    """Return `plan` with `per_machine` cards per machine, unless it sets its own or the size is out of bounds."""
+    """Return `plan` with `per_machine` cards per machine, unless the plan sets a size or the size is out of bounds."""
     if per_machine is None or per_machine > _MAX_PER_MACHINE or plan.timing.cards_per_node is not None:
         return plan
     return plan.evolve(timing=plan.timing.evolve(cards_per_node=per_machine))
 
 
 class SystemFit(NamedTuple):
-    """The verdict on each accelerator of a system, or the `reason` why there is none."""
+    """Memory verdict per accelerator of a system, or the `reason` why there is none."""
 
     fit: CardFit | None
     reason: str = ""
 
 
 def fits_by_system(plan: Plan, catalog: Catalog) -> Mapping[str, SystemFit]:
-    """Return the verdict of `plan` on every system of `catalog`, by the system's id.
+    """Return the memory verdict of `plan` on every system in `catalog`, by system id.
 
     The plan keeps its parallelism; if that does not allow a system's number of accelerators, this is the reason.
     Systems with equally many of one accelerator are evaluated once.
@@ -89,15 +89,15 @@ def fits_by_system(plan: Plan, catalog: Catalog) -> Mapping[str, SystemFit]:
     for system in catalog.hardware.systems:
         if system.gpu_id is not None:
             cards[system.gpu_count or 1].add(system.gpu_id)
-    found = {count: _fits(plan, catalog, count, sorted(ids)) for count, ids in cards.items()}
+    fits = {count: _system_fits(plan, catalog, count, sorted(ids)) for count, ids in cards.items()}
     unknown = SystemFit(None, _NO_ACCELERATOR)
     return {
-        system.id: found[system.gpu_count or 1][system.gpu_id] if system.gpu_id is not None else unknown
+        system.id: fits[system.gpu_count or 1][system.gpu_id] if system.gpu_id is not None else unknown
         for system in catalog.hardware.systems
     }
 
 
-def _fits(plan: Plan, catalog: Catalog, count: int, ids: list[str]) -> Mapping[str, SystemFit]:
+def _system_fits(plan: Plan, catalog: Catalog, count: int, ids: list[str]) -> Mapping[str, SystemFit]:
     try:
         fits = fits_among(plan, catalog, tuple(ids), count)
     except PlannerError as error:

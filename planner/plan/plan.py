@@ -1,4 +1,4 @@
-"""The plan: the one document that every tab, the command line and the Python API read and write."""
+"""The plan: the document that all tabs, the command line and the Python API read and write."""
 
 from pathlib import Path
 from typing import Final, Literal, Self
@@ -18,7 +18,7 @@ SCHEMA_VERSION: Final = 1
 
 
 class ModelChoice(Spec):
-    """The model of a plan: a catalog id, or the user's own architecture or trace, which the plan contains."""
+    """The model of a plan: a catalog id, or the user's own architecture or trace, stored in the plan."""
 
     id: str = Field(min_length=1, description="the catalog's id, or the name of the user's own model")
     architecture: Architecture | None = Field(default=None, description="for models that are not in the catalog")
@@ -27,18 +27,18 @@ class ModelChoice(Spec):
 
     @classmethod
     def of_file(cls, name: str, architecture: Architecture, path: Path | str) -> Self:
-        """Return the choice of a model read from `path`, a file or a name on the Hugging Face Hub.
+        """Return the choice of a model from `path`, a file or a model name on the Hugging Face Hub.
 
-        Bytes of a path that are not valid text become question marks.
+        Bytes in a path that are not valid text become question marks.
         """
-        return cls(id=_readable(name), architecture=architecture, path=_readable(str(path)))
+        return cls(id=_readable_text(name), architecture=architecture, path=_readable_text(str(path)))
 
     @classmethod
     def of_trace(cls, facts: TracedFacts) -> Self:
-        """Return the choice of a traced module, named after its file without the folders."""
+        """Return the choice of a traced module, named after its file without folders."""
         target = facts.request.target
-        path = _readable(target.place) if target.kind == "file" else None
-        return cls(id=_readable(target.short_title), trace=facts, path=path)
+        path = _readable_text(target.place) if target.kind == "file" else None
+        return cls(id=_readable_text(target.short_title), trace=facts, path=path)
 
     @model_validator(mode="after")
     def _is_of_one_kind(self) -> Self:
@@ -55,7 +55,7 @@ class Plan(Spec):
     workload: Workload = Inference()
     gpu: str | None = Field(default=None, description="the catalog's id of the card")
     count: int = Field(
-        default_factory=lambda known: _named_cards(known.get("workload")) or 1,
+        default_factory=lambda known: _named_card_count(known.get("workload")) or 1,
         ge=1,
         le=MOST_CARDS,
         validate_default=True,
@@ -69,16 +69,16 @@ class Plan(Spec):
 
     @model_validator(mode="after")
     def _counts_unequal_cards(self) -> Self:
-        """Reject a number of cards that differs from that of the unequal cards."""
-        named = _named_cards(self.workload)
+        """Reject a card count that differs from the total of the unequal cards."""
+        named = _named_card_count(self.workload)
         if named and named != self.count:
             raise ValueError(f"count is {self.count:,}, but workload.gpus names {named:,} cards")
         return self
 
 
-def _named_cards(workload: Workload | None) -> int:
+def _named_card_count(workload: Workload | None) -> int:
     return sum(kind.count for kind in workload.gpus) if workload else 0
 
 
-def _readable(text: str) -> str:
+def _readable_text(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")

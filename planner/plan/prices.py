@@ -27,7 +27,7 @@ _CURRENT_KINDS: Final[tuple[BoughtKind, ...]] = ("street", "used")
 
 
 def prices_of(gpu: Gpu, catalog: Catalog, today: date) -> CardPrices:
-    """Return the purchase and rental prices of a card by kind, with their age today.
+    """Return the purchase and rental prices of a card by kind of price, with their age on `today`.
 
     The price at launch counts as a list price of the day of release.
     """
@@ -51,7 +51,7 @@ def prices_by_card(catalog: Catalog, today: date) -> dict[str, CardPrices]:
 
 
 def rents_of(system: System, catalog: Catalog, today: date) -> dict[RentMode, PriceSpread]:
-    """Return the rental prices of a system, or of a machine with the same accelerators, for the whole machine."""
+    """Return the whole-machine rental prices of a system, or of a machine with the same accelerators."""
     return _rents_of_system(system, catalog.cost.offers, today)
 
 
@@ -68,7 +68,7 @@ def rents_by_system(catalog: Catalog, today: date) -> dict[str, dict[RentMode, P
 
 
 def system_price_fields(rents: Mapping[str, Mapping[RentMode, PriceSpread]]) -> dict[str, dict[str, float]]:
-    """Return the price field of system queries: the lowest on-demand price of the whole system per hour."""
+    """Return the price field for system queries: the lowest hourly on-demand price of the whole system."""
     return {
         system: {RENT_FIELD: known["on-demand"].low.price_usd} if "on-demand" in known else {}
         for system, known in rents.items()
@@ -76,7 +76,7 @@ def system_price_fields(rents: Mapping[str, Mapping[RentMode, PriceSpread]]) -> 
 
 
 def price_words(prices: Mapping[str, CardPrices]) -> dict[str, dict[str, float]]:
-    """Return the price fields of card queries, by card: median purchase prices and the lowest on-demand rent."""
+    """Return the price fields for card queries, by card: median purchase prices and the lowest on-demand rent."""
     words: dict[str, dict[str, float]] = {}
     for card, known in prices.items():
         fields: dict[str, float] = {

@@ -1,4 +1,4 @@
-"""Default sharding of a plan whose cards each hold the whole model."""
+"""Default sharding for plans that replicate the whole model on each card."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ _LAYERS: Final = "Hugging Face Accelerate, device_map; llama.cpp --split-mode la
 
 @dataclass(frozen=True, slots=True)
 class ShardingScheme:
-    """A way to split the model across `counts` cards; `settings` returns the fields of `parallel` for each count."""
+    """A sharding with its possible card counts; `settings` returns the fields of `parallel` for a count."""
 
     title: str
     sentence: str
@@ -29,7 +29,7 @@ class ShardingScheme:
 
 
 def default_sharding(workload: Workload, architecture: Architecture) -> ShardingScheme:
-    """Return the default sharding of `workload`, with the numbers of cards that it allows.
+    """Return the default sharding for `workload`, with the possible card counts.
 
     Training: ZeRO-3, as in DeepSpeed and FSDP. vLLM: tensor parallelism. Other inference: pipeline parallelism.
     """
@@ -59,7 +59,7 @@ def _default_scheme(workload: Workload, architecture: Architecture) -> ShardingS
             costs="50 % more communication",
             source=_ZERO,
         )
-    if serving_support(workload.profile).usually_shares == "matrices":
+    if serving_support(workload.profile).default_split == "matrices":
         return ShardingScheme(
             title="with tensor parallelism",
             sentence="Split every matrix across the cards.",

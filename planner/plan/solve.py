@@ -1,4 +1,4 @@
-"""Search for the largest value, the fewest cards and the smallest card with which a plan fits.
+"""Search for the largest workload value, the fewest cards and the smallest card with which a plan fits.
 
 Each search repeats the whole estimate. Memory never decreases as a number of the workload grows, so doubling and
 bisection find the last value that fits.
@@ -29,7 +29,7 @@ MinimumVerdict = Literal["fits", "tight"]
 
 
 def assess_fit(plan: Plan, catalog: Catalog, architecture: Architecture) -> CardFit:
-    """Return the verdict of the whole estimate of `plan`, whose model is `architecture`.
+    """Return the memory verdict of the full estimate for `plan`, whose model is `architecture`.
 
     Raises:
         SpecError: If the workload does not allow the model or the number of cards.
@@ -45,7 +45,7 @@ def assess_fit(plan: Plan, catalog: Catalog, architecture: Architecture) -> Card
 
 
 def _fit_of_fullest(plan: Plan, catalog: Catalog, architecture: Architecture) -> CardFit:
-    """Return the verdict on the card with the least free memory, of several kinds."""
+    """Return the verdict on the card with the least free memory, for a plan with several kinds of cards."""
     memory = estimate_on(architecture, plan.workload, cards_of(plan, catalog), plan.corrections)
     fullest = memory.per_gpu[memory.fullest]
     return CardFit(
@@ -60,7 +60,7 @@ def _fit_of_fullest(plan: Plan, catalog: Catalog, architecture: Architecture) ->
 
 
 def meets(fit: CardFit, at_worst: MinimumVerdict) -> bool:
-    """Return whether `fit` is at least as good as `at_worst`."""
+    """Return whether the verdict of `fit` is at least as good as `at_worst`."""
     return fit.verdict == "fits" or (at_worst == "tight" and fit.likely)
 
 
@@ -72,7 +72,7 @@ _LARGEST_VALUE: Final = 1 << 24
 _MOST_CARDS: Final = 1 << 16
 
 
-class Solved(Spec):
+class SolveResult(Spec):
     """Result of a search: the quantity (`asked`), a workload field, `count` or `gpu`, and its value.
 
     `bounded_by` is the limit on the value: the card's memory, the model's maximum length, or the allowed range. `how`
@@ -92,8 +92,10 @@ class Solved(Spec):
     plan: Plan | None = ModelField(default=None, exclude=True, repr=False)
 
 
-def largest_that_fits(plan: Plan, catalog: Catalog, field: SolvableField, at_worst: MinimumVerdict = "fits") -> Solved:
-    """Return the largest `field` with which `plan` fits on its card.
+def largest_that_fits(
+    plan: Plan, catalog: Catalog, field: SolvableField, at_worst: MinimumVerdict = "fits"
+) -> SolveResult:
+    """Search for the largest value of `field` with which `plan` fits on its card.
 
     With `at_worst` "tight", a tight fit counts as well. Lengths are limited to the model's maximum.
 
@@ -107,11 +109,11 @@ def largest_that_fits(plan: Plan, catalog: Catalog, field: SolvableField, at_wor
         reason = "a diffusion pipeline has no such length"
         if fixed is not None:
             reason = f"every input of this model has {fixed:,} tokens"
-        return Solved(asked=field, reason=reason)
+        return SolveResult(asked=field, reason=reason)
     workload = with_defaults(plan.workload, architecture, plan.count)
     owner = field_owner(field)
     if owner is not None and owner.name != workload.profile:
-        return Solved(
+        return SolveResult(
             asked=field, reason=f"only {owner.title} can keep layers in RAM, and the plan uses other software"
         )
 
@@ -121,13 +123,15 @@ def largest_that_fits(plan: Plan, catalog: Catalog, field: SolvableField, at_wor
     most, bound = _upper_bound(plan, field, architecture)
     least = fit(1)
     if not meets(least, at_worst):
-        return Solved(asked=field, reason=_no_solution_reason(least))
-    value, found = _search_largest(fit, at_worst, most, least)
-    return _solved(field, value, with_value(plan, field, value), found, bound if value == most else "memory")
+        return SolveResult(asked=field, reason=_no_solution_reason(least))
+    value, largest_fit = _search_largest(fit, at_worst, most, least)
+    return _search_result(
+        field, value, with_value(plan, field, value), largest_fit, bound if value == most else "memory"
+    )
 
 
-def fewest_cards(plan: Plan, catalog: Catalog, at_worst: MinimumVerdict = "fits") -> Solved:
-    """Return the smallest number of cards of its kind that `plan` fits on.
+def fewest_cards(plan: Plan, catalog: Catalog, at_worst: MinimumVerdict = "fits") -> SolveResult:
+    """Search for the smallest number of the plan's cards on which `plan` fits.
 
     A plan with its own parallelism keeps it, over as many replicas as necessary. If each card holds the whole model and
     one is not enough, the default sharding is applied, and `how` names it.
@@ -150,25 +154,27 @@ def fewest_cards(plan: Plan, catalog: Catalog, at_worst: MinimumVerdict = "fits"
     def spread(count: int) -> Plan:
         return on_cards(plan, count, sharing.settings(count) if sharing and count > 1 else {})
 
-    found = _bisect_first(lambda count: meets(assess_fit(spread(count), catalog, architecture), at_worst), counts)
-    if found is None:
-        reason = _no_solution_reason(assess_fit(plan, catalog, architecture), "each card still needs more than it has")
-        return Solved(asked="count", reason=reason)
-    how = sharing.title if sharing and found > 1 else ""
-    fit = assess_fit(spread(found), catalog, architecture)
-    return _solved("count", found, spread(found), fit, None).evolve(how=how)
+    fewest = _bisect_first(lambda count: meets(assess_fit(spread(count), catalog, architecture), at_worst), counts)
+    if fewest is None:
+        reason = _no_solution_reason(
+            assess_fit(plan, catalog, architecture), "each card still needs more memory than it has"
+        )
+        return SolveResult(asked="count", reason=reason)
+    how = sharing.title if sharing and fewest > 1 else ""
+    fit = assess_fit(spread(fewest), catalog, architecture)
+    return _search_result("count", fewest, spread(fewest), fit, None).evolve(how=how)
 
 
-def smallest_card(plan: Plan, catalog: Catalog, at_worst: MinimumVerdict = "fits") -> Solved:
-    """Return the id of the card with the least memory that `plan` fits on; this includes traced plans."""
+def smallest_card(plan: Plan, catalog: Catalog, at_worst: MinimumVerdict = "fits") -> SolveResult:
+    """Search for the card with the least memory on which `plan` fits; traced plans are supported, too."""
     fit = next((fit for fit in find_fits(plan, catalog) if meets(fit, at_worst)), None)
     if fit is None:
-        return Solved(asked="gpu", reason="no card in the catalog is large enough")
-    return _solved("gpu", fit.gpu_id, plan.evolve(gpu=fit.gpu_id), fit, None)
+        return SolveResult(asked="gpu", reason="no card in the catalog is large enough")
+    return _search_result("gpu", fit.gpu_id, plan.evolve(gpu=fit.gpu_id), fit, None)
 
 
 def largest_allowed(plan: Plan, field: SolvableField) -> int:
-    """Return the largest value that validation allows for `field`, whether it fits or not.
+    """Return the largest value that validation allows for `field`, even if it does not fit.
 
     Raises:
         SpecError: If the workload has no such field.
@@ -177,8 +183,8 @@ def largest_allowed(plan: Plan, field: SolvableField) -> int:
     return next((limit for limit in limits if isinstance(limit, int)), _LARGEST_VALUE)
 
 
-def all_layers(architecture: Architecture) -> int:
-    """Return the number of layers as llama.cpp counts them, which includes the output layer."""
+def layer_count(architecture: Architecture) -> int:
+    """Return the number of layers, including the output layer, as llama.cpp counts them."""
     return architecture.depth + 1
 
 
@@ -207,7 +213,7 @@ def on_cards(plan: Plan, count: int, sharing: Mapping[str, object] = MappingProx
 def _search_largest(
     fit: Callable[[int], CardFit], at_worst: MinimumVerdict, most: int, least: CardFit
 ) -> tuple[int, CardFit]:
-    """Return the largest number up to `most` that fits, with its verdict; `least` is that of 1, which fits.
+    """Return the largest number up to `most` that fits, with its verdict; `least` is the verdict of 1, which fits.
 
     Doubling finds an interval. Within it memory is piecewise linear in most numbers, so that interpolating the free
     memory of both ends gets close to the answer; a step that has not halved the interval is followed by bisection.
@@ -225,17 +231,17 @@ def _search_largest(
     while high - low > 1:
         width = high - low
         value = low + (width // 2 if bisects else _interpolated_step(at_low, at_high, at_worst, width))
-        found = fit(value)
-        if meets(found, at_worst):
-            low, at_low = value, found
+        at_value = fit(value)
+        if meets(at_value, at_worst):
+            low, at_low = value, at_value
         else:
-            high, at_high = value, found
+            high, at_high = value, at_value
         bisects = not bisects and 2 * (high - low) > width
     return low, at_low
 
 
 def _interpolated_step(low: CardFit, high: CardFit, at_worst: MinimumVerdict, width: int) -> int:
-    """Return the part of `width` up to which memory suffices, by linear interpolation."""
+    """Return the linearly interpolated step, within `width`, up to which memory suffices."""
     if at_worst == "fits" and low.least_free_bytes is not None and high.least_free_bytes is not None:
         free, lacking = low.least_free_bytes, high.least_free_bytes
     else:
@@ -247,7 +253,7 @@ def _interpolated_step(low: CardFit, high: CardFit, at_worst: MinimumVerdict, wi
 
 
 def _bisect_first(passes: Callable[[int], bool], counts: Sequence[int]) -> int | None:
-    """Return the first of `counts` that passes; beyond the first count, passing must be monotonic."""
+    """Return the first of `counts` for which `passes` is true; from the second count on, `passes` must be monotonic."""
     low, high = -1, 0
     while not passes(counts[high]):
         if high == len(counts) - 1:
@@ -260,16 +266,16 @@ def _bisect_first(passes: Callable[[int], bool], counts: Sequence[int]) -> int |
 
 
 def _upper_bound(plan: Plan, field: SolvableField, architecture: Architecture) -> tuple[int, Limit]:
-    """Return the largest value to try, and the reason for this limit."""
+    """Return the largest value of `field` to try, and the reason for this limit."""
     if field == "gpu_layers":
-        return all_layers(architecture), "model"
+        return layer_count(architecture), "model"
     allowed = min(_LARGEST_VALUE, largest_allowed(plan, field))
     made_for = architecture.max_context if field in LENGTHS else None
     return (made_for, "model") if made_for is not None and made_for <= allowed else (allowed, "workload")
 
 
-def _solved(asked: str, value: int | str, plan: Plan, fit: CardFit, bound: Limit | None) -> Solved:
-    return Solved.model_validate(
+def _search_result(asked: str, value: int | str, plan: Plan, fit: CardFit, bound: Limit | None) -> SolveResult:
+    return SolveResult.model_validate(
         {
             "asked": asked,
             "value": value,

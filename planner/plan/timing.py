@@ -1,4 +1,4 @@
-"""Time of a plan on its cards: estimated, based on a trace, or scaled from a measurement.
+"""Step or request time of a plan: estimated, based on a trace, or scaled from a measurement.
 
 Separate from `planner.plan.evaluate`, so that evaluating memory alone does not load the time model.
 """
@@ -39,15 +39,15 @@ def traced_step(facts: TracedFacts, *, compiled: bool = False, channels_last: bo
     counts = OperationCounts(facts.flops, elements, kind, facts.operator_calls or 0, trains)
     width = _GRADIENT_BYTES.get(request.dtype or "fp32", 4)
     gradients = facts.trainable_parameters * width if trains else 0.0
-    precision = _precision(request, convolves=convolves)
+    precision = _trace_precision(request, convolves=convolves)
     return TracedStep(request.task, counts, samples_per_step(request), precision, gradients, compiled, channels_last)
 
 
 def samples_per_step(request: TraceRequest) -> int:
-    """Return the samples of a step: the requested batch, else the first extent of the first input."""
+    """Return the samples per step: the requested batch size, else the first dimension of the first tensor input."""
     if request.batch is not None:
         return request.batch * (request.gradient_accumulation if request.task == "training" else 1)
-    return next((size for given in request.inputs if (size := _first_extent(given.value))), 1)
+    return next((size for tensor_input in request.inputs if (size := _first_extent(tensor_input.value))), 1)
 
 
 def _first_extent(value: InputValue) -> int | None:
@@ -58,7 +58,7 @@ def _first_extent(value: InputValue) -> int | None:
     return None
 
 
-def _precision(request: TraceRequest, *, convolves: bool) -> Precision:
+def _trace_precision(request: TraceRequest, *, convolves: bool) -> Precision:
     if request.autocast is not None or request.dtype in _GRADIENT_BYTES:
         return "fp16"
     return "tf32" if convolves else "fp32"
@@ -67,7 +67,7 @@ def _precision(request: TraceRequest, *, convolves: bool) -> Precision:
 def estimate_plan_time(
     plan: Plan, workload: Workload, architecture: Architecture | None, cards: CardCounts, measured_on: Gpu | None
 ) -> TimeResult | None:
-    """Return the time of one step or one request of `plan` on `cards`, which are not empty.
+    """Return the time of one step or one request of `plan` on `cards`, which must not be empty.
 
     `workload` is the plan's with its defaults; `measured_on` is the card of the plan's measured speed, if it differs. A
     traced module has no architecture.

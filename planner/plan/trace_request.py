@@ -1,4 +1,4 @@
-"""Trace requests that check the estimate of a plan with the same model and settings."""
+"""Trace requests that check a plan's estimate by tracing the same model with the same settings."""
 
 import json
 from collections.abc import Iterator
@@ -25,18 +25,18 @@ _TO_CHECK: Final = "to check the estimate."
 
 
 def training_fields(workload: Training, architecture: Architecture, count: int) -> dict[str, object]:
-    """Return the fields of a trace request for `workload`, with its defaults filled in, on `count` cards.
+    """Return the trace-request fields for `workload`, whose defaults are filled in, on `count` cards.
 
     Raises:
-        SpecError: If it needs more than PyTorch and transformers provide; the error names the field.
+        SpecError: If the workload needs more than PyTorch and transformers; the error names the field.
     """
-    _check(workload)
-    found = torch_optimizer(workload.optimizer, workload.optimizer_step or "fused")
-    if found is None:
+    _check_traceable(workload)
+    optimizer = torch_optimizer(workload.optimizer, workload.optimizer_step or "fused")
+    if optimizer is None:
         kind = OPTIMIZERS[workload.optimizer]
         why = "combines two optimizers" if kind.library == "torch" else f"is from {kind.library}, not from PyTorch"
         raise SpecError("optimizer", f"{kind.title} {why}", f"Choose AdamW, SGD or Adafactor {_TO_CHECK}")
-    name, arguments = found
+    name, arguments = optimizer
     return {
         "task": "training",
         "batch": workload.micro_batch,
@@ -47,14 +47,14 @@ def training_fields(workload: Training, architecture: Architecture, count: int) 
         "optimizer_arguments": arguments,
         "gradient_accumulation": workload.gradient_accumulation,
         "checkpointing": workload.activation_checkpointing,
-        "parallel": _ranks(workload.parallel, count),
-        **({"lora": _adapters(workload.lora)} if workload.lora else {}),
+        "parallel": _rank_fields(workload.parallel, count),
+        **({"lora": _adapter_fields(workload.lora)} if workload.lora else {}),
         **({"freeze": tuple(_frozen_patterns(architecture, workload.trainable))} if workload.trainable else {}),
     }
 
 
-def _check(workload: Training) -> None:
-    """Reject settings that the traced run would ignore."""
+def _check_traceable(workload: Training) -> None:
+    """Reject training settings that a trace would ignore."""
     if workload.profile != DEFAULT:
         reason = f"{SOFTWARE[workload.profile].title} has its own operators; only transformers can be traced"
         raise SpecError("profile", reason, f"Choose the profile {DEFAULT} {_TO_CHECK}")
@@ -73,12 +73,12 @@ def _check(workload: Training) -> None:
         raise SpecError("checkpoint_every", "a trace checkpoints every layer", f"Choose 1 {_TO_CHECK}")
 
 
-def _adapters(lora: Lora) -> dict[str, object]:
+def _adapter_fields(lora: Lora) -> dict[str, object]:
     targets = (lora.targets,) if isinstance(lora.targets, str) else lora.targets
     return {"rank": lora.rank, "targets": targets, "dtype": lora.adapter_dtype, "dropout": lora.dropout}
 
 
-def _ranks(parallel: Parallel, count: int) -> dict[str, object]:
+def _rank_fields(parallel: Parallel, count: int) -> dict[str, object]:
     if count == 1:
         return {}
     if parallel.is_plain:
@@ -90,7 +90,7 @@ def _ranks(parallel: Parallel, count: int) -> dict[str, object]:
 
 
 def _frozen_patterns(architecture: Architecture, trainable: tuple[str, ...]) -> Iterator[str]:
-    """Yield the patterns of all parameters that `trainable` does not match.
+    """Yield name patterns of all parameters that `trainable` does not match.
 
     Raises:
         SpecError: If layer numbers are ambiguous between the encoder and the decoder.
@@ -130,15 +130,15 @@ def request_of_plan(plan: Plan, catalog: Catalog) -> TraceRequest:
     if isinstance(workload, Training):
         how = training_fields(workload, architecture, plan.count)
     else:
-        how = _inference(workload)
+        how = _inference_fields(workload)
     gpu = catalog.hardware.gpu(plan.gpu) if plan.gpu else None
     return TraceRequest.model_validate(
-        {"target": _target(plan, catalog), "attention": _attention(workload), **how, **operators_of(gpu)}
+        {"target": _trace_target(plan, catalog), "attention": _attention_name(workload), **how, **operator_fields(gpu)}
     )
 
 
 def request_of_config(text: str, catalog: Catalog) -> TraceRequest:
-    """Return the trace request for the model that `text` names, whether its memory can be estimated or not.
+    """Return the trace request for the model in `text`, even if its memory cannot be estimated.
 
     Raises:
         PlannerError: If its configuration cannot be read.
@@ -147,13 +147,13 @@ def request_of_config(text: str, catalog: Catalog) -> TraceRequest:
     return TraceRequest(target=Target(kind="config", place=name, config=json.dumps(config)))
 
 
-def operators_of(gpu: Gpu | None) -> dict[str, object]:
-    """Return the request fields that select the operators of `gpu`, or of any CUDA card."""
+def operator_fields(gpu: Gpu | None) -> dict[str, object]:
+    """Return the trace-request fields that select the operators of `gpu`, or of any CUDA card if it is None."""
     known = gpu is not None and gpu.vendor == "NVIDIA"
     return {"device": "cuda", "compute_capability": gpu.compute_capability if known and gpu else None}
 
 
-def _target(plan: Plan, catalog: Catalog) -> Target:
+def _trace_target(plan: Plan, catalog: Catalog) -> Target:
     if plan.model.architecture is None:
         name, config = load_config(plan.model.id, catalog.models)
         return Target(kind="config", place=name, config=json.dumps(config))
@@ -165,7 +165,7 @@ def _target(plan: Plan, catalog: Catalog) -> Target:
     return Target(kind="config", place=plan.model.id, config=json.dumps(config))
 
 
-def _inference(workload: Inference) -> dict[str, object]:
+def _inference_fields(workload: Inference) -> dict[str, object]:
     if workload.weights not in _PLAIN or workload.weights != workload.compute:
         raise SpecError(
             "weights",
@@ -190,5 +190,5 @@ def _inference(workload: Inference) -> dict[str, object]:
     }
 
 
-def _attention(workload: Training | Inference) -> str:
+def _attention_name(workload: Training | Inference) -> str:
     return "eager" if workload.attention == "eager" else "sdpa"

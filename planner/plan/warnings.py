@@ -1,4 +1,4 @@
-"""Warnings about facts of a plan that are easily overlooked, each with the plan's own numbers and a source."""
+"""Warnings about easily overlooked memory and speed effects of a plan, with its numbers and a source."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final, Literal
@@ -31,12 +31,12 @@ WarningName = Literal[
 ]
 
 NOTABLE_SHARE: Final = 0.1
-"""Fraction of the total memory below which an amount needs no warning."""
-SAME_PLAN: Final = "the estimate of the same plan with this one change"
+"""Fraction of the plan's total memory below which an amount needs no warning."""
+SAME_PLAN: Final = "the estimate for the same plan with this one change"
 
 
 class PlanWarning(Spec):
-    """A surprising fact about a plan; `name` is its kind."""
+    """An easily overlooked effect of a plan; `name` is the kind of warning."""
 
     name: WarningName
     sentence: str
@@ -44,12 +44,12 @@ class PlanWarning(Spec):
 
 
 def bytes_saved_by(evaluation: Evaluation, architecture: Architecture, **changes: object) -> int:
-    """Return the reduction of the peak with `changes` of the workload."""
-    return evaluation.memory.total_bytes - estimated_with(evaluation, architecture, **changes).total_bytes
+    """Return the reduction in peak memory, in bytes, by `changes` of the workload's fields."""
+    return evaluation.memory.total_bytes - memory_with_changes(evaluation, architecture, **changes).total_bytes
 
 
-def estimated_with(evaluation: Evaluation, architecture: Architecture, **changes: object) -> MemoryResult:
-    """Return the estimate of the same plan with `changes` of the workload."""
+def memory_with_changes(evaluation: Evaluation, architecture: Architecture, **changes: object) -> MemoryResult:
+    """Return the memory estimate of the same plan with `changes` of the workload's fields."""
     plan = evaluation.plan
     return estimate_memory(
         architecture,
@@ -60,8 +60,8 @@ def estimated_with(evaluation: Evaluation, architecture: Architecture, **changes
     )
 
 
-def _gib(size: int) -> str:
-    """Return `size` in the form `12.3 GiB`."""
+def _gib_text(size: int) -> str:
+    """Return a size in bytes as text such as `12.3 GiB`."""
     return f"{size / GIB:,.1f} GiB"
 
 
@@ -72,13 +72,13 @@ _STAGES: Final = "the memory of each stage, as listed by card"
 
 def sharing_warnings(evaluation: Evaluation, architecture: Architecture) -> Iterator[PlanWarning]:
     """Yield the warnings about parallelism: ZeRO-3 buffers, repeated caches, NCCL buffers, and uneven stages."""
-    yield from _zero_3_buffers(evaluation, architecture)
-    yield from _repeated_cache(evaluation, architecture)
-    yield from _communicators(evaluation, architecture)
-    yield from _uneven_stages(evaluation)
+    yield from _warn_zero_3_buffers(evaluation, architecture)
+    yield from _warn_repeated_cache(evaluation, architecture)
+    yield from _warn_nccl_buffers(evaluation, architecture)
+    yield from _warn_uneven_stages(evaluation)
 
 
-def _zero_3_buffers(evaluation: Evaluation, architecture: Architecture) -> Iterator[PlanWarning]:
+def _warn_zero_3_buffers(evaluation: Evaluation, architecture: Architecture) -> Iterator[PlanWarning]:
     workload = evaluation.plan.workload
     if not isinstance(workload, Training) or workload.gpus:
         return
@@ -88,13 +88,13 @@ def _zero_3_buffers(evaluation: Evaluation, architecture: Architecture) -> Itera
     more = bytes_saved_by(evaluation, architecture, parallel=parallel.evolve(zero=2))
     if more > 0:
         sentence = (
-            f"ZeRO-2 needs {_gib(more)} less: the buffers in which ZeRO-3 gathers parameters are larger than the "
+            f"ZeRO-2 needs {_gib_text(more)} less: the buffers in which ZeRO-3 gathers parameters are larger than the "
             "parameters that it shards."
         )
         yield PlanWarning(name="zero-3-buffers", sentence=sentence, source=SAME_PLAN)
 
 
-def _repeated_cache(evaluation: Evaluation, architecture: Architecture) -> Iterator[PlanWarning]:
+def _warn_repeated_cache(evaluation: Evaluation, architecture: Architecture) -> Iterator[PlanWarning]:
     workload = evaluation.workload
     cards, cache = workload.parallel.tensor, evaluation.memory.term("kv_cache")
     if not isinstance(workload, Inference) or cache is None or cards == 1:
@@ -116,20 +116,21 @@ def _repeated_cache(evaluation: Evaluation, architecture: Architecture) -> Itera
     yield PlanWarning(name="repeated-cache", sentence=sentence, source=_HEADS)
 
 
-def _communicators(evaluation: Evaluation, architecture: Architecture) -> Iterator[PlanWarning]:
+def _warn_nccl_buffers(evaluation: Evaluation, architecture: Architecture) -> Iterator[PlanWarning]:
     memory = evaluation.memory
     program = memory_of(architecture, evaluation.workload)
     parts = program.communicators(evaluation.workload) if memory.term("communication") else ()
-    held = sum(part.bytes for part in parts)
-    if held >= NOTABLE_SHARE * memory.total_bytes:
+    nccl_bytes = sum(part.bytes for part in parts)
+    if nccl_bytes >= NOTABLE_SHARE * memory.total_bytes:
         groups = "1 communicator" if len(parts) == 1 else f"{len(parts)} communicators"
         sentence = (
-            f"NCCL uses about {_gib(held)} per card for {groups}: nvidia-smi includes it, PyTorch's counters do not."
+            f"NCCL uses about {_gib_text(nccl_bytes)} per card for {groups}: nvidia-smi includes it, "
+            "PyTorch's counters do not."
         )
         yield PlanWarning(name="communicators", sentence=sentence, source=_NCCL)
 
 
-def _uneven_stages(evaluation: Evaluation) -> Iterator[PlanWarning]:
+def _warn_uneven_stages(evaluation: Evaluation) -> Iterator[PlanWarning]:
     rows = [row for row in evaluation.memory.per_gpu if row.stage is not None]
     if len(rows) < 2 or len({row.gpu for row in rows}) > 1:
         return
@@ -137,8 +138,8 @@ def _uneven_stages(evaluation: Evaluation) -> Iterator[PlanWarning]:
     if fullest.total_bytes < (1 + 2 * NOTABLE_SHARE) * emptiest.total_bytes:
         return
     sentence = (
-        f"Stage {(fullest.stage or 0) + 1} needs {_gib(fullest.total_bytes - emptiest.total_bytes)} more than stage "
-        f"{(emptiest.stage or 0) + 1}: set pipeline_layers to balance them."
+        f"Stage {(fullest.stage or 0) + 1} needs {_gib_text(fullest.total_bytes - emptiest.total_bytes)} more than "
+        f"stage {(emptiest.stage or 0) + 1}: set pipeline_layers to balance them."
     )
     yield PlanWarning(name="uneven-stages", sentence=sentence, source=_STAGES)
 
@@ -154,7 +155,7 @@ def software_warnings(evaluation: Evaluation, facts: Iterable[SoftwareFact]) -> 
         yield PlanWarning(name="software-ends", sentence=sentence, source=pytorch.source)
 
 
-_LOSS: Final = "the terms of the peak; transformers' loss saves fp32 copies of the logits for its gradient"
+_LOSS: Final = "the terms of the peak; transformers' loss saves fp32 copies of the logits for its backward pass"
 _BF16: Final = "CUDA C++ Programming Guide: native bf16 arithmetic from compute capability 8.0"
 _EXPERTS: Final = "the router may choose any expert for any token"
 _ADAPTERS: Final = (
@@ -164,22 +165,22 @@ _FP16: Final = "PyTorch automatic mixed precision: GradScaler refuses to unscale
 
 
 def warnings_about(evaluation: Evaluation, software: Iterable[SoftwareFact] = ()) -> tuple[PlanWarning, ...]:
-    """Return the warnings about an estimated plan; a traced plan has none.
+    """Return the warnings about an estimated plan; a plan for a traced module has none.
 
     The catalog's `software` facts add a warning about versions that have dropped the card.
     """
     if evaluation.architecture is None:
         return ()
-    return (*_warnings(evaluation, evaluation.architecture), *software_warnings(evaluation, software))
+    return (*_model_warnings(evaluation, evaluation.architecture), *software_warnings(evaluation, software))
 
 
-def _warnings(evaluation: Evaluation, architecture: Architecture) -> Iterator[PlanWarning]:
-    yield from _loss_peak(evaluation, architecture)
-    yield from _emulated_bf16(evaluation)
-    yield from _resident_experts(evaluation, architecture)
-    yield from _eager_scores(evaluation, architecture)
-    yield from _full_precision(evaluation, architecture)
-    yield from _adapter_activations(evaluation, architecture)
+def _model_warnings(evaluation: Evaluation, architecture: Architecture) -> Iterator[PlanWarning]:
+    yield from _warn_loss_peak(evaluation, architecture)
+    yield from _warn_emulated_bf16(evaluation)
+    yield from _warn_resident_experts(evaluation, architecture)
+    yield from _warn_eager_scores(evaluation, architecture)
+    yield from _warn_full_precision(evaluation, architecture)
+    yield from _warn_adapter_activations(evaluation, architecture)
     yield from sharing_warnings(evaluation, architecture)
     if evaluation.workload.task == "training" and evaluation.workload.compute == "fp16":
         sentence = (
@@ -189,20 +190,20 @@ def _warnings(evaluation: Evaluation, architecture: Architecture) -> Iterator[Pl
         yield PlanWarning(name="unscaled-fp16", sentence=sentence, source=_FP16)
 
 
-def _loss_peak(evaluation: Evaluation, architecture: Architecture) -> Iterator[PlanWarning]:
+def _warn_loss_peak(evaluation: Evaluation, architecture: Architecture) -> Iterator[PlanWarning]:
     memory = evaluation.memory
     logits = memory.term("logits")
     if memory.peak_phase != "loss" or logits is None or logits.bytes < NOTABLE_SHARE * memory.total_bytes:
         return
     vocabulary = architecture.vocabulary or 0
     sentence = (
-        f"The loss sets the peak: with a vocabulary of {vocabulary:,} its logits take {_gib(logits.bytes)}, "
+        f"The loss sets the peak: with a vocabulary of {vocabulary:,} its logits take {_gib_text(logits.bytes)}, "
         f"{100 * logits.bytes / memory.total_bytes:.0f} % of the total."
     )
     yield PlanWarning(name="loss-peak", sentence=sentence, source=_LOSS)
 
 
-def _emulated_bf16(evaluation: Evaluation) -> Iterator[PlanWarning]:
+def _warn_emulated_bf16(evaluation: Evaluation) -> Iterator[PlanWarning]:
     gpu, compute = evaluation.gpu, evaluation.workload.compute
     if gpu is None or computes_bf16(gpu) or compute not in ("bf16", "amp-bf16"):
         return
@@ -214,7 +215,7 @@ def _emulated_bf16(evaluation: Evaluation) -> Iterator[PlanWarning]:
     yield PlanWarning(name="emulated-bf16", sentence=sentence, source=_BF16)
 
 
-def _resident_experts(evaluation: Evaluation, architecture: Architecture) -> Iterator[PlanWarning]:
+def _warn_resident_experts(evaluation: Evaluation, architecture: Architecture) -> Iterator[PlanWarning]:
     blocks = (group.layer.feed_forward for stack in architecture.stacks for group in stack.groups)
     routed = [(block.experts, block.top_k) for block in blocks if isinstance(block, Moe)]
     total, active = evaluation.parameters, evaluation.active_parameters
@@ -228,36 +229,36 @@ def _resident_experts(evaluation: Evaluation, architecture: Architecture) -> Ite
     yield PlanWarning(name="resident-experts", sentence=sentence, source=_EXPERTS)
 
 
-def _eager_scores(evaluation: Evaluation, architecture: Architecture) -> Iterator[PlanWarning]:
+def _warn_eager_scores(evaluation: Evaluation, architecture: Architecture) -> Iterator[PlanWarning]:
     if evaluation.workload.attention != "eager":
         return
     saved = bytes_saved_by(evaluation, architecture, attention="sdpa")
     if saved >= NOTABLE_SHARE * evaluation.memory.total_bytes:
         sentence = (
             "Eager attention stores the full score matrix, which grows with the square of the length: "
-            f"SDPA needs {_gib(saved)} less."
+            f"SDPA needs {_gib_text(saved)} less."
         )
         yield PlanWarning(name="eager-scores", sentence=sentence, source=SAME_PLAN)
 
 
-def _full_precision(evaluation: Evaluation, architecture: Architecture) -> Iterator[PlanWarning]:
+def _warn_full_precision(evaluation: Evaluation, architecture: Architecture) -> Iterator[PlanWarning]:
     workload = evaluation.workload
     half = "bf16" if evaluation.gpu is None or computes_bf16(evaluation.gpu) else "fp16"
     if isinstance(workload, Training):
         if workload.compute not in ("fp32", "tf32"):
             return
-        what, name, changes = "All computation is", f"{half} autocast", {"compute": f"amp-{half}"}
+        subject, name, changes = "All computation is", f"{half} autocast", {"compute": f"amp-{half}"}
     elif workload.weights == "fp32":
-        what, name, changes = "The weights are", half, {"weights": half, "compute": half}
+        subject, name, changes = "The weights are", half, {"weights": half, "compute": half}
     else:
         return
     saved = bytes_saved_by(evaluation, architecture, **changes)
     if saved >= NOTABLE_SHARE * evaluation.memory.total_bytes:
-        sentence = f"{what} in fp32, which few models need: {name} needs {_gib(saved)} less."
+        sentence = f"{subject} in fp32, which few models need: {name} needs {_gib_text(saved)} less."
         yield PlanWarning(name="fp32", sentence=sentence, source=SAME_PLAN)
 
 
-def _adapter_activations(evaluation: Evaluation, architecture: Architecture) -> Iterator[PlanWarning]:
+def _warn_adapter_activations(evaluation: Evaluation, architecture: Architecture) -> Iterator[PlanWarning]:
     workload = evaluation.workload
     if not isinstance(workload, Training) or not workload.adapts:
         return
@@ -265,18 +266,18 @@ def _adapter_activations(evaluation: Evaluation, architecture: Architecture) -> 
     # Activations do not depend on the optimizer, and not every optimizer supports 16-bit parameters.
     same: dict[str, object] = {"optimizer": "adamw", "optimizer_step": None}
     changes = {"method": "full", "lora": None, "weights": plain, "compute": plain}
-    whole = estimated_with(evaluation, architecture, **changes, **same)
-    kept, full = _kept_activations(evaluation.memory), _kept_activations(whole)
-    if kept > full:
+    whole = memory_with_changes(evaluation, architecture, **changes, **same)
+    saved_bytes, full_bytes = _peak_activation_bytes(evaluation.memory), _peak_activation_bytes(whole)
+    if saved_bytes > full_bytes:
         sentence = (
-            f"Adapters reduce optimizer states, not activations: {_gib(kept)} are saved for the backward pass, "
-            f"{_gib(full)} with full fine-tuning in {plain}."
+            f"Adapters reduce optimizer states, not activations: {_gib_text(saved_bytes)} are saved for the backward "
+            f"pass, {_gib_text(full_bytes)} with full fine-tuning in {plain}."
         )
         yield PlanWarning(name="adapter-activations", sentence=sentence, source=_ADAPTERS)
 
 
-def _kept_activations(memory: MemoryResult) -> int:
-    """Return the largest activation memory of any phase, in bytes."""
+def _peak_activation_bytes(memory: MemoryResult) -> int:
+    """Return the largest activation memory in any phase, in bytes."""
     return max(
         (part.bytes for phase in memory.phases for part in phase.shares if part.name == "activations"), default=0
     )

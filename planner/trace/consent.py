@@ -12,17 +12,17 @@ from planner.trace.request import TraceRequest
 
 
 def content_digest(request: TraceRequest) -> str | None:
-    """Return the SHA-256 of the contents of the user's files that would run; None if none would.
+    """Return the SHA-256 of the contents of the user's files that would run; None if no user file would run.
 
-    Files imported by them are not included. An import path without a readable file counts by its name.
+    Files that the user's files import are not included. For an import path without a readable file, its name is hashed.
 
     Raises:
         TraceError: If a named file cannot be read.
     """
-    if not request.runs_own_code:
+    if not request.runs_user_code:
         return None
     digest = hashlib.sha256()
-    for content in _contents(request):
+    for content in _file_contents(request):
         digest.update(len(content).to_bytes(8, "big"))
         digest.update(content)
     return digest.hexdigest()
@@ -31,25 +31,25 @@ def content_digest(request: TraceRequest) -> str | None:
 def user_files(request: TraceRequest) -> tuple[Path, ...]:
     """Return the absolute paths of the user's files named by `request`, each once.
 
-    They need not exist; an import path without a source file is left out.
+    The files need not exist; an import path without a source file is left out.
     """
-    named = [Path(os.path.abspath(place)) for place in _named_files(request)]
-    found = find_module(request.target.place) if request.target.kind == "import" else None
-    return tuple(dict.fromkeys([*([found] if found else ()), *named]))
+    named_paths = [Path(os.path.abspath(place)) for place in _named_files(request)]
+    module_file = find_module_file(request.target.place) if request.target.kind == "import" else None
+    return tuple(dict.fromkeys([*([module_file] if module_file else ()), *named_paths]))
 
 
-def absolute(request: TraceRequest) -> TraceRequest:
+def with_absolute_paths(request: TraceRequest) -> TraceRequest:
     """Return the request with absolute paths, so that it is valid in any working directory."""
     target = request.target
     if target.kind == "file":
         target = target.evolve(place=os.path.abspath(target.place))
-    return request.evolve(target=target, loss=_whole_place(request.loss), step=_whole_place(request.step))
+    return request.evolve(target=target, loss=_absolute_place(request.loss), step=_absolute_place(request.step))
 
 
-def find_module(name: str) -> Path | None:
-    """Return the source file of a module, without running it or its parent packages."""
+def find_module_file(name: str) -> Path | None:
+    """Return the source file of the module `name`, without running the module or its parent packages."""
     first, *inner = name.split(".")
-    spec = PathFinder.find_spec(first, [os.getcwd()]) or _find_installed(first)
+    spec = PathFinder.find_spec(first, [os.getcwd()]) or _find_installed_spec(first)
     for part in inner:
         if spec is None or spec.submodule_search_locations is None:
             return None
@@ -58,20 +58,20 @@ def find_module(name: str) -> Path | None:
     return origin if origin is not None and origin.is_file() else None
 
 
-def _find_installed(name: str) -> ModuleSpec | None:
-    # Not PathFinder alone: editable installations bring finders of their own.
+def _find_installed_spec(name: str) -> ModuleSpec | None:
+    # Not PathFinder alone: editable installations add import finders of their own.
     specs = (finder.find_spec(name, None) for finder in sys.meta_path)
     return next((spec for spec in specs if spec is not None), None)
 
 
-def _contents(request: TraceRequest) -> Iterator[bytes]:
+def _file_contents(request: TraceRequest) -> Iterator[bytes]:
     files = user_files(request)
     for file in files:
         try:
             yield file.read_bytes()
         except OSError as error:
             raise TraceError("load", f"{file}: {(error.strerror or str(error)).lower()}", "Check its path.") from error
-    if request.target.kind == "import" and find_module(request.target.place) is None:
+    if request.target.kind == "import" and find_module_file(request.target.place) is None:
         yield request.target.title.encode()
 
 
@@ -83,7 +83,7 @@ def _named_files(request: TraceRequest) -> Iterator[str]:
             yield place.rpartition(":")[0]
 
 
-def _whole_place(place: str | None) -> str | None:
+def _absolute_place(place: str | None) -> str | None:
     if place is None or ":" not in place:
         return place
     file, _, name = place.rpartition(":")

@@ -24,9 +24,9 @@ CATEGORIES: Final[tuple[Category, ...]] = get_args(Category)
 
 
 class Difference(Spec):
-    """An assumption of the trace, or memory that no dispatcher sees, with bounds on its effect.
+    """Assumption of the trace, or memory that PyTorch's dispatcher does not see, with bounds on its effect.
 
-    `bytes` are included in the recording; the true value lies between `low_bytes` and `high_bytes`.
+    `bytes` are included in the recording; the true size lies between `low_bytes` and `high_bytes`.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Difference(Spec):
 
 
 class CategoryShare(Spec):
-    """Live allocations of one category: `count` allocations with `bytes` in total."""
+    """Live allocations in one category: `count` allocations with a total size of `bytes`."""
 
     category: Category
     bytes: int = Field(ge=0)
@@ -47,7 +47,7 @@ class CategoryShare(Spec):
 
 
 class TracedPhase(Spec):
-    """Highest memory of one phase over all steps."""
+    """Peak live memory in one phase over all steps."""
 
     name: PhaseName
     explanation: str
@@ -55,15 +55,15 @@ class TracedPhase(Spec):
 
     @property
     def bytes(self) -> int:
-        """Return the total live bytes."""
+        """Return the total size of the live allocations in bytes."""
         return sum(share.bytes for share in self.shares)
 
 
 class TracedFacts(Spec):
     """Results of a trace that do not depend on the card. `digest` is the SHA-256 of its recording.
 
-    `reserved_bytes` is what the caching allocator reserves on a card that is large enough. With `least_reserved_bytes`
-    the run still completes on a small card, where the allocator releases cached memory.
+    `reserved_bytes` is the memory that the caching allocator reserves on a card that is large enough. With
+    `least_reserved_bytes` the run still completes on a small card, where the allocator releases cached memory.
     """
 
     request: TraceRequest
@@ -78,9 +78,13 @@ class TracedFacts(Spec):
     differences: tuple[Difference, ...] = ()
     notes: tuple[str, ...] = ()
     flops: int | None = None
-    convolution_flops: int | None = Field(default=None, ge=0, description="of convolutions among them")
-    product_elements: int | None = Field(default=None, ge=0, description="that products put out in the last step")
-    operator_calls: int | None = Field(default=None, ge=0, description="operators of the last step")
+    convolution_flops: int | None = Field(default=None, ge=0, description="floating-point operations of convolutions")
+    product_elements: int | None = Field(
+        default=None,
+        ge=0,
+        description="output elements of matrix products, convolutions and attention in the last step",
+    )
+    operator_calls: int | None = Field(default=None, ge=0, description="operators run in the last step")
     digest: str
 
     @property
@@ -90,25 +94,25 @@ class TracedFacts(Spec):
 
     @property
     def allocated_bytes(self) -> int:
-        """Return the live bytes at the peak."""
+        """Return the live memory at the peak in bytes."""
         return self.peak.bytes
 
     @property
-    def below_bytes(self) -> int:
-        """Return by how many bytes the peak may be lower than traced, from the differences."""
+    def lower_margin_bytes(self) -> int:
+        """Return by how many bytes the peak may be below the traced peak, from the differences."""
         return sum(max(difference.bytes - difference.low_bytes, 0) for difference in self.differences)
 
     @property
-    def above_bytes(self) -> int:
-        """Return by how many bytes the peak may be higher than traced, from the differences."""
+    def upper_margin_bytes(self) -> int:
+        """Return by how many bytes the peak may be above the traced peak, from the differences."""
         return sum(max(difference.high_bytes - difference.bytes, 0) for difference in self.differences)
 
-    def reserved_within(self, available_bytes: int) -> int:
-        """Return the bytes reserved with a limit of `available_bytes`, at least the minimum that the run needs."""
+    def reserved_bytes_within(self, available_bytes: int) -> int:
+        """Return the reserved bytes under a limit of `available_bytes`, at least the minimum that the run needs."""
         return min(self.reserved_bytes, max(self.least_reserved_bytes, available_bytes))
 
     @model_validator(mode="after")
-    def _reserves_what_it_allocates(self) -> Self:
+    def _check_reserved_covers_allocated(self) -> Self:
         if not self.allocated_bytes <= self.least_reserved_bytes <= self.reserved_bytes:
             raise ValueError(f"the bytes reserved are fewer than needed for the {self.allocated_bytes:,} allocated")
         return self

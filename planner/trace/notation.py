@@ -6,7 +6,7 @@ Arguments are `width=64, bias=False`. Inputs are `x=8x3x224x224:float32`, `ids=4
 - A tensor is its sizes with `x` between them, then `:` and its element type, by default float32; `8:float32` has one
   dimension, `:float32` none. `<50257` bounds the random values of integers.
 - `( , )` is a tuple and `[ , ]` a list, of tensors, values and further tuples and lists.
-- A number alone, `True`, `False`, `None` or a quoted text is that value.
+- A number alone, `True`, `False`, `None` or a quoted string is that value.
 """
 
 import ast
@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from planner.errors import SpecError
 from planner.trace.request import DTYPES, Argument, Input, InputValue, ListInput, PlainInput, TensorInput
 
-_NAMED: Final = re.compile(r"\s*(?:(?P<name>[^\W\d]\w*)\s*=(?!=))?(?P<value>.*)", re.DOTALL)
+_NAMED_VALUE: Final = re.compile(r"\s*(?:(?P<name>[^\W\d]\w*)\s*=(?!=))?(?P<value>.*)", re.DOTALL)
 _TOKEN: Final = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|[()\[\],]|[^()\[\],'"]+|.""", re.DOTALL)
 _TENSOR: Final = re.compile(
     r"(?P<shape>\d{1,18}(?:\s*[x×]\s*\d{1,18})*)?\s*(?::\s*(?P<dtype>\w+)\s*(?:<\s*(?P<high>\d{1,18}))?)?"
@@ -45,67 +45,67 @@ _ALIASES: Final = {
     "int": "int32",
     "short": "int16",
 }
-"""Our own short names of element types, and those that `torch` has in addition to the full ones."""
+"""Short names of element types: GPU Planner's own, and PyTorch's aliases."""
 
 _CONSTANTS: Final = {"true": "True", "false": "False", "none": "None", "null": "None"}
 """Spellings of constants in JSON and lower case."""
 
-_DEEPEST: Final = 20
-_HINT: Final = "Examples: x=8x3x224x224:float32, ids=4x512:int64 or state=(8x128,8x128)."
+_MAX_DEPTH: Final = 20
+_INPUT_HINT: Final = "Examples: x=8x3x224x224:float32, ids=4x512:int64 or state=(8x128,8x128)."
 
 
 def parse_input(text: str) -> Input:
-    """Parse one input.
+    """Parse one input of `forward`.
 
     Raises:
-        SpecError: If it is not valid.
+        SpecError: If `text` is not a valid input.
     """
-    match = _NAMED.fullmatch(text)
+    match = _NAMED_VALUE.fullmatch(text)
     name, value = (match["name"] or "", match["value"]) if match else ("", text)
     tokens = [token for token in _TOKEN.findall(value) if not token.isspace()]
-    return Input(name=name, value=_Tokens(text, tokens).whole())
+    return Input(name=name, value=_InputParser(text, tokens).parse())
 
 
-def input_text(given: Input) -> str:
-    """Format an input so that `parse_input` reads it."""
-    return f"{given.name}={_value_text(given.value)}" if given.name else _value_text(given.value)
+def input_text(input_: Input) -> str:
+    """Return the input as text that `parse_input` reads."""
+    return f"{input_.name}={_value_text(input_.value)}" if input_.name else _value_text(input_.value)
 
 
-class _Tokens:
+class _InputParser:
     """Recursive-descent parser over the tokens of an input."""
 
     def __init__(self, text: str, tokens: list[str]) -> None:
         self._text = text
         self._tokens = tokens
-        self._place = 0
+        self._position = 0
 
-    def whole(self) -> InputValue:
-        """Return the value of all tokens."""
-        value = self._value(0)
-        if self._place < len(self._tokens):
-            self._fail(f"{self._tokens[self._place].strip()!r} is unexpected")
+    def parse(self) -> InputValue:
+        """Return the value that all tokens together describe."""
+        value = self._parse_value(0)
+        if self._position < len(self._tokens):
+            self._fail(f"{self._tokens[self._position].strip()!r} is unexpected")
         return value
 
-    def _value(self, depth: int) -> InputValue:
-        token = self._next()
+    def _parse_value(self, depth: int) -> InputValue:
+        token = self._next_token()
         if token not in _CLOSING:
-            return self._atom(token.strip())
-        if depth == _DEEPEST:
-            self._fail(f"it is nested more than {_DEEPEST} deep")
-        items = tuple(self._items(_CLOSING[token], depth + 1))
+            return self._parse_tensor_or_constant(token.strip())
+        if depth == _MAX_DEPTH:
+            self._fail(f"it is nested more than {_MAX_DEPTH} deep")
+        items = tuple(self._parse_items(_CLOSING[token], depth + 1))
         return ListInput(kind="tuple" if token == "(" else "list", items=items)
 
-    def _items(self, closing: str, depth: int) -> Iterator[InputValue]:
-        while self._peek() != closing:
-            yield self._value(depth)
-            if self._peek() != closing and self._next() != ",":
+    def _parse_items(self, closing: str, depth: int) -> Iterator[InputValue]:
+        while self._peek_token() != closing:
+            yield self._parse_value(depth)
+            if self._peek_token() != closing and self._next_token() != ",":
                 self._fail(f"a comma or {closing} is missing")
-        self._place += 1
+        self._position += 1
 
-    def _atom(self, token: str) -> InputValue:
+    def _parse_tensor_or_constant(self, token: str) -> InputValue:
         tensor = _TENSOR.fullmatch(token)
         if tensor is not None and (tensor["dtype"] or not (tensor["shape"] or "").isdigit()):
-            return self._tensor(tensor)
+            return self._parse_tensor(tensor)
         try:
             value = ast.literal_eval(_CONSTANTS.get(token.strip(), token))
         except (ValueError, SyntaxError):
@@ -114,28 +114,28 @@ class _Tokens:
             self._fail(f"{token!r} is neither a shape nor a value")
         return PlainInput(value=value)
 
-    def _tensor(self, match: re.Match[str]) -> TensorInput:
-        written = match["dtype"] or "float32"
-        dtype = _ALIASES.get(written, written)
+    def _parse_tensor(self, match: re.Match[str]) -> TensorInput:
+        dtype_name = match["dtype"] or "float32"
+        dtype = _ALIASES.get(dtype_name, dtype_name)
         if dtype not in DTYPES:
-            self._fail(f"there is no element type {written!r}", f"Choose one of {', '.join(DTYPES)}.")
+            self._fail(f"there is no element type {dtype_name!r}", f"Choose one of {', '.join(DTYPES)}.")
         if match["high"] is not None and int(match["high"]) < 1:
             self._fail("random values must stay below 1 or more")
         shape = tuple(int(size) for size in re.findall(r"\d+", match["shape"] or ""))
         high = None if match["high"] is None else int(match["high"])
         return TensorInput.model_validate({"shape": shape, "dtype": dtype, "high": high})
 
-    def _peek(self) -> str:
-        return self._tokens[self._place] if self._place < len(self._tokens) else ""
+    def _peek_token(self) -> str:
+        return self._tokens[self._position] if self._position < len(self._tokens) else ""
 
-    def _next(self) -> str:
-        token = self._peek()
+    def _next_token(self) -> str:
+        token = self._peek_token()
         if not token:
             self._fail("it is incomplete")
-        self._place += 1
+        self._position += 1
         return token
 
-    def _fail(self, reason: str, hint: str = _HINT) -> NoReturn:
+    def _fail(self, reason: str, hint: str = _INPUT_HINT) -> NoReturn:
         raise SpecError("input", f"{self._text[:80]!r} is not valid: {reason}", hint)
 
 
@@ -149,32 +149,34 @@ def _value_text(value: InputValue) -> str:
     return f"({items})" if value.kind == "tuple" else f"[{items}]"
 
 
-_EXAMPLE = "Example: width=64, bias=False."
+_ARGUMENTS_HINT = "Example: width=64, bias=False."
 
 
 def parse_arguments(text: str) -> tuple[Argument, ...]:
     """Parse a list of named arguments, without evaluating any code.
 
     Raises:
-        SpecError: If it is not a list of names with numbers, texts, booleans, None, or tuples of these.
+        SpecError: If `text` is not a list of names with numbers, strings, booleans, None, or tuples of such values.
     """
     try:
         call = ast.parse(f"f({text.strip()})", mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise SpecError("arguments", f"{text!r} is not valid", _EXAMPLE) from error
+        raise SpecError("arguments", f"{text!r} is not valid", _ARGUMENTS_HINT) from error
     if not isinstance(call, ast.Call) or call.args or not isinstance(call.func, ast.Name):
-        raise SpecError("arguments", "each argument needs its name", _EXAMPLE)
-    return tuple(_argument(word) for word in call.keywords)
+        raise SpecError("arguments", "each argument needs its name", _ARGUMENTS_HINT)
+    return tuple(_parse_argument(keyword) for keyword in call.keywords)
 
 
 def arguments_text(arguments: tuple[Argument, ...]) -> str:
-    """Format arguments so that `parse_arguments` reads them."""
+    """Return the arguments as text that `parse_arguments` reads."""
     return ", ".join(f"{argument.name}={argument.value!r}" for argument in arguments)
 
 
-def _argument(word: ast.keyword) -> Argument:
+def _parse_argument(keyword: ast.keyword) -> Argument:
     try:
-        value = ast.literal_eval(word.value)
-        return Argument.model_validate({"name": word.arg, "value": tuple(value) if isinstance(value, list) else value})
+        value = ast.literal_eval(keyword.value)
+        return Argument.model_validate(
+            {"name": keyword.arg, "value": tuple(value) if isinstance(value, list) else value}
+        )
     except (ValueError, ValidationError) as error:
-        raise SpecError("arguments", f"the value of {word.arg or '**'} is not valid", _EXAMPLE) from error
+        raise SpecError("arguments", f"the value of {keyword.arg or '**'} is not valid", _ARGUMENTS_HINT) from error

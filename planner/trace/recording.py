@@ -16,8 +16,8 @@ NEVER_FREED: Final = -1
 class Allocations(Spec):
     """Allocations as columns of equal length, in the order in which they were made.
 
-    Times count allocations and frees: each event has its own time, from 0 on. `freed` is -1 for allocations alive at
-    the end. `category`, `operator`, `module`, `line` and `shape` are indices into the recording's lists of names.
+    A time is the number of the event, an allocation or a free, from 0 on. `freed` is -1 for allocations alive at the
+    end. `category`, `operator`, `module`, `line` and `shape` are indices into the recording's lists of names.
     """
 
     model_config = ConfigDict(defer_build=True)
@@ -32,7 +32,7 @@ class Allocations(Spec):
     shape: tuple[int, ...]
 
     @model_validator(mode="after")
-    def _columns_agree(self) -> Self:
+    def _check_columns(self) -> Self:
         columns = [getattr(self, name) for name in type(self).model_fields]
         if len({len(column) for column in columns}) > 1:
             raise ValueError("the columns have different lengths")
@@ -53,7 +53,7 @@ class Span(Spec):
 
 
 class Environment(Spec):
-    """Versions that the trace was made with."""
+    """Software versions that the trace was made with."""
 
     planner: str
     python: str
@@ -64,7 +64,7 @@ class Environment(Spec):
 
 
 class ModuleInfo(Spec):
-    """A module of the traced network: its path, class and own parameters, excluding those of its children."""
+    """A module of the traced network: its path, class and own parameters, without parameters of its children."""
 
     path: str
     class_name: str
@@ -73,7 +73,7 @@ class ModuleInfo(Spec):
 
 
 class TraceRecording(Spec):
-    """One traced run as it is saved: raw facts only; everything else is computed from them."""
+    """One traced run as saved: only raw events and totals, from which all results are computed."""
 
     model_config = ConfigDict(defer_build=True)
 
@@ -94,25 +94,25 @@ class TraceRecording(Spec):
     flops: int | None = None
     """Floating-point operations of the last step; a multiply-add counts as two."""
     convolution_flops: int | None = None
-    """Floating-point operations of the convolutions among them."""
+    """Floating-point operations of the convolutions in the last step."""
     product_elements: int | None = None
     """Output elements of matrix products, convolutions and attention in the last step."""
     operator_calls: int | None = None
     """Operators run in the last step."""
     seconds: float = 0.0
-    """Duration of the trace itself."""
+    """Duration of tracing in seconds, not of a real run."""
 
     @model_validator(mode="after")
-    def _names_are_known(self) -> Self:
+    def _check_indices(self) -> Self:
         columns = self.allocations
-        known = (
+        name_lists = (
             ("category", columns.category, CATEGORIES),
             ("operator", columns.operator, self.operators),
             ("module", columns.module, self.module_paths),
             ("line", columns.line, self.lines),
             ("shape", columns.shape, self.shapes),
         )
-        for what, places, names in known:
-            if places and not (min(places) >= 0 and max(places) < len(names)):
-                raise ValueError(f"the {what} of an allocation is not in the list of {len(names)} names")
+        for column_name, indices, names in name_lists:
+            if indices and not (min(indices) >= 0 and max(indices) < len(names)):
+                raise ValueError(f"the {column_name} of an allocation is not in the list of {len(names)} names")
         return self

@@ -69,7 +69,7 @@ class Argument(Spec):
 
 
 class Target(Spec):
-    """Source of the module.
+    """Source from which the traced module is loaded.
 
     `file`: `place` is a Python file and `name` a class or function in it. `import`: `place` is a package's module.
     `config`: `place` names a Hugging Face model, and `config` is the text of its config.json.
@@ -95,7 +95,7 @@ class Target(Spec):
 
 
 class TraceLora(Spec):
-    """Low-rank adapters on linear layers; every other parameter is frozen."""
+    """Low-rank adapters (LoRA) on linear layers; every other parameter is frozen."""
 
     rank: int = Field(default=16, ge=1, le=65_536)
     targets: tuple[str, ...] = Field(default=("all-linear",), description="all-linear, or ends of module paths")
@@ -104,7 +104,7 @@ class TraceLora(Spec):
 
 
 class TraceParallel(Spec):
-    """Data-parallel ranks of a process group, of which one is traced."""
+    """Data-parallel ranks in a process group; one rank is traced."""
 
     ranks: int = Field(default=1, ge=1, le=100_000)
     strategy: Literal["none", "ddp", "fsdp"] = "none"
@@ -114,14 +114,14 @@ class TraceParallel(Spec):
     reshard_after_forward: bool = True
 
     @model_validator(mode="after")
-    def _has_a_strategy(self) -> Self:
+    def _check_strategy(self) -> Self:
         if self.ranks > 1 and self.strategy == "none":
             raise ValueError("several ranks need a strategy: ddp or fsdp")
         return self
 
 
 class TraceRequest(Spec):
-    """A complete run to trace; sizes that are `None` follow from the target's own inputs.
+    """A run to trace; where `batch` or `sequence_length` is None, the target's own inputs decide.
 
     `batch` and `sequence_length` are for Hugging Face models; for a target function that returns inputs they replace
     the first and second dimension of those inputs.
@@ -159,78 +159,80 @@ class TraceRequest(Spec):
     compute_capability: str | None = Field(default=None, pattern=r"^\d+\.\d+$")
 
     @property
-    def runs_own_code(self) -> bool:
+    def runs_user_code(self) -> bool:
         """Return whether tracing runs the user's code."""
         return self.target.kind != "config" or any(":" in place for place in (self.loss or "", self.step or ""))
 
 
-_TOKENS = ("int64", "int32")
-_Resize = Callable[[TensorInput], TensorInput]
+_TOKEN_DTYPES = ("int64", "int32")
+_ResizeTensor = Callable[[TensorInput], TensorInput]
 
 
 def request_batch(request: TraceRequest) -> int | None:
-    """Return the batch size: the first dimension of the first input, or the field; None if the target decides."""
+    """Return the batch size: the first dimension of the first input, else `batch`; None if the target decides."""
     first = _first_tensor(request)
     return request.batch if first is None else first.shape[0]
 
 
 def with_batch(request: TraceRequest, batch: int | None) -> TraceRequest:
     """Return the request with another batch size; every input with the same first dimension is resized."""
-    old = _first_tensor(request)
-    if old is None or batch is None:
+    first_tensor = _first_tensor(request)
+    if first_tensor is None or batch is None:
         return request.evolve(batch=batch)
-    return _resized(request, lambda tensor: _with_size(tensor, 0, old.shape[0], batch))
+    return _with_resized_inputs(request, lambda tensor: _with_dimension(tensor, 0, first_tensor.shape[0], batch))
 
 
 def has_sequence(request: TraceRequest) -> bool:
-    """Return whether the request has a sequence length: models do, and inputs of token ids, batch × tokens."""
-    return request.target.kind == "config" or request.sequence_length is not None or _tokens(request) is not None
+    """Return whether the request has a sequence length: a Hugging Face model, a set length, or token ids as input."""
+    return (
+        request.target.kind == "config" or request.sequence_length is not None or _token_ids_input(request) is not None
+    )
 
 
 def request_sequence_length(request: TraceRequest) -> int | None:
-    """Return the sequence length: the second dimension of token ids, or the field; None if the model decides."""
-    tokens = _tokens(request)
-    return request.sequence_length if tokens is None else tokens.shape[1]
+    """Return the sequence length: that of token ids, else `sequence_length`; None if the model decides."""
+    token_ids = _token_ids_input(request)
+    return request.sequence_length if token_ids is None else token_ids.shape[1]
 
 
-def with_sequence(request: TraceRequest, length: int | None) -> TraceRequest:
+def with_sequence_length(request: TraceRequest, length: int | None) -> TraceRequest:
     """Return the request with another sequence length; inputs with the same second dimension are resized."""
-    old = _tokens(request)
-    if old is None or length is None:
+    token_ids = _token_ids_input(request)
+    if token_ids is None or length is None:
         return request.evolve(sequence_length=length)
-    return _resized(request, lambda tensor: _with_size(tensor, 1, old.shape[1], length))
+    return _with_resized_inputs(request, lambda tensor: _with_dimension(tensor, 1, token_ids.shape[1], length))
 
 
-def _with_size(tensor: TensorInput, place: int, old: int, new: int) -> TensorInput:
-    if len(tensor.shape) <= place or tensor.shape[place] != old:
+def _with_dimension(tensor: TensorInput, dimension: int, old_size: int, new_size: int) -> TensorInput:
+    if len(tensor.shape) <= dimension or tensor.shape[dimension] != old_size:
         return tensor
-    return tensor.evolve(shape=(*tensor.shape[:place], new, *tensor.shape[place + 1 :]))
+    return tensor.evolve(shape=(*tensor.shape[:dimension], new_size, *tensor.shape[dimension + 1 :]))
 
 
-def _resized(request: TraceRequest, resize: _Resize) -> TraceRequest:
-    inputs = tuple(Input(name=given.name, value=_resized_value(given.value, resize)) for given in request.inputs)
+def _with_resized_inputs(request: TraceRequest, resize: _ResizeTensor) -> TraceRequest:
+    inputs = tuple(Input(name=input_.name, value=_resize_value(input_.value, resize)) for input_ in request.inputs)
     return request.evolve(inputs=inputs)
 
 
-def _resized_value(value: InputValue, resize: _Resize) -> InputValue:
+def _resize_value(value: InputValue, resize: _ResizeTensor) -> InputValue:
     if isinstance(value, ListInput):
-        return value.evolve(items=tuple(_resized_value(item, resize) for item in value.items))
+        return value.evolve(items=tuple(_resize_value(item, resize) for item in value.items))
     return resize(value) if isinstance(value, TensorInput) else value
 
 
-def _tokens(request: TraceRequest) -> TensorInput | None:
+def _token_ids_input(request: TraceRequest) -> TensorInput | None:
     first = _first_tensor(request)
-    return first if first is not None and first.dtype in _TOKENS and len(first.shape) == 2 else None
+    return first if first is not None and first.dtype in _TOKEN_DTYPES and len(first.shape) == 2 else None
 
 
 def _first_tensor(request: TraceRequest) -> TensorInput | None:
-    waiting = [given.value for given in request.inputs]
-    while waiting:
-        value = waiting.pop(0)
+    queue = [input_.value for input_ in request.inputs]
+    while queue:
+        value = queue.pop(0)
         if isinstance(value, TensorInput) and value.shape:
             return value
         if isinstance(value, ListInput):
-            waiting = [*value.items, *waiting]
+            queue = [*value.items, *queue]
     return None
 
 
@@ -247,7 +249,7 @@ TORCH_NAMES: Final[dict[str, str]] = {
     "adagrad": "Adagrad",
 }
 """Classes of torch.optim, with the arguments that reproduce the workload's optimizer."""
-_STEPS: Final[dict[OptimizerStep, Argument]] = {
+_STEP_ARGUMENTS: Final[dict[OptimizerStep, Argument]] = {
     "fused": Argument(name="fused", value=True),
     "foreach": Argument(name="foreach", value=True),
     "loop": Argument(name="foreach", value=False),
@@ -255,9 +257,9 @@ _STEPS: Final[dict[OptimizerStep, Argument]] = {
 
 
 def torch_optimizer(name: Optimizer, step: OptimizerStep) -> tuple[str, tuple[Argument, ...]] | None:
-    """Return the class of torch.optim and its arguments for an optimizer and step; None if PyTorch has none."""
-    written = TORCH_NAMES.get(name)
-    if written is None:
+    """Return the torch.optim class and arguments for an optimizer and step; None if PyTorch lacks the optimizer."""
+    torch_name = TORCH_NAMES.get(name)
+    if torch_name is None:
         return None
     momentum = (Argument(name="momentum", value=MOMENTUM),) if name == "sgd-momentum" else ()
-    return written.partition("(")[0], (*momentum, _STEPS[step])
+    return torch_name.partition("(")[0], (*momentum, _STEP_ARGUMENTS[step])

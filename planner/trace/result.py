@@ -17,8 +17,8 @@ class CategorySeries(Spec):
 class Timeline(Spec):
     """Live bytes over the run.
 
-    `times` count allocations and frees. Points are reduced, but never the highest one: `operators`, `modules` and
-    `lines` are the origin of the last allocation before each point.
+    `times` count allocations and frees. Points are left out, but never the peak. `operators`, `modules` and `lines`
+    are the origin of the last allocation before each point.
     """
 
     times: tuple[int, ...]
@@ -30,7 +30,7 @@ class Timeline(Spec):
 
 
 class LiveGroup(Spec):
-    """Allocations with the same origin that are alive at the peak: `count` of them with `bytes` in total."""
+    """Allocations with the same origin that are alive at the peak: `count` allocations with a total size of `bytes`."""
 
     bytes: int
     count: int
@@ -42,7 +42,7 @@ class LiveGroup(Spec):
 
 
 class PeakMoment(Spec):
-    """Time of the most live bytes, and the allocation that reached it."""
+    """Time when live memory peaks, and the allocation that reached the peak."""
 
     bytes: int
     time: int
@@ -66,7 +66,7 @@ class ModuleShare(Spec):
 
 
 class OutOfMemory(Spec):
-    """First allocation that a card of `capacity_bytes` cannot serve."""
+    """First allocation that a card with the replayed capacity cannot serve."""
 
     time: int
     step: int
@@ -82,8 +82,8 @@ class OutOfMemory(Spec):
 class Reservation(Spec):
     """Memory that the caching allocator reserves on the card for the run.
 
-    `reserved_bytes` is the maximum (`torch.cuda.max_memory_reserved`); the other figures are of that time.
-    `largest_free_block_bytes` could be served without reserving more memory.
+    `reserved_bytes` is the maximum (`torch.cuda.max_memory_reserved`); the other figures apply when it is reached. An
+    allocation of `largest_free_block_bytes` could be served without reserving more memory.
     """
 
     settings: str

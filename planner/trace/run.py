@@ -1,4 +1,4 @@
-"""Runs a trace in a child process, with limits of time and memory; the parent survives whatever the module does."""
+"""Runs a trace in a child process, with limits on time and memory; a crash of the module does not end the parent."""
 
 import importlib.util
 from collections.abc import Callable
@@ -12,32 +12,32 @@ from pydantic import Field
 from planner.base import Spec
 from planner.errors import TraceError
 from planner.trace.child.messages import Progress, TraceFailure, WorkerOutcome, explain_exit, read_messages
-from planner.trace.child.worker_process import WorkerProcess, available_memory
-from planner.trace.consent import absolute, user_files
+from planner.trace.child.worker_process import WorkerProcess, available_memory_bytes
+from planner.trace.consent import user_files, with_absolute_paths
 from planner.trace.recording import TraceRecording
 from planner.trace.request import TraceRequest
 from planner.units import GIB
 
-__all__ = ["Limits", "Progress", "Tracing", "start_trace", "torch_missing", "trace"]
+__all__ = ["Limits", "Progress", "Tracing", "missing_packages_hint", "start_trace", "trace"]
 
 START_SECONDS: Final = 120.0
 """Time limit for loading PyTorch, even from a cold disk."""
 
-_MOST_MEMORY: Final = 8 * GIB
-_INTERVAL_SECONDS: Final = 0.1
-# The child's own clock says where it hung; this process steps in only if that did not work.
+_MAX_DEFAULT_MEMORY_BYTES: Final = 8 * GIB
+_CHECK_INTERVAL_SECONDS: Final = 0.1
+# The child's own timer reports where it hung; this process kills the child only if that timer failed.
 _GRACE_SECONDS: Final = 1.0
-_CLOSING_SECONDS: Final = 10.0
-_PRINTED_BYTES: Final = 1 << 16
+_PIPE_CLOSING_SECONDS: Final = 10.0
+_MAX_PRINTED_BYTES: Final = 1 << 16
 _TIMEOUT_HINT: Final = "Raise the time limit."
 _MEMORY_HINT: Final = "Traced tensors use no memory; check what else the module allocates, or raise the limit."
 _BROKEN_PIPE_HINT: Final = "The module's code writes to files that it did not open."
 
 
 class Limits(Spec):
-    """Limits of a trace: `seconds` once PyTorch is loaded, and real memory of all its processes together.
+    """Limits of a trace: `seconds` after PyTorch is loaded, and the total host memory of the trace's processes.
 
-    The default memory limit is half of the available memory, at most 8 GiB: fake tensors need none.
+    The default memory limit is half of the available host memory, at most 8 GiB: fake tensors need no memory.
     """
 
     seconds: float = Field(default=600, gt=0, le=86_400)
@@ -57,69 +57,73 @@ class Tracing:
         on_progress: Callable[[Progress], None] | None = None,
         worker: str = "planner.trace.worker",
     ) -> None:
-        self._original_request, self._request = request, absolute(request)
+        self._original_request, self._request = request, with_absolute_paths(request)
         self._seconds = limits.seconds
-        self._memory_bytes = limits.memory_bytes or min(_MOST_MEMORY, available_memory() // 2)
+        self._memory_bytes = limits.memory_bytes or min(_MAX_DEFAULT_MEMORY_BYTES, available_memory_bytes() // 2)
         self._on_progress = on_progress
         self._stage = "start"
         self._deadline = monotonic() + START_SECONDS + _GRACE_SECONDS
-        self._answer = WorkerOutcome()
-        self._printed = b""
+        self._outcome = WorkerOutcome()
+        self._printed_output = b""
         self._error: Exception | None = None
-        self._over, self._cancelled, self._done = Event(), Event(), Event()
+        self._watch_ended, self._cancelled, self._done = Event(), Event(), Event()
         try:
             self._child = WorkerProcess(self._request, worker, (START_SECONDS, self._seconds, self._memory_bytes))
         except OSError as error:
             raise TraceError("start", f"no process can be started: {error}", environment=True) from error
-        self._readers = (_start(self._exchange_messages), _start(self._collect_printed))
-        self._guard = _start(self._watch)
+        self._readers = (_start_thread(self._exchange_messages), _start_thread(self._collect_printed_output))
+        self._watchdog = _start_thread(self._watch_child)
 
     def cancel(self) -> None:
         """Cancel the trace and all its processes; `result` then raises. Thread-safe and idempotent."""
         self._cancelled.set()
-        self._over.set()
+        self._watch_ended.set()
 
     def result(self) -> TraceRecording:
         """Wait for the trace to end, and return its recording.
 
         Raises:
-            TraceError: If there is no recording; its stage is `cancelled` after `cancel`.
+            TraceError: If there is no recording; the error's stage is `cancelled` after `cancel`.
         """
         try:
-            # Waiting without an end would not hear Ctrl+C on Windows.
+            # Waiting without a timeout would ignore Ctrl+C on Windows.
             while not self._done.wait(1.0):
                 pass
         except BaseException:
             self.cancel()
             raise
-        self._guard.join()
-        recording = self._answer.recording
+        self._watchdog.join()
+        recording = self._outcome.recording
         if self._error is not None or recording is None:
             raise self._error or TraceError(self._stage, "the trace ended without a result")
         return recording.model_copy(update={"request": self._original_request})
 
-    def _watch(self) -> None:
+    def _watch_child(self) -> None:
         try:
-            failure = self._wait_for_ending()
+            failure = self._wait_for_end()
             if failure is not None and self._error is None:
-                self._error = TraceError(**failure.model_dump(), printed=self._printed.decode("utf-8", "replace"))
+                self._error = TraceError(
+                    **failure.model_dump(), printed=self._printed_output.decode("utf-8", "replace")
+                )
         finally:
             self._done.set()
 
-    def _wait_for_ending(self) -> TraceFailure | None:
-        exceeded = None
-        while not (exceeded or self._child.exit_code is not None or self._over.wait(_INTERVAL_SECONDS)):
-            exceeded = self._find_exceeded()
-        if not (exceeded or self._cancelled.is_set() or self._error or self._answer.is_complete):
-            # Its pipe closes a moment before its exit code is known.
+    def _wait_for_end(self) -> TraceFailure | None:
+        limit_failure = None
+        while not (
+            limit_failure or self._child.exit_code is not None or self._watch_ended.wait(_CHECK_INTERVAL_SECONDS)
+        ):
+            limit_failure = self._exceeded_limit()
+        if not (limit_failure or self._cancelled.is_set() or self._error or self._outcome.is_complete):
+            # The child's pipe closes a moment before its exit code is known.
             self._child.wait(_GRACE_SECONDS)
-        code = self._child.exit_code
+        exit_code = self._child.exit_code
         self._child.end()
         for reader in self._readers:
-            reader.join(_CLOSING_SECONDS)
-        return self._find_failure(exceeded, code)
+            reader.join(_PIPE_CLOSING_SECONDS)
+        return self._failure_after_exit(limit_failure, exit_code)
 
-    def _find_exceeded(self) -> TraceFailure | None:
+    def _exceeded_limit(self) -> TraceFailure | None:
         if monotonic() > self._deadline:
             return TraceFailure(
                 stage=self._stage,
@@ -135,31 +139,31 @@ class Tracing:
             )
         return None
 
-    def _find_failure(self, exceeded: TraceFailure | None, code: int | None) -> TraceFailure | None:
-        answer = self._answer
+    def _failure_after_exit(self, limit_failure: TraceFailure | None, exit_code: int | None) -> TraceFailure | None:
+        outcome = self._outcome
         if self._cancelled.is_set():
             return TraceFailure(stage="cancelled", reason="the trace was cancelled")
-        if answer.is_complete:
-            return answer.failure
-        if answer.broken:
+        if outcome.is_complete:
+            return outcome.failure
+        if outcome.protocol_error:
             return TraceFailure(
-                stage=self._stage, reason=f"its result cannot be read: {answer.broken}", hint=_BROKEN_PIPE_HINT
+                stage=self._stage, reason=f"the result cannot be read: {outcome.protocol_error}", hint=_BROKEN_PIPE_HINT
             )
         files = user_files(self._request)
-        return exceeded or explain_exit(self._stage, code, answer.report, self._seconds, files)
+        return limit_failure or explain_exit(self._stage, exit_code, outcome.report, self._seconds, files)
 
     def _exchange_messages(self) -> None:
         try:
-            # A child that ended before it read its request is explained by how it ended.
+            # If the child exited before it read its request, its exit explains the failure.
             with suppress(OSError):
                 self._child.requests.write(self._request.model_dump_json().encode() + b"\n")
                 self._child.requests.flush()
             with self._child.messages as messages:
-                self._answer = read_messages(messages, self._note_progress)
+                self._outcome = read_messages(messages, self._note_progress)
         except Exception as error:  # noqa: BLE001  # what `on_progress` raises belongs to the caller of `result`
             self._error = error
         finally:
-            self._over.set()
+            self._watch_ended.set()
 
     def _note_progress(self, progress: Progress) -> None:
         if self._stage == "start" != progress.stage:
@@ -168,10 +172,10 @@ class Tracing:
         if self._on_progress is not None:
             self._on_progress(progress)
 
-    def _collect_printed(self) -> None:
+    def _collect_printed_output(self) -> None:
         with self._child.printed as printed:
-            while chunk := printed.read1(_PRINTED_BYTES):
-                self._printed = (self._printed + chunk)[-_PRINTED_BYTES:]
+            while chunk := printed.read1(_MAX_PRINTED_BYTES):
+                self._printed_output = (self._printed_output + chunk)[-_MAX_PRINTED_BYTES:]
 
 
 def start_trace(
@@ -179,12 +183,12 @@ def start_trace(
 ) -> Tracing:
     """Start a trace in a child process and return at once; `on_progress` is called from another thread.
 
-    This runs the user's code: ask for consent first (`content_digest` identifies the version that was agreed to).
+    This runs the user's code: ask for consent first (`content_digest` identifies the version that the user agreed to).
 
     Raises:
-        TraceError: If PyTorch is not installed (its `environment` is then true), or a named file does not exist.
+        TraceError: If PyTorch is not installed (the error's `environment` is then true), or a file does not exist.
     """
-    missing = torch_missing(config=request.target.kind == "config")
+    missing = missing_packages_hint(config=request.target.kind == "config")
     if missing is not None:
         raise TraceError("start", missing, environment=True)
     for file in user_files(request):
@@ -199,21 +203,21 @@ def trace(
     """Run a trace and return its recording; see `start_trace`.
 
     Raises:
-        TraceError: If there is no recording: its stage, reason, hint and traceback say why.
+        TraceError: If there is no recording; the error's stage, reason, hint and traceback say why.
     """
     return start_trace(request, limits, on_progress).result()
 
 
-def torch_missing(config: bool = False) -> str | None:
+def missing_packages_hint(config: bool = False) -> str | None:
     """Return an installation hint if PyTorch, or transformers for a `config` target, is missing; else None."""
-    needed = {"torch": "PyTorch", "transformers": "Hugging Face transformers"} if config else {"torch": "PyTorch"}
-    missing = [title for name, title in needed.items() if importlib.util.find_spec(name) is None]
+    packages = {"torch": "PyTorch", "transformers": "Hugging Face transformers"} if config else {"torch": "PyTorch"}
+    missing = [title for name, title in packages.items() if importlib.util.find_spec(name) is None]
     if not missing:
         return None
     return f"tracing needs {' and '.join(missing)}; install it with: pip install 'gpu-planner[torch]'"
 
 
-def _start(work: Callable[[], None]) -> Thread:
+def _start_thread(work: Callable[[], None]) -> Thread:
     thread = Thread(target=work, name=f"trace{work.__name__}", daemon=True)
     thread.start()
     return thread

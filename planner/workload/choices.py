@@ -10,7 +10,7 @@ Checkpointing = Literal["none", "selective", "full"]
 Loss = Literal["full-logits", "chunked", "fused-linear"]
 TrainedFormat = Literal["fp32", "bf16", "fp16", "int8", "nf4", "nf4-dq"]
 Offload = Literal["none", "optimizer", "parameters", "nvme"]
-"""Tensors kept in RAM between uses: none, optimizer states, parameters and states, or both on disk."""
+"""Tensors offloaded between uses: none, optimizer states in RAM, states and parameters in RAM, or both on NVMe."""
 
 METHOD_TITLES: Final[dict[Method, str]] = {"full": "Full fine-tuning", "lora": "LoRA", "qlora": "QLoRA (4 bits)"}
 COMPUTE_TITLES: Final[dict[Compute, str]] = {
@@ -49,5 +49,5 @@ OFFLOAD_TITLES: Final[dict[Offload, str]] = {
     "none": "None",
     "optimizer": "Optimizer states",
     "parameters": "Parameters and optimizer states",
-    "nvme": "Both, on NVMe",
+    "nvme": "Parameters and optimizer states on NVMe",
 }

@@ -1,4 +1,4 @@
-"""Defaults of a workload that depend on the model, filled in so that results can show them."""
+"""Model-dependent defaults of a workload, filled in so that results can show them."""
 
 from typing import Final
 
@@ -14,7 +14,7 @@ from planner.workload.optimizers import OPTIMIZERS
 from planner.workload.rules import WEIGHT_FILE_RULES
 from planner.workload.software.registry import DEFAULT, SOFTWARE, serving_support, settings_for, training_support
 from planner.workload.training import Lora
-from planner.workload.weight_files import EXCLUSIVE_FIELDS, default_profile, native_format
+from planner.workload.weight_files import EXCLUSIVE_FIELDS, default_profile, native_format_name
 from planner.workload.workload import Inference, Training
 
 DEFAULT_SEQUENCE: Final = 2_048
@@ -22,12 +22,12 @@ DEFAULT_CONTEXT: Final = 4_096
 
 
 def with_defaults(workload: Training | Inference, architecture: Architecture, count: int) -> Training | Inference:
-    """Return `workload` with every open choice filled in for `architecture` on `count` cards.
+    """Return `workload` with its unset fields filled in for `architecture` on `count` cards.
 
     Inference: weights as the checkpoint stores them, else bf16; context and prompt 4,096 tokens or the model's
     maximum if that is smaller. Training: sequences of 2,048 tokens or the model's maximum; parameters in fp32 under
-    autocast, else in the computing format; adapters of rank 16 on all linear layers, on a network in 16 bits or NF4;
-    the loss and the step as the profile has them. A model of fixed input length (an image encoder) uses that length.
+    autocast, else in the compute precision; adapters of rank 16 on all linear layers of a model in 16 bits or NF4;
+    the profile's default loss and optimizer step. A model of fixed input length (an image encoder) uses that length.
 
     GGUF files run in llama.cpp, everything else in Hugging Face transformers unless a profile is named or a setting
     of another engine is given. llama.cpp keeps caches of 16 bits in F16.
@@ -43,8 +43,8 @@ def with_defaults(workload: Training | Inference, architecture: Architecture, co
         return pipeline_defaults(workload, architecture, parallel)
     if isinstance(workload, Training):
         return workload.evolve(
-            sequence_length=_length(workload.sequence_length, architecture, DEFAULT_SEQUENCE),
-            weights=workload.weights or default_weights(workload),
+            sequence_length=_input_length(workload.sequence_length, architecture, DEFAULT_SEQUENCE),
+            weights=workload.weights or default_weight_format(workload),
             lora=workload.lora or (Lora() if workload.adapts else None),
             optimizer_step=workload.optimizer_step or OPTIMIZERS[workload.optimizer].steps[0],
             loss=workload.loss or training_support(workload.profile).loss,
@@ -52,23 +52,23 @@ def with_defaults(workload: Training | Inference, architecture: Architecture, co
         )
     if workload.image_size is not None and not architecture.kind.startswith("vision"):
         raise SpecError("image_size", f"{architecture.model_type} does not accept images", "Leave it out.")
-    context = _length(workload.context_length, architecture, DEFAULT_CONTEXT)
-    prompt = _length(workload.prompt_length, architecture, min(context, DEFAULT_CONTEXT))
+    context = _input_length(workload.context_length, architecture, DEFAULT_CONTEXT)
+    prompt = _input_length(workload.prompt_length, architecture, min(context, DEFAULT_CONTEXT))
     weights = architecture.stored_as if workload.weights in (None, AS_STORED) else workload.weights
     own_fields = [getattr(workload, name) for name in EXCLUSIVE_FIELDS]
-    profile = workload.profile or default_profile(workload.engine.given(), own_fields, weights, architecture)
+    profile = workload.profile or default_profile(workload.engine.explicit_names(), own_fields, weights, architecture)
     own = serving_support(profile)
     if architecture.kind not in own.networks:
         hint = f"Choose the profile {DEFAULT}, and weights that are not in a GGUF file."
         raise SpecError("profile", f"{SOFTWARE[profile].title} cannot run an image encoder on its own", hint)
-    images = _images(workload, architecture, profile)
+    images = _images_per_prompt(workload, architecture, profile)
     WEIGHT_FILE_RULES.check(workload, model=architecture)
     if images:
         prompt = max(prompt, images * image_tokens(architecture.stacks[0], workload.image_size) + 1)
-    return _checked(
+    return _validated_workload(
         workload,
         profile=profile,
-        weights=native_format(profile, weights, architecture),
+        weights=native_format_name(profile, weights, architecture),
         engine=settings_for(profile, workload.engine),
         kv_cache=own.cache_names.get(workload.kv_cache, workload.kv_cache),
         context_length=context if architecture.kind == "encoder-decoder" else max(context, prompt),
@@ -78,8 +78,8 @@ def with_defaults(workload: Training | Inference, architecture: Architecture, co
     )
 
 
-def _images(workload: Inference, architecture: Architecture, profile: str) -> int | None:
-    """Return the images in each prompt: one by default, 0 if the engine's image processing is not estimated.
+def _images_per_prompt(workload: Inference, architecture: Architecture, profile: str) -> int | None:
+    """Return the number of images per prompt: one by default, 0 if the engine's image processing is not estimated.
 
     Raises:
         SpecError: If the workload has images, but the model reads none or the engine is not transformers.
@@ -98,14 +98,14 @@ def _images(workload: Inference, architecture: Architecture, profile: str) -> in
     return 1 if workload.images is None else workload.images
 
 
-def _checked(workload: Inference, **changes: object) -> Inference:
+def _validated_workload(workload: Inference, **changes: object) -> Inference:
     try:
         return workload.evolve(**changes)
     except ValidationError as error:
         raise SpecError.from_validation(error) from error
 
 
-def _length(requested: int | None, architecture: Architecture, default: int) -> int:
+def _input_length(requested: int | None, architecture: Architecture, default: int) -> int:
     fixed = architecture.fixed_length
     if fixed is not None:
         return fixed
@@ -114,8 +114,8 @@ def _length(requested: int | None, architecture: Architecture, default: int) -> 
     return min(default, architecture.max_context or default)
 
 
-def default_weights(workload: Training) -> str:
-    """Return the default precision of the parameters.
+def default_weight_format(workload: Training) -> str:
+    """Return the default weight format for training.
 
     The frozen model under adapters is in 16 bits, as checkpoints are loaded, or in NF4. bitsandbytes applies double
     quantization only on request.

@@ -26,7 +26,7 @@ _DIGITS: Final = 9
 
 
 def _parse_size(value: object) -> object:
-    """Parse a single number as a square, and text such as `1024x768`."""
+    """Parse an image size: a single number is a square, and text has the form `1024x768`."""
     if isinstance(value, str):
         sides = [part.strip() for part in value.lower().replace("×", "x").split("x")]
         if len(sides) > _DIMENSIONS or not all(side.isdecimal() and len(side) <= _DIGITS for side in sides):
@@ -40,7 +40,7 @@ ImageSize = Annotated[tuple[Side, Side], BeforeValidator(_parse_size)]
 
 
 def reads_or_makes_images(context: FieldContext) -> bool:
-    """Return whether the model reads images of any size or generates images."""
+    """Return whether the model reads images of variable size or generates images."""
     free = embeds_images(context.architecture) and context.architecture.stacks[0].positions is None
     return free or context.architecture.kind in ("diffusion", "vision-encoder")
 
@@ -52,17 +52,17 @@ ImageSizeField = Annotated[
         "--image-size",
         "main",
         metavar="WxH",
-        default="the model's own",
-        explanation="Activations grow with it.",
+        default="the model's default size",
+        explanation="Activations grow with the image size.",
         choices={size: f"{size[0]:,} × {size[1]:,}" for size in _SIZES},
         mnemonic="z",
-        asked_when=reads_or_makes_images,
+        shown_when=reads_or_makes_images,
     ),
 ]
 
 
 class Diffusion(Spec):
-    """Settings that only diffusion pipelines have; fields that are `None` are filled in from the pipeline."""
+    """Settings that only diffusion pipelines have; `None` fields take the pipeline's defaults."""
 
     guidance: Annotated[
         bool | None,
@@ -70,7 +70,7 @@ class Diffusion(Spec):
         Presentation(
             group="decoding",
             default="true unless the model is distilled",
-            explanation="Each step also predicts the image without the prompt, and compares both.",
+            explanation="Each step also predicts the image without the prompt, and compares the two predictions.",
             choices={True: "Two passes (one without the prompt)", False: "One pass"},
         ),
     ] = None
@@ -78,7 +78,7 @@ class Diffusion(Spec):
         Offload,
         Field(
             title="Offload to RAM",
-            description="what is kept in RAM: model (idle components) or sequential (all but the running module)",
+            description="tensors kept in RAM: model (idle components) or sequential (all but the running module)",
         ),
         Presentation(
             group="main",
@@ -109,7 +109,7 @@ class Diffusion(Spec):
             title="Prompt tokens",
             description="length that prompts are padded to, unless the text encoder fixes it",
         ),
-        Presentation(group="decoding", default="the pipeline's", asked_when=command_line_only),
+        Presentation(group="decoding", default="the pipeline's", shown_when=command_line_only),
     ] = None
     text_weights: Annotated[
         str | None,

@@ -1,4 +1,4 @@
-"""All fields of a workload by their dotted names, as their models declare them.
+"""All workload fields by their dotted names, as the pydantic models declare them.
 
 The command line, forms, sentences and documentation are generated from them, so a new option needs one declaration.
 """
@@ -27,7 +27,7 @@ TASKS: Final[dict[Task, type[Training] | type[Inference]]] = {"inference": Infer
 
 @dataclass(frozen=True, eq=False)
 class WorkloadField:
-    """A field of the workloads of `tasks`, with its pydantic declaration and its presentation."""
+    """A workload field of the given `tasks`, with its pydantic declaration and its presentation."""
 
     name: str
     tasks: tuple[Task, ...]
@@ -37,7 +37,7 @@ class WorkloadField:
 
     @property
     def group(self) -> Group:
-        """Return the section in forms: the field's own, or that of the field that contains it."""
+        """Return the form section of the field, or of the field that contains it."""
         return self.option.group or (self.whole.group if self.whole else "")
 
     @property
@@ -62,7 +62,7 @@ class WorkloadField:
 
     @cached_property
     def is_optional(self) -> bool:
-        """Return whether the field may be left open, to be filled in for the model."""
+        """Return whether the field may be left unset and filled in for the model."""
         return NoneType in get_args(self.info.annotation)
 
     @cached_property
@@ -75,68 +75,68 @@ class WorkloadField:
             return "bytes"
         return "number" if int in kinds else "share" if float in kinds else "list"
 
-    def is_asked(self, context: FieldContext) -> bool:
+    def is_shown(self, context: FieldContext) -> bool:
         """Return whether a form shows the field, given the model and the software."""
-        if isinstance(context.used, Inference):
-            own = serving_support(context.used.profile)
+        if isinstance(context.workload, Inference):
+            own = serving_support(context.workload.profile)
             part, _, setting = self.name.rpartition(".")
             if part == "engine" and setting not in own.settings.model_fields:
                 return False
             if self.name in own.ignored_fields or (self.name in EXCLUSIVE_FIELDS and self.name not in own.own_fields):
                 return False
-        return self.option.asked_when(context) and (self.whole is None or self.whole.asked_when(context))
+        return self.option.shown_when(context) and (self.whole is None or self.whole.shown_when(context))
 
     def bound(self, name: Literal["ge", "le"], otherwise: int) -> int:
         """Return the lower (`ge`) or upper (`le`) bound of the value, or `otherwise` if it has none."""
-        found = (getattr(limit, name, None) for limit in self.info.metadata)
-        return next((limit for limit in found if isinstance(limit, int)), otherwise)
+        limits = (getattr(limit, name, None) for limit in self.info.metadata)
+        return next((limit for limit in limits if isinstance(limit, int)), otherwise)
 
     def choices(self, situation: FieldContext | None) -> ChoiceTitles:
-        """Return the allowed values with their titles; choices that depend on the workload need a situation."""
-        found = self.option.choices
-        if callable(found):
-            return found(situation) if situation is not None else {}
-        return found if found is not None else YES_OR_NO if self.kind == "choice" else {}
+        """Return the allowed values with their titles; choices that depend on the workload need its `situation`."""
+        choices = self.option.choices
+        if callable(choices):
+            return choices(situation) if situation is not None else {}
+        return choices if choices is not None else YES_OR_NO if self.kind == "choice" else {}
 
 
 @lru_cache(maxsize=2)
 def fields_of(task: Task) -> Mapping[str, WorkloadField]:
     """Return the fields of one task's workloads by name, in the order of their declaration."""
-    return {field.name: field for field in _declared(TASKS[task], task)}
+    return {field.name: field for field in _declared_fields(TASKS[task], task)}
 
 
 @lru_cache(maxsize=1)
 def all_fields() -> tuple[WorkloadField, ...]:
-    """Return every field of both tasks once; a field that both tasks declare separately appears once for each."""
-    found: dict[tuple[str, int], WorkloadField] = {}
+    """Return all training and inference fields; a field that the tasks declare separately appears twice."""
+    fields: dict[tuple[str, int], WorkloadField] = {}
     for task in TASKS:
         for field in fields_of(task).values():
-            same = found.get((field.name, id(field.option)))
+            same = fields.get((field.name, id(field.option)))
             tasks = (*same.tasks, task) if same else (task,)
-            found[field.name, id(field.option)] = replace(field, tasks=tasks)
-    return tuple(found.values())
+            fields[field.name, id(field.option)] = replace(field, tasks=tasks)
+    return tuple(fields.values())
 
 
 def find_field(name: str, task: Task | None = None) -> WorkloadField | None:
     """Return the field `name` of the given task, or of any task; None if there is no such field."""
     tasks = (task,) if task else tuple(TASKS)
-    return next((found for one in tasks if (found := fields_of(one).get(name))), None)
+    return next((field for each_task in tasks if (field := fields_of(each_task).get(name))), None)
 
 
-def _declared(
+def _declared_fields(
     model: type[Spec], task: Task, prefix: str = "", whole: Presentation | None = None
 ) -> Iterator[WorkloadField]:
     for name, info in model.model_fields.items():
         option = next((one for one in info.metadata if isinstance(one, Presentation)), None)
-        parts = _parts(info.annotation)
+        parts = _nested_models(info.annotation)
         for part in parts:
-            yield from _declared(part, task, f"{prefix}{name}.", option)
+            yield from _declared_fields(part, task, f"{prefix}{name}.", option)
         if option is not None and not parts:
             yield WorkloadField(f"{prefix}{name}", (task,), info, option, whole)
 
 
-def _parts(annotation: object) -> list[type[Spec]]:
-    """Return the models that a field of this type can hold; for engine settings, those of every program."""
+def _nested_models(annotation: object) -> list[type[Spec]]:
+    """Return the pydantic models that a field of this type can hold; for engine settings, those of every program."""
     if annotation is EngineSettings:
         return [serving_support(name).settings for name in SERVERS]
     kinds = get_args(annotation) if NoneType in get_args(annotation) else (annotation,)

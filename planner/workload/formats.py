@@ -29,24 +29,24 @@ BASE_FORMATS: Final[dict[Method, tuple[str, ...]]] = {
 
 
 def product_format(compute: Compute) -> str:
-    """Return the output format of matrix products; under fp8, which reads its inputs in 8 bits, that is bf16."""
+    """Return the output format of matrix products; under fp8, with its 8-bit inputs, it is bf16."""
     return "bf16" if compute == "fp8" else compute.removeprefix("amp-")
 
 
 def autocasts(compute: Compute) -> bool:
-    """Return whether fp32 parameters are computed in 16 bits or fewer."""
+    """Return whether operations on fp32 parameters run in 16 bits or fewer."""
     return compute == "fp8" or compute.startswith("amp-")
 
 
 def formats_for(method: Method, compute: Compute, profile: str = DEFAULT) -> tuple[str, ...]:
-    """Return the formats that the model's own parameters can have under a method and compute precision."""
+    """Return the weight formats that a training method and compute precision allow for the model's own parameters."""
     plain = plain_formats(method, compute)
     quantised = compute in training_support(profile).quantised_compute
     return tuple(name for name in BASE_FORMATS[method] if (name in plain if is_plain(name) else quantised))
 
 
 def plain_formats(method: Method, compute: Compute) -> tuple[str, ...]:
-    """Return the unquantized formats that a compute precision allows for trained or frozen parameters."""
+    """Return the unquantized weight formats that a training method and compute precision allow."""
     return (_PARAMETERS if method == "full" else _FROZEN)[compute]
 
 

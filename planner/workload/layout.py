@@ -24,8 +24,8 @@ def resolve_parallel(workload: Training | Inference, architecture: Architecture,
     """Return the parallelism of `workload` on `count` cards, with the number of replicas filled in.
 
     Raises:
-        SpecError: If the degrees of parallelism do not multiply to the number of cards, or the model or the software
-            cannot be split in this way.
+        SpecError: If the product of the degrees of parallelism is not the number of cards, or the model or the software
+            does not support this split.
     """
     COUNT_RULES.check(workload, count=count)
     if isinstance(workload, Training):
@@ -46,7 +46,7 @@ def _with_replicas(parallel: Parallel, count: int) -> Parallel:
 @lru_cache(maxsize=1024)
 def _check_network(parallel: Parallel, architecture: Architecture) -> None:
     if architecture.kind == "diffusion":
-        raise SpecError("parallel", "the networks of a diffusion pipeline cannot be split across cards")
+        raise SpecError("parallel", "the networks in a diffusion pipeline cannot be split across cards")
     layers = [group.layer for stack in architecture.stacks for group in stack.groups]
     if parallel.tensor > 1:
         for layer in layers:

@@ -36,7 +36,7 @@ StateUnit = Literal["element", "scale", "tensor", "row-or-column", "square", "tr
 """Unit that a state stores numbers for: an element of a tensor, 256 elements with one scale, the tensor, a row or a
 column of a matrix, an element of the square or triangular factors of its sides, of a projector or of its projection."""
 StateTensors = Literal["all", "quantised", "matrices", "inner-matrices"]
-"""Tensors that a state applies to: matrices have more than one dimension; inner matrices are linear layers or
+"""Tensors that a state applies to: matrices have more than one dimension; inner matrices are those in linear layers or
 routers inside the model; quantised ones are large and no embeddings."""
 StateQuantity = Literal[
     "parameters",
@@ -53,13 +53,13 @@ StateQuantity = Literal[
     "squares",
     "triangles",
 ]
-"""Quantities in the formulas of states."""
+"""Symbols in the formulas of optimizer states."""
 WorkspaceKind = Literal["copies-of-all", "copies", "fp32-copies", "newton-schulz", "decomposition", "bases", "blocks"]
 """Temporary memory: copies of all trained parameters or of the largest tensor, or buffers of one algorithm."""
 
 
 class StateAmount(NamedTuple):
-    """An amount of state: `numbers` values of `bytes` each per `unit`; None for the width of the parameter."""
+    """Size of an optimizer state: `numbers` values per `unit`, of `bytes` each; None for the width of the parameter."""
 
     numbers: int
     unit: StateUnit = "element"
@@ -67,7 +67,7 @@ class StateAmount(NamedTuple):
 
 
 class OptimizerState(NamedTuple):
-    """A state that the optimizer keeps for some tensors: its name, formula, and amounts."""
+    """An optimizer state of some tensors: its name, formula, and amounts."""
 
     name: str
     formula: str
@@ -88,7 +88,7 @@ class StepWorkspace(NamedTuple):
 class OptimizerKind(NamedTuple):
     """An optimizer: title, library, step implementations (the default first), and states.
 
-    A tensor has the first of `states` that applies to it. `formula` covers all of them, in the quantities `symbols`.
+    A tensor has the first of `states` that applies to it. `formula` covers all states, in the quantities `symbols`.
     `foreach` and `loop` are the temporary memory of these implementations; fused ones need none. `paged` states of
     large tensors are in memory that the driver can move to RAM. `fp32_only` optimizers need trained parameters in fp32,
     `whole_matrices` those need matrices that are not sharded.
@@ -140,7 +140,7 @@ _ADAM_LOOP: Final = StepWorkspace(
 )
 
 
-def _adam(title: str, steps: tuple[OptimizerStep, ...]) -> OptimizerKind:
+def _adam_kind(title: str, steps: tuple[OptimizerStep, ...]) -> OptimizerKind:
     return OptimizerKind(
         title=title,
         library="torch",
@@ -152,8 +152,8 @@ def _adam(title: str, steps: tuple[OptimizerStep, ...]) -> OptimizerKind:
     )
 
 
-def _in_32_bits(title: str, moments: int, *, paged: bool = False) -> OptimizerKind:
-    """Return an optimizer of bitsandbytes with the given number of 32-bit moments."""
+def _bitsandbytes_32_bit(title: str, moments: int, *, paged: bool = False) -> OptimizerKind:
+    """Return a bitsandbytes optimizer with the given number of 32-bit moments."""
     name = "32-bit moments" if moments > 1 else "32-bit momentum"
     formula = f"P × {4 * moments}"
     return OptimizerKind(
@@ -167,8 +167,8 @@ def _in_32_bits(title: str, moments: int, *, paged: bool = False) -> OptimizerKi
     )
 
 
-def _in_8_bits(title: str, moments: int, *, paged: bool = False) -> OptimizerKind:
-    """Return an optimizer of bitsandbytes with 8-bit moments; embeddings and small tensors keep 32-bit ones."""
+def _bitsandbytes_8_bit(title: str, moments: int, *, paged: bool = False) -> OptimizerKind:
+    """Return a bitsandbytes optimizer with 8-bit moments; embeddings and small tensors keep 32-bit moments."""
     name, times = ("moments", " × 2") if moments > 1 else ("momentum", "")
     quantised, unquantized = f"Q{times} × (1 + 4 / B)", f"(P − Q) × {4 * moments}"
     amounts = (StateAmount(moments, bytes=1), StateAmount(moments, "scale", 4))
@@ -192,9 +192,9 @@ def _in_8_bits(title: str, moments: int, *, paged: bool = False) -> OptimizerKin
 
 
 OPTIMIZERS: Final[dict[Optimizer, OptimizerKind]] = {
-    "adamw": _adam("AdamW", _ANY),
-    "adam": _adam("Adam", ("foreach", "fused", "loop")),
-    "nadam": _adam("NAdam", _FOREACH),
+    "adamw": _adam_kind("AdamW", _ANY),
+    "adam": _adam_kind("Adam", ("foreach", "fused", "loop")),
+    "nadam": _adam_kind("NAdam", _FOREACH),
     "rmsprop": OptimizerKind(
         title="RMSprop",
         library="torch",
@@ -218,10 +218,10 @@ OPTIMIZERS: Final[dict[Optimizer, OptimizerKind]] = {
         ),
         loop=StepWorkspace("copies", "n × w", _ROOT),
     ),
-    "adamw-8bit": _in_8_bits("AdamW 8-bit", 2),
-    "adamw-32bit-bnb": _in_32_bits("AdamW 32-bit of bitsandbytes", 2),
-    "paged-adamw-8bit": _in_8_bits("paged AdamW 8-bit", 2, paged=True),
-    "paged-adamw-32bit": _in_32_bits("paged AdamW 32-bit", 2, paged=True),
+    "adamw-8bit": _bitsandbytes_8_bit("AdamW 8-bit", 2),
+    "adamw-32bit-bnb": _bitsandbytes_32_bit("AdamW 32-bit of bitsandbytes", 2),
+    "paged-adamw-8bit": _bitsandbytes_8_bit("paged AdamW 8-bit", 2, paged=True),
+    "paged-adamw-32bit": _bitsandbytes_32_bit("paged AdamW 32-bit", 2, paged=True),
     "adafactor": OptimizerKind(
         title="Adafactor",
         library="torch",
@@ -277,10 +277,10 @@ OPTIMIZERS: Final[dict[Optimizer, OptimizerKind]] = {
         formula="P × w",
         states=(OptimizerState("momentum", "P × w", _TORCH, (StateAmount(1),)),),
     ),
-    "lion": _in_32_bits("Lion", 1),
-    "lion-8bit": _in_8_bits("Lion 8-bit", 1),
-    "paged-lion": _in_32_bits("paged Lion", 1, paged=True),
-    "paged-lion-8bit": _in_8_bits("paged Lion 8-bit", 1, paged=True),
+    "lion": _bitsandbytes_32_bit("Lion", 1),
+    "lion-8bit": _bitsandbytes_8_bit("Lion 8-bit", 1),
+    "paged-lion": _bitsandbytes_32_bit("paged Lion", 1, paged=True),
+    "paged-lion-8bit": _bitsandbytes_8_bit("paged Lion 8-bit", 1, paged=True),
     "muon": OptimizerKind(
         title="Muon with AdamW",
         library="torch",

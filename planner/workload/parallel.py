@@ -17,7 +17,7 @@ _MOST_GROUPS: Final = 8
 
 def trains_on_several_gpus(context: FieldContext) -> bool:
     """Return whether the workload is a training run on several GPUs."""
-    return has_several_gpus(context) and context.used.task == "training"
+    return has_several_gpus(context) and context.workload.task == "training"
 
 
 def _has_experts(context: FieldContext) -> bool:
@@ -27,22 +27,22 @@ def _has_experts(context: FieldContext) -> bool:
 
 def _can_offload(context: FieldContext) -> bool:
     own = (
-        training_support(context.used.profile)
-        if context.used.task == "training"
-        else serving_support(context.used.profile)
+        training_support(context.workload.profile)
+        if context.workload.task == "training"
+        else serving_support(context.workload.profile)
     )
     return is_not_diffusion(context) and len(own.offloads) > 1
 
 
 class CardCount(Spec):
-    """A number of cards of one kind, by the catalog's id."""
+    """Number of cards with the same catalog id."""
 
     id: str = Field(min_length=1)
     count: int = Field(default=1, ge=1, le=MOST_CARDS)
 
 
 class Parallel(Spec):
-    """Degrees of parallelism; the number of cards is the product of data, tensor, pipeline and context.
+    """Degrees of parallelism; the number of cards is the product of the data, tensor, pipeline and context degrees.
 
     Experts are split across replicas, so `expert` divides `data`.
     """
@@ -54,8 +54,8 @@ class Parallel(Spec):
             "--dp",
             "sharing",
             default="the number of GPUs, divided by --tp, --pp and --cp",
-            explanation="By default, all GPUs that the other kinds of parallelism leave.",
-            asked_when=has_several_gpus,
+            explanation="By default, the number of GPUs divided by the other degrees of parallelism.",
+            shown_when=has_several_gpus,
         ),
     ] = None
     zero: Annotated[
@@ -64,12 +64,12 @@ class Parallel(Spec):
             ge=0,
             le=3,
             title="ZeRO stage",
-            description="what replicas shard: 1 optimizer states, 2 also gradients, 3 also parameters (FSDP)",
+            description="states that replicas shard: 1 optimizer states, 2 also gradients, 3 also parameters (FSDP)",
         ),
         Presentation(
             "--zero",
             "sharing",
-            explanation="ZeRO and FSDP shard what each replica would otherwise hold in full.",
+            explanation="ZeRO and FSDP shard states that each replica would otherwise hold in full.",
             choices={
                 0: "None (DDP)",
                 1: "Optimizer states (ZeRO-1)",
@@ -77,46 +77,46 @@ class Parallel(Spec):
                 3: "Also parameters (ZeRO-3, FSDP)",
             },
             leads=True,
-            asked_when=trains_on_several_gpus,
+            shown_when=trains_on_several_gpus,
         ),
     ] = 0
     tensor: Annotated[
         int,
         Field(ge=1, le=1024, title="Tensor parallelism", description="GPUs that each matrix is split across"),
-        Presentation("--tp", "sharing", asked_when=has_several_gpus),
+        Presentation("--tp", "sharing", shown_when=has_several_gpus),
     ] = 1
     sequence: Annotated[
         bool,
         Field(title="Sequence parallelism", description="split norms and dropout across the tensor-parallel group"),
         Presentation(
             group="sharing",
-            asked_when=lambda context: trains_on_several_gpus(context) and context.used.parallel.tensor > 1,
+            shown_when=lambda context: trains_on_several_gpus(context) and context.workload.parallel.tensor > 1,
         ),
     ] = False
     pipeline: Annotated[
         int,
         Field(ge=1, le=4096, title="Pipeline parallelism", description="stages that each hold some of the layers"),
-        Presentation("--pp", "sharing", asked_when=has_several_gpus),
+        Presentation("--pp", "sharing", shown_when=has_several_gpus),
     ] = 1
     context: Annotated[
         int,
         Field(ge=1, le=4096, title="Context parallelism", description="GPUs that each sequence is split across"),
-        Presentation("--cp", "sharing", asked_when=trains_on_several_gpus),
+        Presentation("--cp", "sharing", shown_when=trains_on_several_gpus),
     ] = 1
     expert: Annotated[
         int,
         Field(
             ge=1, le=4096, title="Expert parallelism", description="replicas that the routed experts are split across"
         ),
-        Presentation("--ep", "sharing", asked_when=_has_experts),
+        Presentation("--ep", "sharing", shown_when=_has_experts),
     ] = 1
     offload: Annotated[
         Offload,
         Field(
             title="Offload",
-            description="what is kept in RAM: optimizer (its states), parameters (and states), or nvme (both on disk)",
+            description="tensors offloaded to RAM: optimizer (states) or parameters (and states); nvme: to disk",
         ),
-        Presentation("--offload", "offload", choices=OFFLOAD_TITLES, asked_when=_can_offload),
+        Presentation("--offload", "offload", choices=OFFLOAD_TITLES, shown_when=_can_offload),
     ] = "none"
     gradient_as_bucket_view: Annotated[
         bool,
@@ -125,7 +125,8 @@ class Parallel(Spec):
             description="gradients are views into DistributedDataParallel's buckets, not separate tensors",
         ),
         Presentation(
-            group="sharing", asked_when=lambda context: trains_on_several_gpus(context) and context.sharder == "ddp"
+            group="sharing",
+            shown_when=lambda context: trains_on_several_gpus(context) and context.sharding_library == "ddp",
         ),
     ] = False
     reshard_after_forward: Annotated[
@@ -135,7 +136,8 @@ class Parallel(Spec):
             description="FSDP frees each layer's gathered parameters after its forward pass",
         ),
         Presentation(
-            group="sharing", asked_when=lambda context: trains_on_several_gpus(context) and context.sharder == "fsdp"
+            group="sharing",
+            shown_when=lambda context: trains_on_several_gpus(context) and context.sharding_library == "fsdp",
         ),
     ] = True
     pipeline_layers: Annotated[
@@ -145,10 +147,10 @@ class Parallel(Spec):
             group="sharing",
             default="as evenly as possible",
             placeholder="as evenly as possible",
-            asked_when=lambda context: (
+            shown_when=lambda context: (
                 has_several_gpus(context)
-                and context.used.parallel.pipeline > 1
-                and context.used.parallel.interleave == 1
+                and context.workload.parallel.pipeline > 1
+                and context.workload.parallel.interleave == 1
             ),
         ),
     ] = ()
@@ -164,20 +166,20 @@ class Parallel(Spec):
             group="sharing",
             explanation="With an interleaved schedule, each stage alternates between several groups of layers.",
             choices={1: "1F1B", **{groups: f"Interleaved, {groups} groups" for groups in range(2, _MOST_GROUPS + 1)}},
-            asked_when=lambda context: trains_on_several_gpus(context) and context.used.parallel.pipeline > 1,
+            shown_when=lambda context: trains_on_several_gpus(context) and context.workload.parallel.pipeline > 1,
         ),
     ] = 1
 
     @field_validator("pipeline_layers", mode="before")
     @classmethod
-    def _one_or_several(cls, value: object) -> object:
+    def _split_numbers(cls, value: object) -> object:
         """Parse comma-separated numbers, as on the command line."""
         return tuple(part.strip() for part in value.split(",")) if isinstance(value, str) else value
 
     @model_validator(mode="after")
-    def _obeys_the_rules(self) -> Self:
-        """Reject settings of pipeline stages that do not exist."""
-        STAGE_RULES.validate(_ParallelOnly(self))
+    def _check_rules(self) -> Self:
+        """Reject pipeline settings for stages that do not exist."""
+        STAGE_RULES.validate(_ParallelHolder(self))
         if any(layers < 1 for layers in self.pipeline_layers):
             raise ValueError("every stage in pipeline_layers needs at least 1 layer")
         return self
@@ -202,8 +204,8 @@ class Parallel(Spec):
         return self.model_shards == 1 and self.zero == 0 and self.expert == 1 and self.offload == "none"
 
 
-class _ParallelOnly(NamedTuple):
-    """A stand-in for the workload around `parallel`, for rules that concern `parallel` alone."""
+class _ParallelHolder(NamedTuple):
+    """Placeholder for a workload that has only `parallel`, for rules on `parallel` alone."""
 
     parallel: Parallel
     task: None = None

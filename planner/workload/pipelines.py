@@ -1,4 +1,4 @@
-"""Defaults of a diffusion pipeline's workload that depend on the pipeline, and checks of unsupported settings."""
+"""Default settings of diffusion workloads, and checks for settings that diffusion pipelines do not support."""
 
 from typing import Final
 
@@ -20,7 +20,7 @@ _TRACED: Final = (
 
 
 def pipeline_defaults(workload: Training | Inference, architecture: Architecture, parallel: Parallel) -> Inference:
-    """Return `workload` with every open choice filled in: image size, guidance, and weights in the compute precision.
+    """Return `workload` with its unset fields filled in: image size, guidance, and weights in the compute precision.
 
     Raises:
         SpecError: If the pipeline is to be trained, split across cards or run by an engine for text, or cannot generate
@@ -60,7 +60,9 @@ def _check_formats(workload: Inference, architecture: Architecture) -> None:
     for name, value in (("weights", workload.weights), ("diffusion.text_weights", workload.diffusion.text_weights)):
         if value in GGUF_FILE_TYPES:
             raise SpecError(
-                name, "GGUF files of diffusion models mix formats in their own way", "Choose nf4, int8 or fp8."
+                name,
+                "GGUF files of diffusion models mix weight formats in an unsupported way",
+                "Choose nf4, int8 or fp8.",
             )
         if value == AS_STORED and not all(component.stored for component in architecture.components):
             raise SpecError(name, "the pipeline's files have not been read", "Choose its folder, or hf:owner/name.")

@@ -36,21 +36,21 @@ GROUPS: Final[dict[Group, str]] = {
     "sharing": "Parallelism",
     "offload": "Offload",
 }
-"""Sections of a form in their order, with their headings; the first has none."""
+"""Sections of a form in display order, with their headings; the first section has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class FieldContext:
     """The filled-in workload, model and GPU count on which the visibility and choices of a field depend.
 
-    `used` is the workload with its defaults filled in for `architecture` on `count` GPUs. `sharder` is the library that
+    `workload` has its defaults filled in for `architecture` on `count` GPUs. `sharding_library` is the library that
     shards training across replicas, and `from_scratch` whether training starts from random weights.
     """
 
-    used: Any
+    workload: Any
     architecture: Architecture
     count: int = 1
-    sharder: str = ""
+    sharding_library: str = ""
     from_scratch: bool = False
 
     @property
@@ -60,7 +60,7 @@ class FieldContext:
 
 
 ChoiceTitles = Mapping[Any, str]
-"""Values with their titles."""
+"""Allowed values of a field, with their titles."""
 
 
 def command_line_only(_context: FieldContext) -> bool:
@@ -93,12 +93,12 @@ class Presentation:
     """Presentation of one field on the command line, in forms and in sentences; it annotates the field's type.
 
     `flag` is the command-line option; a field without one is set by `--set`. `default` is the `--help` text for an
-    omitted option whose default depends on other fields. `group` is the section in forms, and `asked_when` whether a
+    omitted option whose default depends on other fields. `group` is the section in forms, and `shown_when` whether a
     form shows the field. `choices` maps values to titles, and `details` returns further text for a value. `stops` are
     the positions of a slider. `mnemonic` is the letter of the title that focuses the field with Alt. `brief` summarizes
     the field in the heading of a collapsed section: a template with the choice's title in braces, or a function of the
     value. Without one, choices appear by their titles, and other fields by their own title where they differ from the
-    default. On a field that contains other fields, `group` and `asked_when` apply to all of them.
+    default. On a field that contains other fields, `group` and `shown_when` apply to all of them.
     """
 
     flag: str = ""
@@ -114,7 +114,7 @@ class Presentation:
     brief: str | Callable[[Any], str] = ""
     placeholder: str = ""
     leads: bool = False
-    asked_when: Callable[[FieldContext], bool] = lambda _context: True
+    shown_when: Callable[[FieldContext], bool] = lambda _context: True
 
 
 YES_OR_NO: Final[ChoiceTitles] = {False: "No", True: "Yes"}

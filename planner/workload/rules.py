@@ -35,10 +35,10 @@ FieldValue = Any
 FieldReader = Callable[[str], FieldValue]
 """Returns the value of a field by its dotted name; `count` is the number of GPUs, `model` the architecture."""
 Remedy = Mapping[str, Any] | Callable[..., Mapping[str, Any]]
-"""Changes after which a rule holds: new values of fields, or a function of the rule's values that returns them."""
+"""Field changes that make a rule hold: new field values, or a function that returns them from the rule's values."""
 
 RESET: Final = object()
-"""Marks a field to be reset to its default."""
+"""Marker for a field to be reset to its default."""
 
 _CONTEXT: Final = ("count", "model")
 _MODEL_PARALLEL: Final = ("parallel.tensor", "parallel.pipeline", "parallel.context")
@@ -51,7 +51,7 @@ _PRECISIONS: Final[tuple[Compute, ...]] = ("amp-bf16", "bf16", "amp-fp16", "fp16
 _ENGINE_SETTINGS: Final = tuple(f"engine.{name}" for name in setting_names())
 _FP32_ONLY: Final = "SOAP multiplies gradients with fp32 matrices: train parameters in fp32"
 _PARAMETERS_SHARDED: Final = 3
-"""The ZeRO stage that also shards parameters."""
+"""ZeRO stage that shards parameters, too."""
 COUNT_HINT: Final = "Change one of them or the number of cards."
 
 
@@ -77,7 +77,7 @@ class WorkloadRule:
     yields_to: tuple[str, ...] = ()
 
     def values(self, read: FieldReader) -> tuple[Any, ...]:
-        """Return the values of the rule's fields."""
+        """Return the values of the rule's fields, in order."""
         return tuple(map(read, self.fields))
 
     def refusal(self, *values: object) -> tuple[str, str, str]:
@@ -91,7 +91,7 @@ class WorkloadRule:
 
 
 class RuleSet:
-    """Rules that are checked together, all for `task` if it is given.
+    """Rules that are checked together; with `task`, only for that task.
 
     Results are cached by value, since searches validate equal workloads many times.
     """
@@ -124,17 +124,17 @@ class RuleSet:
     def _first_refusal(self, *values: object, **context: object) -> tuple[str, str, str] | None:
         fields = dict(zip(self._names, values, strict=True))
         read = field_reader(SimpleNamespace(**fields), **context)
-        found = (rule.values(read) for rule in self.rules)
+        value_tuples = (rule.values(read) for rule in self.rules)
         broken = (
             rule.refusal(*values)
-            for rule, values in zip(self.rules, found, strict=True)
+            for rule, values in zip(self.rules, value_tuples, strict=True)
             if rule.task in (None, fields["task"]) and not rule.holds(*values)
         )
         return next(broken, None)
 
 
 def field_reader(workload: object, **others: object) -> FieldReader:
-    """Return a function that reads the fields of `workload` by their dotted names, and `others` by theirs.
+    """Return a function that reads workload fields by their dotted names, and the values in `others` by keyword.
 
     It returns None for a field of a part that is missing, such as adapters, or of another program's settings.
     """
@@ -172,11 +172,11 @@ def is_offered(name: str, value: object, read: FieldReader, task: str) -> bool:
     return all(rule.holds(*rule.values(changed)) for rule in narrowing)
 
 
-def _adapts(method: str) -> bool:
+def _trains_adapters(method: str) -> bool:
     return method != "full"
 
 
-def _format_message(weights: str, method: Method, compute: Compute, profile: str) -> str:
+def _weight_format_message(weights: str, method: Method, compute: Compute, profile: str) -> str:
     if weights not in BASE_FORMATS[method]:
         if method == "full":
             reason = "bitsandbytes cannot train quantized weights; choose the method qlora or lora"
@@ -202,18 +202,18 @@ def _is_16_bit(weights: str | None, compute: Compute) -> bool:
     return (weights or compute) in ("bf16", "fp16")
 
 
-def _zero_limit(profile: str, stages: int) -> int:
+def _max_zero_stage(profile: str, stages: int) -> int:
     own = training_support(profile)
     return min(own.zero_limit, own.zero_limit_in_pipeline) if stages > 1 else own.zero_limit
 
 
-def _offloads(profile: str, stages: int) -> tuple[Offload, ...]:
-    """Return the offloads that a program supports; parameters can be offloaded only if replicas shard them."""
-    found = training_support(profile).offloads
-    return found if _zero_limit(profile, stages) == _PARAMETERS_SHARDED else found[:2]
+def _supported_offloads(profile: str, stages: int) -> tuple[Offload, ...]:
+    """Return the offload values that a program supports; parameters can be offloaded only if replicas shard them."""
+    offloads = training_support(profile).offloads
+    return offloads if _max_zero_stage(profile, stages) == _PARAMETERS_SHARDED else offloads[:2]
 
 
-def _zero_message(zero: int, profile: str, _stages: int) -> str:
+def _zero_stage_message(zero: int, profile: str, _stages: int) -> str:
     own, title = training_support(profile), SOFTWARE[profile].title
     if zero > own.zero_limit:
         return f"{title} supports ZeRO up to stage {own.zero_limit}"
@@ -221,9 +221,9 @@ def _zero_message(zero: int, profile: str, _stages: int) -> str:
 
 
 def _explicit_settings(engine: EngineSettings | Mapping[str, object]) -> tuple[str, ...]:
-    """Return the names of the settings with a value; also for fields that are still being edited."""
+    """Return the names of the explicitly set engine settings; `engine` is a mapping while a form is being edited."""
     if isinstance(engine, EngineSettings):
-        return engine.given()
+        return engine.explicit_names()
     return tuple(name.removeprefix("engine.") for name, value in engine.items() if value is not None)
 
 
@@ -232,13 +232,13 @@ def _foreign_settings(engine: EngineSettings | Mapping[str, object], profile: st
     return tuple(name for name in _explicit_settings(engine) if name not in own)
 
 
-def _foreign_message(engine: EngineSettings, profile: str) -> str:
+def _foreign_setting_message(engine: EngineSettings, profile: str) -> str:
     name = _foreign_settings(engine, profile)[0]
     owner = setting_owner(name)
     return f"{name} is a setting of {owner.title if owner else name}, but the profile is {SOFTWARE[profile].title}"
 
 
-def _files_conflict(
+def _weight_file_conflict(
     weights: str | None,
     profile: str | None,
     engine: EngineSettings | Mapping[str, object],
@@ -258,19 +258,19 @@ def _describe_degrees(*sizes: int | None) -> str:
 TRAINING_RULES: Final = RuleSet(
     WorkloadRule(
         ("lora", "method"),
-        lambda lora, method: lora is None or _adapts(method),
+        lambda lora, method: lora is None or _trains_adapters(method),
         "adapters need the method lora or qlora, not full",
         remedies=({"lora": None}, {"method": "lora"}),
     ),
     WorkloadRule(
         ("trainable", "method"),
-        lambda patterns, method: not (patterns and _adapts(method)),
+        lambda patterns, method: not (patterns and _trains_adapters(method)),
         lambda _, method: f"{method} trains only its adapters: leave out trainable, or choose the method full",
         remedies=({"trainable": ()}, {"method": "full", "lora": None}),
     ),
     WorkloadRule(
         ("compute", "method"),
-        lambda compute, method: not (compute == "fp8" and _adapts(method)),
+        lambda compute, method: not (compute == "fp8" and _trains_adapters(method)),
         "fp8 and adapters both replace the linear layers: choose amp-bf16",
         narrows=("compute",),
         remedies=({"compute": "amp-bf16"}, {"method": "full", "lora": None}),
@@ -297,7 +297,7 @@ TRAINING_RULES: Final = RuleSet(
     WorkloadRule(
         ("weights", "method", "compute", "profile"),
         lambda weights, method, compute, profile: weights in (None, *formats_for(method, compute, profile)),
-        _format_message,
+        _weight_format_message,
         narrows=("weights",),
         remedies=({"weights": None}, _compute_for_format),
     ),
@@ -340,7 +340,7 @@ TRAINING_RULES: Final = RuleSet(
     WorkloadRule(
         ("optimizer", "method", "weights", "compute"),
         lambda optimizer, method, weights, compute: (
-            not OPTIMIZERS[optimizer].fp32_only or _adapts(method) or not _is_16_bit(weights, compute)
+            not OPTIMIZERS[optimizer].fp32_only or _trains_adapters(method) or not _is_16_bit(weights, compute)
         ),
         _FP32_ONLY,
         remedies=({"weights": None, "compute": "amp-bf16"}, {"optimizer": RESET}),
@@ -360,7 +360,7 @@ INFERENCE_RULES: Final = RuleSet(
     WorkloadRule(
         ("engine", "profile"),
         lambda engine, profile: not _foreign_settings(engine, profile),
-        _foreign_message,
+        _foreign_setting_message,
         remedies=(lambda engine, profile: {f"engine.{name}": None for name in _foreign_settings(engine, profile)},),
     ),
     *(
@@ -404,9 +404,9 @@ INFERENCE_RULES: Final = RuleSet(
 WEIGHT_FILE_RULES: Final = RuleSet(
     WorkloadRule(
         ("weights", "profile", "engine", "model", *EXCLUSIVE_FIELDS),
-        lambda *values: not _files_conflict(*values),
-        lambda *values: _files_conflict(*values)[0],
-        hint=lambda *values: _files_conflict(*values)[1],
+        lambda *values: not _weight_file_conflict(*values),
+        lambda *values: _weight_file_conflict(*values)[0],
+        hint=lambda *values: _weight_file_conflict(*values)[1],
         remedies=(
             {"weights": None},
             {"weights": DEFAULT_GGUF},
@@ -485,7 +485,7 @@ REPLICA_RULES: Final = RuleSet(
     WorkloadRule(
         ("optimizer", "parallel.zero"),
         lambda optimizer, zero: not (zero and OPTIMIZERS[optimizer].whole_matrices),
-        lambda optimizer, _: f"{OPTIMIZERS[optimizer].title} preconditions whole matrices, and ZeRO divides them",
+        lambda optimizer, _: f"{OPTIMIZERS[optimizer].title} preconditions whole matrices, and ZeRO splits matrices",
         hint="Set zero to 0, or choose another optimizer.",
         narrows=("parallel.zero",),
         remedies=({"parallel.zero": 0}, {"optimizer": RESET}),
@@ -503,7 +503,7 @@ REPLICA_RULES: Final = RuleSet(
     ),
     task="training",
 )
-"""Rules on the optimizer of training, once the number of cards is known."""
+"""Rules on the training optimizer that depend on the number of cards."""
 
 PARALLEL_RULES: Final = RuleSet(
     WorkloadRule(
@@ -521,7 +521,7 @@ PARALLEL_RULES: Final = RuleSet(
         remedies=({"attention": "sdpa"}, {"parallel.context": 1}),
     ),
 )
-"""Rules on the model, where it is split across cards or offloaded."""
+"""Rules for models that are split across cards or offloaded."""
 
 PARALLEL_TRAINING_RULES: Final = RuleSet(
     WorkloadRule(
@@ -543,17 +543,17 @@ PARALLEL_TRAINING_RULES: Final = RuleSet(
     ),
     WorkloadRule(
         ("parallel.zero", "profile", "parallel.pipeline"),
-        lambda zero, profile, stages: zero <= _zero_limit(profile, stages),
-        _zero_message,
+        lambda zero, profile, stages: zero <= _max_zero_stage(profile, stages),
+        _zero_stage_message,
         hint="Choose a lower stage.",
         narrows=("parallel.zero",),
-        remedies=(lambda _, profile, stages: {"parallel.zero": _zero_limit(profile, stages)},),
+        remedies=(lambda _, profile, stages: {"parallel.zero": _max_zero_stage(profile, stages)},),
     ),
     WorkloadRule(
         ("parallel.offload", "profile", "parallel.pipeline"),
-        lambda offload, profile, stages: offload in _offloads(profile, stages),
+        lambda offload, profile, stages: offload in _supported_offloads(profile, stages),
         lambda _, profile, stages: (
-            f"{SOFTWARE[profile].title} can only offload {' or '.join(_offloads(profile, stages)[1:])}"
+            f"{SOFTWARE[profile].title} can only offload {' or '.join(_supported_offloads(profile, stages)[1:])}"
         ),
         hint="Choose another offload.",
         narrows=("parallel.offload",),
@@ -623,7 +623,7 @@ EDITING_RULES: Final = RuleSet(
         remedies=({"parallel.sequence": False},),
     ),
 )
-"""Rules that only editing applies: they reset values that a form would not show or that would override the edit."""
+"""Rules that only editing applies: they reset hidden values and values that would override the edit."""
 
 _RULE_SETS: Final = (
     EDITING_RULES,
@@ -638,4 +638,4 @@ _RULE_SETS: Final = (
     PARALLEL_INFERENCE_RULES,
 )
 ALL_RULES: Final = tuple(rule for book in _RULE_SETS for rule in book.rules)
-"""Every rule, in the order in which editing applies them."""
+"""All rules, in the order in which editing applies them."""

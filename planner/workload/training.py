@@ -68,7 +68,9 @@ class Lora(Spec):
     ] = "fp32"
     dropout: Annotated[
         float,
-        Field(ge=0, lt=1, title="LoRA dropout", description="share of the adapters' inputs that dropout zeroes"),
+        Field(
+            ge=0, lt=1, title="LoRA dropout", description="fraction of the adapters' inputs that dropout sets to zero"
+        ),
         Presentation(
             group="adapters",
             explanation="Dropout masks are saved for the backward pass.",
@@ -86,8 +88,8 @@ class Lora(Spec):
 
     @field_validator("targets", mode="before")
     @classmethod
-    def _one_or_several(cls, value: object) -> object:
-        """Parse comma-separated names, as on the command line, and `all-linear` in a list."""
+    def _split_names(cls, value: object) -> object:
+        """Parse comma-separated layer names, as on the command line, and `all-linear` in a list."""
         if isinstance(value, str) and value != "all-linear":
             value = tuple(part.strip() for part in value.split(",") if part.strip())
         if isinstance(value, list | tuple):
@@ -99,7 +101,7 @@ class Lora(Spec):
 
 
 class Training(Spec):
-    """One optimizer step that trains all parameters, those that `trainable` names, or adapters.
+    """A training workload: one optimizer step on all parameters, on parameters named by `trainable`, or on adapters.
 
     `with_defaults` fills in fields that are `None` for the model.
     """
@@ -114,7 +116,7 @@ class Training(Spec):
             explanation="LoRA trains adapters on a frozen model;\nQLoRA keeps that model in 4 bits.",
             choices=METHOD_TITLES,
             mnemonic="d",
-            asked_when=lambda context: not context.from_scratch,
+            shown_when=lambda context: not context.from_scratch,
         ),
     ] = "full"
     weights: Annotated[
@@ -142,7 +144,7 @@ class Training(Spec):
     lora: Annotated[
         Lora | None,
         Field(description="adapter settings of the methods lora and qlora"),
-        Presentation(asked_when=lambda context: context.used.adapts),
+        Presentation(shown_when=lambda context: context.workload.adapts),
     ] = None
     trainable: Annotated[
         tuple[str, ...],
@@ -156,7 +158,7 @@ class Training(Spec):
             explanation="Separate several patterns with commas; all other parameters are frozen.",
             placeholder="every parameter",
             brief="{}",
-            asked_when=lambda context: not context.used.adapts and not context.from_scratch,
+            shown_when=lambda context: not context.workload.adapts and not context.from_scratch,
         ),
     ] = ()
     optimizer: Annotated[
@@ -179,7 +181,7 @@ class Training(Spec):
             default="the default of the optimizer's library",
             explanation="foreach needs temporary copies of all tensors; fused kernels and a loop do not.",
             choices=optimizer_step_titles(),
-            asked_when=lambda context: len(OPTIMIZERS[context.used.optimizer].steps) > 1,
+            shown_when=lambda context: len(OPTIMIZERS[context.workload.optimizer].steps) > 1,
         ),
     ] = None
     gradient_clipping: Annotated[
@@ -193,7 +195,7 @@ class Training(Spec):
         Presentation(
             "--micro-batch",
             "main",
-            explanation="Activations and logits grow with it.",
+            explanation="Activations and logits grow with the micro-batch size.",
             stops=doubling(1, 256),
             mnemonic="b",
         ),
@@ -220,7 +222,7 @@ class Training(Spec):
             unit="tokens",
             stops=doubling(128, 131_072),
             mnemonic="l",
-            asked_when=lambda context: context.takes_lengths,
+            shown_when=lambda context: context.takes_lengths,
         ),
     ] = None
     activation_checkpointing: Annotated[
@@ -242,7 +244,7 @@ class Training(Spec):
             group="checkpointing",
             explanation="A longer interval saves fewer inputs but recomputes more layers at once.",
             brief="every {} layers",
-            asked_when=lambda context: context.used.activation_checkpointing == "full",
+            shown_when=lambda context: context.workload.activation_checkpointing == "full",
         ),
     ] = 1
     attention: Annotated[
@@ -251,7 +253,7 @@ class Training(Spec):
         Presentation(
             "--attention",
             "software",
-            explanation="Eager attention saves a matrix of tokens × tokens for every head; the others do not.",
+            explanation="Eager attention saves a matrix of tokens × tokens for every head; SDPA and flash do not.",
             choices=ATTENTION_TITLES,
         ),
     ] = "sdpa"
@@ -269,7 +271,7 @@ class Training(Spec):
     loss_chunks: Annotated[
         int,
         Field(ge=1, le=100_000, title="Loss chunks", description="number of chunks that the loss is computed in"),
-        Presentation(group="software", asked_when=lambda context: context.used.loss == "chunked"),
+        Presentation(group="software", shown_when=lambda context: context.workload.loss == "chunked"),
     ] = 8
     profile: Annotated[
         TrainerName,
@@ -279,7 +281,7 @@ class Training(Spec):
             "software",
             explanation="Each program keeps different tensors in memory for the same model.",
             choices={name: one.title_for("training") for name, one in TRAINERS.items()},
-            brief=lambda name: SOFTWARE[name].in_short,
+            brief=lambda name: SOFTWARE[name].brief_title,
             leads=True,
         ),
     ] = DEFAULT
@@ -293,7 +295,7 @@ class Training(Spec):
         return self.method != "full"
 
     @model_validator(mode="after")
-    def _obeys_the_rules(self) -> Self:
+    def _check_rules(self) -> Self:
         """Reject combinations of fields that break a rule."""
         TRAINING_RULES.validate(self)
         return self

@@ -1,4 +1,4 @@
-"""Compatibility of inference software with weight files, and its names for their formats."""
+"""Compatibility of inference software with weight files, and the software's names for weight formats."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -8,9 +8,9 @@ from planner.models.architecture import Architecture
 from planner.workload.software.registry import SERVERS, SOFTWARE, serving_support, setting_owner
 
 DEFAULT_GGUF: Final = "Q4_K_M"
-"""The GGUF format that editing chooses for a model whose files are in no GGUF format."""
+"""GGUF format that an edit chooses for a model without GGUF files."""
 EXCLUSIVE_FIELDS: Final = tuple(name for one in SERVERS for name in serving_support(one).own_fields)
-"""Workload fields that only one program uses."""
+"""Workload fields that only one inference program uses."""
 
 _GGUF_NAMES: Final = {"fp32": "F32", "fp16": "F16", "bf16": "BF16"}
 _PLAIN_NAMES: Final = {gguf: plain for plain, gguf in _GGUF_NAMES.items()}
@@ -19,19 +19,19 @@ _PLAIN_NAMES: Final = {gguf: plain for plain, gguf in _GGUF_NAMES.items()}
 def default_profile(
     settings: Iterable[str], own: Sequence[object], weights: str | None, architecture: Architecture
 ) -> str:
-    """Return the engine for a workload that names none: the owner of its settings, else a reader of `weights`.
+    """Return the default inference engine: the owner of the workload's settings, else one that reads `weights`.
 
     `own` are the values of `EXCLUSIVE_FIELDS`.
     """
     owners = [owner.name for name in settings if (owner := setting_owner(name))]
-    given = [name for name, value in zip(EXCLUSIVE_FIELDS, own, strict=True) if value is not None]
+    set_fields = [name for name, value in zip(EXCLUSIVE_FIELDS, own, strict=True) if value is not None]
     container = "gguf" if _is_gguf(_stored_format(weights, architecture), architecture) else "safetensors"
-    owners += [name for name in SERVERS if set(given) & set(serving_support(name).own_fields)]
+    owners += [name for name in SERVERS if set(set_fields) & set(serving_support(name).own_fields)]
     return next(iter(owners), next(name for name in SERVERS if serving_support(name).containers[0] == container))
 
 
 def incompatibility(profile: str, weights: str | None, architecture: Architecture) -> tuple[str, ...]:
-    """Return the reason why a program cannot run files of `weights`, and a hint; an empty tuple if it can."""
+    """Return the reason why `profile` cannot run weight files in this format, and a hint; an empty tuple if it can."""
     if architecture.kind == "diffusion":
         return ()
     containers, stored = serving_support(profile).containers, _stored_format(weights, architecture)
@@ -46,8 +46,8 @@ def incompatibility(profile: str, weights: str | None, architecture: Architectur
     return ()
 
 
-def native_format(profile: str, weights: str, architecture: Architecture) -> str:
-    """Return the name of the format `weights` in `profile`; GGUF files have their own names for plain formats."""
+def native_format_name(profile: str, weights: str, architecture: Architecture) -> str:
+    """Return the program's own name for the weight format; GGUF files have their own names for plain formats."""
     containers = serving_support(profile).containers
     if "safetensors" not in containers and not _is_gguf(weights, architecture):
         return _GGUF_NAMES[weights]

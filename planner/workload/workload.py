@@ -52,13 +52,13 @@ def _format_detail(name: str) -> str:
 
 
 def _cache_title(name: str) -> str:
-    """Return the title of a KV-cache format; formats with a number in their name are llama.cpp's."""
+    """Return the title of a KV-cache format; names with a number are llama.cpp formats."""
     return f"{name.upper()}, {float(KV_FORMATS[name]):.3g} bits" if "_" in name else name.upper()
 
 
 def _attention_titles(context: FieldContext) -> dict[Attention, str]:
-    """Return the attention implementations; engines that read no PyTorch checkpoints have their own flash attention."""
-    if "safetensors" in serving_support(context.used.profile).containers:
+    """Return the attention implementations' titles; engines without safetensors have their own flash attention."""
+    if "safetensors" in serving_support(context.workload.profile).containers:
         return ATTENTION_TITLES
     return {"sdpa": "Flash attention", "eager": "Without flash attention"}
 
@@ -100,23 +100,23 @@ class Inference(Spec):
         Presentation(
             "--batch",
             "main",
-            explanation="Activations and the KV cache grow with it.",
+            explanation="Activations and the KV cache grow with the batch size.",
             stops=doubling(1, 1_024),
             mnemonic="b",
         ),
     ] = 1
     context_length: Annotated[
         int | None,
-        Field(ge=1, le=100_000_000, title="Context length", description="tokens of prompt and output together"),
+        Field(ge=1, le=100_000_000, title="Context length", description="prompt and output tokens together"),
         Presentation(
             "--context",
             "main",
             default="4,096, or the model's maximum",
-            explanation="The KV cache grows with it.",
+            explanation="The KV cache grows with the context length.",
             unit="tokens",
             stops=doubling(128, _LONGEST),
             mnemonic="l",
-            asked_when=lambda context: is_not_diffusion(context) and context.takes_lengths,
+            shown_when=lambda context: is_not_diffusion(context) and context.takes_lengths,
         ),
     ] = None
     prompt_length: Annotated[
@@ -126,11 +126,11 @@ class Inference(Spec):
             "--prompt",
             "main",
             default="4,096, or the context",
-            explanation="Activations grow with it.",
+            explanation="Activations grow with the prompt length.",
             unit="tokens",
             stops=doubling(128, _LONGEST),
             mnemonic="r",
-            asked_when=lambda context: generates_text(context) and context.takes_lengths,
+            shown_when=lambda context: generates_text(context) and context.takes_lengths,
         ),
     ] = None
     kv_cache: Annotated[
@@ -143,7 +143,7 @@ class Inference(Spec):
             choices={name: _cache_title(name) for name in KV_FORMATS},
             mnemonic="k",
             brief="KV cache in {}",
-            asked_when=generates_text,
+            shown_when=generates_text,
         ),
     ] = "bf16"
     attention: Annotated[
@@ -152,9 +152,9 @@ class Inference(Spec):
         Presentation(
             "--attention",
             "attention",
-            explanation="Eager attention computes a matrix of tokens × tokens for every head; the others do not.",
+            explanation="Eager attention computes a matrix of tokens × tokens for every head; SDPA and flash do not.",
             choices=_attention_titles,
-            asked_when=is_not_diffusion,
+            shown_when=is_not_diffusion,
         ),
     ] = "sdpa"
     prompt_logits: Annotated[
@@ -164,7 +164,7 @@ class Inference(Spec):
             group="attention",
             explanation="Generating text needs only the logits of the last token; scoring a text needs all of them.",
             choices={"last": "Last token only", "all": "All tokens"},
-            asked_when=generates_text,
+            shown_when=generates_text,
         ),
     ] = "last"
     profile: Annotated[
@@ -174,16 +174,16 @@ class Inference(Spec):
             "--profile",
             "software",
             default="chosen by the weight files",
-            explanation="Each program reserves memory in its own way.",
+            explanation="Each program reserves memory differently.",
             choices={name: one.title for name, one in SERVERS.items()},
             leads=True,
-            asked_when=is_not_diffusion,
+            shown_when=is_not_diffusion,
         ),
     ] = None
     gpu_layers: Annotated[
         int | None,
         Field(
-            ge=0, le=100_000, title="GPU layers", description="llama.cpp: layers on the GPU, counting the output as one"
+            ge=0, le=100_000, title="GPU layers", description="llama.cpp: layers on the GPU, including the output layer"
         ),
         Presentation(
             "--gpu-layers",
@@ -204,11 +204,11 @@ class Inference(Spec):
             group="main",
             default="1",
             explanation="The vision encoder processes them before the prompt.",
-            asked_when=lambda context: embeds_images(context.architecture),
+            shown_when=lambda context: embeds_images(context.architecture),
         ),
     ] = None
     diffusion: Annotated[
-        Diffusion, Field(description="settings of a diffusion pipeline"), Presentation(asked_when=is_diffusion)
+        Diffusion, Field(description="settings of a diffusion pipeline"), Presentation(shown_when=is_diffusion)
     ] = Diffusion()
     engine: Annotated[
         FlatSettings,
@@ -228,7 +228,7 @@ class Inference(Spec):
 
     @field_validator("engine")
     @classmethod
-    def _of_the_profile(cls, value: EngineSettings, others: ValidationInfo) -> EngineSettings:
+    def _settings_of_profile(cls, value: EngineSettings, others: ValidationInfo) -> EngineSettings:
         """Convert empty settings to the settings class of the chosen software."""
         profile = others.data.get("profile")
         return value if profile is None else settings_for(profile, value)
@@ -241,7 +241,7 @@ class Inference(Spec):
         return value
 
     @model_validator(mode="after")
-    def _obeys_the_rules(self) -> Self:
+    def _check_rules(self) -> Self:
         """Reject settings of another engine and formats that the chosen engine does not support."""
         INFERENCE_RULES.validate(self)
         return self

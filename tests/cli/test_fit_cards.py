@@ -80,7 +80,7 @@ def test_unequal_cards_are_rows_of_their_own(said):
 
 def test_unequal_cards_that_share_matrices_are_decided_by_the_smallest(said, memory):
     words = (MODEL, "--gpu", "RTX 4090", "--gpu", "h100-sxm", "--tp", "2")
-    assert "Every card holds the same, so the smallest decides." in said(*words)
+    assert "All cards hold the same amount, so the card with the least memory decides whether it fits." in said(*words)
     found = memory(*words)
     assert [row["gpu"] for row in found["per_gpu"]] == ["rtx-4090", "h100-sxm5-80gb"]
     assert found["fullest"] == 0

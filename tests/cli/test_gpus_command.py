@@ -14,7 +14,7 @@ from planner.cli.main import main
 from planner.cost.job import Run
 from planner.cost.terms import CostTerms
 from planner.hardware.gpu import Gpu
-from planner.hardware.query import QUERY_FIELDS
+from planner.hardware.query import GPU_QUERY_FIELDS
 from planner.hardware.system import System
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.latest import Latest
@@ -55,7 +55,7 @@ def said_on_the_day(capsys):
 def test_help_explains_every_field(said, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
     printed = said("--help")
-    assert all(f"\n  {name} " in printed for name in QUERY_FIELDS)
+    assert all(f"\n  {name} " in printed for name in GPU_QUERY_FIELDS)
 
 
 def test_words_find_cards(said):
@@ -101,7 +101,7 @@ def test_json_of_a_list_has_the_prices_that_it_is_filtered_by(said, tmp_path):
 
 
 def test_every_word_that_a_list_is_filtered_or_sorted_by_has_a_column(said):
-    assert set(GPU_COLUMN_OF) == set(QUERY_FIELDS)
+    assert set(GPU_COLUMN_OF) == set(GPU_QUERY_FIELDS)
     assert set(GPU_COLUMN_OF.values()) <= {column.key for column in GPU_COLUMNS}
     heads = said("--fits", "llama-3.1-8b", "--sort", "price", "--where", "nvlink", "--limit", "1").splitlines()[0]
     assert "Launch price" in heads

@@ -84,7 +84,7 @@ def test_a_log_is_replayed_at_its_pace(log, capsys):
     assert cli.main(["monitor", "--replay", log, "--speed", "20", "--from", "0:01"]) == 0
     printed = capsys.readouterr().out
     assert "15:36:53" not in printed
-    assert printed.index("15:36:54 · driver not told") < printed.index("15:36:55")
+    assert printed.index("15:36:54 · driver not reported") < printed.index("15:36:55")
     assert "NVIDIA X" in printed
 
 

@@ -117,10 +117,10 @@ def test_held_prices_are_named_accepted_or_thrown_away(said, home):
     assert "held until you accept or discard them: AWS: 1 offer" in said("--state")
     assert said("--accept") == "Now in use: AWS.\n"
     assert "Fetched prices are in use" in said("--state")
-    assert said("--accept") == "No prices are held.\n"
+    assert said("--accept") == "No prices are held back.\n"
     PriceStore(home).hold(held())
     assert said("--discard", "AWS") == "Discarded: AWS.\n"
-    assert "has no held prices" in said("--discard", "GCP", code=2)
+    assert "has no held-back prices" in said("--discard", "GCP", code=2)
 
 
 def test_back_to_bundled_and_forth(said, home):
@@ -150,7 +150,7 @@ def test_a_damaged_file_is_passed_over_and_named(said, home):
         (["--refresh", "nowhere"], "--refresh: unknown source 'nowhere'", "Sources: aws"),
         (["--remove", "x"], "--remove: you have no offer 'x'", ""),
         (["--add", "/none.json"], "/none.json: cannot be read", "Check the path"),
-        (["--accept", "AWS"], "AWS: has no held prices", "No prices are held"),
+        (["--accept", "AWS"], "AWS: has no held-back prices", "No prices are held"),
         (["--bundled", "--fetched"], "not allowed with", "--help"),
     ],
 )

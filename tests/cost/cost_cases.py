@@ -7,7 +7,7 @@ from planner.cost.demand import Throughput
 from planner.cost.estimate import CostEstimate, estimate_cost
 from planner.cost.figure import Figure
 from planner.cost.job import DailyHours
-from planner.cost.rent_or_buy.case import Case
+from planner.cost.rent_or_buy.case import RentOrBuyCase
 from planner.cost.terms import CostTerms
 from planner.plan.catalog import Catalog
 
@@ -21,11 +21,13 @@ def estimate(
     return estimate_cost(terms, catalog.hardware.gpu(gpu), count, PACE, catalog.cost, today)
 
 
-def case_of(catalog: Catalog, today: date, terms: CostTerms, gpu: str = "h100-sxm5-80gb", count: int = 8) -> Case:
+def case_of(
+    catalog: Catalog, today: date, terms: CostTerms, gpu: str = "h100-sxm5-80gb", count: int = 8
+) -> RentOrBuyCase:
     found = estimate(catalog, today, terms, gpu, count).case
     assert found is not None
     return found
 
 
-def changed(case: Case, **values: float) -> Case:
+def changed(case: RentOrBuyCase, **values: float) -> RentOrBuyCase:
     return replace(case, figures={**case.figures, **{name: Figure.own(value) for name, value in values.items()}})

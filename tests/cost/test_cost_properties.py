@@ -11,7 +11,7 @@ from planner.cost.figure import Figure
 from planner.cost.finance import annuity
 from planner.cost.job import DailyHours, Run
 from planner.cost.owning.costs import ServerSetup
-from planner.cost.owning.residual import own_curve
+from planner.cost.owning.residual import user_resale_curve
 from planner.cost.rent_or_buy.cash_flows import CashFlows, break_even, break_even_hours_per_year, break_even_years
 from planner.cost.rent_or_buy.hybrid import best_mix
 from planner.cost.renting.offer import ExchangeRate, Offer
@@ -39,7 +39,7 @@ def any_streams(draw: st.DrawFn) -> CashFlows:
         drift=draw(st.floats(-0.3, 0.3)),
         discount_rate=draw(rate),
         shape=ServerSetup(count=1, groups=1, gpus_per_server=1, colocation_power="metered"),
-        resale=own_curve(draw(st.floats(0.01, 1)), 5),
+        resale=user_resale_curve(draw(st.floats(0.01, 1)), 5),
     )
 
 

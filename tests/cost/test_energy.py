@@ -3,6 +3,7 @@
 from datetime import date
 
 import pytest
+from each_record import for_each
 
 from planner.cost.catalog import CostCatalog
 from planner.cost.energy import EnergyRecord
@@ -14,7 +15,7 @@ COST = CostCatalog(catalog_dir())
 COLLECTED = "2026-11-21"
 
 
-@pytest.mark.parametrize("record", COST.energy, ids=lambda record: record.id)
+@for_each("record", COST.energy)
 def test_energy_is_sourced_dated_and_plausible(record: EnergyRecord) -> None:
     known = (record.household_usd_per_kwh, record.industrial_usd_per_kwh)
     local = (record.household_local_per_kwh, record.industrial_local_per_kwh)

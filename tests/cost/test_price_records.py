@@ -3,6 +3,7 @@
 from collections import Counter
 
 import pytest
+from each_record import for_each
 
 from planner.cost.catalog import CostCatalog
 from planner.cost.constants import Constant
@@ -34,7 +35,7 @@ def test_the_catalog_holds_everything_that_was_collected() -> None:
     assert len(COST.constants) == 83
 
 
-@pytest.mark.parametrize("offer", COST.offers, ids=lambda offer: offer.id)
+@for_each("offer", COST.offers)
 def test_offer_is_sourced_dated_and_plausible(offer: Offer) -> None:
     assert offer.source.strip()
     assert offer.cards
@@ -91,7 +92,7 @@ def test_prices_of_marketplaces_are_told_apart() -> None:
     assert Counter(offer.price_kind for offer in COST.offers) == {"list": 561, "from": 30, "median": 11}
 
 
-@pytest.mark.parametrize("purchase", COST.purchases, ids=lambda purchase: purchase.id)
+@for_each("purchase", COST.purchases)
 def test_purchase_is_sourced_dated_and_plausible(purchase: Purchase) -> None:
     assert purchase.source.strip()
     cards = (purchase.gpu,) if purchase.gpu else purchase.candidates
@@ -106,7 +107,7 @@ def _is_before(day: str, released: str) -> bool:
     return day[:digits] < released[:digits]
 
 
-@pytest.mark.parametrize("record", [*COST.offers, *COST.purchases], ids=lambda record: record.id)
+@for_each("record", [*COST.offers, *COST.purchases])
 def test_no_price_is_older_than_its_card(record: Offer | Purchase) -> None:
     """One that is says that it was checked."""
     cards = record.cards if isinstance(record, Offer) else (record.gpu,) if record.gpu else record.candidates
@@ -120,7 +121,7 @@ def test_a_price_of_a_94_gb_card_is_of_the_nvl() -> None:
     assert purchase.price_usd == 35_098.15
 
 
-@pytest.mark.parametrize("constant", COST.constants, ids=lambda constant: constant.id)
+@for_each("constant", COST.constants)
 def test_constant_is_sourced(constant: Constant) -> None:
     assert constant.figure.source == constant.source
     assert constant.figure.date == constant.date

@@ -117,7 +117,7 @@ def test_a_recording_that_the_last_run_did_not_end_is_told(tmp_path):
     recording.write_bytes(b"x")
     unfinished = {"path": str(recording), "pid": 2**22 + 1, "process_started_seconds": 1.0}
     (tmp_path / "settings.json").write_text(json.dumps({"monitor": {"unfinished": unfinished}}))
-    assert run(LOOK + QUIT, tmp_path)["banner"] == "The recording run.gpurec was cut off when the program ended."
+    assert run(LOOK + QUIT, tmp_path)["banner"] == "The recording run.gpurec was interrupted when the program ended."
     recording.unlink()
     assert run(LOOK + QUIT, tmp_path)["banner"] == ""
 

@@ -81,6 +81,8 @@ def test_no_other_thread_imports_before_all_classes_of_qt_are_made(begin):
 
 
 def test_classes_are_made_a_few_at_a_time():
-    program = f"{CLASSES}\nprint(threads.make_classes(0.0), len(unmade()) > 100, threads.make_classes(), unmade())"
+    program = (
+        f"{CLASSES}\nprint(threads.create_qt_classes(0.0), len(unmade()) > 100, threads.create_qt_classes(), unmade())"
+    )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, encoding="utf-8", check=True)
     assert run.stdout.splitlines() == ["False True True []"]

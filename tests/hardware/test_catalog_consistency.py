@@ -3,6 +3,7 @@
 from typing import Final
 
 import pytest
+from each_record import for_each
 
 from planner.hardware.catalog import HardwareCatalog, load_hardware
 from planner.hardware.gpu import Gpu, Provenance
@@ -47,7 +48,7 @@ def _all_provenance(gpu: Gpu) -> list[Provenance]:
     return [gpu.provenance, *rates, *(note.provenance for note in gpu.figure_notes)]
 
 
-@pytest.mark.parametrize("gpu", GPUS, ids=lambda gpu: gpu.id)
+@for_each("gpu", GPUS)
 def test_bandwidth_is_bus_times_rate(gpu: Gpu) -> None:
     """The rate that follows from bus and bandwidth is one that memory of this type has."""
     if gpu.memory_bus_bits is None or gpu.bandwidth_bytes_per_s is None or gpu.memory_type is None:
@@ -57,7 +58,7 @@ def test_bandwidth_is_bus_times_rate(gpu: Gpu) -> None:
     assert low <= gbit <= high
 
 
-@pytest.mark.parametrize("gpu", [gpu for gpu in GPUS if gpu.vendor in _VENDOR_SAYS_DOUBLE], ids=lambda gpu: gpu.id)
+@for_each("gpu", [gpu for gpu in GPUS if gpu.vendor in _VENDOR_SAYS_DOUBLE])
 def test_dense_fp8_is_twice_dense_fp16(gpu: Gpu) -> None:
     fp8, fp16 = gpu.rate("fp8"), gpu.rate("fp16") or gpu.rate("bf16")
     if fp8 is None or fp16 is None:
@@ -65,7 +66,7 @@ def test_dense_fp8_is_twice_dense_fp16(gpu: Gpu) -> None:
     assert fp8.ops_per_s == pytest.approx(2 * fp16.ops_per_s, rel=0.03)
 
 
-@pytest.mark.parametrize("gpu", GPUS, ids=lambda gpu: gpu.id)
+@for_each("gpu", GPUS)
 def test_fp32_is_two_operations_a_core_and_clock_within_3_percent(gpu: Gpu) -> None:
     rate = gpu.rate("fp32")
     if rate is None or rate.unit != "vector" or gpu.shader_cores is None or gpu.boost_clock_hz is None:
@@ -81,7 +82,7 @@ def test_every_desktop_card_for_consumers_has_a_launch_price() -> None:
     assert {gpu.id for gpu in cards if gpu.launch_price_usd is None} == _NO_PRICE_IN_USD
 
 
-@pytest.mark.parametrize("gpu", GPUS, ids=lambda gpu: gpu.id)
+@for_each("gpu", GPUS)
 def test_every_figure_has_source_and_date(gpu: Gpu) -> None:
     for provenance in _all_provenance(gpu):
         assert provenance.source.strip()
@@ -90,12 +91,12 @@ def test_every_figure_has_source_and_date(gpu: Gpu) -> None:
         assert (provenance.basis == "derived") == (provenance.formula is not None)
 
 
-@pytest.mark.parametrize("gpu", GPUS, ids=lambda gpu: gpu.id)
+@for_each("gpu", GPUS)
 def test_laptop_parts_say_so_in_their_name(gpu: Gpu) -> None:
     assert (gpu.form_factor == "Laptop") == ("laptop" in gpu.name.lower())
 
 
-@pytest.mark.parametrize("record", [*GPUS, *SYSTEMS], ids=lambda record: record.id)
+@for_each("record", [*GPUS, *SYSTEMS])
 def test_no_zero_stands_for_unknown(record: Gpu | System) -> None:
     fields = record.model_dump()
     numbers = {name: value for name, value in fields.items() if isinstance(value, int | float)}
@@ -103,7 +104,7 @@ def test_no_zero_stands_for_unknown(record: Gpu | System) -> None:
     assert not [name for name, value in fields.items() if value in ("", "N/A", "n/a", "unknown", "-")]
 
 
-@pytest.mark.parametrize("system", SYSTEMS, ids=lambda system: system.id)
+@for_each("system", SYSTEMS)
 def test_systems_add_up(system: System) -> None:
     if system.gpu_id is None or system.gpu_count is None or system.memory_bytes is None:
         pytest.skip("the card, their number or the memory is not published")

@@ -4,6 +4,7 @@ import re
 from typing import Final
 
 import pytest
+from each_record import for_each
 
 from planner.hardware.catalog import load_hardware
 from planner.hardware.gpu import Gpu
@@ -62,14 +63,14 @@ def _sms(gpu: Gpu) -> float:
     return gpu.shader_cores / _FP32_CORES_AN_SM.get(gpu.compute_capability or "", 128)
 
 
-@pytest.mark.parametrize("gpu", [gpu for gpu in NVIDIA if gpu.tensor_cores], ids=lambda gpu: gpu.id)
+@for_each("gpu", [gpu for gpu in NVIDIA if gpu.tensor_cores])
 def test_tensor_cores_are_those_of_the_sms(gpu: Gpu) -> None:
     """Eight an SM in Volta and Turing, four since Ampere; a list that counts the full chip fails here."""
     an_sm = 8 if gpu.architecture in ("Volta", "Turing") else 4
     assert gpu.tensor_cores == _TENSOR_CORES_NOT_BY_SM.get(gpu.id, an_sm * _sms(gpu))
 
 
-@pytest.mark.parametrize("gpu", NVIDIA, ids=lambda gpu: gpu.id)
+@for_each("gpu", NVIDIA)
 def test_dense_rates_stand_in_their_ratios(gpu: Gpu) -> None:
     """Each halving of the width doubles the rate; a sparse or an FP16-accumulate figure among them fails here."""
     fp16 = gpu.rate("fp16")
@@ -81,7 +82,7 @@ def test_dense_rates_stand_in_their_ratios(gpu: Gpu) -> None:
     assert known == pytest.approx({dtype: expected[dtype] for dtype in known}, rel=0.03)
 
 
-@pytest.mark.parametrize("gpu", NVIDIA, ids=lambda gpu: gpu.id)
+@for_each("gpu", NVIDIA)
 def test_the_tensor_rate_follows_from_sms_and_clock(gpu: Gpu) -> None:
     """Of Hopper and the large Blackwell NVIDIA prints the rate at a lower clock than the highest."""
     fp16, an_sm = gpu.rate("fp16"), _FP16_AN_SM_AND_CLOCK.get(gpu.compute_capability or "")
@@ -91,7 +92,7 @@ def test_the_tensor_rate_follows_from_sms_and_clock(gpu: Gpu) -> None:
     assert fp16.ops_per_s == pytest.approx(share * an_sm * _sms(gpu) * gpu.boost_clock_hz, rel=0.03)
 
 
-@pytest.mark.parametrize("gpu", NVIDIA, ids=lambda gpu: gpu.id)
+@for_each("gpu", NVIDIA)
 def test_fp64_is_the_share_of_fp32_that_the_chip_has(gpu: Gpu) -> None:
     fp64, fp32 = gpu.rate("fp64"), gpu.rate("fp32")
     if fp64 is None or fp32 is None:
@@ -114,14 +115,14 @@ def test_matrix_rates_of_amd_follow_from_units_and_clock(gpu: Gpu) -> None:
     assert known == pytest.approx({dtype: expected[dtype] for dtype in known}, rel=0.03)
 
 
-@pytest.mark.parametrize("gpu", [gpu for gpu in GPUS if "DDR" in (gpu.memory_type or "")], ids=lambda gpu: gpu.id)
+@for_each("gpu", [gpu for gpu in GPUS if "DDR" in (gpu.memory_type or "")])
 def test_memory_is_a_number_of_chips_on_its_bus(gpu: Gpu) -> None:
     if not str(gpu.memory_type).startswith(("GDDR", "DDR")) or gpu.memory_bus_bits is None or gpu.memory_bytes is None:
         pytest.skip("no graphics memory, or its bus is not published")
     assert gpu.memory_bytes / GIB / (gpu.memory_bus_bits / 32) in _CHIP_GIB
 
 
-@pytest.mark.parametrize("gpu", NVIDIA, ids=lambda gpu: gpu.id)
+@for_each("gpu", NVIDIA)
 def test_the_compute_capability_is_one_of_the_architecture(gpu: Gpu) -> None:
     if gpu.compute_capability is None:
         pytest.skip("not published")
@@ -129,7 +130,7 @@ def test_the_compute_capability_is_one_of_the_architecture(gpu: Gpu) -> None:
     assert gpu.compute_capability in known or gpu.compute_capability.split(".")[0] in known
 
 
-@pytest.mark.parametrize("gpu", NVIDIA, ids=lambda gpu: gpu.id)
+@for_each("gpu", NVIDIA)
 def test_links_are_of_the_generation_of_the_architecture(gpu: Gpu) -> None:
     """Modules for boards of their own may have an older PCIe than cards of the same architecture, never a newer."""
     link = gpu.interconnect or ""
@@ -141,7 +142,7 @@ def test_links_are_of_the_generation_of_the_architecture(gpu: Gpu) -> None:
         assert int(found[2]) in (4, 8, 16)
 
 
-@pytest.mark.parametrize("system", [each for each in SYSTEMS if each.gpu_id], ids=lambda system: system.id)
+@for_each("system", [each for each in SYSTEMS if each.gpu_id])
 def test_a_system_has_the_links_of_its_cards_and_is_no_older(system: System) -> None:
     card = HARDWARE.gpu(str(system.gpu_id))
     each = re.search(r"(\d+) GB/s (?:total )?per GPU", system.interconnect or "")
@@ -152,7 +153,7 @@ def test_a_system_has_the_links_of_its_cards_and_is_no_older(system: System) -> 
         assert system.released[:digits] >= card.released[:digits]
 
 
-@pytest.mark.parametrize("gpu", GPUS, ids=lambda gpu: gpu.id)
+@for_each("gpu", GPUS)
 def test_notes_on_tensor_rates_stand_where_there_are_such_rates(gpu: Gpu) -> None:
     told = [note for note in gpu.notes if "FP32 accumulate" in note and "left empty" not in note]
     if told:

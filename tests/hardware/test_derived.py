@@ -5,8 +5,9 @@ import pytest
 from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.derived import DERIVED_FIGURES, half_rate
 from planner.hardware.gpu import Gpu
-from planner.hardware.gpu_fields import GPU_QUERY_FIELDS, Known
+from planner.hardware.gpu_fields import GPU_QUERY_FIELDS
 from planner.hardware.query import GpuQuery, select
+from planner.hardware.query_schema import QueryContext
 from planner.units import GIB
 
 DATE = {"basis": "published", "certainty": "confirmed", "source": "made up", "as_of": "2026-11-21"}
@@ -35,7 +36,7 @@ def test_every_derived_cell_of_every_card_re_derives(hardware: HardwareCatalog) 
         for key, expected in by_hand.items():
             found = DERIVED_FIGURES[key].value(gpu)
             assert found == (None if expected is None else pytest.approx(expected, rel=1e-12)), (gpu.id, key)
-            assert GPU_QUERY_FIELDS[key].read(gpu, Known()) == found
+            assert GPU_QUERY_FIELDS[key].read(gpu, QueryContext()) == found
             assert ("unknown without" in DERIVED_FIGURES[key].explained(gpu)) == (found is None)
 
 

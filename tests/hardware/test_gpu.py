@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from each_record import for_each
 
 from planner.errors import AmbiguousNameError
 from planner.hardware.catalog import HardwareCatalog, load_hardware
@@ -45,7 +46,7 @@ def test_the_catalog_holds_every_accelerator() -> None:
     assert len(GPUS) == 257
 
 
-@pytest.mark.parametrize("gpu", GPUS, ids=lambda gpu: gpu.id)
+@for_each("gpu", GPUS)
 def test_record_is_sourced_dated_and_plausible(gpu: Gpu) -> None:
     for provenance in provenances(gpu):
         assert provenance.source.strip()
@@ -62,7 +63,7 @@ def test_record_is_sourced_dated_and_plausible(gpu: Gpu) -> None:
     assert ("Laptop" in gpu.name or "laptop" in gpu.name) == (gpu.form_factor == "Laptop")
 
 
-@pytest.mark.parametrize("gpu", GPUS, ids=lambda gpu: gpu.id)
+@for_each("gpu", GPUS)
 def test_fields_with_notes_exist_and_are_set(gpu: Gpu) -> None:
     noted = [note.field for note in gpu.figure_notes]
     assert len(noted) == len(set(noted))
@@ -71,7 +72,7 @@ def test_fields_with_notes_exist_and_are_set(gpu: Gpu) -> None:
         assert (getattr(gpu, field) is not None) == (field in noted)
 
 
-@pytest.mark.parametrize("gpu", GPUS, ids=lambda gpu: gpu.id)
+@for_each("gpu", GPUS)
 def test_memory_figures_stand_in_order(gpu: Gpu) -> None:
     device = gpu.device_memory_bytes
     assert device is not None
@@ -81,7 +82,7 @@ def test_memory_figures_stand_in_order(gpu: Gpu) -> None:
     assert gpu.smi_memory_bytes is None or 0.85 * device <= gpu.smi_memory_bytes <= device
 
 
-@pytest.mark.parametrize("gpu", GPUS, ids=lambda gpu: gpu.id)
+@for_each("gpu", GPUS)
 def test_derived_figures_follow_from_their_formulas(gpu: Gpu) -> None:
     for note in gpu.figure_notes:
         if note.provenance.basis == "derived":
@@ -91,7 +92,7 @@ def test_derived_figures_follow_from_their_formulas(gpu: Gpu) -> None:
             assert value_of(str(rate.provenance.formula)) == pytest.approx(rate.ops_per_s, rel=1e-9)
 
 
-@pytest.mark.parametrize("gpu", GPUS, ids=lambda gpu: gpu.id)
+@for_each("gpu", GPUS)
 def test_names_lead_back_to_the_record(gpu: Gpu, hardware: HardwareCatalog) -> None:
     for name in (gpu.id, gpu.name, *gpu.aliases):
         if name in SHARED_ALIASES:
@@ -107,14 +108,14 @@ def test_aliases_are_unique() -> None:
     assert len(aliases) == len(set(aliases))
 
 
-@pytest.mark.parametrize("gpu", [gpu for gpu in GPUS if gpu.vendor == "NVIDIA"], ids=lambda gpu: gpu.id)
+@for_each("gpu", [gpu for gpu in GPUS if gpu.vendor == "NVIDIA"])
 def test_dense_fp8_is_twice_fp16_on_nvidia(gpu: Gpu) -> None:
     fp16, fp8 = gpu.rate("fp16"), gpu.rate("fp8")
     if fp16 and fp8:  # the L40S datasheet prints 733 against 362, 2.5 % off
         assert fp8.ops_per_s == pytest.approx(2 * fp16.ops_per_s, rel=0.03)
 
 
-@pytest.mark.parametrize("gpu", GPUS, ids=lambda gpu: gpu.id)
+@for_each("gpu", GPUS)
 def test_fp32_is_two_flop_a_core_and_clock(gpu: Gpu) -> None:
     fp32 = next((rate for rate in gpu.rates if rate.dtype == "fp32" and rate.unit == "vector"), None)
     if fp32 and gpu.shader_cores and gpu.boost_clock_hz:
@@ -122,7 +123,7 @@ def test_fp32_is_two_flop_a_core_and_clock(gpu: Gpu) -> None:
         assert fp32.ops_per_s == pytest.approx(per_clock * gpu.shader_cores * gpu.boost_clock_hz, rel=0.03)
 
 
-@pytest.mark.parametrize("gpu", GPUS, ids=lambda gpu: gpu.id)
+@for_each("gpu", GPUS)
 def test_rates_are_one_of_a_kind_and_say_what_they_accumulate_in(gpu: Gpu) -> None:
     kinds = [(rate.dtype, rate.unit) for rate in gpu.rates]
     assert len(kinds) == len(set(kinds))

@@ -1,6 +1,7 @@
 """Every system of the catalog: sourced, and consistent with the accelerator it is built from."""
 
 import pytest
+from each_record import for_each
 
 from planner.errors import SpecError
 from planner.hardware.catalog import HardwareCatalog, load_hardware
@@ -16,7 +17,7 @@ def test_the_catalog_holds_every_system() -> None:
     assert len({system.name for system in SYSTEMS}) == 43
 
 
-@pytest.mark.parametrize("system", SYSTEMS, ids=lambda system: system.id)
+@for_each("system", SYSTEMS)
 def test_system_is_sourced_and_fits_its_accelerator(system: System, hardware: HardwareCatalog) -> None:
     assert system.provenance.source.strip()
     assert "2026-01-01" <= system.provenance.as_of <= "2026-12-31"

@@ -1,6 +1,7 @@
 """Names of systems: what is left out is never guessed, and a card's name never means a whole machine."""
 
 import pytest
+from each_record import for_each
 
 from planner.errors import AmbiguousNameError, SpecError
 from planner.hardware.catalog import load_hardware
@@ -11,7 +12,7 @@ from planner.paths import catalog_dir
 HARDWARE = load_hardware(catalog_dir())
 
 
-@pytest.mark.parametrize("system", HARDWARE.systems, ids=lambda system: system.id)
+@for_each("system", HARDWARE.systems)
 def test_every_id_and_name_means_its_system(system: System) -> None:
     for text in (system.id, system.name, system.name.upper(), f" {system.id} "):
         assert resolve_hardware(HARDWARE, text) is system

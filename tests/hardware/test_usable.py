@@ -1,6 +1,7 @@
 """How much of a device's memory a process can use, and how sure that is."""
 
 import pytest
+from each_record import for_each
 
 from planner.hardware.catalog import HardwareCatalog, load_hardware
 from planner.hardware.gpu import FigureNote, Gpu, Provenance
@@ -122,7 +123,7 @@ def test_well_known_cards_are_measured(hardware: HardwareCatalog, gpu_id: str, g
     assert usable.bytes / GIB == pytest.approx(gib, abs=0.006)
 
 
-@pytest.mark.parametrize("gpu", HARDWARE.gpus, ids=lambda gpu: gpu.id)
+@for_each("gpu", HARDWARE.gpus)
 def test_usable_memory_is_less_than_the_device_has(gpu: Gpu) -> None:
     usable = HARDWARE.usable_memory(gpu)
     if usable is None:

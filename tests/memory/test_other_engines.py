@@ -38,7 +38,7 @@ def test_the_engine_follows_from_the_weights_and_the_settings(
     [
         ({"profile": "hf", "weights": "Q4_K_M"}, "plain tensors"),
         ({"profile": "llama.cpp", "weights": "nf4"}, "GGUF"),
-        ({"engine": {"max_num_seqs": 3}, "kv_cache": "q8_0"}, "no q8_0 cache"),
+        ({"engine": {"max_num_seqs": 3}, "kv_cache": "q8_0"}, "no q8_0 KV cache"),
         ({"engine": {"max_num_seqs": 3}, "gpu_layers": 1}, "gpu_layers is a setting of llama.cpp"),
         ({"weights": "Q4_K_M", "kv_cache": "q8_0", "attention": "eager"}, "only with flash attention"),
     ],
@@ -55,7 +55,7 @@ def test_what_an_engine_does_not_run_is_refused(catalog: Catalog, changes: dict[
         ({"profile": "hf", "engine": {"slots": 2}}, "slots is a setting of llama.cpp"),
         ({"profile": "vllm", "engine": {"n_ubatch": 2}}, "n_ubatch is a setting of llama.cpp"),
         ({"profile": "llama.cpp", "engine": {"block_size": 32}}, "block_size is a setting of vLLM"),
-        ({"profile": "llama.cpp", "kv_cache": "fp8"}, "no fp8 cache"),
+        ({"profile": "llama.cpp", "kv_cache": "fp8"}, "no fp8 KV cache"),
         ({"engine": {"memory_utilization": 1.5}}, "memory_utilization"),
     ],
 )

@@ -199,7 +199,7 @@ def test_experts_computed_all_at_once_are_cast_under_autocast():
 def test_without_adapted_layers_nothing_is_multiplied_out():
     assert magnitude_scratch((), 2, 2) == ()
     adapters = AdapterSettings(8, 4, 4, dropout=False, dora=True, converts=True)
-    assert not adapters.shares(2)
+    assert not adapters.shares_input(2)
     bare = small_llama()
     stack = bare.main
     group = stack.groups[0]
@@ -217,9 +217,9 @@ def test_a_format_as_stored_is_a_gguf_file_if_the_checkpoint_is_one():
 @pytest.mark.parametrize(
     ("how", "said"),
     [
-        ({"lora": {}}, "belong to the methods"),
-        ({"method": "lora", "trainable": ("*norm*",)}, "adapters only"),
-        ({"method": "qlora", "compute": "fp32"}, "not computed in fp32"),
+        ({"lora": {}}, "adapters need the method lora or qlora"),
+        ({"method": "lora", "trainable": ("*norm*",)}, "trains only its adapters"),
+        ({"method": "qlora", "compute": "fp32"}, "cannot compute in fp32"),
         ({"method": "qlora", "profile": "litgpt"}, "choose bf16 or fp16"),
         ({"method": "lora", "weights": "int8", "compute": "bf16"}, "choose amp-bf16"),
         ({"weights": "nf4"}, "choose the method qlora"),

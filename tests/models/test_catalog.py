@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from each_record import for_each
 
 from planner.errors import AmbiguousNameError, CatalogError, SpecError
 from planner.models.catalog import ModelCatalog, ModelRecord, load_models, normalize_name, resolve_model
@@ -45,7 +46,7 @@ def rounded(count: int, stated: str) -> bool:
     return abs(count - float(number) * scale) <= 10**zeros * scale / 2
 
 
-@pytest.mark.parametrize("record", CATALOG.records, ids=lambda record: record.id)
+@for_each("record", CATALOG.records)
 def test_the_count_is_exact_to_the_single_parameter(record: ModelRecord) -> None:
     built = CATALOG.model(record.id)
     assert built.parameters == record.parameters
@@ -55,7 +56,7 @@ def test_the_count_is_exact_to_the_single_parameter(record: ModelRecord) -> None
     assert record.as_of <= "2026-11-21"
 
 
-@pytest.mark.parametrize("record", CATALOG.records, ids=lambda record: record.id)
+@for_each("record", CATALOG.records)
 def test_a_published_size_is_the_count_rounded_or_the_difference_is_explained(record: ModelRecord) -> None:
     if record.published is not None:
         explained = record.published.difference is not None

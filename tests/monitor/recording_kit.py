@@ -8,8 +8,8 @@ from planner.monitor.readings.events import Timestamp
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.reading import Reading
 from planner.monitor.readings.sample import Sample
-from planner.monitor.recording.recording import MonitorRecording, recording_of_bytes
-from planner.monitor.recording.records import VERSION, Record, RecordingEnd, RecordingHeader
+from planner.monitor.recording.recording import MonitorRecording, recording_from_bytes
+from planner.monitor.recording.records import FORMAT_VERSION, Record, RecordingEnd, RecordingHeader
 from planner.monitor.recording.writer import RecordingWriter
 
 A, B = "GPU-a", "GPU-b"
@@ -38,7 +38,7 @@ def written(records: Iterable[Record], *, is_ended: bool = True, step: float = 0
     """Return the file of records, flushed every `step` seconds of the samples' own clock."""
     stream = BytesIO()
     writer, now = RecordingWriter(stream), Timestamp(0.0, WALL)
-    writer.put(RecordingHeader(VERSION, "a test", WALL), now)
+    writer.put(RecordingHeader(FORMAT_VERSION, "a test", WALL), now)
     flushed = 0.0
     for record in records:
         if isinstance(record, Sample):
@@ -57,4 +57,4 @@ def written(records: Iterable[Record], *, is_ended: bool = True, step: float = 0
 
 def recording(*records: Record, is_ended: bool = True) -> MonitorRecording:
     """Return a recording of the cards and `records`."""
-    return recording_of_bytes(written((CARDS, *records), is_ended=is_ended), Path("a test"))
+    return recording_from_bytes(written((CARDS, *records), is_ended=is_ended), Path("a test"))

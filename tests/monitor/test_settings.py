@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.monitor.settings import BackOff, bounded
+from planner.monitor.settings import BackOff, clamp_interval
 
 
 def test_pauses_double_until_a_success():
@@ -14,4 +14,4 @@ def test_pauses_double_until_a_success():
 
 @pytest.mark.parametrize(("asked", "kept"), [(0.01, 0.1), (1.5, 1.5), (60, 10.0)])
 def test_intervals_stay_within_what_is_possible(asked, kept):
-    assert bounded(asked) == kept
+    assert clamp_interval(asked) == kept

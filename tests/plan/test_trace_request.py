@@ -5,7 +5,7 @@ import pytest
 from planner.errors import SpecError
 from planner.memory.estimate import fullest_timeline
 from planner.plan.plan import ModelChoice, Plan
-from planner.plan.trace_request import operators_of, request_of_plan
+from planner.plan.trace_request import operator_fields, request_of_plan
 from planner.workload.defaults import with_defaults
 from planner.workload.parallel import Parallel
 from planner.workload.training import Lora
@@ -28,7 +28,7 @@ def test_training_is_traced_as_it_is_planned(catalog):
     assert (request.checkpointing, request.attention) == ("full", "eager")
     assert (request.parallel.ranks, request.parallel.strategy) == (2, "ddp")
     assert (request.device, request.compute_capability) == ("cuda", "8.9")
-    assert not request.runs_own_code
+    assert not request.runs_user_code
 
 
 @pytest.mark.parametrize(("compute", "dtype"), [("bf16", "bf16"), ("tf32", "fp32"), ("fp32", "fp32")])
@@ -155,7 +155,7 @@ def test_a_configuration_of_ones_own_is_read_again(catalog, tmp_path):
 
 
 def test_only_cards_by_nvidia_have_a_capability_of_cuda(catalog):
-    assert operators_of(None)["compute_capability"] is None
-    assert operators_of(catalog.hardware.gpu("rtx-4090"))["compute_capability"] == "8.9"
+    assert operator_fields(None)["compute_capability"] is None
+    assert operator_fields(catalog.hardware.gpu("rtx-4090"))["compute_capability"] == "8.9"
     amd = next(gpu for gpu in catalog.hardware.gpus if gpu.vendor == "AMD" and gpu.compute_capability)
-    assert operators_of(amd)["compute_capability"] is None
+    assert operator_fields(amd)["compute_capability"] is None

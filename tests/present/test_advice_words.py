@@ -5,7 +5,7 @@ import pytest
 from planner.plan.advice.advise import CHANGES, advise
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
-from planner.plan.solve import Solved
+from planner.plan.solve import SolveResult
 from planner.present.memory.advice import NO_TRACE_ADVICE, advice_row, advice_title, no_advice
 from planner.present.memory.solved import solved_sentence, solved_text
 from planner.present.memory.verdict import needs_change
@@ -62,7 +62,7 @@ def test_the_heading_goes_with_the_need(catalog):
 
 
 def found(value=None, bounded_by="memory", reason=""):
-    return Solved(asked="batch", value=value, bounded_by=bounded_by, reason=reason)
+    return SolveResult(asked="batch", value=value, bounded_by=bounded_by, reason=reason)
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,7 @@ def test_lines_of_the_shell_name_the_card_and_the_likeliest_help():
     history = a_history(devices=cards)
     lines = verdict_lines(diagnose_all(history), history.inventory.devices)
     assert lines[0] == "✓ card 0: Steadily used. Utilization is steadily above 70 %."
-    assert lines[1].startswith("! card 0: Slowed by heat. The card lowers its clock")
+    assert lines[1].startswith("! card 0: Slowed because of heat. The card lowers its clock")
     assert lines[2] == "    Remove dust and whatever blocks the airflow; check that the fans turn."
 
 

@@ -7,7 +7,7 @@ import pytest
 from planner.plan.evaluate import evaluate
 from planner.plan.measured import CardPrediction, MeasuredCard, PredictionCheck, check_prediction, largest_batches
 from planner.plan.plan import ModelChoice, Plan
-from planner.plan.solve import Solved
+from planner.plan.solve import SolveResult
 from planner.present import format as fmt
 from planner.present.monitor.plan_on_cards import fill_sentence, measured_sentence
 from planner.units import GIB, MIB
@@ -73,7 +73,7 @@ def test_by_how_much_the_batch_can_be_raised(catalog):
     reading = Plan(model=ModelChoice(id="openai-community/gpt2"), gpu="rtx-4090")
     assert fill_sentence(reading, largest_batches(reading, catalog)).startswith("The batch can go from 1 to ")
     assert fill_sentence(PLAN, None) == ""
-    nothing = Solved(asked="micro_batch", reason="not even 1 fits")
+    nothing = SolveResult(asked="micro_batch", reason="not even 1 fits")
     assert fill_sentence(PLAN, (nothing, nothing)) == "A larger batch than 4 does not fit."
 
 

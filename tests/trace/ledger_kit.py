@@ -34,7 +34,7 @@ class Books:
     def rows(self) -> list[tuple[int, str, str, str, str]]:
         """Return bytes, category, operator, module and line of each allocation."""
         columns = self.ledger.allocations()
-        operators, paths, lines = self.ledger.operators.all(), self.places.modules.all(), self.places.lines.all()
+        operators, paths, lines = self.ledger.operators.names(), self.places.modules.names(), self.places.lines.names()
         return [
             (count, CATEGORIES[category], operators[operator], paths[module], lines[line])
             for count, category, operator, module, line in zip(

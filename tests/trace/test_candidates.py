@@ -1,7 +1,7 @@
 import pytest
 
 from planner.errors import ModelFileError
-from planner.trace.candidates import Parameter, find_candidates
+from planner.trace.candidates import Parameter, find_trace_candidates
 
 SOURCE = '''
 """What a person writes."""
@@ -52,7 +52,7 @@ async def later(): ...
 def found(tmp_path):
     file = tmp_path / "net.py"
     file.write_text(SOURCE, encoding="utf-8")
-    return {candidate.name: candidate for candidate in find_candidates(file)}
+    return {candidate.name: candidate for candidate in find_trace_candidates(file)}
 
 
 def test_modules_and_functions_are_found_without_running_the_file(found):
@@ -79,8 +79,8 @@ def test_what_is_inherited_in_the_file_counts(found):
 
 
 def test_a_function_that_returns_a_pair_brings_inputs(found):
-    assert found["example"].brings_inputs
-    assert not found["make"].brings_inputs
+    assert found["example"].returns_inputs
+    assert not found["make"].returns_inputs
     assert found["make"].arguments == (Parameter("width", "8"),)
 
 
@@ -97,16 +97,16 @@ def test_what_is_no_python_is_said(tmp_path, content, reason):
     file = tmp_path / "net.py"
     file.write_bytes(content)
     with pytest.raises(ModelFileError) as error:
-        find_candidates(file)
+        find_trace_candidates(file)
     assert reason in error.value.message
 
 
 def test_a_missing_file_is_said(tmp_path):
     with pytest.raises(ModelFileError, match="cannot be read"):
-        find_candidates(tmp_path / "none.py")
+        find_trace_candidates(tmp_path / "none.py")
 
 
 def test_what_python_thinks_of_the_style_is_left_out(tmp_path):
     file = tmp_path / "net.py"
     file.write_text("def make():\n    return '\\d'\n", encoding="utf-8")
-    assert [candidate.name for candidate in find_candidates(file)] == ["make"]
+    assert [candidate.name for candidate in find_trace_candidates(file)] == ["make"]

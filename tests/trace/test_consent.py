@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from planner.errors import TraceError
-from planner.trace.consent import absolute, content_digest, find_module, user_files
+from planner.trace.consent import content_digest, find_module_file, user_files, with_absolute_paths
 from planner.trace.request import Target, TraceRequest
 
 CONFIG = Target(kind="config", place="gpt2", config="{}")
@@ -31,7 +31,7 @@ def test_a_configuration_runs_no_code_of_theirs():
     request = TraceRequest(target=CONFIG, loss="cross_entropy")
     assert content_digest(request) is None
     assert user_files(request) == ()
-    assert absolute(request) == request
+    assert with_absolute_paths(request) == request
 
 
 def test_the_digest_is_that_of_the_content_alone(folder):
@@ -77,7 +77,7 @@ def test_a_file_that_cannot_be_read_is_told(place):
 
 
 def test_whole_paths_mean_the_same_in_any_folder(folder):
-    request = absolute(of_file("nets/../net.py", loss="losses.py:focal", step="mse"))
+    request = with_absolute_paths(of_file("nets/../net.py", loss="losses.py:focal", step="mse"))
     assert request.target.place == str(folder / "net.py")
     assert request.loss == f"{folder / 'losses.py'}:focal"
     assert request.step == "mse"
@@ -91,19 +91,19 @@ def test_a_module_is_found_without_running_what_holds_it(folder):
     for file in (folder / "nets" / "deep" / "unet.py", folder / "nets" / "deep" / "plain" / "vit.py"):
         file.write_text("raise SystemExit")
         name = ".".join(file.relative_to(folder).with_suffix("").parts)
-        assert find_module(name) == file
+        assert find_module_file(name) == file
         assert user_files(of_import(name)) == (file,)
-    assert find_module("nets.deep") == folder / "nets" / "deep" / "__init__.py"
+    assert find_module_file("nets.deep") == folder / "nets" / "deep" / "__init__.py"
     assert "nets" not in sys.modules
 
 
 def test_a_module_that_is_installed_is_found():
-    assert find_module("json.decoder") == Path(os.__file__).parent / "json" / "decoder.py"
+    assert find_module_file("json.decoder") == Path(os.__file__).parent / "json" / "decoder.py"
 
 
 @pytest.mark.parametrize("name", ["sys", "not_there", "not_there.inside", "json.not_there", "json.decoder.not_there"])
 def test_a_module_without_a_file_counts_by_its_name(name):
-    assert find_module(name) is None
+    assert find_module_file(name) is None
     assert user_files(of_import(name)) == ()
     assert content_digest(of_import(name)) not in (None, content_digest(of_import(f"{name}2")))
 

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from pydantic import ValidationError
 from recordings import Recorder, any_recordings, training, two_steps
 
-from planner.trace.allocator.replay import minimum_capacity, replay
+from planner.trace.allocator.replay import minimum_capacity_bytes, replay
 from planner.trace.allocator.settings import AllocatorSettings
 from planner.trace.analysis.live_memory import live_memory
 from planner.trace.analysis.summary import digest_of, facts_of, merge_differences
@@ -96,7 +96,7 @@ def test_differences_of_one_name_are_one_with_their_bytes_summed():
 def test_differences_say_how_much_more_or_less_it_may_be():
     found = (difference("a", 10, 4, 12), difference("b", 0, 3, 7), difference("c", 5, 0, 4))
     facts = facts_of(two_steps().evolve(differences=found))
-    assert (facts.below_bytes, facts.above_bytes) == (6 + 5, 2 + 7)
+    assert (facts.lower_margin_bytes, facts.upper_margin_bytes) == (6 + 5, 2 + 7)
 
 
 def fragmented() -> Recorder:
@@ -112,9 +112,9 @@ def test_a_run_gets_through_with_less_than_it_reserves_where_it_can():
     assert facts.reserved_bytes == 540 * MIB
     assert facts.allocated_bytes == 300 * MIB
     assert 300 * MIB <= facts.least_reserved_bytes <= 300 * MIB + 0.02 * 540 * MIB
-    assert facts.reserved_within(400 * MIB) == 400 * MIB
-    assert facts.reserved_within(100 * MIB) == facts.least_reserved_bytes
-    assert facts.reserved_within(1 << 40) == facts.reserved_bytes
+    assert facts.reserved_bytes_within(400 * MIB) == 400 * MIB
+    assert facts.reserved_bytes_within(100 * MIB) == facts.least_reserved_bytes
+    assert facts.reserved_bytes_within(1 << 40) == facts.reserved_bytes
 
 
 @settings(max_examples=50)
@@ -122,9 +122,9 @@ def test_a_run_gets_through_with_less_than_it_reserves_where_it_can():
 def test_the_least_capacity_suffices_and_two_percent_less_is_too_little(recording):
     defaults = AllocatorSettings()
     course = live_memory(recording.allocations)
-    allocated = course.totals[course.peak()]
+    allocated = course.totals[course.peak_index()]
     reserved = replay(recording.allocations, defaults).reserved_bytes
-    least = minimum_capacity(recording.allocations, defaults, allocated, reserved)
+    least = minimum_capacity_bytes(recording.allocations, defaults, allocated, reserved)
     assert allocated <= least <= reserved
     assert replay(recording.allocations, defaults, least).out_of_memory is None
     below = int(least - 0.02 * reserved) - 1

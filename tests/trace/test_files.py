@@ -108,7 +108,7 @@ def test_what_cannot_be_read_is_named(tmp_path: Path):
 
 
 def test_what_unpacks_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(files, "_LARGEST_BYTES", 1 << 20)
+    monkeypatch.setattr(files, "_MAX_RECORDING_BYTES", 1 << 20)
     bomb = tmp_path / "bomb.gz"
     bomb.write_bytes(gzip.compress(b" " * (1 << 26)))
     with pytest.raises(PlannerError, match="too large for a recording"):

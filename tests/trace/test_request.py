@@ -10,7 +10,7 @@ from planner.trace.request import (
     request_batch,
     request_sequence_length,
     with_batch,
-    with_sequence,
+    with_sequence_length,
 )
 
 
@@ -39,7 +39,7 @@ def test_only_token_numbers_have_a_sequence():
     assert not has_sequence(request_of("x=8x128:float32"))
     tokens = request_of("ids=4x512:int64", "mask=4x512:bool", "labels=4:int64")
     assert request_sequence_length(tokens) == 512
-    changed = with_sequence(tokens, 128)
+    changed = with_sequence_length(tokens, 128)
     assert [given.value.shape for given in changed.inputs] == [(4, 128), (4, 128), (4,)]
 
 
@@ -47,7 +47,7 @@ def test_models_have_a_sequence_in_their_field():
     model = request_of(kind="config")
     assert has_sequence(model)
     assert request_sequence_length(model) is None
-    assert with_sequence(model, 256).sequence_length == 256
+    assert with_sequence_length(model, 256).sequence_length == 256
 
 
 def test_the_first_tensor_may_stand_inside():

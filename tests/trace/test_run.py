@@ -8,7 +8,7 @@ import pytest
 from planner.errors import TraceError
 from planner.trace.recording import TraceRecording
 from planner.trace.request import Target, TraceRequest
-from planner.trace.run import Limits, Tracing, start_trace, torch_missing, trace
+from planner.trace.run import Limits, Tracing, missing_packages_hint, start_trace, trace
 
 NETWORK = """
 import torch
@@ -132,10 +132,10 @@ def test_a_file_that_is_not_there_is_told_at_once(network, tmp_path):
 
 
 def test_what_is_not_installed_is_said_in_one_sentence(network, monkeypatch):
-    assert torch_missing() is None
+    assert missing_packages_hint() is None
     monkeypatch.setitem(sys.modules, "transformers", None)
-    assert torch_missing() is None
-    assert torch_missing(config=True) == (
+    assert missing_packages_hint() is None
+    assert missing_packages_hint(config=True) == (
         "tracing needs Hugging Face transformers; install it with: pip install 'gpu-planner[torch]'"
     )
     monkeypatch.setitem(sys.modules, "torch", None)

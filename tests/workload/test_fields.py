@@ -66,7 +66,7 @@ def test_settings_are_asked_of_the_program_that_has_them(catalog):
     architecture = catalog.models.model("meta-llama/Llama-3.1-8B")
     asked = {
         name: {
-            field.name for field in fields_of("inference").values() if field.is_asked(FieldContext(used, architecture))
+            field.name for field in fields_of("inference").values() if field.is_shown(FieldContext(used, architecture))
         }
         for name in ("hf", "vllm", "llama.cpp")
         for used in (Inference(profile=name),)
@@ -79,7 +79,7 @@ def test_settings_are_asked_of_the_program_that_has_them(catalog):
 def test_one_option_is_one_declaration(monkeypatch):
     class Wider(Lora):
         alpha: Annotated[
-            float | None, Field(title="LoRA alpha", description="scale"), Presentation(asked_when=command_line_only)
+            float | None, Field(title="LoRA alpha", description="scale"), Presentation(shown_when=command_line_only)
         ] = None
 
     class Host(Spec):
@@ -101,7 +101,7 @@ def test_training_is_asked_by_its_own_conditions(catalog):
     asked = {
         field.name
         for field in fields_of("training").values()
-        if field.is_asked(FieldContext(Training(), architecture, from_scratch=True))
+        if field.is_shown(FieldContext(Training(), architecture, from_scratch=True))
     }
     assert {"micro_batch", "optimizer_step"} <= asked
     assert not asked & {"method", "trainable", "lora.rank", "parallel.tensor"}

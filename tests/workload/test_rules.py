@@ -154,7 +154,9 @@ def test_forms_offer_what_holds(architecture, task):
     ]
     for used in workloads:
         if used.profile is None:
-            used = used.evolve(profile="hf" if not used.engine.given() and used.gpu_layers is None else "llama.cpp")
+            used = used.evolve(
+                profile="hf" if not used.engine.explicit_names() and used.gpu_layers is None else "llama.cpp"
+            )
         situation = FieldContext(used, architecture, 8)
         for field in fields_of(task).values():
             known = set(field.choices(situation))

@@ -3,7 +3,7 @@
 import pytest
 
 from planner.plan.catalog import load_catalog
-from planner.workload.weight_files import EXCLUSIVE_FIELDS, default_profile, incompatibility, native_format
+from planner.workload.weight_files import EXCLUSIVE_FIELDS, default_profile, incompatibility, native_format_name
 
 
 @pytest.fixture(scope="module")
@@ -27,6 +27,6 @@ def test_each_engine_runs_its_own_files_only(llama):
 
 
 def test_plain_formats_have_other_names_in_gguf_files(llama):
-    assert native_format("llama.cpp", "bf16", llama) == "BF16"
-    assert native_format("hf", "F16", llama) == "fp16"
-    assert native_format("vllm", "Q4_K_M", llama) == "Q4_K_M"
+    assert native_format_name("llama.cpp", "bf16", llama) == "BF16"
+    assert native_format_name("hf", "F16", llama) == "fp16"
+    assert native_format_name("vllm", "Q4_K_M", llama) == "Q4_K_M"

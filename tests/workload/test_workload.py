@@ -2,7 +2,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 from small_models import other, small_llama
 
-from planner.workload.defaults import default_weights, with_defaults
+from planner.workload.defaults import default_weight_format, with_defaults
 from planner.workload.workload import Inference, Parallel, Training, Workload
 
 T5 = {"d_model": 64, "d_ff": 128, "d_kv": 16, "num_heads": 4, "num_layers": 2, "vocab_size": 100}
@@ -61,7 +61,7 @@ def test_the_answer_of_an_encoder_and_decoder_need_not_hold_the_prompt():
     ],
 )
 def test_parameters_are_in_fp32_under_autocast_and_else_as_computed(compute, weights):
-    assert default_weights(Training(compute=compute)) == weights
+    assert default_weight_format(Training(compute=compute)) == weights
     assert with_defaults(Training(compute=compute), small_llama(), count=1).weights == weights
 
 

@@ -26,7 +26,7 @@ from planner.trace.allocator.settings import AllocatorSettings
 from planner.trace.analysis.memory import traced_fits_on
 from planner.trace.analysis.summary import facts_of
 from planner.trace.analysis.trace_result import conclude
-from planner.trace.candidates import find_candidates
+from planner.trace.candidates import find_trace_candidates
 from planner.trace.files import (
     export_allocations_csv,
     export_timeline_csv,
@@ -69,7 +69,7 @@ def _in_file(path: Path, name: str) -> Target:
     if not path.is_file():
         raise SpecError("TARGET", f"there is no file {path}", "Check the path.")
     if not name:
-        offered = [f"{path}:{candidate.name}" for candidate in find_candidates(path)]
+        offered = [f"{path}:{candidate.name}" for candidate in find_trace_candidates(path)]
         hint = f"Use {' or '.join(offered)}." if offered else "It defines no module class and no function."
         raise SpecError("TARGET", f"{path} needs the name of a module or a function", hint)
     return Target(kind="file", place=str(path), name=name)

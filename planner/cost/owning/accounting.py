@@ -11,7 +11,7 @@ from pydantic import Field
 from planner.base import Spec
 
 HOURS_PER_MONTH: Final = 730.0
-"""Of a year of 365 days, as in github:ewyluda/gpu-price-index."""
+"""Hours per month of a year with 365 days, as in github:ewyluda/gpu-price-index."""
 _MONTHS: Final = 12
 
 
@@ -43,22 +43,22 @@ class OwnedMonth(Spec):
 
     @property
     def cash_usd(self) -> float:
-        """Return what is really paid: all but depreciation."""
+        """Return the cash cost: all costs except depreciation."""
         return self.usd - self.depreciation_usd
 
     @property
     def usd(self) -> float:
-        """Return everything together."""
+        """Return the total accounting cost of the month in USD."""
         return self.depreciation_usd + self.capital_usd + self.colocation_usd + self.operations_usd + self.energy_usd
 
     @property
     def usd_per_gpu_hour(self) -> float | None:
-        """Return what an hour of use costs, or None without any use."""
+        """Return the accounting cost per GPU-hour of use, or None without any use."""
         return self.usd / self.useful_gpu_hours if self.useful_gpu_hours else None
 
 
 def owned_month(servers: OwnedServers, utilization: float) -> OwnedMonth:
-    """Return the cost of a month in which the servers are used for `utilization` of the time.
+    """Return the accounting cost of a month with the servers in use for the fraction `utilization` of the time.
 
     **Formula** C / (12 Y) + C · r / 2 / 12 + K · colo + C · o / 12 + K · P · 730 · e · (i + (1 − i) · u)
     **Source** github:ewyluda/gpu-price-index, tco
@@ -78,14 +78,14 @@ def owned_month(servers: OwnedServers, utilization: float) -> OwnedMonth:
 
 
 def break_even_utilization(servers: OwnedServers, rent_usd_per_gpu_hour: float) -> float | None:
-    """Return the utilization above which owning is cheaper in the books, or None if there is none up to 100 %.
+    """Return the utilization above which owning is cheaper in accounting terms, or None if there is none up to 100 %.
 
     **Formula** u* = fixed / (p · n · 730 − K · P · 730 · e · (1 − i))
     """
     rest, busy = owned_month(servers, 0.0), owned_month(servers, 1.0)
     slope = rent_usd_per_gpu_hour * servers.gpus * HOURS_PER_MONTH - (busy.energy_usd - rest.energy_usd)
-    found = rest.usd / slope if slope > 0 else None
-    return found if found is not None and found <= 1 else None
+    utilization = rest.usd / slope if slope > 0 else None
+    return utilization if utilization is not None and utilization <= 1 else None
 
 
 def payback_month(servers: OwnedServers, utilization: float, rent_usd_per_gpu_hour: float) -> int | None:

@@ -15,7 +15,7 @@ from planner.cost.job import HOURS_PER_YEAR
 from planner.cost.terms import BuyTerms, ColocationPower, PlaceKind
 
 Values = Mapping[str, float]
-"""Values of the figures of owning, by the names in `FIGURES`."""
+"""Values of the ownership figures, by the names in `FIGURES`."""
 FIGURES: Final = (
     "card_price_usd",
     "host_factor",
@@ -43,7 +43,7 @@ _WATTS: Final = 1_000
 
 
 class ServerSetup(Spec):
-    """Numbers of cards and servers to own, and how they are paid for."""
+    """Numbers of cards and servers to own, and their financing."""
 
     count: int
     """Cards per group."""
@@ -71,7 +71,7 @@ class ServerSetup(Spec):
 
 @dataclass(frozen=True, slots=True)
 class UpfrontCosts:
-    """Costs of the purchase, in USD."""
+    """Upfront costs of a purchase, in USD."""
 
     cards: float
     host: float
@@ -83,13 +83,13 @@ class UpfrontCosts:
 
     @property
     def usd(self) -> float:
-        """Return the total."""
+        """Return the total upfront cost in USD."""
         return self.cards + self.host + self.network + self.rack + self.tax + self.shipping + self.install
 
 
 @dataclass(frozen=True, slots=True)
 class RunningCosts:
-    """Costs per year regardless of use, in USD, and `usd_per_busy_hour` of one group."""
+    """Running costs: per year regardless of use, and per busy hour of one group of cards, in USD."""
 
     idle_energy: float
     colocation: float
@@ -103,13 +103,13 @@ class RunningCosts:
 
     @property
     def usd_per_year(self) -> float:
-        """Return the yearly total without any use."""
+        """Return the total yearly cost regardless of use, in USD."""
         fixed = self.idle_energy + self.colocation + self.operations + self.support
         return fixed + self.spares + self.insurance + self.staff + self.licence
 
 
 def upfront_costs(values: Values, shape: ServerSetup) -> UpfrontCosts:
-    """Return the costs of the purchase.
+    """Return the upfront costs of a purchase.
 
     **Formula** host = cards · (f − 1); network = (cards + host) · s / (1 − s) from two servers on; tax on all of it.
     **Source** Epoch AI, training-cost-trends, for the factor and the share
@@ -129,7 +129,7 @@ def upfront_costs(values: Values, shape: ServerSetup) -> UpfrontCosts:
 
 
 def full_power_watts(values: Values, shape: ServerSetup) -> float:
-    """Return the power of all servers at full load.
+    """Return the power draw of all servers at full load, in watts.
 
     **Formula** servers · their own power, or cards · board power · factor
     """
@@ -139,7 +139,7 @@ def full_power_watts(values: Values, shape: ServerSetup) -> float:
 
 
 def kilowatt_hours(values: Values, shape: ServerSetup, years: float, busy_hours: float) -> float:
-    """Return the energy for `years` with `busy_hours` group-hours of work, including cooling and conversion.
+    """Return the energy use over `years` with `busy_hours` group-hours of work, including cooling and power conversion.
 
     **Formula** P · PUE · (8,766 · Y · i + h / groups · (a − i))
     """
@@ -176,7 +176,7 @@ def financed_usd(capex_usd: float, shape: ServerSetup, discount_rate: float, yea
 
 
 class Ownership(Spec):
-    """All figures of owning in one kind of place; `BuyTerms` can replace those that it also has."""
+    """Preset ownership figures for one kind of place; `BuyTerms` can override some of them."""
 
     id: PlaceKind
     name: str = Field(min_length=3)
@@ -204,7 +204,7 @@ class Ownership(Spec):
     notes: tuple[str, ...] = ()
 
     def with_terms(self, terms: BuyTerms) -> "Ownership":
-        """Return the figures with the user's own in place of the preset's."""
+        """Return the ownership figures with the user's own values in place of preset values."""
         own = {name: getattr(terms, name) for name in _FIGURES}
         changed: dict[str, object] = {name: Figure.own(value) for name, value in own.items() if value is not None}
         if terms.gpus_per_server is not None:

@@ -18,9 +18,9 @@ from planner.cost.owning.costs import (
     upfront_costs,
 )
 from planner.cost.owning.residual import value_lost_per_hour, yearly_depreciation
-from planner.cost.rent_or_buy.case import Case
+from planner.cost.rent_or_buy.case import RentOrBuyCase
 from planner.cost.rent_or_buy.cash_flows import CashFlows
-from planner.cost.result import MoneySymbol, MoneyTerm, OwnCost, symbol
+from planner.cost.result import MoneySymbol, MoneyTerm, OwnCost, figure_symbol
 from planner.cost.terms import CostTerms
 
 _MONTHS: Final = 12
@@ -61,7 +61,7 @@ _GROWS_BY: Final[dict[str, Callable[[float], float]]] = {
     "host": lambda factor: factor - 1,
     "network": lambda share: share / (1 - share),
 }
-"""Functions of the first figure that these terms are proportional to; other terms are proportional to the figure."""
+"""For terms that are not proportional to their first figure: the function of it that they are proportional to."""
 _YEARLY: Final = (
     ("colocation", "P · k", ("colocation_usd_per_kw_month", "card_power_watts", "server_power_factor")),
     ("operations", "C · o / 12", ("operations_fraction_per_year",)),
@@ -78,7 +78,7 @@ _PRICES: Final = (
     "colocation_usd_per_kw_month",
     "licence_usd_per_gpu_year",
 )
-"""Figures that are prices, whose age is reported."""
+"""Names of figures that are prices; the age of prices is reported."""
 _ENERGY: Final = (
     "tariff_usd_per_kwh",
     "pue",
@@ -94,7 +94,7 @@ _ONLY_CARDS: Final = "only the cards are assumed to be resold; the resale value 
 
 
 def explain_ownership(
-    case: Case,
+    case: RentOrBuyCase,
     streams: CashFlows,
     demand: Demand,
     terms: CostTerms,
@@ -102,7 +102,7 @@ def explain_ownership(
     throughput: Throughput | None,
     catalog: CostCatalog,
 ) -> OwnCost:
-    """Return the explained cost of owning; the terms add up to the upfront and monthly totals."""
+    """Return the cost of owning with its derivation; the terms add up to the upfront and monthly totals."""
     place = catalog.ownership(terms.buy.place)
     purchase = upfront_costs(case.central, case.shape)
     yearly = running_costs(case.central, case.shape, purchase)
@@ -142,12 +142,12 @@ def explain_ownership(
         ),
         carbon=footprint(catalog.region(terms.region), kwh, case.figures["pue"]),
         oldest_price_date=min(dates, default=None),
-        notes=(*_colocation_notes(case), *place.notes, _OWN_STORAGE, _ONLY_CARDS, *_not_counted(case, purchase)),
+        notes=(*_colocation_notes(case), *place.notes, _OWN_STORAGE, _ONLY_CARDS, *_uncounted_notes(case, purchase)),
     )
 
 
-def book_servers(case: Case, streams: CashFlows, terms: CostTerms) -> OwnedServers:
-    """Return the servers from the accounting view, with the power at work as their full power."""
+def book_servers(case: RentOrBuyCase, streams: CashFlows, terms: CostTerms) -> OwnedServers:
+    """Return the servers for the accounting view, with their power at work as full power."""
     values, shape = case.central, case.shape
     active = values["active_power_fraction"]
     idle = 0.0 if shape.switched_off_when_idle else values["idle_power_fraction"]
@@ -167,12 +167,12 @@ def book_servers(case: Case, streams: CashFlows, terms: CostTerms) -> OwnedServe
     )
 
 
-def book_utilization(case: Case, streams: CashFlows) -> float:
-    """Return the fraction of the time that the servers work."""
+def book_utilization(case: RentOrBuyCase, streams: CashFlows) -> float:
+    """Return the servers' utilization for the accounting view: the fraction of time at work."""
     return min(streams.busy_hours_per_year / (HOURS_PER_YEAR * case.shape.groups), 1.0)
 
 
-def _upfront_terms(case: Case, purchase: UpfrontCosts) -> Iterator[MoneyTerm]:
+def _upfront_terms(case: RentOrBuyCase, purchase: UpfrontCosts) -> Iterator[MoneyTerm]:
     shape = case.shape
     counts = (
         MoneySymbol("n", shape.cards, "cards", _JOB),
@@ -181,10 +181,12 @@ def _upfront_terms(case: Case, purchase: UpfrontCosts) -> Iterator[MoneyTerm]:
     for name, formula, figures in _UPFRONT:
         usd = getattr(purchase, name)
         if usd:
-            yield _term(case, name, usd, formula, figures, counts)
+            yield _ownership_term(case, name, usd, formula, figures, counts)
 
 
-def _monthly_terms(case: Case, purchase: UpfrontCosts, yearly: RunningCosts, streams: CashFlows) -> Iterator[MoneyTerm]:
+def _monthly_terms(
+    case: RentOrBuyCase, purchase: UpfrontCosts, yearly: RunningCosts, streams: CashFlows
+) -> Iterator[MoneyTerm]:
     energy = (yearly.idle_energy + yearly.usd_per_busy_hour * streams.busy_hours_per_year) / _MONTHS
     counts = (
         MoneySymbol("n", case.shape.cards, "cards", _JOB),
@@ -192,21 +194,23 @@ def _monthly_terms(case: Case, purchase: UpfrontCosts, yearly: RunningCosts, str
         MoneySymbol("P", full_power_watts(case.central, case.shape) / _WATTS, "kW of all servers at full load", _JOB),
     )
     if energy:
-        used = MoneySymbol("h", streams.busy_hours_per_year / case.shape.groups / _MONTHS, "hours of work", _JOB)
-        yield _term(case, "energy", energy, "P · PUE · e · (730.5 · i + h · (a − i))", _ENERGY, (*counts, used))
+        busy_hours = MoneySymbol("h", streams.busy_hours_per_year / case.shape.groups / _MONTHS, "hours of work", _JOB)
+        yield _ownership_term(
+            case, "energy", energy, "P · PUE · e · (730.5 · i + h · (a − i))", _ENERGY, (*counts, busy_hours)
+        )
     for name, formula, figures in _YEARLY:
         usd = getattr(yearly, name) / _MONTHS
         if usd:
-            yield _term(case, name, usd, formula, figures, counts)
+            yield _ownership_term(case, name, usd, formula, figures, counts)
 
 
-def _term(
-    case: Case, name: str, usd: float, formula: str, figures: tuple[str, ...], counts: tuple[MoneySymbol, ...]
+def _ownership_term(
+    case: RentOrBuyCase, name: str, usd: float, formula: str, figures: tuple[str, ...], counts: tuple[MoneySymbol, ...]
 ) -> MoneyTerm:
-    """Return a term whose range is that of its first figure; it lists the `counts` that occur in its formula."""
+    """Return a cost term with the range of its first figure; it lists the `counts` in its formula."""
     main, grows_by = case.figures[figures[0]], _GROWS_BY.get(name, float)
     now = grows_by(main.value)
-    named = tuple(symbol(_MEANINGS[figure][0], case.figures[figure], _MEANINGS[figure][1]) for figure in figures)
+    named = tuple(figure_symbol(_MEANINGS[figure][0], case.figures[figure], _MEANINGS[figure][1]) for figure in figures)
     dates = [case.figures[figure].date for figure in figures]
     return MoneyTerm(
         name=name,
@@ -221,8 +225,8 @@ def _term(
     )
 
 
-def _rate_of_return(case: Case, streams: CashFlows) -> float | None:
-    """Return the yearly rate of return of buying instead of renting, or None if it never pays back.
+def _rate_of_return(case: RentOrBuyCase, streams: CashFlows) -> float | None:
+    """Return the yearly rate of return from buying instead of renting, or None if the purchase never pays back.
 
     **Assumes** whole years, and the resale at the end of the last.
     """
@@ -237,14 +241,14 @@ def _rate_of_return(case: Case, streams: CashFlows) -> float | None:
     return irr(flows)
 
 
-def _colocation_notes(case: Case) -> Iterator[str]:
+def _colocation_notes(case: RentOrBuyCase) -> Iterator[str]:
     """Yield a note on how electricity is paid for in colocation."""
     if case.central["colocation_usd_per_kw_month"]:
         included = case.shape.colocation_power == "included"
         yield _POWER_INCLUDED if included else _POWER_METERED
 
 
-def _not_counted(case: Case, purchase: UpfrontCosts) -> Iterator[str]:
+def _uncounted_notes(case: RentOrBuyCase, purchase: UpfrontCosts) -> Iterator[str]:
     names = [name for name in ("tax", "shipping", "install") if not getattr(purchase, name)]
     if not case.central["insurance_fraction_per_year"]:
         names.append("insurance")

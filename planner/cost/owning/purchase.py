@@ -1,4 +1,4 @@
-"""Purchase prices of hardware, and the price of one new card derived from them."""
+"""Hardware purchase prices, and the price of one new card derived from them."""
 
 from datetime import date, timedelta
 from statistics import median
@@ -18,7 +18,7 @@ Included = Literal["card", "baseboard", "server", "rack", "networking", "worksta
 
 
 class Purchase(Spec):
-    """One price of a card, a server, a switch or a workstation, for `gpu` or one of several `candidates`."""
+    """Purchase price of a card, server, switch or workstation, for `gpu` or one of several `candidates`."""
 
     id: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")
     item: str = Field(min_length=1, description="name in the source")
@@ -35,7 +35,7 @@ class Purchase(Spec):
     notes: tuple[str, ...] = ()
 
     @model_validator(mode="after")
-    def _says_what_for(self) -> Self:
+    def _check_card_names(self) -> Self:
         named = self.gpu is not None or bool(self.candidates)
         if named != (self.gpu_count is not None) or (self.gpu is not None and bool(self.candidates)):
             raise ValueError("needs either one card or several candidates, with their number, or neither")
@@ -47,14 +47,14 @@ class Purchase(Spec):
 _RECENT_DAYS: Final = 731
 _LOW: Final = 0.5
 _HIGH: Final = 2.0
-"""90 % range around a single known price. **Source** Epoch AI, training-cost-trends."""
+"""Factors for the 90 % range around a single known price. **Source** Epoch AI, training-cost-trends."""
 _MIN_PRICES: Final = 3
 
 
 def card_price(
     purchases: tuple[Purchase, ...], gpu_id: str, launch_price_usd: float | None, today: date
 ) -> Figure | None:
-    """Return the price of one card in USD, or None if unknown.
+    """Return the purchase price of one card in USD, or None if unknown.
 
     **Formula** the median of shop and list prices for the card alone from the last two years or without a date; else of
     older prices; else the launch price. Second-hand and doubtful prices, and those that may be for another card, are
@@ -65,7 +65,7 @@ def card_price(
     new_prices = [each for each in known if each.price_kind != "msrp"] or known
     recent = [each for each in new_prices if _is_recent(each, today)]
     if not new_prices:
-        return _at_launch(launch_price_usd)
+        return _launch_price_figure(launch_price_usd)
     return _median_figure(recent or new_prices, stale=not recent)
 
 
@@ -74,24 +74,24 @@ def _is_recent(purchase: Purchase, today: date) -> bool:
     return day is None or today - date.fromisoformat(day) <= timedelta(days=_RECENT_DAYS)
 
 
-def _median_figure(found: list[Purchase], *, stale: bool) -> Figure:
-    prices = [purchase.price_usd for purchase in found]
+def _median_figure(purchases: list[Purchase], *, stale: bool) -> Figure:
+    prices = [purchase.price_usd for purchase in purchases]
     middle = median(prices)
     low, high = (min(prices), max(prices)) if len(prices) >= _MIN_PRICES else (_LOW * middle, _HIGH * middle)
-    undated = sum(purchase.price_date is None for purchase in found)
-    remarks = [f"median of {len(found)} prices" if len(found) > 1 else "one price"]
+    undated = sum(purchase.price_date is None for purchase in purchases)
+    remarks = [f"median of {len(purchases)} prices" if len(purchases) > 1 else "one price"]
     remarks += [f"{undated} without a date"] * bool(undated) + ["none from the last two years"] * stale
-    sources = "; ".join(dict.fromkeys(purchase.source for purchase in found))
+    sources = "; ".join(dict.fromkeys(purchase.source for purchase in purchases))
     return Figure(
         value=middle,
         low=low,
         high=high,
         source=f"{', '.join(remarks)}: {sources}",
-        date=min((purchase.price_date for purchase in found if purchase.price_date), default=None),
+        date=min((purchase.price_date for purchase in purchases if purchase.price_date), default=None),
     )
 
 
-def _at_launch(launch_price_usd: float | None) -> Figure | None:
+def _launch_price_figure(launch_price_usd: float | None) -> Figure | None:
     if launch_price_usd is None:
         return None
     return Figure(

@@ -1,4 +1,4 @@
-"""Residual value of owned hardware: resale bands, and depreciation."""
+"""Residual value and depreciation of owned hardware."""
 
 import math
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from planner.cost.figure import NINETY_PERCENT, USER_SOURCE
 from planner.cost.terms import DepreciationMethod
 
 MACRS_5_YEAR: Final = (0.2, 0.32, 0.192, 0.1152, 0.1152, 0.0576)
-"""Shares of the cost written off in each tax year.
+"""Fractions of the cost that are written off in each tax year.
 
 **Source** IRS, MACRS half-year table for five-year property, by a secondary transcription; US tax only.
 """
@@ -28,18 +28,21 @@ def yearly_depreciation(cost_usd: float, method: DepreciationMethod, years: floa
     if method == "straight-line":
         return [cost_usd / years * max(min(years - year, 1.0), 0.0) for year in range(horizon_years)]
     if method == "declining":
-        return [cost_usd * (remaining(year) - remaining(year + 1)) for year in range(horizon_years)]
+        return [
+            cost_usd * (remaining_value_fraction(year) - remaining_value_fraction(year + 1))
+            for year in range(horizon_years)
+        ]
     shares = (*MACRS_5_YEAR, *(0.0,) * horizon_years)
     return [cost_usd * share for share in shares[:horizon_years]]
 
 
-def remaining(years: float) -> float:
-    """Return the fraction of the value that is left after `years` of the declining trend."""
+def remaining_value_fraction(years: float) -> float:
+    """Return the fraction of the value that is left after `years` on the declining trend."""
     return float(10 ** (-DECLINE_ORDERS_PER_YEAR * years))
 
 
 def value_lost_per_hour(value_usd: float, network_share: float = 0.0) -> float:
-    """Return the hourly depreciation of hardware that is worth `value_usd` now and declines by the trend.
+    """Return the hourly loss of value, in USD, of hardware that is worth `value_usd` now and follows the trend.
 
     **Formula** V · 0.14 · ln 10 / 8,766 / (1 − s), with the share s of the cluster that its network is
     **Source** Epoch AI, training-cost-trends: amortised cost of a training run
@@ -69,13 +72,13 @@ _NEW: Final = ResalePoint(years=0, low=1, share=1, high=1)
 
 @dataclass(frozen=True)
 class ResaleCurve:
-    """A band of resale values; between its points, values decline exponentially."""
+    """A band of resale values over time; between its points, values decline exponentially."""
 
     points: tuple[ResalePoint, ...]
     source: str = SOURCE
 
     def share(self, years: float, deviations: float = 0.0) -> float:
-        """Return the remaining fraction of the price, at a number of standard deviations from the middle."""
+        """Return the resale value as a fraction of the new price, a number of standard deviations from the middle."""
         low, middle, high = self.band(years)
         bound = high if deviations > 0 else low
         if deviations == 0 or bound == middle:
@@ -83,46 +86,48 @@ class ResaleCurve:
         return float(middle * (bound / middle) ** (abs(deviations) / NINETY_PERCENT))
 
     def band(self, years: float) -> tuple[float, float, float]:
-        """Return the low, middle and high share after `years`."""
+        """Return the low, middle and high resale value after `years`, as fractions of the new price."""
         known = (_NEW, *self.points)
         for before, after in pairwise(known):
             if years <= after.years:
                 part = (years - before.years) / (after.years - before.years)
                 return (
-                    _between(before.low, after.low, part),
-                    _between(before.share, after.share, part),
-                    _between(before.high, after.high, part),
+                    _interpolate_exponentially(before.low, after.low, part),
+                    _interpolate_exponentially(before.share, after.share, part),
+                    _interpolate_exponentially(before.high, after.high, part),
                 )
-        return self._beyond(known[-2], known[-1], years)
+        return self._band_after_last_point(known[-2], known[-1], years)
 
-    def _beyond(self, before: ResalePoint, last: ResalePoint, years: float) -> tuple[float, float, float]:
-        """Return the band after the last point, which keeps declining at the rate of its middle."""
+    def _band_after_last_point(
+        self, before: ResalePoint, last: ResalePoint, years: float
+    ) -> tuple[float, float, float]:
+        """Return the band after the last point, extrapolated at the rate of decline of its middle."""
         part = (years - before.years) / (last.years - before.years)
-        further = _between(before.share, last.share, part) / last.share if last.share > 0 else 0.0
+        further = _interpolate_exponentially(before.share, last.share, part) / last.share if last.share > 0 else 0.0
         return last.low * further, last.share * further, last.high * further
 
 
-def _between(before: float, after: float, part: float) -> float:
+def _interpolate_exponentially(before: float, after: float, part: float) -> float:
     return float(before * (after / before) ** part) if after > 0 else 0.0
 
 
 def resale_curve(constants: tuple[Constant, ...]) -> ResaleCurve:
-    """Return the resale band from the evidence in `constants`."""
+    """Return the resale curve from the evidence in `constants`."""
     by_id = {constant.id: constant.value for constant in constants}
     points = [
         ResalePoint(
             years=year,
             low=by_id[f"residual-h100-after-{year}-yr-low"],
-            share=remaining(year),
-            high=max(_p100_share(by_id, year), remaining(year)),
+            share=remaining_value_fraction(year),
+            high=max(_p100_share(by_id, year), remaining_value_fraction(year)),
         )
         for year in _YEARS
     ]
     return ResaleCurve(points=tuple(points))
 
 
-def own_curve(share: float, horizon_years: float) -> ResaleCurve:
-    """Return the curve that declines exponentially to the user's own value at the horizon."""
+def user_resale_curve(share: float, horizon_years: float) -> ResaleCurve:
+    """Return the resale curve that declines exponentially to the user's own value at the horizon."""
     return ResaleCurve(
         points=(ResalePoint(years=horizon_years, low=share, share=share, high=share),), source=USER_SOURCE
     )

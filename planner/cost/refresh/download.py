@@ -1,4 +1,4 @@
-"""Download of files over HTTPS from allowed hosts, within limits of time and size.
+"""File downloads over HTTPS from allowed hosts, within limits on time and size.
 
 No cookies, no credentials, no redirects to other hosts, and no compression in transfer, as a small response could
 unpack to a large one. Nothing is written to disk here.
@@ -19,16 +19,16 @@ from planner.errors import PriceError
 from planner.units import MIB
 
 Stop = Callable[[], bool]
-"""Returns whether the download is cancelled."""
+"""Callback that returns whether the download is cancelled."""
 
 TIMEOUT_SECONDS: Final = 10.0
-"""Timeout for a server's response."""
+"""Timeout for a server's response, in seconds."""
 TOTAL_SECONDS: Final = 120.0
-"""Timeout for one whole file."""
+"""Timeout for one whole file, in seconds."""
 MOST_BYTES: Final = 20 * MIB
 _LONGEST_WAIT_SECONDS: Final = 10
 _WAITS: Final = {str(seconds): seconds for seconds in range(_LONGEST_WAIT_SECONDS + 1)}
-"""Values of the header Retry-After that are honored; longer waits are refused."""
+"""Retry-After header values that are honored, in seconds; longer waits are refused."""
 _POLL_SECONDS: Final = 0.05
 _MOST_REDIRECTS: Final = 3
 _PIECE_BYTES: Final = 65_536
@@ -39,7 +39,7 @@ _CHECK_CONNECTION: Final = "Check the connection and try again; current prices s
 _TRY_LATER: Final = "Try again later; current prices stay in use."
 
 
-class Fetched(NamedTuple):
+class FetchedFile(NamedTuple):
     """A downloaded file, with its URL, time (ISO 8601, UTC) and SHA-256."""
 
     content: bytes
@@ -49,7 +49,7 @@ class Fetched(NamedTuple):
 
 
 class _NoRedirects(HTTPRedirectHandler):
-    """Leaves redirects to the caller, which checks the host."""
+    """HTTP handler that leaves redirects to the caller, which checks the host."""
 
     def redirect_request(
         self, req: Request, fp: IO[bytes], code: int, msg: str, headers: Message, newurl: str
@@ -58,7 +58,7 @@ class _NoRedirects(HTTPRedirectHandler):
 
 
 class Fetcher:
-    """Downloads from `hosts` only; other `schemes` are for tests, whose server has no certificate.
+    """Downloader for files on `hosts`; `schemes` other than HTTPS are for tests, whose server has no certificate.
 
     `stop` cancels a download, and `answer_seconds` and `total_seconds` are its time limits.
     """
@@ -75,8 +75,8 @@ class Fetcher:
         self._answer_seconds, self._total_seconds = answer_seconds, total_seconds
         self._opener: OpenerDirector = build_opener(_NoRedirects)
 
-    def fetch(self, url: str, most_bytes: int = MOST_BYTES) -> Fetched:
-        """Return the file at `url`.
+    def fetch(self, url: str, most_bytes: int = MOST_BYTES) -> FetchedFile:
+        """Download the file at `url`.
 
         Raises:
             PriceError: If the host is not allowed or cannot be reached, if it refuses, sends more than `most_bytes` or
@@ -84,25 +84,25 @@ class Fetcher:
         """
         until = time.monotonic() + self._total_seconds
         for _ in range(_MOST_REDIRECTS + 1):
-            self._check(url)
-            answer = self._ask(url, until, may_wait=True)
+            self._check_host(url)
+            answer = self._request(url, until, may_wait=True)
             if isinstance(answer, str):
                 url = answer
                 continue
-            content = self._read(answer, url, most_bytes, until)
+            content = self._read_body(answer, url, most_bytes, until)
             now = datetime.now(UTC).isoformat(timespec="seconds")
-            return Fetched(content, url, now, hashlib.sha256(content).hexdigest())
-        raise PriceError(_host(url), "redirects too often", _TRY_LATER)
+            return FetchedFile(content, url, now, hashlib.sha256(content).hexdigest())
+        raise PriceError(_host_name(url), "redirects too often", _TRY_LATER)
 
-    def _check(self, url: str) -> None:
+    def _check_host(self, url: str) -> None:
         parts = urlsplit(url)
         if parts.scheme not in self._schemes:
-            raise PriceError(_host(url), f"prices are not fetched over {parts.scheme or 'no protocol'}")
+            raise PriceError(_host_name(url), f"prices are not fetched over {parts.scheme or 'no protocol'}")
         if parts.hostname not in self._hosts:
-            raise PriceError(_host(url), "is not one of the hosts that prices are fetched from")
+            raise PriceError(_host_name(url), "is not one of the hosts that prices are fetched from")
 
-    def _ask(self, url: str, until: float, *, may_wait: bool) -> http.client.HTTPResponse | str:
-        """Return the response, or the URL that it redirects to."""
+    def _request(self, url: str, until: float, *, may_wait: bool) -> http.client.HTTPResponse | str:
+        """Return the server's response, or the URL that the server redirects to."""
         request = Request(url, headers={"User-Agent": _AGENT, "Accept-Encoding": "identity"})
         try:
             response = cast("http.client.HTTPResponse", self._opener.open(request, timeout=self._answer_seconds))
@@ -110,18 +110,18 @@ class Fetcher:
             with error:
                 if error.code in _REDIRECTS and error.headers.get("Location"):
                     return urljoin(url, str(error.headers["Location"]))
-                if error.code == _TOO_MANY_REQUESTS and may_wait and self._waited(error.headers, until):
-                    return self._ask(url, until, may_wait=False)
-                raise PriceError(_host(url), _status_error(error), _TRY_LATER) from error
+                if error.code == _TOO_MANY_REQUESTS and may_wait and self._wait_if_short(error.headers, until):
+                    return self._request(url, until, may_wait=False)
+                raise PriceError(_host_name(url), _status_error(error), _TRY_LATER) from error
         except (OSError, http.client.HTTPException) as error:
-            raise PriceError(_host(url), _connection_error(error), _CHECK_CONNECTION, environment=True) from error
+            raise PriceError(_host_name(url), _connection_error(error), _CHECK_CONNECTION, environment=True) from error
         if response.headers.get("Content-Encoding", "identity").lower() != "identity":
             response.close()
-            raise PriceError(_host(url), "sent a compressed response that was not requested", _TRY_LATER)
+            raise PriceError(_host_name(url), "sent a compressed response that was not requested", _TRY_LATER)
         return response
 
-    def _waited(self, headers: Message, until: float) -> bool:
-        """Wait as long as a busy server requests, if that is short; return whether to try again."""
+    def _wait_if_short(self, headers: Message, until: float) -> bool:
+        """Wait as long as a busy server requests, if that is short; return whether to retry."""
         seconds = _WAITS.get(headers.get("Retry-After", ""))
         if seconds is None or seconds > until - time.monotonic():
             return False
@@ -130,36 +130,36 @@ class Fetcher:
             time.sleep(_POLL_SECONDS)
         return not self._stop()
 
-    def _read(self, response: http.client.HTTPResponse, url: str, most_bytes: int, until: float) -> bytes:
-        found = bytearray()
+    def _read_body(self, response: http.client.HTTPResponse, url: str, most_bytes: int, until: float) -> bytes:
+        content = bytearray()
         with response:
             while True:
                 if self._stop():
-                    raise PriceError(_host(url), "fetching was cancelled")
+                    raise PriceError(_host_name(url), "fetching was cancelled")
                 if time.monotonic() > until:
                     raise PriceError(
-                        _host(url), f"took longer than {self._total_seconds:.0f} seconds", _CHECK_CONNECTION
+                        _host_name(url), f"took longer than {self._total_seconds:.0f} seconds", _CHECK_CONNECTION
                     )
                 try:
                     piece = response.read1(_PIECE_BYTES)
                 except (OSError, http.client.HTTPException) as error:
                     raise PriceError(
-                        _host(url), _connection_error(error), _CHECK_CONNECTION, environment=True
+                        _host_name(url), _connection_error(error), _CHECK_CONNECTION, environment=True
                     ) from error
                 if not piece:
                     break
-                found += piece
-                if len(found) > most_bytes:
-                    raise PriceError(_host(url), f"sends more than the limit of {most_bytes:,} bytes", _TRY_LATER)
-            _check_whole(response, url)
-        return bytes(found)
+                content += piece
+                if len(content) > most_bytes:
+                    raise PriceError(_host_name(url), f"sends more than the limit of {most_bytes:,} bytes", _TRY_LATER)
+            _check_complete(response, url)
+        return bytes(content)
 
 
-def _check_whole(response: http.client.HTTPResponse, url: str) -> None:
-    """Reject a truncated file, which is shorter than its stated length."""
+def _check_complete(response: http.client.HTTPResponse, url: str) -> None:
+    """Reject a truncated response, which is shorter than its stated length."""
     if response.length:
         raise PriceError(
-            _host(url), f"ended the transfer {response.length:,} bytes early", _CHECK_CONNECTION, environment=True
+            _host_name(url), f"ended the transfer {response.length:,} bytes early", _CHECK_CONNECTION, environment=True
         )
 
 
@@ -177,5 +177,5 @@ def _connection_error(error: BaseException) -> str:
     return f"cannot be reached ({(str(reason) or type(reason).__name__)[:200]})"
 
 
-def _host(url: str) -> str:
+def _host_name(url: str) -> str:
     return urlsplit(url).hostname or url[:100]

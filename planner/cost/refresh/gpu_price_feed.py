@@ -1,7 +1,7 @@
 """The price file of gpu-price-feed, which collects prices once a day from the APIs of providers.
 
 **Source**: github.com/toolshedlabs-hash/gpu-price-feed at 03b0c63 (2026-08-23): `README.md`, `METHODOLOGY.md` and
-`data/prices.json` for what the fields mean. It keeps form factors apart, says which rows are slices of a card, and
+`data/prices.json` for the meaning of the fields. It distinguishes form factors, marks slices of a card, and
 gives the rate and day by which prices in euros were converted.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from planner.cost.refresh.download import Fetched, Fetcher
+from planner.cost.refresh.download import FetchedFile, Fetcher
 from planner.cost.refresh.offers import Listing, RejectedRow
 from planner.errors import PriceError
 
@@ -33,8 +33,8 @@ _KINDS: Final = {"on-demand": False, "spot": True}
 _CLOUDS: Final = ("secure", "community")
 
 
-def fetch_price_feed(fetcher: Fetcher, url: str = URL) -> tuple[Fetched, list[Listing | RejectedRow]]:
-    """Return the file and its rows.
+def fetch_price_feed(fetcher: Fetcher, url: str = URL) -> tuple[FetchedFile, list[Listing | RejectedRow]]:
+    """Download the price file, and return it with its rows.
 
     Raises:
         PriceError: If it cannot be fetched or is not the expected list.
@@ -44,7 +44,7 @@ def fetch_price_feed(fetcher: Fetcher, url: str = URL) -> tuple[Fetched, list[Li
 
 
 def read_feed(content: bytes) -> Iterator[Listing | RejectedRow]:
-    """Yield the offers of whole cards.
+    """Yield the rows for whole cards.
 
     Raises:
         PriceError: If it is not JSON or has an unknown structure.
@@ -59,42 +59,42 @@ def read_feed(content: bytes) -> Iterator[Listing | RejectedRow]:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise PriceError(TITLE, f"the file has an unknown structure ({_describe_error(error)})") from error
     for offer in offers:
-        found = _offer(offer, date, rate)
-        if found is not None:
-            yield found
+        listing = _parse_offer(offer, date, rate)
+        if listing is not None:
+            yield listing
 
 
-def _offer(offer: Any, date: str, rate: Mapping[str, Any]) -> Listing | RejectedRow | None:  # noqa: ANN401  # JSON of others
-    what = TITLE
+def _parse_offer(offer: Any, date: str, rate: Mapping[str, Any]) -> Listing | RejectedRow | None:  # noqa: ANN401  # JSON of others
+    row_name = TITLE
     try:
         provider = PROVIDERS.get(offer["provider"])
-        what = f"{offer['provider']} {offer['gpu_model_raw']}"[:100]
+        row_name = f"{offer['provider']} {offer['gpu_model_raw']}"[:100]
         if offer["pricing_type"] not in _KINDS or offer.get("gpu_partition") or offer["price_per_gpu_hr"] is None:
             return None
         if provider is None:
-            return RejectedRow(what, "the provider is unknown")
-        return _listing(offer, provider, date, rate)
+            return RejectedRow(row_name, "the provider is unknown")
+        return _build_listing(offer, provider, date, rate)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        return RejectedRow(what, f"a field is invalid ({_describe_error(error)})")
+        return RejectedRow(row_name, f"a field is invalid ({_describe_error(error)})")
 
 
-def _listing(offer: Mapping[str, Any], provider: str, date: str, rate: Mapping[str, Any]) -> Listing:
+def _build_listing(offer: Mapping[str, Any], provider: str, date: str, rate: Mapping[str, Any]) -> Listing:
     memory, note = offer.get("vram_gb"), str(offer.get("notes") or "")[:200]
     currency = str(offer["currency"])
     is_dollar = currency == "USD"
     return Listing(
-        provider=_with_cloud(provider, note),
+        provider=_provider_with_cloud(provider, note),
         instance=str(offer["gpu_model_raw"])[:100],
-        card=_card(offer),
+        card=_card_name(offer),
         card_memory_gb=None if memory is None else float(memory),
         count=int(offer["gpu_count"]),
         region=str(offer.get("region") or "")[:100],
         price_usd_per_hour=float(offer["price_total_hr_usd"]),
         is_spot=_KINDS[offer["pricing_type"]],
         date=date,
-        vcpus=_number(offer.get("vcpu")),
-        ram_gb=_number(offer.get("ram_gb")),
-        storage_gb=_number(offer.get("disk_gb")),
+        vcpus=_parse_number(offer.get("vcpu")),
+        ram_gb=_parse_number(offer.get("ram_gb")),
+        storage_gb=_parse_number(offer.get("disk_gb")),
         billed_currency=currency,
         billed_price_per_hour=None if is_dollar else float(offer["price_total_hr"]),
         usd_per_billed=None if is_dollar else float(rate[f"{currency.lower()}_usd"]),
@@ -103,8 +103,8 @@ def _listing(offer: Mapping[str, Any], provider: str, date: str, rate: Mapping[s
     )
 
 
-def _card(offer: Mapping[str, Any]) -> str:
-    """Return family and form factor if the feed recognized the card, else the provider's own spelling."""
+def _card_name(offer: Mapping[str, Any]) -> str:
+    """Return the card's family and form factor if the feed recognized it, else the provider's own spelling."""
     if not offer.get("gpu_recognised"):
         return str(offer["gpu_model_raw"])[:100]
     form = offer.get("gpu_form")
@@ -113,13 +113,13 @@ def _card(offer: Mapping[str, Any]) -> str:
     return f"{offer['gpu_family']} {stated}".strip()[:100]
 
 
-def _with_cloud(provider: str, note: str) -> str:
-    """Return the provider with the name of its cloud if it has several, such as "RunPod Secure"."""
+def _provider_with_cloud(provider: str, note: str) -> str:
+    """Return the provider's name, with the cloud's name if there are several, such as "RunPod Secure"."""
     cloud = next((cloud for cloud in _CLOUDS if note.startswith(f"{cloud} cloud")), None)
     return provider if cloud is None else f"{provider} {cloud.capitalize()}"
 
 
-def _number(value: object) -> float | None:
+def _parse_number(value: object) -> float | None:
     return float(value) if isinstance(value, int | float) else None
 
 

@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from planner.cost.refresh.download import Fetched, Fetcher
+from planner.cost.refresh.download import FetchedFile, Fetcher
 from planner.cost.refresh.offers import Listing, RejectedRow
 from planner.errors import PriceError
 from planner.units import MIB
@@ -24,7 +24,7 @@ _BROKEN: Final = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError,
 
 
 def unpack(content: bytes, member: str, provider: str, most_bytes: int = MOST_UNPACKED_BYTES) -> bytes:
-    """Return the file `member`, which must be the only one in the archive.
+    """Unpack the file `member`, which must be the only file in the archive.
 
     Raises:
         PriceError: If `content` is not such an archive, is truncated, or unpacks to more than `most_bytes`.
@@ -40,14 +40,14 @@ def unpack(content: bytes, member: str, provider: str, most_bytes: int = MOST_UN
 
 
 def _inflate(archive: zipfile.ZipFile, member: str, provider: str, most_bytes: int) -> bytes:
-    """Return the unpacked file, limiting its actual size, since the size in the header may be wrong."""
-    found = bytearray()
+    """Return the unpacked file; its actual size is limited, since the size in the header may be wrong."""
+    content = bytearray()
     with archive.open(member) as stream:
         while piece := stream.read(_PIECE_BYTES):
-            found += piece
-            if len(found) > most_bytes:
+            content += piece
+            if len(content) > most_bytes:
                 raise PriceError(provider, f"its archive unpacks to more than {most_bytes:,} bytes")
-    return bytes(found)
+    return bytes(content)
 
 
 def _describe_names(names: list[str]) -> str:
@@ -75,8 +75,8 @@ _VERSION: Final = re.compile(r"(\d{4})(\d{2})(\d{2})-\d+", re.ASCII)
 _WORDS: Final = re.compile(r"(?<=RTX)(?=PRO)|(?<=PRO)(?=\d)|(?<=\d)(?=Ti|SUPER|Ada|NVL)|(?<=Ti)(?=SUPER)")
 
 
-def fetch_gpuhunt(fetcher: Fetcher, key: str, base: str = BASE) -> tuple[Fetched, list[Listing | RejectedRow]]:
-    """Return the archive of one provider, by gpuhunt's name, and its rows.
+def fetch_gpuhunt(fetcher: Fetcher, key: str, base: str = BASE) -> tuple[FetchedFile, list[Listing | RejectedRow]]:
+    """Download a provider's archive, by gpuhunt's name for the provider, and return it with its rows.
 
     Raises:
         PriceError: If it cannot be fetched or is not the expected list.
@@ -92,7 +92,7 @@ def fetch_gpuhunt(fetcher: Fetcher, key: str, base: str = BASE) -> tuple[Fetched
 
 
 def read_table(table: bytes, provider: str, date: str) -> Iterator[Listing | RejectedRow]:
-    """Yield the rows of a provider's CSV file that have cards.
+    """Yield the rows with cards in a provider's CSV file.
 
     Raises:
         PriceError: If it is not text or lacks a column.
@@ -103,14 +103,14 @@ def read_table(table: bytes, provider: str, date: str) -> Iterator[Listing | Rej
         if missing:
             raise PriceError(provider, f"its list has no column {', '.join(missing)}")
         for row in reader:
-            found = _row(row, provider, date)
-            if found is not None:
-                yield found
+            listing = _parse_row(row, provider, date)
+            if listing is not None:
+                yield listing
     except (csv.Error, UnicodeDecodeError) as error:
         raise PriceError(provider, f"its list cannot be read ({error})") from error
 
 
-def _row(row: Mapping[str, str | None], provider: str, date: str) -> Listing | RejectedRow | None:
+def _parse_row(row: Mapping[str, str | None], provider: str, date: str) -> Listing | RejectedRow | None:
     instance = (row["instance_name"] or "")[:100]
     try:
         count = int(row["gpu_count"] or "")
@@ -120,19 +120,19 @@ def _row(row: Mapping[str, str | None], provider: str, date: str) -> Listing | R
             provider=provider,
             instance=instance,
             card=_WORDS.sub(" ", row["gpu_name"] or "")[:100],
-            card_memory_gb=_number(row["gpu_memory"]),
+            card_memory_gb=_parse_number(row["gpu_memory"]),
             count=count,
             region=(row["location"] or "")[:100],
             price_usd_per_hour=float(row["price"] or ""),
             is_spot={"true": True, "false": False}[(row["spot"] or "").lower()],
             date=date,
-            vcpus=_number(row.get("cpu")),
-            ram_gb=_number(row.get("memory")),
-            storage_gb=_number(row.get("disk_size")),
+            vcpus=_parse_number(row.get("cpu")),
+            ram_gb=_parse_number(row.get("memory")),
+            storage_gb=_parse_number(row.get("disk_size")),
         )
     except (ValueError, KeyError) as error:
         return RejectedRow(f"{provider} {instance}".strip(), f"a field is invalid ({error})")
 
 
-def _number(text: str | None) -> float | None:
+def _parse_number(text: str | None) -> float | None:
     return float(text) if text else None

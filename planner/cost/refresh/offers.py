@@ -1,4 +1,4 @@
-"""Rows of price sources and their conversion to offers: machines merged, cards matched, fields validated."""
+"""Conversion of price-source rows to offers: machines are merged, cards matched, and fields validated."""
 
 import re
 from collections import defaultdict
@@ -19,7 +19,7 @@ from planner.units import GIB
 
 @dataclass(frozen=True)
 class Listing:
-    """One row of a source, in its own spelling; the price is for the whole instance.
+    """One row of a price source, in the source's spelling; the price is for the whole instance.
 
     `card` is the source's spelling, and `card_memory_gb` its memory size per card. `region` is empty if it is not
     stated. `billed_currency` and `billed_price_per_hour` are the provider's price, converted with the source's rate
@@ -46,15 +46,15 @@ class Listing:
 
     @property
     def place(self) -> tuple[str, str, str, int]:
-        """Return the provider, instance, region and number of cards, which identify a machine."""
+        """Return the key of a machine: provider, instance, region and number of cards."""
         return self.provider, self.instance, self.region, self.count
 
 
 @dataclass(frozen=True)
 class RejectedRow:
-    """A rejected row with the reason; `what` is its name in the source."""
+    """A rejected source row with the reason; `name` is the row's name in the source."""
 
-    what: str
+    name: str
     reason: str
 
 
@@ -62,46 +62,46 @@ Known = Mapping[tuple[str, str], str]
 """Cards of known instance types, by provider and instance."""
 
 _MEMORY_DIFFERENCE: Final = 0.07
-"""Tolerance of stated memory sizes, which may be rounded and in either unit: 23 GB and 24 GiB can be the same card."""
+"""Relative tolerance for stated memory sizes, which may be rounded, in GB or in GiB."""
 _DECIMAL: Final = 1e9
 
 
-class Match(NamedTuple):
-    """The matched card `gpu`, or the ids of its `candidates`."""
+class CardMatch(NamedTuple):
+    """Id of the matched card (`gpu`), or ids of the possible cards (`candidates`)."""
 
     gpu: str | None
     candidates: tuple[str, ...]
 
 
-class Matcher:
-    """Matches listings to cards of the catalog; each spelling is looked up once.
+class CardMatcher:
+    """Matcher of source rows to catalog cards; each spelling is looked up once.
 
     A known instance type keeps its card: "p5.48xlarge" has H100 SXM, whatever a list calls them.
     """
 
     def __init__(self, hardware: HardwareCatalog, known: Known) -> None:
         self._hardware, self._known = hardware, known
-        self._found: dict[tuple[str, float | None], Match] = {}
+        self._found: dict[tuple[str, float | None], CardMatch] = {}
 
-    def match(self, listing: Listing) -> Match:
-        """Return the card of `listing`, its candidates, or neither if nothing matches."""
+    def match(self, listing: Listing) -> CardMatch:
+        """Return the card for `listing`, or the candidate cards; an empty match if no card fits."""
         known = self._known.get((listing.provider, listing.instance))
-        if known is not None and _is_of_size(self._hardware.gpu(known), listing.card_memory_gb):
-            return Match(known, ())
+        if known is not None and _has_memory_size(self._hardware.gpu(known), listing.card_memory_gb):
+            return CardMatch(known, ())
         key = listing.card, listing.card_memory_gb
         if key not in self._found:
             self._found[key] = self._look_up(*key)
         return self._found[key]
 
-    def _look_up(self, card: str, memory_gb: float | None) -> Match:
-        found = [gpu for gpu in find_candidates(self._hardware, card) if _is_of_size(gpu, memory_gb)]
-        if len(found) == 1:
-            return Match(found[0].id, ())
-        return Match(None, tuple(gpu.id for gpu in found))
+    def _look_up(self, card: str, memory_gb: float | None) -> CardMatch:
+        cards = [gpu for gpu in find_candidates(self._hardware, card) if _has_memory_size(gpu, memory_gb)]
+        if len(cards) == 1:
+            return CardMatch(cards[0].id, ())
+        return CardMatch(None, tuple(gpu.id for gpu in cards))
 
 
-def _is_of_size(gpu: Gpu, memory_gb: float | None) -> bool:
-    """Return whether a card may have the stated memory, which is always true if none is stated."""
+def _has_memory_size(gpu: Gpu, memory_gb: float | None) -> bool:
+    """Return whether a card may have the stated memory; always true if no memory is stated."""
     if memory_gb is None or not memory_gb or gpu.memory_bytes is None:
         return True
     sizes = gpu.memory_bytes / GIB, gpu.memory_bytes / _DECIMAL
@@ -111,10 +111,10 @@ def _is_of_size(gpu: Gpu, memory_gb: float | None) -> bool:
 _NO_SLUG: Final = re.compile(r"[^a-z0-9.]+")
 
 
-def offers_of(
-    rows: Iterable[Listing | RejectedRow], matcher: Matcher, source: str
+def merge_listings(
+    rows: Iterable[Listing | RejectedRow], matcher: CardMatcher, source: str
 ) -> tuple[list[Offer], list[RejectedRow]]:
-    """Return the offers in `rows`, and the rejected rows.
+    """Merge source rows into offers, and return the offers and the rejected rows.
 
     Rows of the same machine become one offer with its on-demand and spot prices. If a marketplace has several hosts,
     the offer has their median price, and its notes state their number and price range.
@@ -128,7 +128,7 @@ def offers_of(
         else:
             machines[row.place].append(row)
     for listings in machines.values():
-        made = _offer(listings, matcher, source)
+        made = _merge_offer(listings, matcher, source)
         if isinstance(made, RejectedRow):
             refused.append(made)
         elif made.id in offers:
@@ -138,13 +138,13 @@ def offers_of(
     return list(offers.values()), refused
 
 
-def _offer(listings: Sequence[Listing], matcher: Matcher, source: str) -> Offer | RejectedRow:
+def _merge_offer(listings: Sequence[Listing], matcher: CardMatcher, source: str) -> Offer | RejectedRow:
     first = listings[0]
-    what = " ".join(part for part in (first.provider, first.instance, first.region) if part)
-    found = matcher.match(first)
-    if found.gpu is None and not found.candidates:
+    row_name = " ".join(part for part in (first.provider, first.instance, first.region) if part)
+    match = matcher.match(first)
+    if match.gpu is None and not match.candidates:
         size = f" with {first.card_memory_gb:g} GB" if first.card_memory_gb else ""
-        return RejectedRow(what, f"the catalog has no card called {first.card!r}{size}")
+        return RejectedRow(row_name, f"the catalog has no card called {first.card!r}{size}")
     on_demand = [listing for listing in listings if not listing.is_spot]
     spot = [listing for listing in listings if listing.is_spot]
     try:
@@ -153,8 +153,8 @@ def _offer(listings: Sequence[Listing], matcher: Matcher, source: str) -> Offer 
                 "id": _offer_id(first),
                 "provider": first.provider,
                 "instance": first.instance,
-                "gpu": found.gpu,
-                "candidates": found.candidates,
+                "gpu": match.gpu,
+                "candidates": match.candidates,
                 "gpu_count": first.count,
                 "gpu_memory_gb": first.card_memory_gb,
                 "vcpus": first.vcpus or None,
@@ -162,19 +162,19 @@ def _offer(listings: Sequence[Listing], matcher: Matcher, source: str) -> Offer 
                 "local_storage_gb": first.storage_gb,
                 "region": first.region or None,
                 "billed_currency": first.billed_currency,
-                "exchange_rate": _rate(first, source),
+                "exchange_rate": _exchange_rate_fields(first, source),
                 "on_demand_price_usd_per_hour": _median_price(on_demand),
                 "spot_price_usd_per_hour": _median_price(spot),
                 "price_date": min(listing.date for listing in listings),
                 "source": source,
-                "notes": tuple(_notes(on_demand, spot)),
+                "notes": tuple(_price_notes(on_demand, spot)),
             }
         )
     except ValidationError as error:
-        return RejectedRow(what, SpecError.from_validation(error).message)
+        return RejectedRow(row_name, SpecError.from_validation(error).message)
 
 
-def _rate(listing: Listing, source: str) -> dict[str, object] | None:
+def _exchange_rate_fields(listing: Listing, source: str) -> dict[str, object] | None:
     if listing.usd_per_billed is None:
         return None
     return {
@@ -189,7 +189,7 @@ def _median_price(listings: Sequence[Listing]) -> float | None:
     return median(listing.price_usd_per_hour for listing in listings) if listings else None
 
 
-def _notes(on_demand: Sequence[Listing], spot: Sequence[Listing]) -> Iterator[str]:
+def _price_notes(on_demand: Sequence[Listing], spot: Sequence[Listing]) -> Iterator[str]:
     for listings, kind in ((on_demand, ""), (spot, "spot: ")):
         if len(listings) > 1:
             prices = sorted(listing.price_usd_per_hour for listing in listings)

@@ -1,4 +1,4 @@
-"""Price update: fetch every source, use plausible prices, hold back doubtful ones, and report the results."""
+"""Price update: fetch every source, use plausible prices, hold back doubtful prices, and report the results."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -8,8 +8,8 @@ from typing import Final, Literal, NamedTuple
 
 from planner.cost.refresh import gpu_price_feed as price_feed
 from planner.cost.refresh import gpuhunt
-from planner.cost.refresh.download import Fetched, Fetcher
-from planner.cost.refresh.offers import Listing, Matcher, RejectedRow, offers_of
+from planner.cost.refresh.download import FetchedFile, Fetcher
+from planner.cost.refresh.offers import CardMatcher, Listing, RejectedRow, merge_listings
 from planner.cost.refresh.store import PriceStore, ProviderPrices, StoredPrices
 from planner.cost.renting.offer import Offer
 from planner.errors import PriceError
@@ -22,7 +22,7 @@ MAX_RISE: Final = 1.5
 MAX_FALL: Final = 0.5
 MAX_MEDIAN_CHANGE: Final = 0.25
 MARKETPLACES: Final = frozenset({"Vast.ai", "RunPod Community", "Akash"})
-"""Marketplaces, on which individual hosts set their own prices."""
+"""Marketplaces, where individual hosts set their own prices."""
 _MARKETPLACE_CHANGE: Final = 5.0
 _MIN_OFFERS: Final = 5
 _MAX_LISTED: Final = 5
@@ -31,29 +31,29 @@ _Key = tuple[str, str | None, float, str]
 
 
 def find_doubts(before: Sequence[Offer], after: Sequence[Offer]) -> tuple[str, ...]:
-    """Return what is implausible about a provider's new offers compared with the previous ones, as sentences."""
-    old, new = _prices(before), _prices(after)
-    found: list[str] = []
+    """Return sentences on implausible changes from a provider's previous offers to the new ones."""
+    old, new = _newest_prices(before), _newest_prices(after)
+    doubts: list[str] = []
     if len(before) >= _MIN_OFFERS and len(after) < MIN_ROWS_SHARE * len(before):
-        found.append(f"{len(after):,} offers instead of {len(before):,}")
+        doubts.append(f"{len(after):,} offers instead of {len(before):,}")
     moves = {key: new[key] / old[key] for key in old if key in new}
-    low, high = _limits(after)
+    low, high = _price_limits(after)
     far = sorted((key for key, move in moves.items() if not low <= move <= high), key=lambda key: -abs(moves[key] - 1))
-    found += [_describe_change(key, old[key], new[key]) for key in far[:_MAX_LISTED]]
+    doubts += [_describe_change(key, old[key], new[key]) for key in far[:_MAX_LISTED]]
     if len(far) > _MAX_LISTED:
-        found.append(f"{len(far) - _MAX_LISTED:,} more prices changed as much")
+        doubts.append(f"{len(far) - _MAX_LISTED:,} more prices changed as much")
     if len(moves) >= _MIN_OFFERS and abs(median(moves.values()) - 1) > MAX_MEDIAN_CHANGE:
-        found.append(f"the median price change is {median(moves.values()) - 1:+.0%}")
-    return tuple(found)
+        doubts.append(f"the median price change is {median(moves.values()) - 1:+.0%}")
+    return tuple(doubts)
 
 
-def _limits(offers: Sequence[Offer]) -> tuple[float, float]:
+def _price_limits(offers: Sequence[Offer]) -> tuple[float, float]:
     if offers and offers[0].provider in MARKETPLACES:
         return 1 / _MARKETPLACE_CHANGE, _MARKETPLACE_CHANGE
     return MAX_FALL, MAX_RISE
 
 
-def _prices(offers: Sequence[Offer]) -> Mapping[_Key, float]:
+def _newest_prices(offers: Sequence[Offer]) -> Mapping[_Key, float]:
     """Return the newest price of each machine and rental mode."""
     by_age = sorted(offers, key=lambda offer: offer.price_date or "")
     return {
@@ -67,14 +67,14 @@ def _describe_change(key: _Key, before: float, after: float) -> str:
     return f"{instance}{place}, {mode}: {before:,.4g} → {after:,.4g} USD per hour (× {after / before:.2f})"
 
 
-Rows = tuple[Fetched, list[Listing | RejectedRow]]
+Rows = tuple[FetchedFile, list[Listing | RejectedRow]]
 Progress = Callable[[int, int, str], None]
-"""Called with the number of finished sources, their total, and the title of the next one."""
+"""Called with the number of finished sources, the number of all sources, and the title of the next source."""
 RefreshStatus = Literal["new", "unchanged", "held", "failed"]
 
 
 class PriceSource(NamedTuple):
-    """One file to fetch: `key` selects it on the command line, and `title` is its display name."""
+    """One price file to fetch: `key` selects it on the command line, and `title` is its display name."""
 
     key: str
     title: str
@@ -83,7 +83,7 @@ class PriceSource(NamedTuple):
 
 
 class ProviderOutcome(NamedTuple):
-    """Result for one provider, or for a failed source, whose title is then the `provider`."""
+    """Update result for one provider; for a failed source, `provider` is the source's title."""
 
     provider: str
     source: str
@@ -105,19 +105,19 @@ HOSTS: Final = frozenset(source.host for source in SOURCES)
 
 
 class Refresh:
-    """One price update; the `bundled` offers identify the cards of known instance types."""
+    """One price update; the `bundled` offers identify the cards in known instance types."""
 
     def __init__(self, store: PriceStore, hardware: HardwareCatalog, bundled: tuple[Offer, ...], now: datetime) -> None:
         self._store, self._bundled = store, bundled
         known = {(offer.provider, offer.instance): offer.gpu for offer in bundled if offer.gpu}
-        self._matcher = Matcher(hardware, known)
+        self._matcher = CardMatcher(hardware, known)
         self._taken_at = f"{now:%Y%m%dT%H%M%SZ}"
         self._today = now.date()
 
     def run(
         self, fetcher: Fetcher, sources: Sequence[PriceSource] = SOURCES, progress: Progress = lambda *_: None
     ) -> tuple[ProviderOutcome, ...]:
-        """Fetch `sources` one after another, store their prices, and return the result for each provider.
+        """Fetch `sources` one after another, store the prices, and return the result for each provider.
 
         A failed source leaves the prices of its providers unchanged. If two sources have the same provider, the newer
         prices win, and on the same day those of the earlier source.
@@ -130,25 +130,25 @@ class Refresh:
         for at, source in enumerate(sources):
             progress(at, len(sources), source.title)
             try:
-                found = self._parts(source, *source.fetch(fetcher))
+                results = self._provider_results(source, *source.fetch(fetcher))
             except PriceError as error:
                 outcomes.append(ProviderOutcome(source.title, source.title, "failed", error=error))
                 continue
-            for part, outcome in found:
+            for part, outcome in results:
                 other = parts.get(part.provider)
-                if other is None or _day(part) > _day(other[0]):
+                if other is None or _latest_day(part) > _latest_day(other[0]):
                     parts[part.provider] = part, outcome
         progress(len(sources), len(sources), "")
-        return (*self._settle(parts), *outcomes)
+        return (*self._store_or_hold(parts), *outcomes)
 
-    def _parts(
-        self, source: PriceSource, fetched: Fetched, rows: Sequence[Listing | RejectedRow]
+    def _provider_results(
+        self, source: PriceSource, fetched: FetchedFile, rows: Sequence[Listing | RejectedRow]
     ) -> list[tuple[ProviderPrices, ProviderOutcome]]:
-        """Return the offers of each provider in a file, with their result."""
-        on_time = [self._not_of_tomorrow(row) for row in rows]
-        offers, refused = offers_of(on_time, self._matcher, f"{source.title} ({fetched.url})")
+        """Return each provider's offers in a fetched file, with the provider's result."""
+        on_time = [self._reject_future_date(row) for row in rows]
+        offers, refused = merge_listings(on_time, self._matcher, f"{source.title} ({fetched.url})")
         if not offers:
-            why = f", such as {refused[0].what}: {refused[0].reason}" if refused else ""
+            why = f", such as {refused[0].name}: {refused[0].reason}" if refused else ""
             raise PriceError(source.title, f"contains no usable offer{why}")
         providers = dict.fromkeys(offer.provider for offer in offers)
         return [
@@ -166,38 +166,38 @@ class Refresh:
                     provider,
                     source.title,
                     "new",
-                    refused=tuple(row for row in refused if len(providers) == 1 or row.what.startswith(provider)),
+                    refused=tuple(row for row in refused if len(providers) == 1 or row.name.startswith(provider)),
                 ),
             )
             for provider in providers
         ]
 
-    def _not_of_tomorrow(self, row: Listing | RejectedRow) -> Listing | RejectedRow:
+    def _reject_future_date(self, row: Listing | RejectedRow) -> Listing | RejectedRow:
         if isinstance(row, Listing) and row.date > self._today.isoformat():
             return RejectedRow(f"{row.provider} {row.instance}", f"its price is dated {row.date}, in the future")
         return row
 
-    def _settle(self, parts: dict[str, tuple[ProviderPrices, ProviderOutcome]]) -> list[ProviderOutcome]:
-        """Store the new prices or hold them back, and return the results."""
+    def _store_or_hold(self, parts: dict[str, tuple[ProviderPrices, ProviderOutcome]]) -> list[ProviderOutcome]:
+        """Store plausible new prices, hold back doubtful prices, and return the results."""
         stored = self._store.read()
-        taken: list[ProviderPrices] = []
+        accepted: list[ProviderPrices] = []
         held: list[ProviderPrices] = []
         outcomes = []
         for part, outcome in parts.values():
-            odd = find_doubts(self._before(part.provider, stored), part.offers)
+            doubts = find_doubts(self._previous_offers(part.provider, stored), part.offers)
             same = (known := stored.snapshot.part(part.provider)) is not None and known.offers == part.offers
-            status: RefreshStatus = "held" if odd else "unchanged" if same else "new"
-            (held if odd else taken).append(part)
-            outcomes.append(outcome._replace(status=status, offers=len(part.offers), doubts=odd))
-        if taken:
-            self._store.take(stored.snapshot.with_parts(tuple(taken), self._taken_at))
-        settled = {part.provider for part in taken}
+            status: RefreshStatus = "held" if doubts else "unchanged" if same else "new"
+            (held if doubts else accepted).append(part)
+            outcomes.append(outcome._replace(status=status, offers=len(part.offers), doubts=doubts))
+        if accepted:
+            self._store.take(stored.snapshot.with_parts(tuple(accepted), self._taken_at))
+        settled = {part.provider for part in accepted}
         waiting = tuple(part for part in stored.held.parts if part.provider not in settled)
         self._store.hold(stored.held.evolve(parts=waiting).with_parts(tuple(held), self._taken_at))
         return outcomes
 
-    def _before(self, provider: str, stored: StoredPrices) -> tuple[Offer, ...]:
-        """Return a provider's previous offers."""
+    def _previous_offers(self, provider: str, stored: StoredPrices) -> tuple[Offer, ...]:
+        """Return the offers of a provider before the update."""
         part = stored.snapshot.part(provider)
         if part is not None:
             return part.offers
@@ -206,36 +206,36 @@ class Refresh:
 
 
 def accept_held(store: PriceStore, providers: Sequence[str] = ()) -> tuple[str, ...]:
-    """Use held prices, of all providers or of the named ones; return these providers.
+    """Accept held-back prices from all or the named providers, and return these providers.
 
     Raises:
         PriceError: If no prices of a named provider are held, or the folder cannot be written.
     """
     stored = store.read()
-    chosen = _held_of(stored, providers)
+    chosen = _select_held(stored, providers)
     store.take(stored.snapshot.with_parts(chosen, stored.held.taken_at))
     _remove_held(store, stored, chosen)
     return tuple(part.provider for part in chosen)
 
 
 def discard_held(store: PriceStore, providers: Sequence[str] = ()) -> tuple[str, ...]:
-    """Delete held prices, of all providers or of the named ones; return these providers.
+    """Delete held-back prices from all or the named providers, and return these providers.
 
     Raises:
         PriceError: As `accept_held`.
     """
     stored = store.read()
-    chosen = _held_of(stored, providers)
+    chosen = _select_held(stored, providers)
     _remove_held(store, stored, chosen)
     return tuple(part.provider for part in chosen)
 
 
-def _held_of(stored: StoredPrices, providers: Sequence[str]) -> tuple[ProviderPrices, ...]:
+def _select_held(stored: StoredPrices, providers: Sequence[str]) -> tuple[ProviderPrices, ...]:
     names = [part.provider for part in stored.held.parts]
     for provider in providers:
         if provider not in names:
-            hint = f"Prices are held for {', '.join(names)}." if names else "No prices are held."
-            raise PriceError(provider, "has no held prices", hint)
+            hint = f"Prices are held back for {', '.join(names)}." if names else "No prices are held back."
+            raise PriceError(provider, "has no held-back prices", hint)
     return tuple(part for part in stored.held.parts if not providers or part.provider in providers)
 
 
@@ -244,5 +244,5 @@ def _remove_held(store: PriceStore, stored: StoredPrices, chosen: Sequence[Provi
     store.hold(stored.held.evolve(parts=tuple(part for part in stored.held.parts if part.provider not in gone)))
 
 
-def _day(part: ProviderPrices) -> str:
+def _latest_day(part: ProviderPrices) -> str:
     return max(offer.price_date or "" for offer in part.offers)

@@ -1,4 +1,4 @@
-"""Storage of fetched prices and the user's own offers in the user's folder.
+"""Storage of fetched prices and the user's own offers in the price folder.
 
 The last three snapshots are kept. An unreadable file is skipped and reported, and the snapshot before it is used.
 """
@@ -19,7 +19,7 @@ SCHEMA_VERSION: Final = 1
 
 
 class ProviderPrices(Spec):
-    """Offers of one provider from one source."""
+    """Offers of one provider from one price source."""
 
     provider: str = Field(min_length=1)
     source: str = Field(min_length=3, description="the source's name")
@@ -38,14 +38,16 @@ class PriceSnapshot(Spec):
     parts: tuple[ProviderPrices, ...] = ()
 
     def part(self, provider: str) -> ProviderPrices | None:
-        """Return the offers of a provider, or None."""
+        """Return the offers of a provider, or None if the snapshot has none."""
         return next((part for part in self.parts if part.provider == provider), None)
 
     def with_parts(self, parts: tuple[ProviderPrices, ...], taken_at: str) -> "PriceSnapshot":
-        """Return this snapshot with the offers of the providers in `parts` added or replaced."""
+        """Return this snapshot with the providers' offers in `parts` added or replaced."""
         fresh = {part.provider for part in parts}
-        kept = tuple(part for part in self.parts if part.provider not in fresh)
-        return PriceSnapshot(taken_at=taken_at, parts=tuple(sorted((*kept, *parts), key=lambda part: part.provider)))
+        unchanged = tuple(part for part in self.parts if part.provider not in fresh)
+        return PriceSnapshot(
+            taken_at=taken_at, parts=tuple(sorted((*unchanged, *parts), key=lambda part: part.provider))
+        )
 
 
 KEPT_SNAPSHOTS: Final = 3
@@ -68,7 +70,7 @@ class OwnOffers(Spec):
 
 
 class StoredPrices(NamedTuple):
-    """Contents of the folder: `snapshot` is the newest readable one, and `problems` are the unreadable files."""
+    """Contents of the price folder: `snapshot` is the newest readable one, `problems` describe unreadable files."""
 
     snapshot: PriceSnapshot
     held: PriceSnapshot
@@ -87,31 +89,31 @@ class PriceStore:
         self.folder = folder
 
     def read(self) -> StoredPrices:
-        """Return the contents; unreadable files are skipped and reported."""
+        """Return the contents of the price folder; unreadable files are skipped and reported."""
         problems: list[PriceError] = []
-        snapshots = (self._try(path, PriceSnapshot, problems) for path in self._snapshots())
-        newest = next((found for found in snapshots if found is not None), _EMPTY)
-        held = self._try(self.folder / _HELD, PriceSnapshot, problems) or _EMPTY
-        choice = self._try(self.folder / _CHOICE, PriceChoice, problems) or PriceChoice()
-        own = self._try(self.folder / _OWN, OwnOffers, problems) or OwnOffers()
+        snapshots = (self._read_or_report(path, PriceSnapshot, problems) for path in self._snapshots())
+        newest = next((snapshot for snapshot in snapshots if snapshot is not None), _EMPTY)
+        held = self._read_or_report(self.folder / _HELD, PriceSnapshot, problems) or _EMPTY
+        choice = self._read_or_report(self.folder / _CHOICE, PriceChoice, problems) or PriceChoice()
+        own = self._read_or_report(self.folder / _OWN, OwnOffers, problems) or OwnOffers()
         return StoredPrices(newest, held, own.offers, choice.use_bundled, tuple(problems))
 
     def take(self, snapshot: PriceSnapshot) -> None:
-        """Use `snapshot` from now on, and keep the two before it."""
+        """Save `snapshot` as the prices in use, and keep the two previous snapshots."""
         self._write(f"snapshot-{snapshot.taken_at}.json", snapshot)
         self.use_bundled(False)
         for old in self._snapshots()[KEPT_SNAPSHOTS:]:
             old.unlink(missing_ok=True)
 
     def hold(self, snapshot: PriceSnapshot) -> None:
-        """Hold doubtful prices until the user accepts or discards them; an empty snapshot holds none."""
+        """Hold back doubtful prices until the user accepts or discards them; an empty snapshot clears the list."""
         if snapshot.parts:
             self._write(_HELD, snapshot)
         else:
             (self.folder / _HELD).unlink(missing_ok=True)
 
     def use_bundled(self, chosen: bool) -> None:
-        """Use the bundled prices, or the fetched ones again."""
+        """Switch to the bundled prices, or back to the fetched prices."""
         self._write(_CHOICE, PriceChoice(use_bundled=chosen))
 
     def set_own(self, offers: Iterable[Offer]) -> None:
@@ -121,7 +123,7 @@ class PriceStore:
     def _snapshots(self) -> list[Path]:
         return sorted(self.folder.glob("snapshot-*.json"), reverse=True)
 
-    def _try(self, path: Path, kind: type[_Content], problems: list[PriceError]) -> _Content | None:
+    def _read_or_report(self, path: Path, kind: type[_Content], problems: list[PriceError]) -> _Content | None:
         if not path.exists():
             return None
         try:
@@ -142,37 +144,37 @@ class PriceStore:
 
 
 def read_offers(path: Path) -> tuple[Offer, ...]:
-    """Return the offers in the user's file: a JSON list as printed by `gpu-planner prices --json`.
+    """Read the user's own offers: a JSON list as printed by `gpu-planner prices --json`.
 
     Raises:
         PriceError: If it cannot be read or an offer is invalid; the reason names the field.
     """
     try:
-        found = TypeAdapter(tuple[Offer, ...]).validate_json(read_regular(path, "price file", _MOST_BYTES))
+        offers = TypeAdapter(tuple[Offer, ...]).validate_json(read_regular(path, "price file", _MOST_BYTES))
     except UnreadableFileError as error:
         raise PriceError(str(path), error.reason, error.hint) from error
     except ValidationError as error:
         raise PriceError(str(path), SpecError.from_validation(error).message) from error
-    return tuple(offer.evolve(own=True) for offer in found)
+    return tuple(offer.evolve(own=True) for offer in offers)
 
 
 def offers_in_use(bundled: tuple[Offer, ...], stored: StoredPrices) -> tuple[Offer, ...]:
-    """Return the user's own offers, the fetched ones, and the bundled ones that these do not replace.
+    """Return the user's own offers, the fetched offers, and the bundled offers that are not replaced.
 
     A fetched machine replaces the bundled on-demand and spot prices of the same machine; bundled commitments stay, with
     their date, since sources without an account do not publish them.
     """
     fetched = () if stored.use_bundled else tuple(offer for part in stored.snapshot.parts for offer in part.offers)
-    replaced = {_machine(offer) for offer in fetched}
-    kept = (offer if _machine(offer) not in replaced else _only_commitments(offer) for offer in bundled)
-    return (*stored.own, *fetched, *(offer for offer in kept if offer is not None))
+    replaced = {_machine_key(offer) for offer in fetched}
+    remaining = (offer if _machine_key(offer) not in replaced else _commitment_prices_only(offer) for offer in bundled)
+    return (*stored.own, *fetched, *(offer for offer in remaining if offer is not None))
 
 
-def _machine(offer: Offer) -> tuple[str, str, float, str | None]:
+def _machine_key(offer: Offer) -> tuple[str, str, float, str | None]:
     return offer.provider, offer.instance, offer.gpu_count, offer.region
 
 
-def _only_commitments(offer: Offer) -> Offer | None:
+def _commitment_prices_only(offer: Offer) -> Offer | None:
     if offer.reserved_1y_price_usd_per_hour is None and offer.reserved_3y_price_usd_per_hour is None:
         return None
     return offer.evolve(on_demand_price_usd_per_hour=None, spot_price_usd_per_hour=None)

@@ -1,4 +1,4 @@
-"""Inputs of a rent-or-buy decision, and the cash flows that follow from them."""
+"""Inputs of a rent-or-buy decision, and the resulting cash flows."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,11 +19,11 @@ _NOTHING: Final[Mapping[str, float]] = {}
 
 
 @dataclass(frozen=True, eq=False)
-class Case:
+class RentOrBuyCase:
     """All inputs of one rent-or-buy decision.
 
-    `figures` has those of owning by the names of `planner.cost.owning.costs.FIGURES`, the rent per billed group-hour,
-    the price drift, and two factors on the hours: of the use, and of the duration of the work.
+    `figures` has the ownership figures by the names in `planner.cost.owning.costs.FIGURES`, the rent per billed
+    group-hour, the price drift, and two factors on the hours: for the amount of use and for the duration of the work.
     """
 
     figures: Mapping[str, Figure]
@@ -35,14 +35,14 @@ class Case:
     billed_hours_per_year: float
     """Billed hours of rent per year that do not depend on use."""
     rent_usd_per_year: float
-    """Payments besides the machines."""
+    """Yearly rental payments besides the machines, such as storage and egress."""
     rent_term_years: float
     horizon_years: float
     discount_rate: float
 
     @cached_property
     def central(self) -> dict[str, float]:
-        """Return the central value of each figure."""
+        """Return the central values of all figures, by name."""
         return {name: figure.value for name, figure in self.figures.items()}
 
     @cached_property
@@ -61,7 +61,7 @@ class Case:
         return self.with_values(values, deviations.get(RESALE, 0.0))
 
     def with_values(self, values: Mapping[str, float], resale_deviations: float = 0.0) -> CashFlows:
-        """Return the cash flows for given values of all figures."""
+        """Return the cash flows for these values of all figures."""
         purchase = upfront_costs(values, self.shape)
         yearly = running_costs(values, self.shape, purchase)
         return CashFlows(

@@ -1,4 +1,4 @@
-"""Construction of a rent-or-buy case from a plan's terms, place, region, card and offer."""
+"""Construction of a rent-or-buy case from cost terms, place, region, card and offer."""
 
 from datetime import date
 from typing import Final
@@ -6,12 +6,12 @@ from typing import Final
 from planner.cost.catalog import CostCatalog
 from planner.cost.demand import Demand
 from planner.cost.figure import NINETY_PERCENT, TEN_TO_NINETY, Certainty, Figure
-from planner.cost.finance import round_up
+from planner.cost.finance import ceil_with_tolerance
 from planner.cost.job import HOURS_PER_YEAR
 from planner.cost.owning.costs import FIGURES, Ownership, ServerSetup
 from planner.cost.owning.purchase import card_price
-from planner.cost.owning.residual import ResaleCurve, own_curve, resale_curve
-from planner.cost.rent_or_buy.case import DRIFT, RENT_PRICE, TIME, USE, Case
+from planner.cost.owning.residual import ResaleCurve, resale_curve, user_resale_curve
+from planner.cost.rent_or_buy.case import DRIFT, RENT_PRICE, TIME, USE, RentOrBuyCase
 from planner.cost.renting.quote import TERM_YEARS, RentQuote
 from planner.cost.terms import BuyTerms, CostTerms
 from planner.errors import SpecError
@@ -21,7 +21,7 @@ _EPOCH: Final = "github:epoch-research/training-cost-trends"
 _HOST: Final = {"a100": "a100", "tesla-v100": "v100", "tesla-p100": "p100"}
 _POWER: Final = {"h100": "h100", "a100": "a100"}
 _TARIFF_SWING: Final = 1.25
-"""**Source** the US industrial average of 2022 over that of 2020 (Epoch AI): 0.0832 / 0.0667."""
+"""**Source** the US industrial average price of 2022 over the 2020 average (Epoch AI): 0.0832 / 0.0667."""
 _LOW_DRIFT: Final = -0.3
 _HIGH_DRIFT: Final = 0.3
 _DRIFT_SOURCE: Final = (
@@ -31,12 +31,12 @@ _NO_DRIFT: Final = f"constant prices; range from {_DRIFT_SOURCE}"
 
 
 class UnknownFigureError(SpecError):
-    """A figure of owning that neither the user nor the catalog provides."""
+    """An ownership figure that neither the user nor the catalog provides."""
 
 
 def build_case(
     terms: CostTerms, gpu: Gpu, count: int, demand: Demand, quote: RentQuote | None, catalog: CostCatalog, today: date
-) -> Case:
+) -> RentOrBuyCase:
     """Return the case of owning `count` cards for each group of `demand`, compared with renting at `quote`.
 
     Raises:
@@ -46,19 +46,19 @@ def build_case(
     place = catalog.ownership(terms.buy.place).with_terms(terms.buy)
     busy = demand.busy_hours * demand.per_year(terms.horizon_years)
     groups = _owned_groups(demand, busy)
-    fixed = quote is not None and _is_fixed(quote, demand)
+    fixed = quote is not None and _is_rent_fixed(quote, demand)
     billed = quote.billed_hours if quote else 0.0
     per_year = demand.per_year(terms.horizon_years)
-    return Case(
+    return RentOrBuyCase(
         figures={
-            **_figures(terms, gpu, place, catalog, today),
-            RENT_PRICE: _rent(quote),
-            DRIFT: _drift(terms.rent.price_drift_per_year),
-            TIME: _time_factor(demand),
-            USE: _use_factor(),
+            **_ownership_figures(terms, gpu, place, catalog, today),
+            RENT_PRICE: _rent_figure(quote),
+            DRIFT: _price_drift_figure(terms.rent.price_drift_per_year),
+            TIME: _duration_factor(demand),
+            USE: _usage_factor(),
         },
-        shape=_shape(terms.buy, place, count, groups),
-        resale=_resale(terms, catalog),
+        shape=_server_setup(terms.buy, place, count, groups),
+        resale=_chosen_resale_curve(terms, catalog),
         busy_hours_per_year=busy,
         billed_per_busy_hour=0.0 if fixed else billed / demand.busy_hours,
         billed_hours_per_year=billed * per_year if fixed else 0.0,
@@ -69,21 +69,21 @@ def build_case(
     )
 
 
-def _resale(terms: CostTerms, catalog: CostCatalog) -> ResaleCurve:
+def _chosen_resale_curve(terms: CostTerms, catalog: CostCatalog) -> ResaleCurve:
     share = terms.buy.resale_share
-    return resale_curve(catalog.constants) if share is None else own_curve(share, terms.horizon_years)
+    return resale_curve(catalog.constants) if share is None else user_resale_curve(share, terms.horizon_years)
 
 
 def _owned_groups(demand: Demand, busy_per_year: float) -> int:
-    """Return the number of groups to own, for the peak demand and for a year's work in a year."""
-    groups = round_up(busy_per_year / HOURS_PER_YEAR)
+    """Return the number of card groups to own, enough for the peak demand and for a year's work in a year."""
+    groups = ceil_with_tolerance(busy_per_year / HOURS_PER_YEAR)
     if demand.periods_per_year is None and groups > 1:
         reason = "one run takes longer than the horizon"
         raise SpecError("horizon_years", reason, "Choose more cards or a longer horizon.")
     return max(demand.groups, groups)
 
 
-def _shape(buy: BuyTerms, place: Ownership, count: int, groups: int) -> ServerSetup:
+def _server_setup(buy: BuyTerms, place: Ownership, count: int, groups: int) -> ServerSetup:
     return ServerSetup(
         count=count,
         groups=groups,
@@ -99,12 +99,14 @@ def _shape(buy: BuyTerms, place: Ownership, count: int, groups: int) -> ServerSe
     )
 
 
-def _figures(terms: CostTerms, gpu: Gpu, place: Ownership, catalog: CostCatalog, today: date) -> dict[str, Figure]:
+def _ownership_figures(
+    terms: CostTerms, gpu: Gpu, place: Ownership, catalog: CostCatalog, today: date
+) -> dict[str, Figure]:
     figures: dict[str, Figure] = {name: getattr(place, name) for name in FIGURES if name in type(place).model_fields}
     buy = terms.buy
-    figures["card_price_usd"] = _price(buy, gpu, catalog, today)
-    figures["card_power_watts"] = _power(buy, gpu)
-    figures["tariff_usd_per_kwh"] = _tariff(terms, place, catalog)
+    figures["card_price_usd"] = _card_price_figure(buy, gpu, catalog, today)
+    figures["card_power_watts"] = _card_power_figure(buy, gpu)
+    figures["tariff_usd_per_kwh"] = _tariff_figure(terms, place, catalog)
     if buy.host_factor is None:
         figures["host_factor"] = _constant_of_family(figures["host_factor"], gpu, _HOST, "server-cost-factor", catalog)
     if buy.server_power_factor is None:
@@ -114,22 +116,22 @@ def _figures(terms: CostTerms, gpu: Gpu, place: Ownership, catalog: CostCatalog,
     return figures
 
 
-def _price(buy: BuyTerms, gpu: Gpu, catalog: CostCatalog, today: date) -> Figure:
+def _card_price_figure(buy: BuyTerms, gpu: Gpu, catalog: CostCatalog, today: date) -> Figure:
     if buy.card_price_usd is not None:
         return Figure.own(buy.card_price_usd)
     if gpu.purchase_price_usd is not None:
         provenance = gpu.provenance_of("purchase_price_usd")
         return Figure(value=gpu.purchase_price_usd, source=provenance.source, date=provenance.as_of, certainty="yours")
-    found = card_price(catalog.purchases, gpu.id, gpu.launch_price_usd, today)
-    if found is not None:
-        return found
+    price = card_price(catalog.purchases, gpu.id, gpu.launch_price_usd, today)
+    if price is not None:
+        return price
     if buy.server_price_usd is not None:
         return Figure(value=0.0, source="not needed: the server's price includes its cards", certainty="assumed")
     reason = f"the price of one {gpu.name} is unknown"
     raise UnknownFigureError("buy.card_price_usd", reason, "Enter the price that you would pay.")
 
 
-def _power(buy: BuyTerms, gpu: Gpu) -> Figure:
+def _card_power_figure(buy: BuyTerms, gpu: Gpu) -> Figure:
     if gpu.drawn_watts is not None:
         provenance = gpu.provenance_of("board_power_watts" if gpu.power_limit_watts is None else "power_limit_watts")
         is_own = provenance.basis == "yours"
@@ -141,7 +143,7 @@ def _power(buy: BuyTerms, gpu: Gpu) -> Figure:
     raise UnknownFigureError("buy.server_power_watts", reason, "Enter the power of a server with it at full load.")
 
 
-def _tariff(terms: CostTerms, place: Ownership, catalog: CostCatalog) -> Figure:
+def _tariff_figure(terms: CostTerms, place: Ownership, catalog: CostCatalog) -> Figure:
     if terms.buy.tariff_usd_per_kwh is not None:
         return Figure.own(terms.buy.tariff_usd_per_kwh)
     region = catalog.region(terms.region)
@@ -155,16 +157,16 @@ def _tariff(terms: CostTerms, place: Ownership, catalog: CostCatalog) -> Figure:
 
 
 def _constant_of_family(preset: Figure, gpu: Gpu, known: dict[str, str], kind: str, catalog: CostCatalog) -> Figure:
-    """Return the constant of the card's family if there is one, with a range that includes the preset's."""
+    """Return the constant for the card's family if there is one, with a range that includes the preset's value."""
     family = next((name for start, name in known.items() if gpu.id.startswith(start)), None)
     if family is None:
         return preset
-    found = catalog.constant(f"{kind}-{family}")
-    return found.evolve(low=min(found.value, preset.lowest), high=max(found.value, preset.highest))
+    constant = catalog.constant(f"{kind}-{family}")
+    return constant.evolve(low=min(constant.value, preset.lowest), high=max(constant.value, preset.highest))
 
 
-def _rent(quote: RentQuote | None) -> Figure:
-    """Return the rent of one billed group-hour."""
+def _rent_figure(quote: RentQuote | None) -> Figure:
+    """Return the rent per billed group-hour."""
     if quote is None:
         return Figure(value=0.0, source="nothing is rented", certainty="assumed")
     price = quote.machine_usd / quote.billed_hours
@@ -179,18 +181,18 @@ def _rent(quote: RentQuote | None) -> Figure:
     )
 
 
-def _drift(per_year: float) -> Figure:
+def _price_drift_figure(per_year: float) -> Figure:
     if per_year:
         return Figure.own(per_year)
     return Figure(value=0.0, low=_LOW_DRIFT, high=_HIGH_DRIFT, source=_NO_DRIFT, certainty="assumed")
 
 
-def _is_fixed(quote: RentQuote, demand: Demand) -> bool:
+def _is_rent_fixed(quote: RentQuote, demand: Demand) -> bool:
     """Return whether the rent does not depend on use, because of a commitment or an always-on service."""
     return quote.mode in TERM_YEARS or demand.always_on
 
 
-def _time_factor(demand: Demand) -> Figure:
+def _duration_factor(demand: Demand) -> Figure:
     """Return the uncertainty of the duration, widened from the estimate's 80 % range to 90 %."""
     widened = NINETY_PERCENT / TEN_TO_NINETY
     return Figure(
@@ -201,7 +203,7 @@ def _time_factor(demand: Demand) -> Figure:
     )
 
 
-def _use_factor() -> Figure:
+def _usage_factor() -> Figure:
     return Figure(
         value=1.0,
         low=0.8,

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from planner.cost.finance import annuity, discounted, round_up
+from planner.cost.finance import annuity, ceil_with_tolerance, discounted
 from planner.cost.job import HOURS_PER_YEAR
 from planner.cost.owning.costs import ServerSetup, financed_usd
 from planner.cost.owning.residual import ResaleCurve
@@ -54,12 +54,12 @@ class CashFlows:
         hours = self.busy_hours_per_year if hours_per_year is None else hours_per_year
         until = years
         if self.rent_term_years:
-            until = round_up(years / self.rent_term_years) * self.rent_term_years
+            until = ceil_with_tolerance(years / self.rent_term_years) * self.rent_term_years
         per_year = self.rent_usd_per_hour * hours + self.rent_usd_per_year
         return per_year * annuity(self.discount_rate, until, self.drift)
 
     def saving_usd(self, years: float) -> float:
-        """Return the saving of owning over renting by `years`; negative if renting is cheaper."""
+        """Return the amount that owning saves over renting within `years`; negative if renting is cheaper."""
         return self.rent_usd(years) - self.own_usd(years)
 
 
@@ -74,7 +74,7 @@ FIXED_RENT: Final = "the cost of renting does not depend on use, so there is no 
 
 
 def break_even(streams: CashFlows, horizon_years: float) -> BreakEven:
-    """Return the break-even points over the horizon, each missing one with a reason."""
+    """Return the break-even points over the horizon, with a reason for each missing point."""
     hours, reason = break_even_hours_per_year(streams, horizon_years)
     years, years_reason = break_even_years(streams, horizon_years)
     shape = streams.shape
@@ -88,7 +88,7 @@ def break_even(streams: CashFlows, horizon_years: float) -> BreakEven:
 
 
 def break_even_hours_per_year(streams: CashFlows, horizon_years: float) -> tuple[float | None, str | None]:
-    """Return the group-hours per year at which both cost the same over the horizon, or None and the reason.
+    """Return the group-hours per year at which renting and owning cost the same, or None and the reason.
 
     **Formula** both costs are linear in the hours h: h* = (own(0) − rent(0)) / (rent slope − own slope)
     """
@@ -119,14 +119,14 @@ def break_even_years(streams: CashFlows, horizon_years: float) -> tuple[float | 
     later = times[0]
     for time in times[1:]:
         if streams.saving_usd(time) < 0:
-            return _crossing(streams, time, later), None
+            return _crossing_years(streams, time, later), None
         later = time
     if streams.saving_usd(later / _STEPS_PER_YEAR) < 0:
-        return _crossing(streams, later / _STEPS_PER_YEAR, later), None
+        return _crossing_years(streams, later / _STEPS_PER_YEAR, later), None
     return None, NEVER_DEARER
 
 
-def _crossing(streams: CashFlows, before: float, after: float) -> float:
+def _crossing_years(streams: CashFlows, before: float, after: float) -> float:
     for _ in range(_BISECTIONS):
         middle = (before + after) / 2
         before, after = (middle, after) if streams.saving_usd(middle) < 0 else (before, middle)

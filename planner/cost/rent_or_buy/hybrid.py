@@ -5,9 +5,9 @@ from dataclasses import replace
 from typing import Final
 
 from planner.base import Spec
-from planner.cost.finance import annuity, round_up
+from planner.cost.finance import annuity, ceil_with_tolerance
 from planner.cost.job import HOURS_PER_YEAR
-from planner.cost.rent_or_buy.case import Case
+from planner.cost.rent_or_buy.case import RentOrBuyCase
 from planner.errors import SpecError
 
 MOST_GROUPS: Final = 2_000
@@ -20,16 +20,16 @@ class Mix(Spec):
     own_usd: float
     rent_usd: float
     owned_work_fraction: float
-    """Fraction of the work done by the owned groups."""
+    """Fraction of the work that the owned groups do."""
 
     @property
     def usd(self) -> float:
-        """Return the total cost."""
+        """Return the total cost in USD."""
         return self.own_usd + self.rent_usd
 
 
 class Hybrid(Spec):
-    """The mixes for every number of owned groups up to the peak, and the cheapest one."""
+    """Mixes for every number of owned groups up to the peak, and the cheapest mix."""
 
     best: Mix
     mixes: tuple[Mix, ...]
@@ -42,7 +42,7 @@ def best_mix(
     rent_usd_per_hour: float,
     hours: float,
 ) -> Hybrid:
-    """Return the cost of each number of owned groups; of equally cheap ones, the best is the smallest.
+    """Return the mix for each number of owned groups, and the cheapest mix with the fewest owned groups.
 
     `loads` are the groups needed in equal parts of `hours`; `own_fixed_usd` are the fixed costs of owning 0, 1, 2 …
     groups.
@@ -60,7 +60,7 @@ def best_mix(
     mixes = []
     for owned, fixed in enumerate(own_fixed_usd):
         done = sum(min(load, owned) for load in loads)
-        rented = sum(max(round_up(load) - owned, 0) for load in loads)
+        rented = sum(max(ceil_with_tolerance(load) - owned, 0) for load in loads)
         mixes.append(
             Mix(
                 owned=owned,
@@ -72,7 +72,7 @@ def best_mix(
     return Hybrid(best=min(mixes, key=lambda mix: mix.usd), mixes=tuple(mixes))
 
 
-def find_best_mix(case: Case, loads: Sequence[float], rent_usd_per_hour: float) -> Hybrid:
+def find_best_mix(case: RentOrBuyCase, loads: Sequence[float], rent_usd_per_hour: float) -> Hybrid:
     """Return the best mix for `case` and the `loads` of its horizon, with hourly rent.
 
     Raises:
@@ -80,7 +80,7 @@ def find_best_mix(case: Case, loads: Sequence[float], rent_usd_per_hour: float) 
     """
     check_loads(loads)
     years, rate, drift = case.horizon_years, case.discount_rate, case.streams().drift
-    fixed = [_fixed_usd(case, groups) for groups in range(round_up(max(loads)) + 1)]
+    fixed = [_fixed_usd(case, groups) for groups in range(ceil_with_tolerance(max(loads)) + 1)]
     per_hour = replace(case, shape=case.shape.evolve(groups=1)).streams().own_usd_per_hour
     return best_mix(
         loads,
@@ -101,7 +101,7 @@ def check_loads(loads: Sequence[float]) -> None:
         raise SpecError("loads", f"must be from 0 to {MOST_GROUPS:,} groups, and at least one")
 
 
-def _fixed_usd(case: Case, groups: int) -> float:
+def _fixed_usd(case: RentOrBuyCase, groups: int) -> float:
     if groups == 0:
         return 0.0
     return replace(case, shape=case.shape.evolve(groups=groups)).streams().own_usd(case.horizon_years, 0.0)

@@ -7,14 +7,14 @@ from typing import Final
 
 from planner.base import Spec
 from planner.cost.figure import NINETY_PERCENT, TEN_TO_NINETY
-from planner.cost.finance import annuity, discounted, round_up
+from planner.cost.finance import annuity, ceil_with_tolerance, discounted
 from planner.cost.owning.costs import financed_usd
-from planner.cost.rent_or_buy.case import RESALE, Case
+from planner.cost.rent_or_buy.case import RESALE, RentOrBuyCase
 from planner.cost.rent_or_buy.cash_flows import CashFlows
 
 DRAWS: Final = 2_000
 SEED: Final = 20_261_121
-"""The date on which the catalog's prices were collected."""
+"""Random seed: the date on which the catalog's prices were collected."""
 _POINTS: Final = 12
 _CHECK_EVERY: Final = 50
 _TENTHS: Final = (1, 5, 9)
@@ -29,7 +29,7 @@ class Quantiles(Spec):
 
 
 class BandPoint(Spec):
-    """Cumulative cost at one time, in present value, over all draws."""
+    """Quantiles of the cumulative cost at one time, in present value, over all draws."""
 
     years: float
     rent_usd: Quantiles
@@ -49,8 +49,8 @@ class Simulation(Spec):
 
 
 @dataclass(frozen=True, slots=True)
-class _TimePoint:
-    """Factors at one time that are the same in every draw."""
+class _TimePointFactors:
+    """Annuity, discount, financing and resale factors at one time, the same in every draw."""
 
     years: float
     rent_years: float
@@ -61,9 +61,9 @@ class _TimePoint:
 
 
 def simulate(
-    case: Case, draws: int = DRAWS, seed: int = SEED, cancelled: Callable[[], bool] = lambda: False
+    case: RentOrBuyCase, draws: int = DRAWS, seed: int = SEED, cancelled: Callable[[], bool] = lambda: False
 ) -> Simulation | None:
-    """Return the result of `draws` draws, or None as soon as `cancelled` returns true.
+    """Return the result of a simulation with `draws` draws, or None as soon as `cancelled` returns true.
 
     **Source** Epoch AI, training-cost-trends: log-normals from 90 % ranges
 
@@ -80,11 +80,11 @@ def simulate(
         for moment, rent, own in zip(moments, rents, owns, strict=True):
             rent.append(_rent_usd(drawn, moment))
             own.append(_own_usd(drawn, moment))
-    return _outcome(moments, rents, owns, draws, seed)
+    return _simulate_draws(moments, rents, owns, draws, seed)
 
 
-def _outcome(
-    moments: Sequence[_TimePoint], rents: list[list[float]], owns: list[list[float]], draws: int, seed: int
+def _simulate_draws(
+    moments: Sequence[_TimePointFactors], rents: list[list[float]], owns: list[list[float]], draws: int, seed: int
 ) -> Simulation:
     savings = [rent - own for rent, own in zip(rents[-1], owns[-1], strict=True)]
     band = tuple(
@@ -102,11 +102,11 @@ def _outcome(
     )
 
 
-def _time_point(case: Case, years: float) -> _TimePoint:
+def _time_point(case: RentOrBuyCase, years: float) -> _TimePointFactors:
     term = case.rent_term_years
-    return _TimePoint(
+    return _TimePointFactors(
         years=years,
-        rent_years=round_up(years / term) * term if term else years,
+        rent_years=ceil_with_tolerance(years / term) * term if term else years,
         annuity=annuity(case.discount_rate, years),
         discount=discounted(1.0, case.discount_rate, years),
         financed=financed_usd(1.0, case.shape, case.discount_rate, years),
@@ -114,12 +114,12 @@ def _time_point(case: Case, years: float) -> _TimePoint:
     )
 
 
-def _rent_usd(drawn: CashFlows, moment: _TimePoint) -> float:
+def _rent_usd(drawn: CashFlows, moment: _TimePointFactors) -> float:
     per_year = drawn.rent_usd_per_hour * drawn.busy_hours_per_year + drawn.rent_usd_per_year
     return per_year * annuity(drawn.discount_rate, moment.rent_years, drawn.drift)
 
 
-def _own_usd(drawn: CashFlows, moment: _TimePoint) -> float:
+def _own_usd(drawn: CashFlows, moment: _TimePointFactors) -> float:
     """Return the result of `CashFlows.own_usd` from precomputed factors; financing is proportional to the purchase."""
     cash = (drawn.own_usd_per_year + drawn.own_usd_per_hour * drawn.busy_hours_per_year) * moment.annuity
     low, middle, high = moment.resale
@@ -129,8 +129,8 @@ def _own_usd(drawn: CashFlows, moment: _TimePoint) -> float:
     return drawn.capex_usd * moment.financed + cash - drawn.resale_base_usd * share * moment.discount
 
 
-def _quantiles(found: list[float]) -> Quantiles:
-    ranked = sorted(found)
+def _quantiles(values: list[float]) -> Quantiles:
+    ranked = sorted(values)
     low, middle, high = (ranked[min(len(ranked) * tenth // 10, len(ranked) - 1)] for tenth in _TENTHS)
     return Quantiles(p10=low, p50=middle, p90=high)
 
@@ -145,25 +145,25 @@ class Swing(Spec):
     low_saving_usd: float
     high_saving_usd: float
     flips: bool
-    """Whether the two ends of the range lead to different decisions."""
+    """Whether the decision differs between the two ends of the range."""
     source: str
 
     @property
     def width_usd(self) -> float:
-        """Return the range of the saving."""
+        """Return the width of the saving's range in USD."""
         return abs(self.high_saving_usd - self.low_saving_usd)
 
 
-def tornado(case: Case) -> tuple[Swing, ...]:
-    """Return the swing of each uncertain input, the widest first."""
+def tornado(case: RentOrBuyCase) -> tuple[Swing, ...]:
+    """Return the swing of each uncertain input for a tornado chart, the widest first."""
     swings = [_swing(case, name) for name in case.uncertain]
     return tuple(sorted((swing for swing in swings if swing.width_usd), key=lambda swing: -swing.width_usd))
 
 
-def _swing(case: Case, name: str) -> Swing:
+def _swing(case: RentOrBuyCase, name: str) -> Swing:
     years = case.horizon_years
     low, high = (case.streams({name: sign * TEN_TO_NINETY}).saving_usd(years) for sign in (-1, 1))
-    values = [_value(case, name, deviation) for deviation in (-TEN_TO_NINETY, 0.0, TEN_TO_NINETY)]
+    values = [_figure_value(case, name, deviation) for deviation in (-TEN_TO_NINETY, 0.0, TEN_TO_NINETY)]
     return Swing(
         name=name,
         low_value=values[0],
@@ -176,7 +176,7 @@ def _swing(case: Case, name: str) -> Swing:
     )
 
 
-def _value(case: Case, name: str, deviation: float) -> float:
+def _figure_value(case: RentOrBuyCase, name: str, deviation: float) -> float:
     if name == RESALE:
         return case.resale.share(case.horizon_years, deviation)
     return case.figures[name].quantile(deviation)

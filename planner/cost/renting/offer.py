@@ -14,7 +14,7 @@ Currency = Literal[
     "USD", "EUR", "GBP", "CHF", "SEK", "NOK", "DKK", "PLN", "CAD", "AUD", "JPY", "KRW", "INR", "CNY", "SGD", "BRL"
 ]
 PriceKind = Literal["list", "median", "from"]
-"""list: the provider's price; median: of a marketplace's offers; from: the lowest of them, rarely available."""
+"""list: the provider's price; median: a marketplace's median; from: a marketplace's lowest price, rarely available."""
 AMBIGUOUS: Final = "the source is ambiguous"
 FROM_PRICE: Final = "the lowest price of a marketplace, rarely available"
 UNVERIFIED: Final = "the currency could not be verified"
@@ -25,11 +25,11 @@ MEDIAN_RANGE: Final = (0.6, 1.54)
 """
 LOWEST_USD_PER_GPU_HOUR: Final = 0.01
 HIGHEST_USD_PER_GPU_HOUR: Final = 100.0
-"""Prices beyond these bounds are errors of the source: marketplaces have shown 0 and bid floors of 0.01."""
+"""Upper bound of plausible prices; beyond the bounds, the source is wrong: marketplaces have shown 0 and 0.01."""
 
 
 class ExchangeRate(Spec):
-    """Value of one unit of a currency on a given day."""
+    """Value of one currency unit in US dollars on a given day."""
 
     currency: Currency
     usd_per_unit: float = Field(gt=0, lt=1_000, allow_inf_nan=False)
@@ -40,7 +40,7 @@ class ExchangeRate(Spec):
 class Offer(Spec):
     """A machine for rent, with prices of the whole instance in US dollars, without tax.
 
-    It has one card of the catalog (`gpu`), or one of the `candidates` if the source is ambiguous.
+    Its card is `gpu`, or one of the `candidates` if the source is ambiguous.
     """
 
     id: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")
@@ -76,7 +76,7 @@ class Offer(Spec):
     own: bool = Field(default=False, description="added by the user, not bundled")
 
     @model_validator(mode="after")
-    def _names_its_card(self) -> Self:
+    def _check_card(self) -> Self:
         if (self.gpu is None) == (not self.candidates):
             raise ValueError("needs either gpu or candidates")
         if len(self.candidates) == 1:
@@ -84,7 +84,7 @@ class Offer(Spec):
         return self
 
     @model_validator(mode="after")
-    def _prices_are_plausible(self) -> Self:
+    def _check_prices(self) -> Self:
         prices = dict(self.prices)
         if not prices:
             raise ValueError("has no price")
@@ -99,7 +99,7 @@ class Offer(Spec):
         return self
 
     @model_validator(mode="after")
-    def _says_how_it_became_dollars(self) -> Self:
+    def _check_currency(self) -> Self:
         foreign = self.billed_currency not in ("USD", None)
         if foreign != (self.exchange_rate is not None):
             raise ValueError(
@@ -137,7 +137,7 @@ class Offer(Spec):
 
     @property
     def ambiguous(self) -> bool:
-        """Return whether the card is ambiguous."""
+        """Return whether the source leaves several cards possible."""
         return bool(self.candidates)
 
     @property

@@ -10,13 +10,13 @@ from planner.cost.catalog import CostCatalog
 from planner.cost.constants import Constant, EgressTariff
 from planner.cost.demand import HOURS_PER_MONTH, Demand
 from planner.cost.figure import Figure
-from planner.cost.finance import round_up
+from planner.cost.finance import ceil_with_tolerance
 from planner.cost.renting.offer import Offer
 from planner.cost.terms import RentMode, RentTerms
 from planner.errors import SpecError
 
-_BANDS: Final = (("h100", "H100 p5"), ("a100", "A100 p4d"), ("l4", "L4"))
-"""Cards of the published bands; `l4` is a whole id, the others are prefixes of ids."""
+_INTERRUPTION_BANDS: Final = (("h100", "H100 p5"), ("a100", "A100 p4d"), ("l4", "L4"))
+"""Cards with published interruption rates; `l4` is a whole card id, `h100` and `a100` are prefixes of card ids."""
 
 
 class InterruptionOverhead(Spec):
@@ -29,12 +29,12 @@ class InterruptionOverhead(Spec):
 
     @property
     def waste_fraction(self) -> float:
-        """Return the total overhead."""
+        """Return the total overhead as a fraction of the work."""
         return self.checkpoint_fraction + self.lost_fraction + self.restart_fraction
 
 
 def best_checkpoint_interval(checkpoint_hours: float, mean_hours: float) -> float:
-    """Return the optimal hours of work between two checkpoints.
+    """Return the optimal interval between checkpoints, in hours of work.
 
     **Formula** τ = √(2 · δ · M)
     **Source** Young (1974), Daly (2006), first order
@@ -46,7 +46,7 @@ def best_checkpoint_interval(checkpoint_hours: float, mean_hours: float) -> floa
 def interruption_overhead(
     checkpoint_hours: float, restart_hours: float, mean_hours: float, interval_hours: float | None = None
 ) -> InterruptionOverhead:
-    """Return the overhead of interruptions with a mean distance of `mean_hours`.
+    """Return the overhead of interruptions that occur every `mean_hours` on average.
 
     **Formula** δ/τ + (τ/2 + R)/M. Without `interval_hours`, the optimal interval; checkpoints that take no time may be
     continuous.
@@ -65,7 +65,7 @@ def interruption_overhead(
     )
 
 
-def mean_hours_between(share_per_month: float) -> float:
+def mean_hours_between_interruptions(share_per_month: float) -> float:
     """Return the mean time between interruptions, from the fraction of machines interrupted per month.
 
     **Formula** M = 730.5 / −ln(1 − s)
@@ -81,7 +81,9 @@ def interruption_share(gpu_id: str, constants: tuple[Constant, ...]) -> Figure:
     **Source** AWS Spot Instance Advisor, 1 May 2025; cards without a band get the range of all bands.
     """
     bands = {constant.name: constant for constant in constants if constant.kind == "spot_interruption"}
-    name = next((band for start, band in _BANDS if gpu_id == start or gpu_id.startswith(f"{start}-")), None)
+    name = next(
+        (band for start, band in _INTERRUPTION_BANDS if gpu_id == start or gpu_id.startswith(f"{start}-")), None
+    )
     low = bands[f"{name or 'L4'} low"]
     high = bands[f"{name or 'H100 p5'} high"]
     source = low.source if name else f"{low.source}: no band of this card, the range of all bands"
@@ -97,8 +99,8 @@ def interruption_share(gpu_id: str, constants: tuple[Constant, ...]) -> Figure:
     )
 
 
-CARDS_OF_A_MACHINE: Final = 8
-"""The largest number of cards per machine in any offer."""
+MAX_CARDS_PER_MACHINE: Final = 8
+"""Largest number of cards per machine in any offer."""
 COMMITTED_HOURS_PER_YEAR: Final = 8_760.0
 """Billed hours of one year of commitment, with 365 days."""
 TERM_YEARS: Final[dict[RentMode, float]] = {"reserved-1y": 1.0, "reserved-3y": 3.0}
@@ -108,7 +110,7 @@ _STORAGE: Final = ("storage-object-standard", "storage-object-standard-low")
 
 @dataclass(frozen=True, eq=False)
 class RentFacts:
-    """Catalog data for renting besides the offers: egress tariffs, storage prices and constants."""
+    """Catalog data for rental costs: egress tariffs, storage prices and constants."""
 
     egress: Mapping[str, EgressTariff]
     storage: Figure
@@ -116,7 +118,7 @@ class RentFacts:
 
     @classmethod
     def of(cls, catalog: CostCatalog) -> "RentFacts":
-        """Return the data from the catalog."""
+        """Return the rental data in the cost catalog."""
         typical, low = (catalog.constant(name) for name in _STORAGE)
         storage = typical.evolve(low=low.value, high=typical.value * typical.value / low.value, certainty="assumed")
         return cls(catalog.egress, storage, catalog.constants)
@@ -124,7 +126,7 @@ class RentFacts:
 
 @dataclass(frozen=True, slots=True)
 class RentQuote:
-    """Numbers of renting one offer in one mode."""
+    """Billed machines, hours and costs for a job on one offer in one rental mode."""
 
     offer: Offer
     mode: RentMode
@@ -137,7 +139,7 @@ class RentQuote:
     low_hours: float
     high_hours: float
     billed_hours: float
-    """Group-hours."""
+    """Billed group-hours."""
     machine_usd: float
     storage_usd: float
     egress_usd: float
@@ -150,17 +152,17 @@ class RentQuote:
 
     @property
     def usd(self) -> float:
-        """Return the total."""
+        """Return the total cost in USD."""
         return self.machine_usd + self.storage_usd + self.egress_usd
 
     @property
     def low_usd(self) -> float:
-        """Return the total for the shortest duration and the low end of a marketplace's prices."""
+        """Return the total cost for the shortest duration and the low end of a marketplace's prices."""
         return self.usd - self.machine_usd * (1 - self.low_hours / self.hours * self.offer.price_range[0])
 
     @property
     def high_usd(self) -> float:
-        """Return the total for the longest duration and the high end of a marketplace's prices."""
+        """Return the total cost for the longest duration and the high end of a marketplace's prices."""
         return self.usd + self.machine_usd * (self.high_hours / self.hours * self.offer.price_range[1] - 1)
 
 
@@ -177,11 +179,11 @@ def quote(offer: Offer, mode: RentMode, demand: Demand, count: int, terms: RentT
     if price is None:
         raise SpecError("rent.mode", f"{offer.id} has no {mode} price", "Choose another offer or another rental mode.")
     if offer.gpu_count < 1:
-        raise SpecError("rent.offer", f"{offer.id} is a fraction of {offer.gpu_count:g} of a card")
-    instances = max(round_up(count / offer.gpu_count), terms.minimum_instances)
-    mean_hours = _mean_hours(offer, terms, facts) if mode == "spot" else None
-    waste = _overhead(demand, mean_hours.value / instances) if mean_hours else None
-    hours = _hours(demand, waste)
+        raise SpecError("rent.offer", f"{offer.id} is only {offer.gpu_count:g} of a card")
+    instances = max(ceil_with_tolerance(count / offer.gpu_count), terms.minimum_instances)
+    mean_hours = _interruption_interval_hours(offer, terms, facts) if mode == "spot" else None
+    waste = _interruption_overhead(demand, mean_hours.value / instances) if mean_hours else None
+    hours = _hours_with_interruptions(demand, waste)
     increment = offer.billing_increment_seconds or terms.billing_increment_seconds
     billed = _billed_hours(mode, demand, hours, increment, terms)
     machine, capped = _machine_usd(offer, instances, billed, price, demand, increment, terms, waste)
@@ -211,8 +213,8 @@ def quote(offer: Offer, mode: RentMode, demand: Demand, count: int, terms: RentT
 
 
 def needs_extra_machines(offer: Offer, count: int) -> bool:
-    """Return whether the cards need more machines than necessary, as each offered machine has too few."""
-    return offer.gpu_count < min(count, CARDS_OF_A_MACHINE)
+    """Return whether the cards are spread over more machines than necessary, since each offered machine has too few."""
+    return offer.gpu_count < min(count, MAX_CARDS_PER_MACHINE)
 
 
 def commitment_share(offer: Offer, mode: RentMode) -> float | None:
@@ -226,7 +228,7 @@ def commitment_share(offer: Offer, mode: RentMode) -> float | None:
     return reserved / steady if reserved < steady else None
 
 
-def _hours(demand: Demand, waste: InterruptionOverhead | None) -> float:
+def _hours_with_interruptions(demand: Demand, waste: InterruptionOverhead | None) -> float:
     if waste is None:
         return demand.rented_hours
     if demand.period == "month":
@@ -234,41 +236,41 @@ def _hours(demand: Demand, waste: InterruptionOverhead | None) -> float:
     return demand.work_hours * (1 + waste.waste_fraction) + demand.start_hours
 
 
-def _mean_hours(offer: Offer, terms: RentTerms, facts: RentFacts) -> Figure:
+def _interruption_interval_hours(offer: Offer, terms: RentTerms, facts: RentFacts) -> Figure:
     """Return the mean time between interruptions of one machine."""
     if terms.mean_hours_between_interruptions is not None:
         return Figure.own(terms.mean_hours_between_interruptions)
     share = interruption_share(offer.cards[0], facts.constants)
     return Figure(
-        value=mean_hours_between(share.value),
-        low=mean_hours_between(share.highest),
-        high=mean_hours_between(share.lowest),
+        value=mean_hours_between_interruptions(share.value),
+        low=mean_hours_between_interruptions(share.highest),
+        high=mean_hours_between_interruptions(share.lowest),
         source=share.source,
         date=share.date,
         certainty=share.certainty,
     )
 
 
-def _overhead(demand: Demand, mean_hours: float) -> InterruptionOverhead:
+def _interruption_overhead(demand: Demand, mean_hours: float) -> InterruptionOverhead:
     return interruption_overhead(demand.checkpoint_hours, demand.start_hours, mean_hours, demand.interval_hours)
 
 
 def _billed_hours(mode: RentMode, demand: Demand, hours: float, increment: int, terms: RentTerms) -> float:
-    """Return the billed group-hours of one period."""
+    """Return the billed group-hours in one period."""
     hours += terms.idle_billed_hours
     if mode not in TERM_YEARS:
         session, step = hours / demand.sessions, increment / _SECONDS_PER_HOUR
-        return round_up(session / step) * step * demand.sessions
+        return ceil_with_tolerance(session / step) * step * demand.sessions
     return _committed_hours(TERM_YEARS[mode], demand, hours)
 
 
 def _committed_hours(term_years: float, demand: Demand, hours: float) -> float:
-    """Return the group-hours of one period that a commitment bills: its whole term, used or not."""
+    """Return the group-hours billed for a commitment in one period: its whole term, used or not."""
     if demand.periods_per_year is None:
         term = COMMITTED_HOURS_PER_YEAR * term_years
-        return round_up(hours / term) * term
+        return ceil_with_tolerance(hours / term) * term
     yearly = hours * demand.periods_per_year
-    groups = max(demand.groups, round_up(yearly / (12 * HOURS_PER_MONTH)))
+    groups = max(demand.groups, ceil_with_tolerance(yearly / (12 * HOURS_PER_MONTH)))
     return max(groups * COMMITTED_HOURS_PER_YEAR, yearly) / demand.periods_per_year
 
 
@@ -282,7 +284,7 @@ def _machine_usd(
     terms: RentTerms,
     waste: InterruptionOverhead | None,
 ) -> tuple[float, bool]:
-    """Return the cost of the machines, and whether it is capped at the on-demand cost."""
+    """Return the cost of the machines in USD, and whether it is capped at the on-demand cost."""
     quoted = instances * billed * price
     steady = offer.on_demand_price_usd_per_hour
     if waste is None or steady is None:
@@ -292,7 +294,7 @@ def _machine_usd(
 
 
 def _egress_usd(offer: Offer, gigabytes: float, terms: RentTerms, facts: RentFacts) -> tuple[float, str]:
-    """Return the cost of egress, and a note if it is unknown."""
+    """Return the egress cost in USD, and a note if it is unknown."""
     if gigabytes == 0 or offer.egress_free:
         return 0.0, ""
     if terms.egress_usd_per_gb is not None:

@@ -3,7 +3,7 @@
 from planner.cost.demand import Demand, Throughput, usd_per_million_tokens
 from planner.cost.figure import Figure
 from planner.cost.renting.quote import TERM_YEARS, RentFacts, RentQuote, commitment_share, needs_extra_machines
-from planner.cost.result import Commitment, MoneySymbol, MoneyTerm, RentCost, symbol
+from planner.cost.result import Commitment, MoneySymbol, MoneyTerm, RentCost, figure_symbol
 from planner.cost.terms import RentTerms
 
 _JOB = "the job"
@@ -12,9 +12,9 @@ _JOB = "the job"
 def rent_cost(
     quote: RentQuote, demand: Demand, terms: RentTerms, facts: RentFacts, throughput: Throughput | None = None
 ) -> RentCost:
-    """Return the explained cost of `quote`; its terms add up to its price."""
+    """Return the cost of `quote` with its derivation; the terms add up to the quoted price."""
     offer = quote.offer
-    parts = [_machines(quote, demand), _storage(quote, demand), _egress(quote, demand, terms, facts)]
+    parts = [_machines_term(quote, demand), _storage_term(quote, demand), _egress_term(quote, demand, terms, facts)]
     gpus = quote.instances * offer.gpu_count
     dates = [date for date in (offer.price_date, offer.exchange_rate and offer.exchange_rate.date) if date]
     return RentCost(
@@ -42,11 +42,11 @@ def rent_cost(
         ),
         terms=tuple(part for part in parts if part is not None),
         oldest_price_date=min(dates, default=None),
-        notes=(*quote.notes, *_remarks(quote)),
+        notes=(*quote.notes, *_price_remarks(quote)),
     )
 
 
-def _machines(quote: RentQuote, demand: Demand) -> MoneyTerm:
+def _machines_term(quote: RentQuote, demand: Demand) -> MoneyTerm:
     offer = quote.offer
     symbols = [
         MoneySymbol("m", quote.instances, "machines per group", f"{_JOB}, {offer.gpu_count:g} cards each"),
@@ -56,7 +56,7 @@ def _machines(quote: RentQuote, demand: Demand) -> MoneyTerm:
     if quote.waste and quote.mean_hours:
         symbols += [
             MoneySymbol("w", quote.waste.waste_fraction, "overhead of interruptions, included in h", _JOB),
-            symbol("M", quote.mean_hours, "hours between two interruptions of a machine"),
+            figure_symbol("M", quote.mean_hours, "hours between two interruptions of a machine"),
         ]
     if offer.exchange_rate:
         rate = offer.exchange_rate
@@ -81,7 +81,7 @@ def _hours_source(quote: RentQuote) -> str:
     return f"{_JOB}, rounded up to {quote.increment_seconds:,} seconds ({stated})"
 
 
-def _storage(quote: RentQuote, demand: Demand) -> MoneyTerm | None:
+def _storage_term(quote: RentQuote, demand: Demand) -> MoneyTerm | None:
     if demand.stored_gb == 0:
         return None
     price = quote.storage
@@ -93,7 +93,7 @@ def _storage(quote: RentQuote, demand: Demand) -> MoneyTerm | None:
         symbols=(
             MoneySymbol("g", demand.stored_gb, "stored GB", _JOB),
             MoneySymbol("t", demand.stored_months, "months", _JOB),
-            symbol("s", price, "USD per GB and month"),
+            figure_symbol("s", price, "USD per GB and month"),
         ),
         source=price.source,
         certainty=price.certainty,
@@ -103,7 +103,7 @@ def _storage(quote: RentQuote, demand: Demand) -> MoneyTerm | None:
     )
 
 
-def _egress(quote: RentQuote, demand: Demand, terms: RentTerms, facts: RentFacts) -> MoneyTerm | None:
+def _egress_term(quote: RentQuote, demand: Demand, terms: RentTerms, facts: RentFacts) -> MoneyTerm | None:
     if demand.egress_gb == 0:
         return None
     figure, formula = _egress_price(quote, terms, facts)
@@ -136,8 +136,8 @@ def _egress_price(quote: RentQuote, terms: RentTerms, facts: RentFacts) -> tuple
     return Figure(value=0.0, source=tariff.source, date=tariff.date), f"{tariff.free_gb:,.0f} GB free, then {tiers}"
 
 
-def _remarks(quote: RentQuote) -> tuple[str, ...]:
-    """Return remarks on the price."""
+def _price_remarks(quote: RentQuote) -> tuple[str, ...]:
+    """Return remarks on the quoted price."""
     offer = quote.offer
     remarks = []
     if offer.price_date is None:

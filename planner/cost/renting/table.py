@@ -1,4 +1,4 @@
-"""Table of all offers that can do a job, with their cost, and the choice of the cheapest."""
+"""Table of all offers for a job, with their cost, and the choice of the cheapest offer."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ TOO_FEW_CARDS: Final = "has fewer cards per machine than the plan; larger machin
 
 @dataclass(frozen=True, slots=True)
 class CardDemand:
-    """Cards that the plan fits on: their number, and the job's demand at their throughput."""
+    """Number of cards of one kind that the plan fits on, and the job's demand at their throughput."""
 
     gpu: str
     count: int
@@ -44,7 +44,7 @@ class OfferRow:
     price_date: str | None
     age_days: int | None
     comparable: bool
-    """Whether it may be ranked as the cheapest."""
+    """Whether the offer may be ranked as the cheapest."""
     remarks: tuple[str, ...]
     """Remarks on the price, including the reasons why it is not comparable."""
 
@@ -65,19 +65,19 @@ def quote_offers(
     rows = [
         row
         for offer in offers
-        if _is_wanted(offer, terms, today)
+        if _matches_terms(offer, terms, today)
         for mode in (modes or (terms.mode,))
-        for row in _rows_of(offer, mode, candidates, terms, facts, today)
+        for row in _offer_rows(offer, mode, candidates, terms, facts, today)
     ]
     return tuple(sorted(rows, key=lambda row: (not row.comparable, row.usd)))
 
 
-def cheapest(rows: Iterable[OfferRow]) -> OfferRow | None:
+def cheapest_row(rows: Iterable[OfferRow]) -> OfferRow | None:
     """Return the cheapest comparable row, or None."""
     return min((row for row in rows if row.comparable), key=lambda row: row.usd, default=None)
 
 
-def _is_wanted(offer: Offer, terms: RentTerms, today: date) -> bool:
+def _matches_terms(offer: Offer, terms: RentTerms, today: date) -> bool:
     if terms.providers and offer.provider not in terms.providers:
         return False
     if terms.regions and offer.region not in terms.regions:
@@ -85,7 +85,7 @@ def _is_wanted(offer: Offer, terms: RentTerms, today: date) -> bool:
     return terms.include_history or not offer.is_history(today)
 
 
-def _rows_of(
+def _offer_rows(
     offer: Offer,
     mode: RentMode,
     candidates: Mapping[str, CardDemand],
@@ -93,7 +93,7 @@ def _rows_of(
     facts: RentFacts,
     today: date,
 ) -> Iterator[OfferRow]:
-    """Yield the offer's row; that of an ambiguous offer covers the costs of all its candidates."""
+    """Yield the offer's row; for an ambiguous offer, its range covers the costs of all candidate cards."""
     fitting = [candidates[card] for card in offer.cards if card in candidates]
     if not fitting or offer.price_usd_per_hour(mode) is None or offer.gpu_count < 1:
         return
@@ -116,12 +116,12 @@ def _rows_of(
         price_date=offer.price_date,
         age_days=offer.age_days(today),
         comparable=not prevented,
-        remarks=(*prevented, *_remarks(offer, quotes, today)),
+        remarks=(*prevented, *_offer_remarks(offer, quotes, today)),
     )
 
 
 def _disqualifications(offer: Offer, count: int, terms: RentTerms) -> Iterator[str]:
-    """Yield the reasons why the offer is not comparable."""
+    """Yield the reasons why the offer is not comparable with others."""
     yield from offer.doubts
     if offer.system:
         yield WHOLE_SYSTEM
@@ -129,7 +129,7 @@ def _disqualifications(offer: Offer, count: int, terms: RentTerms) -> Iterator[s
         yield TOO_FEW_CARDS
 
 
-def _remarks(offer: Offer, quotes: list[RentQuote], today: date) -> Iterator[str]:
+def _offer_remarks(offer: Offer, quotes: list[RentQuote], today: date) -> Iterator[str]:
     if offer.price_kind == "median":
         yield MEDIAN if offer.sample_size is None else f"{MEDIAN} ({offer.sample_size} of them)"
     if offer.price_date is None:

@@ -36,7 +36,7 @@ MONITOR_COMMANDS: Final[tuple[UnboundAction["MonitorTab"], ...]] = (
     UnboundAction("monitor.live", "Back to &live", "Monitor/2", lambda tab: tab.feed.go_live(), "Ctrl+Alt+L"),
     UnboundAction(
         "monitor.summary",
-        "Recording su&mmary…",
+        "Recording s&ummary…",
         "Monitor/2",
         lambda tab: tab.controller.show_summary(),
         "Ctrl+Alt+T",

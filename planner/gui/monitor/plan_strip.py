@@ -24,7 +24,7 @@ from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation, evaluate
 from planner.plan.files import parse_plan
 from planner.plan.measured import CardPrediction, largest_batches, plan_for_card
-from planner.plan.solve import Solved
+from planner.plan.solve import SolveResult
 from planner.present import format as fmt
 from planner.present.monitor.plan_on_cards import (
     CardMatches,
@@ -181,7 +181,7 @@ class PlanStrip(QWidget):
         work = partial(largest_batches, evaluation.plan, self._workspace.catalog)
         self._tasks.run(_FILLING, work, partial(self._on_filled, evaluation), lambda _error: None)
 
-    def _on_filled(self, evaluation: Evaluation, solved: tuple[Solved, Solved] | None) -> None:
+    def _on_filled(self, evaluation: Evaluation, solved: tuple[SolveResult, SolveResult] | None) -> None:
         self._batch_sentence = fill_sentence(evaluation.plan, solved)
         self.updated.emit()
 

@@ -1,1 +1,1 @@
-"""Memory of diffusion pipelines: text encoding, denoising and decoding, one phase after the other."""
+"""Memory of diffusion pipelines: the phases text encoding, denoising and decoding, which run in sequence."""

@@ -6,53 +6,53 @@ from typing import Final
 from planner.models.diffusion import DiffusionTransformer, ImageDecoder, UNet, UNetModule
 from planner.units import ceil_div
 
-_IN_A_BLOCK: Final = 20
+_GATED_BLOCK_WIDTHS: Final = 20
 """Widths alive in a gated block: its input, the sum, the last attention, the norm, and 8 + 4 + 4 inside it."""
-_IN_ATTENTION: Final = 8
+_ATTENTION_WIDTHS: Final = 8
 """Widths alive besides the input: norm, queries, keys, values, result, its projection, and that scaled by one."""
 
 
 def resnet_elements(into: int, out: int, copies: int) -> int:
-    """Return the elements alive per pixel in a convolution block, besides its input.
+    """Return the number of elements alive per pixel in a residual convolution block, not counting its input.
 
     **Formula**: the largest of 2i (norm and activation), i + o (first convolution), 2o (second), and the sum that is
     divided by one: 3o, or 4o with a convolution on the shortcut. Convolutions copy `copies` of their input and output
     to another layout.
     """
-    first = into + out + _copied(into, out, copies)
-    second = 2 * out + _copied(out, out, copies)
-    shortcut = 2 * out + _copied(into, out, copies) if into != out else 0
+    first = into + out + _layout_copy_elements(into, out, copies)
+    second = 2 * out + _layout_copy_elements(out, out, copies)
+    shortcut = 2 * out + _layout_copy_elements(into, out, copies) if into != out else 0
     return max(2 * into, first, second, shortcut, (3 if into == out else 4) * out)
 
 
-def _copied(into: int, out: int, copies: int) -> int:
-    """Return the elements of a convolution's input, and of its output, that are copied to another layout."""
+def _layout_copy_elements(into: int, out: int, copies: int) -> int:
+    """Return the number of elements of a convolution's input and output that are copied to another memory layout."""
     return (0, into, into + out)[copies]
 
 
 @lru_cache(maxsize=256)
 def unet_elements(unet: UNet, height: int, width: int, copies: int) -> int:
-    """Return the peak elements of a pass through the U-Net for each latent image of this size.
+    """Return the peak number of live elements per latent image in a pass through the U-Net.
 
     **Formula**: the skip connections, plus the input of the current block of levels, the concatenated
     input of the running module, and its workspace.
     """
-    kept = [unet.channels[0] * _pixels(height, width, 0)]
+    kept = [unet.channels[0] * _level_pixels(height, width, 0)]
     held = most = 0
     rising = False
     for step in unet.steps():
-        pixels = _pixels(height, width, step.level)
+        pixels = _level_pixels(height, width, step.level)
         alive = sum(kept) + held
         if step.kind == "mid":
-            most = max(most, alive + pixels * _middle(step, copies))
+            most = max(most, alive + pixels * _middle_module_elements(step, copies))
             held, rising = step.out * pixels, True
             continue
         most = max(most, alive + pixels * _module_elements(step, copies))
         if rising and step.kind == "up":
-            held = step.out * _pixels(height, width, step.level - 1)
+            held = step.out * _level_pixels(height, width, step.level - 1)
             del kept[-(unet.layers + 1) :]
         elif not rising and _ends_pair(unet, step):
-            kept.append(step.out * _pixels(height, width, step.level + (step.kind == "down")))
+            kept.append(step.out * _level_pixels(height, width, step.level + (step.kind == "down")))
     return most
 
 
@@ -60,44 +60,44 @@ def _ends_pair(unet: UNet, step: UNetModule) -> bool:
     return step.kind in ("transformer", "down") or (step.kind == "resnet" and not unet.depths[step.level])
 
 
-def _pixels(height: int, width: int, level: int) -> int:
+def _level_pixels(height: int, width: int, level: int) -> int:
     return ceil_div(height, 2**level) * ceil_div(width, 2**level)
 
 
 def _module_elements(step: UNetModule, copies: int) -> int:
-    """Return the elements alive per pixel in a module besides the skip connections, its input too if it is not one."""
+    """Return the elements alive per pixel in a module, its input included unless that is a skip connection."""
     if step.kind == "resnet":
         return (step.into if step.skip else 0) + resnet_elements(step.into, step.out, copies)
     if step.kind == "transformer":
-        return step.out * (1 + _IN_A_BLOCK)
+        return step.out * (1 + _GATED_BLOCK_WIDTHS)
     if step.kind == "down":
-        return ceil_div(step.out, 4) + _copied(step.into, ceil_div(step.out, 4), copies)
-    return step.out * 9 + _copied(4 * step.into, 4 * step.out, copies)
+        return ceil_div(step.out, 4) + _layout_copy_elements(step.into, ceil_div(step.out, 4), copies)
+    return step.out * 9 + _layout_copy_elements(4 * step.into, 4 * step.out, copies)
 
 
-def _middle(step: UNetModule, copies: int) -> int:
+def _middle_module_elements(step: UNetModule, copies: int) -> int:
     around = resnet_elements(step.into, step.out, copies)
-    return max(step.out * (1 + _IN_A_BLOCK), step.out + around)
+    return max(step.out * (1 + _GATED_BLOCK_WIDTHS), step.out + around)
 
 
 @lru_cache(maxsize=256)
 def decoder_elements(decoder: ImageDecoder, height: int, width: int, copies: int) -> int:
-    """Return the peak elements of decoding each latent image of this size.
+    """Return the peak number of live elements per latent image while it is decoded.
 
-    **Formula**: the largest of all blocks, usually at the full size: the block's input, the input of the module that
+    **Formula**: the largest of all blocks, typically at the full size: the block's input, the input of the module that
     runs, and its workspace.
 
     **Assumes** that attention in the middle runs without a matrix of all pairs, as PyTorch's fused kernels do.
     """
     into = decoder.channels[-1]
     pixels = height * width
-    most = pixels * into * (1 + _IN_ATTENTION)
+    most = pixels * into * (1 + _ATTENTION_WIDTHS)
     for level, out in enumerate(reversed(decoder.channels)):
         first = resnet_elements(into, out, copies)
         further = out + resnet_elements(out, out, copies)
         most = max(most, pixels * (into + max(first, further)))
         if level < len(decoder.channels) - 1:
-            most = max(most, pixels * (into + out * 9 + _copied(4 * out, 4 * out, copies)))
+            most = max(most, pixels * (into + out * 9 + _layout_copy_elements(4 * out, 4 * out, copies)))
             pixels *= 4
         into = out
     return most
@@ -107,7 +107,7 @@ _FP32: Final = 4
 
 
 def transformer_elements(network: DiffusionTransformer, image: int, text: int, size: int) -> int:
-    """Return the peak elements of a pass over so many tokens of image and text; elements have `size` bytes.
+    """Return the peak number of live elements in a pass over `image` and `text` tokens; elements have `size` bytes.
 
     **Formula** in widths h, with I image tokens, T text tokens, N = I + T and r = i / h: FLUX (6 + r + c)N in blocks
     over one sequence, (5 + c)N + 3T or (5 + 2r)I + 3T in others, where c is the rotation in fp32; SD 3 (4 + 2r)I plus
@@ -117,11 +117,11 @@ def transformer_elements(network: DiffusionTransformer, image: int, text: int, s
 
 
 def rotation_bytes(network: DiffusionTransformer, tokens: int) -> int:
-    """Return the bytes of the fp32 table of sines and cosines that all images share; 0 without rotation."""
+    """Return the size in bytes of the fp32 sine and cosine table shared by all images; 0 without rotary embeddings."""
     return 2 * tokens * network.head_dim * _FP32 if network.family == "flux" else 0
 
 
-def _flux(network: DiffusionTransformer, image: int, text: int, size: int) -> int:
+def _flux_elements(network: DiffusionTransformer, image: int, text: int, size: int) -> int:
     both = image + text
     inner = network.intermediate // network.hidden
     # Queries in fp32, times the cosine; the rotated ones, in fp32 and times the sine, and the sum.
@@ -131,15 +131,15 @@ def _flux(network: DiffusionTransformer, image: int, text: int, size: int) -> in
     return max(joint, single)
 
 
-def _sd3(network: DiffusionTransformer, image: int, text: int, _: int) -> int:
+def _sd3_elements(network: DiffusionTransformer, image: int, text: int, _: int) -> int:
     both = image + text
     inside = (4 + 2 * (network.intermediate // network.hidden)) * image
     second = 2 * image if network.dual_blocks else 0
     return max(7 * both + 3 * text, inside + max(second + 3 * text, both + 2 * text))
 
 
-def _pixart(network: DiffusionTransformer, image: int, text: int, _: int) -> int:
+def _pixart_elements(network: DiffusionTransformer, image: int, text: int, _: int) -> int:
     return (4 + 2 * (network.intermediate // network.hidden)) * image + text
 
 
-_WIDTHS: Final = {"flux": _flux, "sd3": _sd3, "pixart": _pixart}
+_WIDTHS: Final = {"flux": _flux_elements, "sd3": _sd3_elements, "pixart": _pixart_elements}

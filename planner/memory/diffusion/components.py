@@ -15,13 +15,13 @@ _MATRICES: Final = ("linear",)
 _SOURCE: Final = "every tensor of each component, counted from its configuration"
 _STORED: Final = "the headers of the component's safetensors files"
 _OFFLOADED: Final = (
-    "accelerate cpu_offload_with_hook: a component that starts sends the one before it back; cpu_offload loads the "
+    "accelerate cpu_offload_with_hook: each component offloads the previous one when it starts; cpu_offload loads the "
     "parameters of one module at a time"
 )
 
 
 class StoredComponent(NamedTuple):
-    """A component with its format, the bytes of all its parameters, and those of its largest module."""
+    """A pipeline component with its number format, its size in bytes, and that of its largest module."""
 
     component: Component
     bytes: int
@@ -32,24 +32,30 @@ class StoredComponent(NamedTuple):
 def stored_components(architecture: Architecture, workload: Inference) -> tuple[StoredComponent, ...]:
     """Return the components of a pipeline in the formats of `workload` (defaults filled in)."""
     text = workload.diffusion.text_weights or workload.compute
-    return _held(architecture, workload.compute, workload.weights or workload.compute, text)
+    return _components_in_formats(architecture, workload.compute, workload.weights or workload.compute, text)
 
 
 @lru_cache(maxsize=256)
-def _held(architecture: Architecture, compute: str, denoiser: str, text: str) -> tuple[StoredComponent, ...]:
+def _components_in_formats(
+    architecture: Architecture, compute: str, denoiser: str, text: str
+) -> tuple[StoredComponent, ...]:
     formats = {"denoiser": denoiser, "text": text}
-    return tuple(_in_format(one, formats.get(one.part, compute), compute) for one in architecture.components)
+    return tuple(
+        _stored_component(stored, formats.get(stored.part, compute), compute) for stored in architecture.components
+    )
 
 
-def _in_format(component: Component, name: str, compute: str) -> StoredComponent:
+def _stored_component(component: Component, name: str, compute: str) -> StoredComponent:
     if name == AS_STORED:
         stored = sum(part.bytes for part in component.stored)
-        return StoredComponent(component, stored, _largest(component, compute), name)
-    return StoredComponent(component, component_bytes(component, name, compute), _largest(component, name), name)
+        return StoredComponent(component, stored, _largest_module_bytes(component, compute), name)
+    return StoredComponent(
+        component, component_bytes(component, name, compute), _largest_module_bytes(component, name), name
+    )
 
 
 def component_bytes(component: Component, name: str, compute: str) -> int:
-    """Return the bytes of a component's parameters and tables; a scheme quantises only its matrices."""
+    """Return the size in bytes of a component's parameters and tables; a scheme quantizes only its matrices."""
     scheme, plain = SCHEMES[name], ELEMENT_BYTES[compute]
     if scheme.family == "plain":
         return (component.parameters + component.buffers) * ELEMENT_BYTES[name]
@@ -58,28 +64,28 @@ def component_bytes(component: Component, name: str, compute: str) -> int:
     return kept * plain + sum(scheme.tensor_bytes(tensor.shape) * tensor.copies for tensor in inside)
 
 
-def _largest(component: Component, name: str) -> int:
+def _largest_module_bytes(component: Component, name: str) -> int:
     return component.largest_tensor * ELEMENT_BYTES.get(name, 2)
 
 
-def upcast_bytes(held: StoredComponent, workload: Inference) -> int:
-    """Return the extra bytes of a decoder that runs in fp32: those of SDXL overflow in fp16."""
-    network = held.component.network
+def upcast_bytes(stored: StoredComponent, workload: Inference) -> int:
+    """Return the extra bytes of a decoder that runs in fp32, since SDXL's decoder overflows in fp16."""
+    network = stored.component.network
     if network is None or network.kind != "image-decoder" or not network.upcast or workload.compute != "fp16":
         return 0
-    return held.component.parameters * (ELEMENT_BYTES["fp32"] - ELEMENT_BYTES["fp16"])
+    return stored.component.parameters * (ELEMENT_BYTES["fp32"] - ELEMENT_BYTES["fp16"])
 
 
-def _resident(
-    held: tuple[StoredComponent, ...], running: StoredComponent | None, offload: Offload
+def _resident_components(
+    components: tuple[StoredComponent, ...], running: StoredComponent | None, offload: Offload
 ) -> list[tuple[StoredComponent, int]]:
-    """Return the components on the card while one runs, or while none runs if `running` is None.
+    """Return the components on the card while `running` runs, or while no component runs if it is None.
 
     Components that no phase runs, such as a safety checker, are not offloaded.
     """
     if offload == "none":
-        return [(one, one.bytes) for one in held]
-    stays = [(one, one.bytes) for one in held if one.component.part == "other"]
+        return [(stored, stored.bytes) for stored in components]
+    stays = [(stored, stored.bytes) for stored in components if stored.component.part == "other"]
     if running is None:
         return stays
     return [*stays, (running, running.bytes if offload == "model" else running.largest)]
@@ -87,35 +93,37 @@ def _resident(
 
 @lru_cache(maxsize=256)
 def pipeline_weights_term(
-    held: tuple[StoredComponent, ...], running: StoredComponent | None, offload: Offload, more: int = 0
+    components: tuple[StoredComponent, ...], running: StoredComponent | None, offload: Offload, more: int = 0
 ) -> Term:
     """Return the parameters on the card while `running` runs; `more` are the decoder's extra bytes in fp32."""
-    on_card = _resident(held, running, offload)
+    on_card = _resident_components(components, running, offload)
     parts = [
         TermPart(
-            name=f"{one.component.name} in {_title(one.format)}" if count == one.bytes else f"of {one.component.name}",
+            name=f"{stored.component.name} in {_format_title(stored.format)}"
+            if count == stored.bytes
+            else f"of {stored.component.name}",
             bytes=count,
             formula="Σ P × w",
-            source=_STORED if one.format == AS_STORED else _SOURCE,
+            source=_STORED if stored.format == AS_STORED else _SOURCE,
         )
-        for one, count in on_card
+        for stored, count in on_card
     ]
     if more:
         parts.append(TermPart("decoder in FP32", more, "P × (4 − 2)", "diffusers StableDiffusionXLPipeline.upcast_vae"))
     total = sum(count for _, count in on_card) + more
-    parameters = sum(one.component.parameters for one, _ in on_card)
+    parameters = sum(stored.component.parameters for stored, _ in on_card)
     return term(
         "weights",
         total,
         "Σ P × w",
         (
             model("P", parameters, "parameters of the components on the card"),
-            number_format("w", round(total / max(parameters, 1), 4), "bytes on the card for each of them, on average"),
+            number_format("w", round(total / max(parameters, 1), 4), "bytes on the card per parameter, on average"),
         ),
         _SOURCE if offload == "none" else f"{_SOURCE}; {_OFFLOADED}",
         parts=tuple(parts),
     )
 
 
-def _title(name: str) -> str:
+def _format_title(name: str) -> str:
     return "their files" if name == AS_STORED else SCHEMES[name].title

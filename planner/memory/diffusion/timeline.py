@@ -1,4 +1,4 @@
-"""The phases of a diffusion pipeline: text encoding, denoising, decoding; never all at once."""
+"""The phases of a diffusion pipeline: text encoding, denoising and decoding, each with its own memory."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -32,8 +32,8 @@ _LAYOUT_SOURCE: Final = (
     "cuDNN's tensor-core kernels read channels last, and PyTorch hands it channels first: its workspace holds a copy "
     "of the input; at least none, at most one of the output too"
 )
-_ALLOWED: Final = 0.05
-"""Tolerance for other versions of the code, the same as for formulas that are checked against traces."""
+_TOLERANCE: Final = 0.05
+"""Tolerance for other library versions, equal to that of formulas checked against traces."""
 
 
 class DiffusionRun(NamedTuple):
@@ -55,7 +55,7 @@ class DiffusionRun(NamedTuple):
 
 
 class ByteRange(NamedTuple):
-    """Bytes with their bounds."""
+    """A size in bytes with its lower and upper bound."""
 
     bytes: int
     low: int
@@ -67,33 +67,43 @@ def diffusion_timeline(architecture: Architecture, workload: Inference) -> Phase
 
     **Formula**: max over phases of the parameters on the card + the phase's activations + embeddings and latents.
     """
-    held = stored_components(architecture, workload)
-    run = _run(architecture, workload)
+    components = stored_components(architecture, workload)
+    run = _diffusion_run(architecture, workload)
     snapshots = [
-        Snapshot("load", [pipeline_weights_term(held, None, workload.diffusion.offload)], _loaded(workload)),
-        *(_phase(one, held, run, workload) for one in held if one.component.part != "other"),
+        Snapshot(
+            "load", [pipeline_weights_term(components, None, workload.diffusion.offload)], _load_explanation(workload)
+        ),
+        *(
+            _component_snapshot(stored, components, run, workload)
+            for stored in components
+            if stored.component.part != "other"
+        ),
     ]
     dynamic = max(term.bytes for snapshot in snapshots for term in snapshot.written() if term.name == "activations")
-    host = None if workload.diffusion.offload == "none" else sum(one.bytes for one in held)
-    return PhaseSnapshots(tuple(snapshots), dynamic=dynamic, host_bytes=host, notes=tuple(_notes(run, workload)))
+    host = None if workload.diffusion.offload == "none" else sum(stored.bytes for stored in components)
+    return PhaseSnapshots(
+        tuple(snapshots), dynamic=dynamic, host_bytes=host, notes=tuple(_pipeline_notes(run, workload))
+    )
 
 
-def _phase(one: StoredComponent, held: tuple[StoredComponent, ...], run: DiffusionRun, workload: Inference) -> Snapshot:
-    more = upcast_bytes(one, workload)
-    weights = pipeline_weights_term(held, one, workload.diffusion.offload, more)
-    network = one.component.network
+def _component_snapshot(
+    stored: StoredComponent, components: tuple[StoredComponent, ...], run: DiffusionRun, workload: Inference
+) -> Snapshot:
+    more = upcast_bytes(stored, workload)
+    weights = pipeline_weights_term(components, stored, workload.diffusion.offload, more)
+    network = stored.component.network
     if network is None:
-        terms = [weights, _encoding(one.component, run, workload)]
-        return Snapshot("encode-text", terms, f"{one.component.name} reads the prompt")
+        terms = [weights, _text_encoding_term(stored.component, run, workload)]
+        return Snapshot("encode-text", terms, f"{stored.component.name} reads the prompt")
     kept = _buffers_term(run, network)
     if isinstance(network, ImageDecoder):
         size = ELEMENT_BYTES["fp32"] if more else run.size
-        terms = [weights, _decoding(network, run, size, workload), kept]
-        return Snapshot("decode-image", terms, "the decoder's last feature maps have the size of the image")
-    return Snapshot("denoise", [weights, _denoising(network, run), kept], "one block processes the latent image")
+        terms = [weights, _decoding_term(network, run, size, workload), kept]
+        return Snapshot("decode-image", terms, "the decoder's last feature maps have the full image resolution")
+    return Snapshot("denoise", [weights, _denoising_term(network, run), kept], "one block processes the latent image")
 
 
-def _run(architecture: Architecture, workload: Inference) -> DiffusionRun:
+def _diffusion_run(architecture: Architecture, workload: Inference) -> DiffusionRun:
     denoiser, decoder = find_networks(architecture.components)
     width, height = workload.image_size or (0, 0)
     return DiffusionRun(
@@ -109,60 +119,66 @@ def _run(architecture: Architecture, workload: Inference) -> DiffusionRun:
 
 
 def _text_tokens(architecture: Architecture, denoiser: Denoiser, workload: Inference) -> int:
-    """Return the tokens of text that the denoiser reads.
+    """Return the number of text tokens that the denoiser reads.
 
     FLUX reads only CLIP's pooled vector; SD 3 concatenates both encodings, CLIP's two along the width.
     """
-    padded = {one.name: one.tokens or 0 for one in architecture.components if one.part == "text"}
-    fixed = {one.name for one in architecture.components if one.stacks and one.stacks[-1].positions}
-    free = max((_length(count, workload) for name, count in padded.items() if name not in fixed), default=0)
+    padded = {stored.name: stored.tokens or 0 for stored in architecture.components if stored.part == "text"}
+    fixed = {stored.name for stored in architecture.components if stored.stacks and stored.stacks[-1].positions}
+    free = max((_prompt_tokens(count, workload) for name, count in padded.items() if name not in fixed), default=0)
     pooled = max((count for name, count in padded.items() if name in fixed), default=0)
     joined = denoiser.kind == "transformer" and denoiser.family == "sd3"
     return free + pooled if joined else free or pooled
 
 
-def _length(default: int, workload: Inference) -> int:
+def _prompt_tokens(default: int, workload: Inference) -> int:
     return workload.diffusion.prompt_tokens or default
 
 
-def _encoding(component: Component, run: DiffusionRun, workload: Inference) -> Term:
+def _text_encoding_term(component: Component, run: DiffusionRun, workload: Inference) -> Term:
     fixed = component.stacks[-1].positions
-    tokens = fixed or _length(component.tokens or 0, workload)
-    encoder = _encoder(component)
+    tokens = fixed or _prompt_tokens(component.tokens or 0, workload)
+    encoder = _encoder_architecture(component)
     needed = scratch_bytes(encoder, run.images, tokens, inference_precision(workload), workload.attention)
     symbols = (
         chosen("B", run.images, "prompts"),
         chosen("T", tokens, "tokens that a prompt is padded to"),
         model("a", round(needed / (run.images * tokens)), "bytes alive per token inside the widest layer"),
     )
-    return _activations(ByteRange(needed, needed, needed), "B × T × a", symbols, _TEXT_SOURCE)
+    return _activations_term(ByteRange(needed, needed, needed), "B × T × a", symbols, _TEXT_SOURCE)
 
 
 @lru_cache(maxsize=64)
-def _encoder(component: Component) -> Architecture:
+def _encoder_architecture(component: Component) -> Architecture:
     hidden = component.stacks[-1].hidden
     return Architecture(model_type=component.name, kind="encoder", hidden=hidden, stacks=component.stacks)
 
 
-def _denoising(network: Denoiser, run: DiffusionRun) -> Term:
+def _denoising_term(network: Denoiser, run: DiffusionRun) -> Term:
     passes = chosen("B", run.passes, "images, and as many again without the prompt if guidance is on")
-    return _convolving(network, run, passes) if isinstance(network, UNet) else _attending(network, run, passes)
+    return (
+        _unet_term(network, run, passes)
+        if isinstance(network, UNet)
+        else _diffusion_transformer_term(network, run, passes)
+    )
 
 
-def _convolving(network: UNet, run: DiffusionRun, passes: Symbol) -> Term:
+def _unet_term(network: UNet, run: DiffusionRun, passes: Symbol) -> Term:
     low, likely, high = (
         run.passes * unet_elements(network, run.height, run.width, copies) * run.size for copies in range(3)
     )
     symbols = (
         passes,
         chosen("n", run.pixels, "latent pixels"),
-        model("c", round(likely / (run.passes * run.pixels * run.size)), "channels alive for each of them"),
+        model("c", round(likely / (run.passes * run.pixels * run.size)), "channels alive for each latent pixel"),
         library("w", run.size, "bytes per element"),
     )
-    return _activations(ByteRange(likely, low, high), "B × n × c × w", symbols, f"{_BLOCK_SOURCE}; {_LAYOUT_SOURCE}")
+    return _activations_term(
+        ByteRange(likely, low, high), "B × n × c × w", symbols, f"{_BLOCK_SOURCE}; {_LAYOUT_SOURCE}"
+    )
 
 
-def _attending(network: DiffusionTransformer, run: DiffusionRun, passes: Symbol) -> Term:
+def _diffusion_transformer_term(network: DiffusionTransformer, run: DiffusionRun, passes: Symbol) -> Term:
     image = ceil_div(run.height, network.patch) * ceil_div(run.width, network.patch)
     needed = transformer_elements(network, run.passes * image, run.passes * run.text, run.size) * run.size
     angles = rotation_bytes(network, image + run.text)
@@ -177,10 +193,10 @@ def _attending(network: DiffusionTransformer, run: DiffusionRun, passes: Symbol)
         formula += " + R"
         symbols.append(model("R", angles, "bytes of the sines and cosines that all images share"))
     whole = needed + angles
-    return _activations(ByteRange(whole, whole, whole), formula, tuple(symbols), _BLOCK_SOURCE)
+    return _activations_term(ByteRange(whole, whole, whole), formula, tuple(symbols), _BLOCK_SOURCE)
 
 
-def _decoding(decoder: ImageDecoder, run: DiffusionRun, size: int, workload: Inference) -> Term:
+def _decoding_term(decoder: ImageDecoder, run: DiffusionRun, size: int, workload: Inference) -> Term:
     settings = workload.diffusion
     side = decoder.sample_size // decoder.scale
     tiled = settings.vae_tiling and max(run.height, run.width) > side
@@ -190,13 +206,17 @@ def _decoding(decoder: ImageDecoder, run: DiffusionRun, size: int, workload: Inf
     symbols = (
         chosen("B", images, "images decoded at once"),
         chosen("n", height * width * decoder.scale**2, "pixels of an image, or of a tile"),
-        model("c", round(likely / (images * height * width * decoder.scale**2 * size)), "channels alive for each"),
+        model(
+            "c", round(likely / (images * height * width * decoder.scale**2 * size)), "channels alive for each pixel"
+        ),
         library("w", size, "bytes per element"),
     )
-    return _activations(ByteRange(likely, low, high), "B × n × c × w", symbols, f"{_BLOCK_SOURCE}; {_LAYOUT_SOURCE}")
+    return _activations_term(
+        ByteRange(likely, low, high), "B × n × c × w", symbols, f"{_BLOCK_SOURCE}; {_LAYOUT_SOURCE}"
+    )
 
 
-def _activations(needed: ByteRange, formula: str, symbols: tuple[Symbol, ...], source: str) -> Term:
+def _activations_term(needed: ByteRange, formula: str, symbols: tuple[Symbol, ...], source: str) -> Term:
     return term(
         "activations",
         needed.bytes,
@@ -205,12 +225,12 @@ def _activations(needed: ByteRange, formula: str, symbols: tuple[Symbol, ...], s
         source,
         certainty="measured",
         low_bytes=needed.low,
-        high_bytes=int(max(needed.high, needed.bytes) * (1 + _ALLOWED)),
+        high_bytes=int(max(needed.high, needed.bytes) * (1 + _TOLERANCE)),
     )
 
 
 def _buffers_term(run: DiffusionRun, network: Network) -> Term:
-    """Return the tensors alive besides the running component: prompt embeddings, latents and decoded images."""
+    """Return the tensors alive in addition to the running component: prompt embeddings, latents and decoded images."""
     text = run.passes * run.text * run.denoiser.text_width
     latents = run.passes * run.decoder.latent_channels * run.pixels
     scale = run.decoder.scale
@@ -226,11 +246,11 @@ def _buffers_term(run: DiffusionRun, network: Network) -> Term:
             model("p", images, "elements of the decoded images"),
             library("w", run.size, "bytes per element"),
         ),
-        "diffusers 0.40 pipelines: what their __call__ refers to between the components",
+        "diffusers 0.40 pipelines: the tensors that their __call__ refers to between the components",
     )
 
 
-def _loaded(workload: Inference) -> str:
+def _load_explanation(workload: Inference) -> str:
     return (
         "the parameters are on the card"
         if workload.diffusion.offload == "none"
@@ -238,7 +258,7 @@ def _loaded(workload: Inference) -> str:
     )
 
 
-def _notes(run: DiffusionRun, workload: Inference) -> Iterator[str]:
+def _pipeline_notes(run: DiffusionRun, workload: Inference) -> Iterator[str]:
     offload = workload.diffusion.offload
     if offload == "model":
         yield "Each component is on the card only while it runs: enable_model_cpu_offload."

@@ -1,1 +1,1 @@
-"""Inference: prompts, caches and the work of one layer."""
+"""Memory of inference: weights, KV cache, and the temporary tensors of prefill and decoding."""

@@ -6,7 +6,7 @@ from math import ceil
 from typing import NamedTuple
 
 from planner.dtypes import KV_FORMATS
-from planner.memory.phases import Deferred
+from planner.memory.phases import DeferredTerm
 from planner.memory.result import Symbol, Term, TermPart
 from planner.memory.terms import model, number_format, term
 from planner.memory.terms import workload as chosen
@@ -17,8 +17,8 @@ _STATE_BYTES = 4
 _SUBSCRIPT = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
-class _Kind(NamedTuple):
-    """Layers with equal caches."""
+class _EqualCaches(NamedTuple):
+    """Layers with equally large caches: their number, name, cached tokens, and elements per token."""
 
     layers: int
     name: str
@@ -26,7 +26,7 @@ class _Kind(NamedTuple):
     elements: int
 
     def bytes(self, batch: int, bits: Fraction) -> int:
-        """Return the bytes of their caches for `batch` sequences."""
+        """Return the size in bytes of these layers' caches for `batch` sequences."""
         return ceil(batch * self.layers * self.tokens * self.elements * bits / 8)
 
 
@@ -60,16 +60,16 @@ def kv_cache(
     kv_format: str,
     *,
     prefilling: bool = False,
-) -> Deferred | None:
-    """Return `kv_cache_term` with its formula still unwritten."""
-    kinds = _kinds(architecture, tokens, encoder_tokens, prefilling=prefilling)
+) -> DeferredTerm | None:
+    """Return the `kv_cache_term` as a deferred term, whose formula is written on demand."""
+    kinds = _equal_caches(architecture, tokens, encoder_tokens, prefilling=prefilling)
     if not kinds:
         return None
     size = sum([kind.bytes(batch, KV_FORMATS[kv_format]) for kind in kinds])
-    return Deferred("kv_cache", size, size, size, partial(_written, kinds, size, batch, kv_format))
+    return DeferredTerm("kv_cache", size, size, size, partial(_write_cache_term, kinds, size, batch, kv_format))
 
 
-def _written(kinds: tuple[_Kind, ...], size: int, batch: int, kv_format: str) -> Term:
+def _write_cache_term(kinds: tuple[_EqualCaches, ...], size: int, batch: int, kv_format: str) -> Term:
     bits = KV_FORMATS[kv_format]
     several = len(kinds) > 1
     marks = [str(number).translate(_SUBSCRIPT) for number in range(1, len(kinds) + 1)] if several else [""]
@@ -80,16 +80,16 @@ def _written(kinds: tuple[_Kind, ...], size: int, batch: int, kv_format: str) ->
         f"B × ({products}) × c / 8" if several else f"B × {products} × c / 8",
         (
             chosen("B", batch, "sequences"),
-            *(symbol for kind, mark in zip(kinds, marks, strict=True) for symbol in _symbols(kind, mark)),
+            *(symbol for kind, mark in zip(kinds, marks, strict=True) for symbol in _cache_symbols(kind, mark)),
             number_format("c", float(bits), f"bits per element in {kv_format}"),
         ),
         _SOURCE,
-        parts=tuple(_part(kind, batch, bits) for kind in kinds) if several else (),
+        parts=tuple(_cache_part(kind, batch, bits) for kind in kinds) if several else (),
     )
 
 
 def state_term(architecture: Architecture, batch: int) -> Term | None:
-    """Return the state of layers whose memory does not grow with the context, or None if there are none.
+    """Return the fixed-size state of recurrent layers, or None if there are none.
 
     **Formula**: B · layers · (convolution + recurrent elements) · 4 bytes.
 
@@ -112,36 +112,38 @@ def state_term(architecture: Architecture, batch: int) -> Term | None:
     )
 
 
-def _kinds(architecture: Architecture, tokens: int, encoder_tokens: int, *, prefilling: bool) -> tuple[_Kind, ...]:
-    """Return the caches of the main stack, equal layers merged."""
+def _equal_caches(
+    architecture: Architecture, tokens: int, encoder_tokens: int, *, prefilling: bool
+) -> tuple[_EqualCaches, ...]:
+    """Return the caches in the main stack, with equal layers merged."""
     if architecture.kind in ("encoder", "vision-encoder"):
         return ()
     layers: dict[tuple[str, int, int], int] = {}
     for group in architecture.main.groups:
-        for elements, window in _cached(group.layer):
+        for elements, window in _cached_elements_and_windows(group.layer):
             kept = tokens if window is None or prefilling else min(tokens, window)
             name = "layers" if window is None else f"sliding layers, window {window:,}"
             layers[name, kept, elements] = layers.get((name, kept, elements), 0) + group.count
         if group.layer.cross_attention is not None:
             key = ("layers' cross-attention", encoder_tokens, 2 * group.layer.cross_attention.kv_dim)
             layers[key] = layers.get(key, 0) + group.count
-    return tuple(_Kind(count, *key) for key, count in layers.items())
+    return tuple(_EqualCaches(count, *key) for key, count in layers.items())
 
 
-def _symbols(kind: _Kind, mark: str) -> tuple[Symbol, ...]:
+def _cache_symbols(kind: _EqualCaches, mark: str) -> tuple[Symbol, ...]:
     return (
         model(f"L{mark}", kind.layers, kind.name),
-        chosen(f"n{mark}", kind.tokens, "tokens that each of them keeps"),
-        model(f"e{mark}", kind.elements, "elements that each of them keeps per token"),
+        chosen(f"n{mark}", kind.tokens, "tokens cached by each of these layers"),
+        model(f"e{mark}", kind.elements, "elements cached per token by each of these layers"),
     )
 
 
-def _part(kind: _Kind, batch: int, bits: Fraction) -> TermPart:
+def _cache_part(kind: _EqualCaches, batch: int, bits: Fraction) -> TermPart:
     formula = f"{batch:,} × {kind.layers} × {kind.tokens:,} × {kind.elements:,} × {float(bits):g} / 8"
     return TermPart(name=f"{kind.layers} {kind.name}", bytes=kind.bytes(batch, bits), formula=formula, source=_SOURCE)
 
 
-def _cached(layer: Layer) -> list[tuple[int, int | None]]:
+def _cached_elements_and_windows(layer: Layer) -> list[tuple[int, int | None]]:
     """Return (elements per token, window) of each mixer of `layer` that has a cache."""
     cached: list[tuple[int, int | None]] = []
     for mixer in (layer.mixer, layer.second_mixer):

@@ -28,18 +28,18 @@ from planner.models.architecture import (
 )
 
 _WIDE_BY_ACTIVATION: Final[dict[Activation, int]] = {"gelu-new": 4, "gelu-bloom": 5, "quick-gelu": 3}
-"""Tensors of the intermediate width alive at once if Python computes an activation step by step; otherwise two."""
+"""Intermediate-width tensors alive at once for activations computed step by step in Python; two for the others."""
 
 
 class DecodeCopy(NamedTuple):
-    """The copies that a layer makes in a decoding step: cached tokens, and elements per token."""
+    """Copies that a layer makes in a decoding step: number of cached tokens, and elements per token."""
 
     tokens: int
     elements: int
 
     @property
     def total(self) -> int:
-        """Return the number of elements."""
+        """Return the number of copied elements."""
         return self.tokens * self.elements
 
 
@@ -47,7 +47,7 @@ class DecodeCopy(NamedTuple):
 def scratch_bytes(
     architecture: Architecture, batch: int, prompt: int, precision: Precision, attention: AttentionKind
 ) -> int:
-    """Return the largest scratch of one layer for `batch` × `prompt` tokens, with the mask that all layers share.
+    """Return the peak temporary bytes of one layer for `batch` × `prompt` tokens, plus the mask shared by all layers.
 
     **Formula** per token, the larger of two: 4h (embeddings, the layer's input, the residual and its norm) beside the
     feed-forward block, 3i (gate, up and their product; 2i without a gate); 3h beside the attention, the largest of its
@@ -60,8 +60,8 @@ def scratch_bytes(
             continue
         is_decoder_of_pair = architecture.kind == "encoder-decoder" and stack is architecture.main
         tokens = 1 if is_decoder_of_pair else stack_positions(stack, prompt)
-        widest = max(_layer_scratch(group.layer, stack, tokens, precision, attention) for group in stack.groups)
-        masks = mask_bytes(stack, batch, tokens, precision, attention) + _causal_bytes(
+        widest = max(_layer_scratch_bytes(group.layer, stack, tokens, precision, attention) for group in stack.groups)
+        masks = mask_bytes(stack, batch, tokens, precision, attention) + _causal_mask_bytes(
             stack, tokens, precision, attention
         )
         most = max(most, batch * tokens * widest + masks)
@@ -70,16 +70,16 @@ def scratch_bytes(
 
 @lru_cache(maxsize=256)
 def tower_scratch_bytes(tower: Stack, images: int, patches: int, precision: Precision, attention: AttentionKind) -> int:
-    """Return the largest scratch of one layer of a vision tower for `images` of `patches` patches each.
+    """Return the largest temporary bytes of one vision-tower layer for `images` of `patches` patches each.
 
     **Formula**: as in `scratch_bytes`, without a cache: each image attends to itself only.
     """
-    widest = max(_layer_scratch(group.layer, tower, patches, precision, attention) for group in tower.groups)
+    widest = max(_layer_scratch_bytes(group.layer, tower, patches, precision, attention) for group in tower.groups)
     return images * patches * widest + mask_bytes(tower, images, patches, precision, attention)
 
 
-def _causal_bytes(stack: Stack, tokens: int, precision: Precision, attention: AttentionKind) -> int:
-    """Return the causal mask that unfused attention creates: one byte per pair, and the added fp32 values."""
+def _causal_mask_bytes(stack: Stack, tokens: int, precision: Precision, attention: AttentionKind) -> int:
+    """Return the size in bytes of unfused attention's causal mask: one byte per pair, and the added fp32 values."""
     for group in stack.groups:
         mixer, masked = group.layer.mixer, is_masked(group.layer, tokens, attention)
         if isinstance(mixer, Attention) and kernel_of(mixer, precision, attention, masked) == "math":
@@ -87,7 +87,7 @@ def _causal_bytes(stack: Stack, tokens: int, precision: Precision, attention: At
     return 0
 
 
-def _positions(stack: Stack) -> int:
+def _position_embedding_count(stack: Stack) -> int:
     """Return 1 if position embeddings stay alive besides token embeddings, else 0."""
     return 1 if sum(1 for tensor in stack.before if tensor.role == "embedding") > 1 else 0
 
@@ -95,24 +95,26 @@ def _positions(stack: Stack) -> int:
 def largest_copy(
     architecture: Architecture, context: int, precision: Precision, attention: AttentionKind
 ) -> DecodeCopy:
-    """Return the largest copies that a layer makes for each sequence in a decoding step.
+    """Return the copies of the layer that copies most per sequence in a decoding step.
 
     **Formula**: its keys, which grow by a token (2q more where attention repeats them; 3q in matrix products: keys,
     values, and scaled keys); with latent attention the latent, and the keys and values
     that are expanded from it for every cached token.
     """
     copies = (
-        _copied(mixer, context, precision, attention)
+        _mixer_decode_copy(mixer, context, precision, attention)
         for group in architecture.main.groups
         for mixer in (group.layer.mixer, group.layer.second_mixer)
     )
     return max(copies, key=lambda copy: copy.total)
 
 
-def _copied(mixer: Mixer | None, context: int, precision: Precision, attention: AttentionKind) -> DecodeCopy:
+def _mixer_decode_copy(mixer: Mixer | None, context: int, precision: Precision, attention: AttentionKind) -> DecodeCopy:
     if isinstance(mixer, LatentAttention):
         values = mixer.heads * mixer.v_head_dim if attention == "eager" else 0
-        return DecodeCopy(context, mixer.kv_lora_rank + _expanded(mixer) + _query_key(mixer) + values)
+        return DecodeCopy(
+            context, mixer.kv_lora_rank + _expanded_elements(mixer) + _query_and_key_elements(mixer) + values
+        )
     if not isinstance(mixer, Attention):
         return DecodeCopy(0, 0)
     kernel = kernel_of(mixer, precision, attention, masked=False)
@@ -127,21 +129,23 @@ def _copied(mixer: Mixer | None, context: int, precision: Precision, attention: 
     return DecodeCopy(tokens, 3 * mixer.q_dim if kernel == "math" else mixer.cached_dim + 2 * mixer.q_dim)
 
 
-def _layer_scratch(layer: Layer, stack: Stack, tokens: int, precision: Precision, attention: AttentionKind) -> int:
+def _layer_scratch_bytes(
+    layer: Layer, stack: Stack, tokens: int, precision: Precision, attention: AttentionKind
+) -> int:
     hidden, size = stack.hidden, precision.compute_bytes
     mixers = (layer.mixer, layer.second_mixer)
-    widest = max(_mixer_scratch(mixer, layer, tokens, precision, attention) for mixer in mixers)
-    beside = 4 * hidden * size + _feed_forward_scratch(layer.feed_forward, hidden, size)
+    widest = max(_mixer_scratch_bytes(mixer, layer, tokens, precision, attention) for mixer in mixers)
+    beside = 4 * hidden * size + _feed_forward_scratch_bytes(layer.feed_forward, hidden, size)
     return max(
-        beside + size * _probabilities(layer, tokens, precision, attention),
-        (3 + _positions(stack)) * hidden * size + widest,
+        beside + size * _live_probability_elements(layer, tokens, precision, attention),
+        (3 + _position_embedding_count(stack)) * hidden * size + widest,
     )
 
 
-def _probabilities(layer: Layer, tokens: int, precision: Precision, attention: AttentionKind) -> int:
-    """Return the elements of eager attention's probabilities that are still alive while the next block runs.
+def _live_probability_elements(layer: Layer, tokens: int, precision: Precision, attention: AttentionKind) -> int:
+    """Return the number of eager attention probabilities still alive while the next block runs.
 
-    They are the layer's, and those of the previous layer if the model returns them.
+    Alive are the layer's probabilities, and those of the previous layer if the model returns them.
     """
     mixer = layer.mixer
     if isinstance(mixer, Attention | LatentAttention):
@@ -151,19 +155,19 @@ def _probabilities(layer: Layer, tokens: int, precision: Precision, attention: A
     return 0
 
 
-def _feed_forward_scratch(block: Mlp | Moe | None, hidden: int, size: int) -> int:
+def _feed_forward_scratch_bytes(block: Mlp | Moe | None, hidden: int, size: int) -> int:
     if block is None:
         return 0
     if isinstance(block, Mlp):
         gated = 4 if block.fused_gate_up else 3
         return size * block.intermediate * (gated if block.gated else _WIDE_BY_ACTIVATION.get(block.activation, 2))
     beside = hidden if block.shared_gate else 0
-    routed = block.visits * _expert_scratch(block, hidden, size) + size * beside
+    routed = block.visits * _expert_scratch_bytes(block, hidden, size) + size * beside
     return max(routed, size * (3 * block.shared_intermediate + hidden))
 
 
-def _expert_scratch(block: Moe, hidden: int, size: int) -> int:
-    """Return the bytes of each token's visit to an expert: the inner width, or the outputs weighted and reordered.
+def _expert_scratch_bytes(block: Moe, hidden: int, size: int) -> int:
+    """Return the bytes alive per token and expert: the inner width, or the weighted and reordered outputs.
 
     **Source**: transformers `integrations.moe.grouped_mm_experts_forward`. An fp32 router's weights are in fp32, and so
     is what they are multiplied with.
@@ -173,21 +177,26 @@ def _expert_scratch(block: Moe, hidden: int, size: int) -> int:
     return max(inner, 2 * hidden * (size + weighted))
 
 
-def _mixer_scratch(
+def _mixer_scratch_bytes(
     mixer: Mixer | None, layer: Layer, tokens: int, precision: Precision, attention: AttentionKind
 ) -> int:
     size = precision.compute_bytes
     if mixer is None:
         return 0
     if isinstance(mixer, LatentAttention):
-        width = 3 * _query_key(mixer) + _expanded(mixer) + mixer.heads * mixer.v_head_dim + 2 * mixer.latent_dim
-        return size * width + (_score_scratch(mixer, tokens, "eager", precision) if attention == "eager" else 0)
+        width = (
+            3 * _query_and_key_elements(mixer)
+            + _expanded_elements(mixer)
+            + mixer.heads * mixer.v_head_dim
+            + 2 * mixer.latent_dim
+        )
+        return size * width + (_score_scratch_bytes(mixer, tokens, "eager", precision) if attention == "eager" else 0)
     if isinstance(mixer, Attention):
-        return _attention_scratch(mixer, layer, tokens, precision, attention)
+        return _attention_scratch_bytes(mixer, layer, tokens, precision, attention)
     return 4 * mixer.inner_dim * size
 
 
-def _attention_scratch(
+def _attention_scratch_bytes(
     mixer: Attention, layer: Layer, tokens: int, precision: Precision, attention: AttentionKind
 ) -> int:
     size = precision.compute_bytes
@@ -201,7 +210,7 @@ def _attention_scratch(
     if kernel == "fused":
         attended = size * (projected + mixer.q_dim + repeated + (tokens if masked else 0))
         return max(rotation, normed, attended)
-    scores = _score_scratch(mixer, tokens, kernel, precision)
+    scores = _score_scratch_bytes(mixer, tokens, kernel, precision)
     queries = in_one + mixer.q_dim if mixer.rotary else projected
     if kernel == "eager":
         return max(rotation, normed, size * (queries + repeated) + scores)
@@ -209,8 +218,8 @@ def _attention_scratch(
     return max(rotation, normed, size * queries + 4 * (mixer.q_dim + copied) + scores)
 
 
-def _score_scratch(mixer: Attention | LatentAttention, tokens: int, kernel: Kernel, precision: Precision) -> int:
-    """Return the bytes of the scores, of their fp32 copy if the softmax is in fp32, and of the softmax.
+def _score_scratch_bytes(mixer: Attention | LatentAttention, tokens: int, kernel: Kernel, precision: Precision) -> int:
+    """Return the size in bytes of the scores, the softmax, and the scores' fp32 copy if the softmax is in fp32.
 
     The cast back is smaller. Matrix products hold the scores, the safe softmax, its result and one mask byte, and for
     each pair of positions its visibility and the added value. If a layer returns its probabilities, those of
@@ -230,9 +239,9 @@ def _score_scratch(mixer: Attention | LatentAttention, tokens: int, kernel: Kern
     return mixer.heads * tokens * (size + copied + softmax + handed_out)
 
 
-def _query_key(mixer: LatentAttention) -> int:
+def _query_and_key_elements(mixer: LatentAttention) -> int:
     return mixer.heads * (mixer.qk_nope_head_dim + mixer.qk_rope_head_dim)
 
 
-def _expanded(mixer: LatentAttention) -> int:
+def _expanded_elements(mixer: LatentAttention) -> int:
     return mixer.heads * (mixer.qk_nope_head_dim + mixer.v_head_dim)

@@ -1,4 +1,4 @@
-"""The phases of inference: load, prefill of the prompt, decode up to the full context."""
+"""The phases of inference with their memory: load, prefill of the prompt, decoding up to the full context."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ from planner.memory.inference.kv_cache import kv_cache, state_term
 from planner.memory.inference.scratch import largest_copy, scratch_bytes, tower_scratch_bytes
 from planner.memory.kernels import AttentionKind
 from planner.memory.logits import output_width, predicts_every_token
-from planner.memory.phases import Deferred, PhaseSnapshots, Snapshot
+from planner.memory.phases import DeferredTerm, PhaseSnapshots, Snapshot
 from planner.memory.precision import Precision, inference_precision
 from planner.memory.result import Term
 from planner.memory.terms import library, measured_term, model, number_format, term
@@ -29,7 +29,7 @@ class VisionTerms(NamedTuple):
 
 
 def pixels_term(architecture: Architecture, workload: Inference, precision: Precision) -> Term | None:
-    """Return the images that an image encoder reads, which its caller holds; None for other networks."""
+    """Return the memory of an image encoder's input images, held by its caller; None for other networks."""
     tower = architecture.main
     if architecture.kind != "vision-encoder" or tower.positions is None:
         return None
@@ -55,7 +55,7 @@ def vision_terms(architecture: Architecture, workload: Inference, precision: Pre
     **Formula**: tower: images · patches · bytes of its widest layer, beside the embedded prompt; then the encoded
     images, images · tokens · h.
 
-    **Assumes** that all images go through the tower together, as in one call of the processor.
+    **Assumes** that all images go through the tower together, as in one call of the image processor.
     """
     images = workload.batch * (workload.images or 0)
     if not images or not embeds_images(architecture):
@@ -107,7 +107,7 @@ def vision_terms(architecture: Architecture, workload: Inference, precision: Pre
 _SCRATCH_SOURCE = "transformers 5.23 modules: the tensors alive at once inside one layer, the widest block deciding"
 _MANY_TOKENS = 256
 _GROWING = (
-    "Each new token reallocates every layer's cache, a little larger: PyTorch's allocator keeps the freed ones until "
+    "Each new token reallocates every layer's cache, a little larger: PyTorch's allocator keeps the freed caches until "
     "the card is full, so nvidia-smi may show far more than is needed."
 )
 _LOGITS_SOURCE = "transformers generation: the logits are copied to fp32 for sampling"
@@ -136,14 +136,16 @@ def inference_timeline(architecture: Architecture, workload: Inference) -> Phase
     snapshots = [
         Snapshot("load", [weights], "the parameters are on the card"),
         *(
-            [Snapshot("prefill", _alive(fixed, seen.embedded, seen.tower), "the vision tower reads the images")]
+            [Snapshot("prefill", _alive_terms(fixed, seen.embedded, seen.tower), "the vision tower reads the images")]
             if seen
             else ()
         ),
-        Snapshot("prefill", _alive(fixed, prefilled, pixels, encoded, scratch), "one layer processes the whole prompt"),
+        Snapshot(
+            "prefill", _alive_terms(fixed, prefilled, pixels, encoded, scratch), "one layer processes the whole prompt"
+        ),
         Snapshot(
             "prefill",
-            _alive(
+            _alive_terms(
                 fixed,
                 prefilled,
                 pixels,
@@ -157,12 +159,12 @@ def inference_timeline(architecture: Architecture, workload: Inference) -> Phase
     ]
     if cached is not None:
         step = _logits_term(architecture, batch, precision, every=False)
-        copies = _copies_term(architecture, batch, context, precision, workload.attention)
-        grown = _alive(fixed, cached, copies, step)
+        copies = _decode_copies_term(architecture, batch, context, precision, workload.attention)
+        grown = _alive_terms(fixed, cached, copies, step)
         snapshots += [
             Snapshot(
                 "decode",
-                _alive(fixed, prefilled),
+                _alive_terms(fixed, prefilled),
                 "the first token is generated with the prompt in every layer's cache",
             ),
             Snapshot("decode", grown, "the cache has grown to the whole context"),
@@ -172,14 +174,14 @@ def inference_timeline(architecture: Architecture, workload: Inference) -> Phase
     return PhaseSnapshots(tuple(snapshots), dynamic=dynamic, notes=(_GROWING,) if grows else ())
 
 
-def _alive(fixed: list[Term], *more: Term | Deferred | None) -> list[Term | Deferred]:
+def _alive_terms(fixed: list[Term], *more: Term | DeferredTerm | None) -> list[Term | DeferredTerm]:
     return [*fixed, *(item for item in more if item is not None and item.bytes)]
 
 
-def _copies_term(
+def _decode_copies_term(
     architecture: Architecture, batch: int, context: int, precision: Precision, attention: AttentionKind
 ) -> Term:
-    """Return the copies of the layer that copies most in a decoding step."""
+    """Return the memory of the copies in the layer that copies most in a decoding step."""
     size = precision.compute_bytes
     copied = largest_copy(architecture, context, precision, attention)
     return measured_term(
@@ -188,7 +190,7 @@ def _copies_term(
         "B × n × k × w",
         (
             chosen("B", batch, "sequences"),
-            chosen("n", copied.tokens, "tokens that the layer caches"),
+            chosen("n", copied.tokens, "tokens cached by the layer"),
             model("k", copied.elements, "elements per token: keys copied for the next one, heads repeated or expanded"),
             number_format("w", size, "bytes per element"),
         ),

@@ -1,1 +1,1 @@
-"""Readers of memory amounts in logs of real runs: one per format, with automatic detection."""
+"""Readers of memory amounts in logs of real runs, one for each log format."""

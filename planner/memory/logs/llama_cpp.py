@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from planner.memory.logs.reading import LoggedAmount, logged_amount
-from planner.memory.logs.text import NUMBER, LogLine, LogText, PrintedAmount, floored, rounded
+from planner.memory.logs.text import NUMBER, LogLine, LogText, PrintedAmount, rounded_amount, truncated_amount
 from planner.memory.result import TermName
 from planner.units import MIB
 
@@ -26,41 +26,41 @@ _HOST: Final = re.compile(r"^(?:CPU|BLAS|Host|AMX|ACCEL)|_Host$|_Mapped$|REPACK"
 _ON_CARD: Final = re.compile(r"^(?:Metal|MTL\d{0,3})_Mapped$")
 
 
-class _Kind(NamedTuple):
+class _BufferKind(NamedTuple):
     name: str
     term: TermName
     meaning: str
     order: int
 
 
-_KINDS: Final = {
-    "model": _Kind("model buffer", "weights", "weights", 0),
-    "KV": _Kind("KV buffer", "kv_cache", "keys and values of every cell", 1),
-    "RS": _Kind("state buffer", "state", "states of recurrent layers", 1),
-    "output": _Kind("output buffer", "logits", "logits and embeddings that are returned", 1),
-    "compute": _Kind("compute buffer", "activations", "the graph of one micro-batch", 2),
+_BUFFER_KINDS: Final = {
+    "model": _BufferKind("model buffer", "weights", "weights", 0),
+    "KV": _BufferKind("KV buffer", "kv_cache", "keys and values of every cell", 1),
+    "RS": _BufferKind("state buffer", "state", "states of recurrent layers", 1),
+    "output": _BufferKind("output buffer", "logits", "logits and embeddings that are returned", 1),
+    "compute": _BufferKind("compute buffer", "activations", "the graph of one micro-batch", 2),
 }
 
 
 def read_llama_cpp(text: LogText) -> Iterator[LoggedAmount]:
     """Yield the buffers of the largest loaded model, summed per device, and the unaccounted memory."""
-    buffers = [item for line in text.lines_with(*MARKS[:1]) for item in _buffers(line)]
-    found = _total(max(_split_by_model(buffers), key=_bytes, default=[]))
+    buffers = [item for line in text.lines_with(*MARKS[:1]) for item in _buffer_amounts(line)]
+    found = _sums_per_device(max(_split_by_model(buffers), key=_sum_bytes, default=[]))
     yield from found
-    yield from _breakdown(text, alone=not found)
+    yield from _breakdown_amounts(text, alone=not found)
 
 
-def _buffers(line: LogLine) -> Iterator[tuple[int, LoggedAmount]]:
+def _buffer_amounts(line: LogLine) -> Iterator[tuple[int, LoggedAmount]]:
     match = _BUFFER.search(line.text)
     if match:
         # In 2023 and 2024 the line of the weights had only "buffer".
-        kind = _KINDS[match[2] or "model"]
+        kind = _BUFFER_KINDS[match[2] or "model"]
         place, on_host = match[1], _is_host(match[1])
         yield (
             kind.order,
             logged_amount(
                 kind.name,
-                rounded(match[3], MIB, _DECIMALS),
+                rounded_amount(match[3], MIB, _DECIMALS),
                 f"{kind.meaning}, in {place}",
                 line,
                 term=None if on_host else kind.term,
@@ -83,20 +83,20 @@ def _split_by_model(buffers: Iterable[tuple[int, LoggedAmount]]) -> Iterator[lis
     yield load
 
 
-def _bytes(load: list[LoggedAmount]) -> int:
+def _sum_bytes(load: list[LoggedAmount]) -> int:
     return sum(item.bytes for item in load)
 
 
-def _total(load: list[LoggedAmount]) -> list[LoggedAmount]:
+def _sums_per_device(load: list[LoggedAmount]) -> list[LoggedAmount]:
     """Return the sums of buffers of one kind on one device: layers with a window have a separate cache."""
     sums: dict[tuple[str, str | None], LoggedAmount] = {}
     for item in load:
         known = sums.get((item.name, item.device))
-        sums[item.name, item.device] = item if known is None else _added(known, item)
+        sums[item.name, item.device] = item if known is None else _sum_of_amounts(known, item)
     return list(sums.values())
 
 
-def _added(one: LoggedAmount, other: LoggedAmount) -> LoggedAmount:
+def _sum_of_amounts(one: LoggedAmount, other: LoggedAmount) -> LoggedAmount:
     return one.evolve(
         bytes=one.bytes + other.bytes,
         low_bytes=one.low_bytes + other.low_bytes,
@@ -104,7 +104,7 @@ def _added(one: LoggedAmount, other: LoggedAmount) -> LoggedAmount:
     )
 
 
-def _breakdown(text: LogText, alone: bool) -> Iterator[LoggedAmount]:
+def _breakdown_amounts(text: LogText, alone: bool) -> Iterator[LoggedAmount]:
     """Yield the last breakdown of each device; one printed before anything was loaded is a projection."""
     last: dict[str, tuple[re.Match[str], LogLine]] = {}
     for line in text.lines_with(*MARKS[1:]):
@@ -112,11 +112,13 @@ def _breakdown(text: LogText, alone: bool) -> Iterator[LoggedAmount]:
         if match and 0 <= int(match[8]) <= int(match[2]) and not _is_host(match[1]):
             last[match[1]] = (match, line)
     for device, (match, line) in last.items():
-        yield from _parts(device, match, line, alone)
+        yield from _device_breakdown_amounts(device, match, line, alone)
 
 
-def _parts(device: str, match: re.Match[str], line: LogLine, alone: bool) -> Iterator[LoggedAmount]:
-    total, _free, _self, model, context, compute, unaccounted = (_whole(match[group]) for group in range(2, 9))
+def _device_breakdown_amounts(device: str, match: re.Match[str], line: LogLine, alone: bool) -> Iterator[LoggedAmount]:
+    total, _free, _self, model, context, compute, unaccounted = (
+        _whole_mib_amount(match[group]) for group in range(2, 9)
+    )
     yield logged_amount("usable memory", total, "total memory of the device", line, counter="capacity", device=device)
     if alone:
         yield logged_amount("model", model, "weights", line, term="weights", device=device)
@@ -132,8 +134,8 @@ def _parts(device: str, match: re.Match[str], line: LogLine, alone: bool) -> Ite
     )
 
 
-def _whole(number: str) -> PrintedAmount:
-    return floored(number, MIB)
+def _whole_mib_amount(number: str) -> PrintedAmount:
+    return truncated_amount(number, MIB)
 
 
 def _is_host(place: str) -> bool:
@@ -148,7 +150,7 @@ _MARKS: Final = ("build", "n_ctx ", "compute capability", "general.name ")
 
 
 class LlamaCppFacts(NamedTuple):
-    """Facts found in a log: the first build, model and cards, and the last context length."""
+    """Facts that llama.cpp printed in a log: the first build, model and cards, and the last context length."""
 
     version: str | None = None
     model: str | None = None

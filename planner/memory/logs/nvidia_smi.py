@@ -27,58 +27,66 @@ _USED_COLUMNS: Final = ("used_gpu_memory [MiB]", "used_memory [MiB]")
 
 def read_nvidia_smi(text: LogText) -> Iterator[LoggedAmount]:
     """Yield the used and total memory of each card, and the memory of each process."""
-    yield from _table(text)
-    yield from _lists(text)
+    yield from _table_amounts(text)
+    yield from _csv_amounts(text)
 
 
-def _table(text: LogText) -> Iterator[LoggedAmount]:
+def _table_amounts(text: LogText) -> Iterator[LoggedAmount]:
     processes: list[tuple[str, str, int, LogLine]] = []
     for line in text.lines_with(*MARKS[:2]):
         usage, process = _USAGE.search(line.text), _PROCESS.search(line.text)
         card = _CARD.search(text.before(line)) if usage else None
         if usage and card:
-            yield from _card(card[1], card[2].strip(), int(usage[1]), int(usage[2]), line)
+            yield from _card_amounts(card[1], card[2].strip(), int(usage[1]), int(usage[2]), line)
         elif process:
             processes.append((process[1], f"{process[3]}, process {process[2]}", int(process[4]), line))
-    yield from _processes(processes)
+    yield from _process_amounts(processes)
 
 
-def _card(device: str, name: str, used: int, total: int, line: LogLine) -> Iterator[LoggedAmount]:
+def _card_amounts(device: str, name: str, used: int, total: int, line: LogLine) -> Iterator[LoggedAmount]:
     yield logged_amount(
-        "used on the card", _mib(used), f"all processes on {name}", line, counter="card", sense="moment", device=device
+        "used on the card",
+        _mib_amount(used),
+        f"all processes on {name}",
+        line,
+        counter="card",
+        sense="moment",
+        device=device,
     )
-    yield logged_amount("nvidia-smi's total", _mib(total), f"of {name}", line, counter="card-total", device=device)
+    yield logged_amount(
+        "nvidia-smi's total", _mib_amount(total), f"of {name}", line, counter="card-total", device=device
+    )
 
 
-def _processes(rows: Iterable[tuple[str, str, int, LogLine]]) -> Iterator[LoggedAmount]:
+def _process_amounts(rows: Iterable[tuple[str, str, int, LogLine]]) -> Iterator[LoggedAmount]:
     """Yield the largest process of each card as the measured one, the others as other processes."""
     seen: set[str] = set()
     for device, name, used, line in sorted(rows, key=lambda row: -row[2]):
         counter: Counter = "other-processes" if device in seen else "process"
         meaning = "another process" if device in seen else "the largest process on the card"
         seen.add(device)
-        yield logged_amount(name, _mib(used), meaning, line, counter=counter, sense="moment", device=device)
+        yield logged_amount(name, _mib_amount(used), meaning, line, counter=counter, sense="moment", device=device)
 
 
-def _lists(text: LogText) -> Iterator[LoggedAmount]:
+def _csv_amounts(text: LogText) -> Iterator[LoggedAmount]:
     for head in text.lines_with(*MARKS[2:]):
         columns = [cell.strip() for cell in head.text.split(",")]
         rows = [(row, [cell.strip() for cell in row.text.split(",")]) for row in text.after(head, _MOST_ROWS)]
         whole = [(row, dict(zip(columns, cells, strict=True))) for row, cells in rows if len(cells) == len(columns)]
         if "memory.used [MiB]" in columns:
-            yield from _listed_cards(whole)
+            yield from _csv_card_amounts(whole)
         else:
-            yield from _processes(_listed_processes(whole))
+            yield from _process_amounts(_csv_process_rows(whole))
 
 
-def _listed_cards(rows: list[tuple[LogLine, dict[str, str]]]) -> Iterator[LoggedAmount]:
+def _csv_card_amounts(rows: list[tuple[LogLine, dict[str, str]]]) -> Iterator[LoggedAmount]:
     for number, (line, row) in enumerate(rows):
-        used, total = _number(row.get("memory.used [MiB]")), _number(row.get("memory.total [MiB]"))
+        used, total = _mib_in_cell(row.get("memory.used [MiB]")), _mib_in_cell(row.get("memory.total [MiB]"))
         device, name = row.get("index") or row.get("uuid") or str(number), row.get("name", "the card")
         if used is not None:
             yield logged_amount(
                 "used on the card",
-                _mib(used),
+                _mib_amount(used),
                 f"all processes on {name}",
                 line,
                 counter="card",
@@ -87,22 +95,22 @@ def _listed_cards(rows: list[tuple[LogLine, dict[str, str]]]) -> Iterator[Logged
             )
         if total is not None:
             yield logged_amount(
-                "nvidia-smi's total", _mib(total), f"of {name}", line, counter="card-total", device=device
+                "nvidia-smi's total", _mib_amount(total), f"of {name}", line, counter="card-total", device=device
             )
 
 
-def _listed_processes(rows: list[tuple[LogLine, dict[str, str]]]) -> Iterator[tuple[str, str, int, LogLine]]:
+def _csv_process_rows(rows: list[tuple[LogLine, dict[str, str]]]) -> Iterator[tuple[str, str, int, LogLine]]:
     for line, row in rows:
-        used = next((_number(row[column]) for column in _USED_COLUMNS if column in row), None)
+        used = next((_mib_in_cell(row[column]) for column in _USED_COLUMNS if column in row), None)
         if used is not None:
             device = row.get("gpu_uuid") or row.get("gpu_bus_id") or row.get("gpu_name") or "0"
             yield device, f"{row.get('process_name', 'process')}, process {row.get('pid', 'unknown')}", used, line
 
 
-def _number(cell: str | None) -> int | None:
+def _mib_in_cell(cell: str | None) -> int | None:
     match = _CELL.fullmatch(cell or "")
     return int(match[1]) if match else None
 
 
-def _mib(count: int) -> PrintedAmount:
+def _mib_amount(count: int) -> PrintedAmount:
     return PrintedAmount(count * MIB, max(count - 1, 0) * MIB, (count + 1) * MIB)

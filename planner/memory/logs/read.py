@@ -1,4 +1,4 @@
-"""Format detection of logs. A text may hold several formats; all are read."""
+"""Detection of log formats; a log that contains several formats is read by each of their readers."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, Literal, NamedTuple
@@ -16,11 +16,11 @@ from planner.units import MIB
 Reader = Callable[[LogText], Iterator[LoggedAmount]]
 
 MAX_MEASURED: Final = 1_000
-"""Maximum number of amounts kept of one text."""
+"""Maximum number of amounts read from one log and format."""
 
 
 class FormatReader(NamedTuple):
-    """Reader of one format, with the format's title."""
+    """Reader of one log format, with the format's title."""
 
     read: Reader
     title: str
@@ -40,7 +40,7 @@ _SPLITTING: Final = ("vllm", "llama.cpp")
 
 
 def read_log(text: str) -> LogReading:
-    """Return the memory amounts in `text`, printed by a run.
+    """Return the memory amounts that a run printed in the log `text`.
 
     Raises:
         LogError: If it is too long, or in no supported format; the hint lists the formats.
@@ -55,17 +55,17 @@ def read_log(text: str) -> LogReading:
         known = "; ".join(form.title for form in FORMATS.values())
         raise LogError("no memory amounts were recognized in this text", f"Supported formats: {known}.")
     measured = tuple(item for name in formats for item in found[name])
-    return _reading(log, formats, measured)
+    return _log_reading(log, formats, measured)
 
 
-def _reading(log: LogText, formats: tuple[LogFormat, ...], measured: tuple[LoggedAmount, ...]) -> LogReading:
+def _log_reading(log: LogText, formats: tuple[LogFormat, ...], measured: tuple[LoggedAmount, ...]) -> LogReading:
     vllm = read_vllm_facts(log) if "vllm" in formats else VllmFacts()
     llama = read_llama_cpp_facts(log) if "llama.cpp" in formats else LlamaCppFacts()
     devices = tuple(dict.fromkeys(item.device for item in measured if item.device is not None and item.term))
     return LogReading(
         formats=formats,
         measured=measured,
-        engine=_engine(formats),
+        engine=_engine_of_formats(formats),
         version=vllm.version or llama.version,
         model=vllm.model or llama.model,
         devices=llama.cards or devices,
@@ -76,7 +76,7 @@ def _reading(log: LogText, formats: tuple[LogFormat, ...], measured: tuple[Logge
     )
 
 
-def _engine(formats: tuple[LogFormat, ...]) -> Literal["pytorch", "vllm", "llama.cpp"] | None:
+def _engine_of_formats(formats: tuple[LogFormat, ...]) -> Literal["pytorch", "vllm", "llama.cpp"] | None:
     if "vllm" in formats:
         return "vllm"
     if "llama.cpp" in formats:

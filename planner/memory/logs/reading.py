@@ -1,4 +1,4 @@
-"""Memory amounts read from a log, the same for all formats: each with a name, a meaning and a line."""
+"""Data types of the memory amounts read from a log, shared by all formats."""
 
 from typing import Literal
 
@@ -25,7 +25,7 @@ fills the card with, whatever the run needs."""
 
 
 class LoggedAmount(Spec):
-    """One amount of a log; the interval from `low_bytes` to `high_bytes` is what the printed digits leave open."""
+    """One memory amount in a log; `low_bytes` to `high_bytes` is the rounding interval of the printed digits."""
 
     name: str
     bytes: int
@@ -41,10 +41,10 @@ class LoggedAmount(Spec):
 
 
 class LogReading(Spec):
-    """Everything found in a log.
+    """Result of reading a log: memory amounts, engine, model, devices and notes.
 
-    `formats` are those recognized, the one with the most amounts first. `splits_model` means that the devices hold
-    parts of one model, not copies of it; `cache_tokens` is how many tokens the engine's pool of keys and values has.
+    `formats` are the recognized formats, the one with the most amounts first. `splits_model` means that the devices
+    hold parts of one model instead of copies; `cache_tokens` is the capacity of the engine's KV cache in tokens.
     """
 
     formats: tuple[LogFormat, ...]

@@ -25,7 +25,7 @@ _UNPICKLED: Final = (
 
 
 class LogLine(NamedTuple):
-    """A line with its number, starting at 1, and its position in the text."""
+    """A log line with its number, starting at 1, and the position of its first character in the log."""
 
     number: int
     text: str
@@ -33,7 +33,7 @@ class LogLine(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """Return the line as quoted: stripped, and shortened if it is too long."""
+        """Return the line as shown to the user: stripped, and shortened if it is too long."""
         plain = self.text.strip()
         return plain if len(plain) <= _SHOWN else f"{plain[:_SHOWN]}…"
 
@@ -46,13 +46,13 @@ class LogText:
         self.is_cut = False
 
     def has(self, *marks: str) -> bool:
-        """Return whether one of `marks` occurs anywhere."""
+        """Return whether one of `marks` occurs anywhere in the log."""
         return any(mark in self.text for mark in marks)
 
     def lines_with(self, *marks: str) -> Iterator[LogLine]:
         """Yield the lines that contain one of `marks`, in order, each once."""
         number, counted, seen = 1, 0, 0
-        for start in sorted(self._starts(marks)):
+        for start in sorted(self._line_starts(marks)):
             number += self.text.count("\n", counted, start)
             counted = start
             line = self._line_at(start)
@@ -64,7 +64,7 @@ class LogText:
 
     def before(self, line: LogLine) -> str:
         """Return the line above `line`."""
-        return self._line_at(self._start_of(line.start - 2)) if line.start else ""
+        return self._line_at(self._line_start_before(line.start - 2)) if line.start else ""
 
     def after(self, line: LogLine, most: int) -> Iterator[LogLine]:
         """Yield up to `most` lines below `line`, up to the first blank one."""
@@ -77,7 +77,7 @@ class LogText:
                 return
             yield LogLine(number, below, start)
 
-    def _starts(self, marks: tuple[str, ...]) -> set[int]:
+    def _line_starts(self, marks: tuple[str, ...]) -> set[int]:
         starts: set[int] = set()
         for mark in marks:
             at = self.text.find(mark)
@@ -85,12 +85,12 @@ class LogText:
                 if len(starts) == MAX_MATCHED_LINES:
                     self.is_cut = True
                     break
-                starts.add(self._start_of(at))
+                starts.add(self._line_start_before(at))
                 end = self.text.find("\n", at)
                 at = self.text.find(mark, end) if end >= 0 else -1
         return starts
 
-    def _start_of(self, at: int) -> int:
+    def _line_start_before(self, at: int) -> int:
         return self.text.rfind("\n", 0, max(at + 1, 0)) + 1
 
     def _line_at(self, start: int) -> str:
@@ -100,7 +100,7 @@ class LogText:
 
 
 def decode_log(data: bytes) -> str:
-    """Return the text of a file; PowerShell's UTF-16 is decoded, invalid bytes become question marks.
+    """Return the text of a log file, also in PowerShell's UTF-16; invalid bytes become question marks.
 
     Raises:
         LogError: If it is too large, or a pickle or a PyTorch file, which are never read.
@@ -135,17 +135,17 @@ BINARY: Final = {"KB": KIB, "MB": MIB, "GB": GIB}
 
 
 class PrintedAmount(NamedTuple):
-    """Bytes, with the smallest and the largest value that would be printed the same."""
+    """A size in bytes, with the smallest and the largest size that would be printed with the same digits."""
 
     bytes: int
     low: int
     high: int
 
 
-def rounded(number: str, factor: int, decimals: int = 0) -> PrintedAmount:
+def rounded_amount(number: str, factor: int, decimals: int = 0) -> PrintedAmount:
     """Return `number` units of `factor` bytes, rounded to its last digit.
 
-    `decimals` are those that the program rounds to, for programs that drop trailing zeros.
+    `decimals` is the number of decimals that the program rounds to, for programs that drop trailing zeros.
     """
     plain = number.replace(",", "")
     places = max(decimals, len(plain.partition(".")[2]))
@@ -153,12 +153,12 @@ def rounded(number: str, factor: int, decimals: int = 0) -> PrintedAmount:
     return PrintedAmount(round(value), round(value - half), round(value + half))
 
 
-def floored(number: str, factor: int, parts: int = 1) -> PrintedAmount:
+def truncated_amount(number: str, factor: int, parts: int = 1) -> PrintedAmount:
     """Return `number` units of `factor` bytes, truncated; a sum of `parts` such numbers lost a remainder each."""
     value = int(number.replace(",", "")) * factor
     return PrintedAmount(value, value, value + parts * (factor - 1))
 
 
-def exact(count: int) -> PrintedAmount:
-    """Return `count` bytes, printed exactly."""
+def exact_amount(count: int) -> PrintedAmount:
+    """Return the amount `count`, printed as an exact number of bytes."""
     return PrintedAmount(count, count, count)

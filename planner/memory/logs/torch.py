@@ -9,7 +9,17 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from planner.memory.logs.reading import Counter, LoggedAmount, Sense, logged_amount
-from planner.memory.logs.text import BINARY, NUMBER, UNITS, LogLine, LogText, PrintedAmount, exact, floored, rounded
+from planner.memory.logs.text import (
+    BINARY,
+    NUMBER,
+    UNITS,
+    LogLine,
+    LogText,
+    PrintedAmount,
+    exact_amount,
+    rounded_amount,
+    truncated_amount,
+)
 
 _MARKS: Final = ("allocated_bytes.all.peak", "reserved_bytes.all.peak")
 _NESTED: Final = ("allocated_bytes", "reserved_bytes")
@@ -23,8 +33,8 @@ _DEEP: Final = re.compile(
 )
 _COUNTERS: Final[dict[str, Counter]] = {"allocated": "allocated", "reserved": "reserved"}
 _MEANINGS: Final = {
-    "allocated": "the most bytes of live tensors (max_memory_allocated)",
-    "reserved": "the most bytes that PyTorch's allocator held",
+    "allocated": "peak bytes of live tensors (max_memory_allocated)",
+    "reserved": "peak bytes held by PyTorch's allocator",
     "active": "live tensors and those still in use by other streams",
     "requested": "bytes requested by the program, before rounding",
     "inactive_split": "free parts of blocks that are partly in use",
@@ -37,17 +47,17 @@ def read_torch_stats(text: LogText) -> Iterator[LoggedAmount]:
     Only keys are matched, so dictionaries, ordered dictionaries, lists of pairs and JSON are read alike.
     """
     found: dict[str, re.Match[str]] = {}
-    for pattern in _patterns(text):
+    for pattern in _statistics_patterns(text):
         for match in pattern.finditer(text.text):
             found[match[1]] = match
     for counted, match in found.items():
         start = match.start()
         line = LogLine(text.text.count("\n", 0, start) + 1, f"{counted}_bytes.all.peak: {match[2]}", start)
-        name, amount = f"peak {counted.replace('_', ' ')}", exact(int(match[2]))
+        name, amount = f"peak {counted.replace('_', ' ')}", exact_amount(int(match[2]))
         yield logged_amount(name, amount, _MEANINGS[counted], line, counter=_COUNTERS.get(counted))
 
 
-def _patterns(text: LogText) -> Iterator[re.Pattern[str]]:
+def _statistics_patterns(text: LogText) -> Iterator[re.Pattern[str]]:
     if text.has(*_MARKS):
         yield _FLAT
     if all(text.has(f'"{key}"') or text.has(f"'{key}'") for key in _NESTED):
@@ -56,14 +66,14 @@ def _patterns(text: LogText) -> Iterator[re.Pattern[str]]:
 
 _SIZE: Final = NUMBER + r" (bytes|[KMGT]iB)"
 _MARK: Final = "out of memory. Tried to allocate "
-_ASKED: Final = re.compile(_SIZE)
+_REQUESTED: Final = re.compile(_SIZE)
 _OWN: Final = re.compile(rf"this process has {_SIZE} memory in use")
 _DEVICE: Final = re.compile(r"GPU (\d{1,4})(?: has a total|;)")
 _OTHERS: Final = re.compile(rf"Process (\d{{1,10}}) has {_SIZE} memory in use")
 _AFTER: Final = 4
 
 
-class _Pattern(NamedTuple):
+class _AmountPattern(NamedTuple):
     name: str
     pattern: re.Pattern[str]
     meaning: str
@@ -71,16 +81,16 @@ class _Pattern(NamedTuple):
     sense: Sense = "moment"
 
 
-_PATTERNS: Final = (
-    _Pattern(
+_MESSAGE_PATTERNS: Final = (
+    _AmountPattern(
         "usable memory",
         re.compile(rf"total capac(?:ity|ty) of {_SIZE}|{_SIZE} total capacity"),
         "the bytes that a process can see on the card",
         "capacity",
         "peak",
     ),
-    _Pattern("free memory", re.compile(rf"of which {_SIZE} is free|{_SIZE} free"), "free when it failed", None),
-    _Pattern(
+    _AmountPattern("free memory", re.compile(rf"of which {_SIZE} is free|{_SIZE} free"), "free when it failed", None),
+    _AmountPattern(
         "private pools",
         re.compile(rf"with {_SIZE} allocated in private pools"),
         "CUDA graphs, within what is allocated",
@@ -102,36 +112,55 @@ def read_torch_errors(text: LogText) -> Iterator[LoggedAmount]:
         # Quoted messages may be wrapped, and several may follow each other.
         joined = " ".join([line.text, *(below.text for below in text.after(line, _AFTER))])
         message = "".join(joined.partition(_MARK)[1:]).split(_MARK)[1]
-        asked, device = _ASKED.match(message), _DEVICE.search(message)
-        if asked:
-            yield from _message(message, _amount(asked), line, device[1] if device else None)
+        requested, device = _REQUESTED.match(message), _DEVICE.search(message)
+        if requested:
+            yield from _message_amounts(message, _matched_amount(requested), line, device[1] if device else None)
 
 
-def _message(message: str, asked: PrintedAmount, line: LogLine, device: str | None) -> Iterator[LoggedAmount]:
-    yield from _processes(message, line, device)
-    for item in _PATTERNS:
+def _message_amounts(
+    message: str, requested: PrintedAmount, line: LogLine, device: str | None
+) -> Iterator[LoggedAmount]:
+    yield from _process_amounts(message, line, device)
+    for item in _MESSAGE_PATTERNS:
         found = item.pattern.search(message)
         if found:
             yield logged_amount(
-                item.name, _amount(found), item.meaning, line, counter=item.counter, sense=item.sense, device=device
+                item.name,
+                _matched_amount(found),
+                item.meaning,
+                line,
+                counter=item.counter,
+                sense=item.sense,
+                device=device,
             )
     held, unused, reserved = _HELD.search(message), _UNUSED.search(message), _RESERVED.search(message)
     if held:
-        needed, meaning = _sum(_amount(held), asked), "allocated when it failed, plus the failed request"
+        needed, meaning = (
+            _sum_of_amounts(_matched_amount(held), requested),
+            "allocated when it failed, plus the failed request",
+        )
         yield logged_amount(
             "allocated and requested", needed, meaning, line, counter="allocated", sense="at-least", device=device
         )
-    total = _amount(reserved) if reserved else _sum(_amount(held), _amount(unused)) if held and unused else None
+    total = (
+        _matched_amount(reserved)
+        if reserved
+        else _sum_of_amounts(_matched_amount(held), _matched_amount(unused))
+        if held and unused
+        else None
+    )
     if total:
         meaning = "bytes held by PyTorch's allocator when it failed"
         yield logged_amount("reserved", total, meaning, line, counter="reserved", sense="at-least", device=device)
 
 
-def _processes(message: str, line: LogLine, device: str | None) -> Iterator[LoggedAmount]:
+def _process_amounts(message: str, line: LogLine, device: str | None) -> Iterator[LoggedAmount]:
     """Yield the processes on the card; in a container none is called "this", so the largest is used."""
     own = _OWN.search(message)
-    others = sorted(((_amount(found, 1), f"process {found[1]}") for found in _OTHERS.finditer(message)), reverse=True)
-    amount, name = (_amount(own), "this process") if own else others.pop(0) if others else (None, "")
+    others = sorted(
+        ((_matched_amount(found, 1), f"process {found[1]}") for found in _OTHERS.finditer(message)), reverse=True
+    )
+    amount, name = (_matched_amount(own), "this process") if own else others.pop(0) if others else (None, "")
     if amount:
         meaning = "bytes held on the card when it failed"
         yield logged_amount(name, amount, meaning, line, counter="process", sense="at-least", device=device)
@@ -141,12 +170,12 @@ def _processes(message: str, line: LogLine, device: str | None) -> Iterator[Logg
         )
 
 
-def _amount(match: re.Match[str], skip: int = 0) -> PrintedAmount:
+def _matched_amount(match: re.Match[str], skip: int = 0) -> PrintedAmount:
     number, unit = [group for group in match.groups() if group is not None][skip : skip + 2]
-    return rounded(number, UNITS[unit])
+    return rounded_amount(number, UNITS[unit])
 
 
-def _sum(one: PrintedAmount, other: PrintedAmount) -> PrintedAmount:
+def _sum_of_amounts(one: PrintedAmount, other: PrintedAmount) -> PrintedAmount:
     return PrintedAmount(one.bytes + other.bytes, one.low + other.low, one.high + other.high)
 
 
@@ -171,20 +200,20 @@ def read_torch_snapshot(text: LogText) -> Iterator[LoggedAmount]:
     device is a list of actions, of which `alloc` and `free_requested` change what is allocated, `segment_alloc`,
     `segment_free`, `segment_map` and `segment_unmap` what is reserved.
     """
-    segments, traces = _parts(text)
-    for device in sorted({_number(segment.get("device")) for segment in segments})[:_DEVICES]:
-        own = [segment for segment in segments if _number(segment.get("device")) == device]
+    segments, traces = _segments_and_histories(text)
+    for device in sorted({_json_integer(segment.get("device")) for segment in segments})[:_DEVICES]:
+        own = [segment for segment in segments if _json_integer(segment.get("device")) == device]
         trace = traces[device] if 0 <= device < len(traces) else []
         line = LogLine(1, f"segments of device {device}", 0)
-        since = "the most since its recorded history begins" if trace else "when the snapshot was taken"
+        since = "peak since the start of the recorded history" if trace else "when the snapshot was taken"
         sense: Sense = "peak" if trace else "moment"
         for counter, key, steps in _COUNTED:
-            now = sum(_number(segment.get(key)) for segment in own)
-            amount, meaning = exact(_highest(now, trace, steps)), f"bytes {counter} by PyTorch, {since}"
+            now = sum(_json_integer(segment.get(key)) for segment in own)
+            amount, meaning = exact_amount(_peak_bytes(now, trace, steps)), f"bytes {counter} by PyTorch, {since}"
             yield logged_amount(counter, amount, meaning, line, counter=counter, sense=sense, device=str(device))
 
 
-def _parts(text: LogText) -> tuple[list[dict[str, object]], list[list[dict[str, object]]]]:
+def _segments_and_histories(text: LogText) -> tuple[list[dict[str, object]], list[list[dict[str, object]]]]:
     plain = text.text.strip()
     if not (plain[:1] in ("{", "[") and '"total_size"' in plain and '"allocated_size"' in plain):
         return [], []
@@ -196,22 +225,22 @@ def _parts(text: LogText) -> tuple[list[dict[str, object]], list[list[dict[str, 
         return [], []
     segments, traces = (data.get("segments"), data.get("device_traces")) if isinstance(data, dict) else (data, [])
     lists = traces if isinstance(traces, list) else []
-    return _objects(segments), [_objects(trace) for trace in lists]
+    return _json_objects(segments), [_json_objects(trace) for trace in lists]
 
 
-def _objects(value: object) -> list[dict[str, object]]:
+def _json_objects(value: object) -> list[dict[str, object]]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
-def _number(value: object) -> int:
+def _json_integer(value: object) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
-def _highest(now: int, trace: Iterable[dict[str, object]], steps: dict[str, int]) -> int:
-    """Return the peak, replaying the trace backwards from the present."""
+def _peak_bytes(now: int, trace: Iterable[dict[str, object]], steps: dict[str, int]) -> int:
+    """Return the peak bytes, by replaying the trace backwards from the current amount."""
     held = highest = now
     for event in reversed(list(trace)):
-        held -= steps.get(str(event.get("action")), 0) * _number(event.get("size"))
+        held -= steps.get(str(event.get("action")), 0) * _json_integer(event.get("size"))
         highest = max(highest, held)
     return highest
 
@@ -219,10 +248,10 @@ def _highest(now: int, trace: Iterable[dict[str, object]], steps: dict[str, int]
 _SUMMARY_MARK: Final = "PyTorch CUDA memory summary"
 _SUMMARY_DEVICE: Final = re.compile(r"memory summary, device ID (\d{1,4})")
 _SUMMARY_SIZE: Final = r" {0,12}(\d{1,12}) {1,4}([KMGTP]?i?B) {0,6}\|"
-_ROW: Final = re.compile(r"\| {0,4}([A-Z][A-Za-z\- ]{5,30}?) {1,20}\|" + _SUMMARY_SIZE * 2)
+_SUMMARY_ROW: Final = re.compile(r"\| {0,4}([A-Z][A-Za-z\- ]{5,30}?) {1,20}\|" + _SUMMARY_SIZE * 2)
 
 
-_ROWS: Final = {
+_SUMMARY_COUNTERS: Final = {
     "Allocated memory": ("peak allocated", "allocated"),
     "Active memory": ("peak active", "active"),
     "Requested memory": ("peak requested", "requested"),
@@ -239,10 +268,17 @@ def read_torch_summary(text: LogText) -> Iterator[LoggedAmount]:
     versions before 2.0 wrote KB, MB and GB for the same powers of 1,024 (pytorch/pytorch#91854).
     """
     device: str | None = None
-    for line in text.lines_with(_SUMMARY_MARK, *(f"| {title} " for title in _ROWS)) if text.has(_SUMMARY_MARK) else ():
-        named, row = _SUMMARY_DEVICE.search(line.text), _ROW.search(line.text)
+    for line in (
+        text.lines_with(_SUMMARY_MARK, *(f"| {title} " for title in _SUMMARY_COUNTERS))
+        if text.has(_SUMMARY_MARK)
+        else ()
+    ):
+        named, row = _SUMMARY_DEVICE.search(line.text), _SUMMARY_ROW.search(line.text)
         if named:
             device = named[1]
-        elif row and row[1] in _ROWS:
-            (name, counted), amount = _ROWS[row[1]], floored(row[4], BINARY.get(row[5]) or UNITS[row[5]])
+        elif row and row[1] in _SUMMARY_COUNTERS:
+            (name, counted), amount = (
+                _SUMMARY_COUNTERS[row[1]],
+                truncated_amount(row[4], BINARY.get(row[5]) or UNITS[row[5]]),
+            )
             yield logged_amount(name, amount, _MEANINGS[counted], line, counter=_COUNTERS.get(counted), device=device)

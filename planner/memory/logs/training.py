@@ -1,4 +1,4 @@
-"""Reader of memory output of training programs: transformers' Trainer, PEFT's examples, torchtune.
+"""Reader of the memory output from training programs: transformers' Trainer, PEFT's examples, torchtune.
 
 **Source**: transformers 5.23, trainer_pt_utils.metrics_format: bytes shifted by 20 bits and called MB; trainer_utils:
 a stage's peak is its initial memory plus `alloc_delta` plus `peaked_delta`. PEFT's examples print whole MiB with
@@ -10,7 +10,16 @@ from collections.abc import Iterator
 from typing import Final
 
 from planner.memory.logs.reading import Counter, LoggedAmount, logged_amount
-from planner.memory.logs.text import NUMBER, UNITS, LogLine, LogText, PrintedAmount, exact, floored, rounded
+from planner.memory.logs.text import (
+    NUMBER,
+    UNITS,
+    LogLine,
+    LogText,
+    PrintedAmount,
+    exact_amount,
+    rounded_amount,
+    truncated_amount,
+)
 from planner.units import MIB
 
 _TRAINER: Final = re.compile(
@@ -32,35 +41,35 @@ _NEEDED: Final = ("train_mem_gpu_alloc_delta", "train_mem_gpu_peaked_delta")
 
 
 def read_training(text: LogText) -> Iterator[LoggedAmount]:
-    """Yield the peaks of the training; the highest of several of one kind."""
+    """Yield the memory peaks of the training, the highest one of each kind."""
     highest: dict[str, LoggedAmount] = {}
     metrics: dict[str, tuple[PrintedAmount, LogLine]] = {}
     for line in text.lines_with(*_MARKS):
         for found in _TRAINER.finditer(line.text):
-            metrics[found[1]] = (floored(found[2], MIB) if found[3] else exact(int(found[2])), line)
-        for item in _peaks(line):
+            metrics[found[1]] = (truncated_amount(found[2], MIB) if found[3] else exact_amount(int(found[2])), line)
+        for item in _peak_amounts(line):
             known = highest.get(item.name)
             highest[item.name] = item if known is None or item.bytes > known.bytes else known
     yield from highest.values()
-    yield from _trainer_peak(metrics)
+    yield from _trainer_peak_amount(metrics)
 
 
-def _peaks(line: LogLine) -> Iterator[LoggedAmount]:
+def _peak_amounts(line: LogLine) -> Iterator[LoggedAmount]:
     for found in _PEFT.finditer(line.text):
-        meaning = "the most bytes of live tensors in training"
-        yield logged_amount("peak allocated", floored(found[1], MIB), meaning, line, counter="allocated")
+        meaning = "peak bytes of live tensors in training"
+        yield logged_amount("peak allocated", truncated_amount(found[1], MIB), meaning, line, counter="allocated")
     for found in _TUNE.finditer(line.text):
-        yield _tune(found[1], rounded(found[2], UNITS[found[3]], _DECIMALS), line)
+        yield _torchtune_amount(found[1], rounded_amount(found[2], UNITS[found[3]], _DECIMALS), line)
     for found in _TUNE_STEP.finditer(line.text):
-        yield _tune(found[1], rounded(found[2], UNITS["GiB"]), line)
+        yield _torchtune_amount(found[1], rounded_amount(found[2], UNITS["GiB"]), line)
 
 
-def _tune(counted: str, amount: PrintedAmount, line: LogLine) -> LoggedAmount:
+def _torchtune_amount(counted: str, amount: PrintedAmount, line: LogLine) -> LoggedAmount:
     meaning = "the peak up to this line"
     return logged_amount(_NAMES[counted], amount, meaning, line, counter=_TUNE_COUNTERS.get(counted))
 
 
-def _trainer_peak(metrics: dict[str, tuple[PrintedAmount, LogLine]]) -> Iterator[LoggedAmount]:
+def _trainer_peak_amount(metrics: dict[str, tuple[PrintedAmount, LogLine]]) -> Iterator[LoggedAmount]:
     if all(name in metrics for name in _NEEDED):
         parts = [amount for name, (amount, _) in metrics.items() if name != "init_mem_gpu_peaked_delta"]
         total = PrintedAmount(*(sum(part) for part in zip(*parts, strict=True)))

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from planner.memory.logs.reading import Counter, LoggedAmount, Sense, logged_amount
-from planner.memory.logs.text import NUMBER, LogLine, LogText, rounded
+from planner.memory.logs.text import NUMBER, LogLine, LogText, rounded_amount
 from planner.memory.result import TermName
 from planner.units import GIB
 
@@ -33,7 +33,7 @@ MARKS: Final = (
 )
 
 
-class _Pattern(NamedTuple):
+class _AmountPattern(NamedTuple):
     """Pattern of an amount; of several matches with one name, the most precise one is used."""
 
     name: str
@@ -44,14 +44,14 @@ class _Pattern(NamedTuple):
     sense: Sense = "peak"
 
 
-def _any(*forms: str) -> re.Pattern[str]:
+def _any_form_pattern(*forms: str) -> re.Pattern[str]:
     return re.compile("|".join(form.replace("<N>", NUMBER) for form in forms))
 
 
-_PATTERNS: Final = (
-    _Pattern(
+_AMOUNT_PATTERNS: Final = (
+    _AmountPattern(
         "model weights",
-        _any(
+        _any_form_pattern(
             r"(?:Model loading|Loading model weights) took <N> Gi?B",
             r"model weights take\s{1,8}<N> ?GiB",
             r"weights memory: <N> ?GiB",
@@ -60,9 +60,9 @@ _PATTERNS: Final = (
         "memory used by loading the model on this worker",
         "weights",
     ),
-    _Pattern(
+    _AmountPattern(
         "peak activation",
-        _any(
+        _any_form_pattern(
             r"PyTorch activation peak memory(?: takes)?\s{1,8}<N> ?GiB",
             r"torch peak memory increase: <N> ?GiB",
             r"<N> GiB for peak activation",
@@ -70,9 +70,9 @@ _PATTERNS: Final = (
         "the peak of a profiling run with the largest batch, logits and sampler included",
         "activations",
     ),
-    _Pattern(
+    _AmountPattern(
         "outside PyTorch",
-        _any(
+        _any_form_pattern(
             r"non_torch_memory(?: takes)?\s{1,8}<N> ?GiB",
             r"non-torch forward increase memory: <N> ?GiB",
             r"<N> GiB for non-torch memory",
@@ -80,9 +80,9 @@ _PATTERNS: Final = (
         "memory used by libraries outside PyTorch's allocator since vLLM started",
         "framework_overhead",
     ),
-    _Pattern(
+    _AmountPattern(
         GRAPHS,
-        _any(
+        _any_form_pattern(
             r"Graph capturing finished in [^,]{1,20}, took <N> GiB",
             r"CUDA graph pool memory: <N> GiB \(actual\)",
             r"<N> GiB for CUDAGraph memory",
@@ -90,9 +90,9 @@ _PATTERNS: Final = (
         "memory used by graph capture, after the cache was sized in versions before 0.21",
         "framework_overhead",
     ),
-    _Pattern(
+    _AmountPattern(
         "cache pool",
-        _any(
+        _any_form_pattern(
             r"reserved for KV Cache is <N> ?GiB",
             r"available_kv_cache_memory\s{1,8}<N> ?GiB",
             r"Available KV cache memory: <N> GiB",
@@ -102,21 +102,21 @@ _PATTERNS: Final = (
         None,
         "pool",
     ),
-    _Pattern(
+    _AmountPattern(
         "weights and outside PyTorch",
-        _any(r"<N> GiB for consumed memory", r"total consumed \(from mem_get_info\): <N> ?GiB"),
+        _any_form_pattern(r"<N> GiB for consumed memory", r"total consumed \(from mem_get_info\): <N> ?GiB"),
         "weights plus memory used by libraries outside PyTorch's allocator",
     ),
-    _Pattern(
+    _AmountPattern(
         "usable memory",
-        _any(r"total_gpu_memory\s{0,8}\(?<N> ?GiB", r"Free memory on device \([\d.]{1,12}/<N> GiB\)"),
+        _any_form_pattern(r"total_gpu_memory\s{0,8}\(?<N> ?GiB", r"Free memory on device \([\d.]{1,12}/<N> GiB\)"),
         "the bytes that a process can see on the card",
         None,
         "capacity",
     ),
-    _Pattern(
+    _AmountPattern(
         "vLLM's share",
-        _any(
+        _any_form_pattern(
             r"gpu_memory_utilization \([\d.]{1,12}\) = <N> ?GiB",
             r"the current vLLM instance can use\s{1,8}<N> ?GiB",
             r"Desired GPU memory utilization is \([\d.]{1,12}, <N> GiB\)",
@@ -131,35 +131,39 @@ _COPY: Final = re.compile(r"(?:Worker_|EngineCore_)DP[1-9]")
 
 def read_vllm(text: LogText) -> Iterator[LoggedAmount]:
     """Yield the amounts of each worker, except data-parallel copies."""
-    found: dict[tuple[str, str], LoggedAmount] = {}
+    values_by_key: dict[tuple[str, str], LoggedAmount] = {}
     for line in text.lines_with(*MARKS):
         if _COPY.search(line.text):
             continue
-        device = _device(line)
-        for item in _PATTERNS:
+        device = _worker_name(line)
+        for item in _AMOUNT_PATTERNS:
             for match in item.pattern.finditer(line.text):
-                _keep_most_precise(found, item, match, line, device)
-    yield from found.values()
-    yield from _non_torch_amounts(found)
+                _keep_most_precise(values_by_key, item, match, line, device)
+    yield from values_by_key.values()
+    yield from _non_torch_amounts(values_by_key)
 
 
 def _keep_most_precise(
-    found: dict[tuple[str, str], LoggedAmount], item: _Pattern, match: re.Match[str], line: LogLine, device: str
+    values_by_key: dict[tuple[str, str], LoggedAmount],
+    item: _AmountPattern,
+    match: re.Match[str],
+    line: LogLine,
+    device: str,
 ) -> None:
     number = next(group for group in match.groups() if group is not None)
-    amount = rounded(number, GIB, _DECIMALS)
-    known = found.get((item.name, device))
+    amount = rounded_amount(number, GIB, _DECIMALS)
+    known = values_by_key.get((item.name, device))
     if known is None or amount.high - amount.low <= known.high_bytes - known.low_bytes:
-        found[item.name, device] = logged_amount(
+        values_by_key[item.name, device] = logged_amount(
             item.name, amount, item.meaning, line, term=item.term, counter=item.counter, sense=item.sense, device=device
         )
 
 
-def _non_torch_amounts(found: dict[tuple[str, str], LoggedAmount]) -> Iterator[LoggedAmount]:
+def _non_torch_amounts(values_by_key: dict[tuple[str, str], LoggedAmount]) -> Iterator[LoggedAmount]:
     """Yield the memory outside PyTorch: newer versions print it together with the weights, which are subtracted."""
-    for (name, device), both in found.items():
-        weights = found.get(("model weights", device))
-        if name == "weights and outside PyTorch" and weights and ("outside PyTorch", device) not in found:
+    for (name, device), both in values_by_key.items():
+        weights = values_by_key.get(("model weights", device))
+        if name == "weights and outside PyTorch" and weights and ("outside PyTorch", device) not in values_by_key:
             yield both.evolve(
                 name="outside PyTorch",
                 bytes=both.bytes - weights.bytes,
@@ -170,8 +174,8 @@ def _non_torch_amounts(found: dict[tuple[str, str], LoggedAmount]) -> Iterator[L
             )
 
 
-def _device(line: LogLine) -> str:
-    """Return the worker that printed a line; without parallelism there is one, called 0."""
+def _worker_name(line: LogLine) -> str:
+    """Return the name of the worker that printed a line; without parallelism the only worker is 0."""
     worker = _WORKER.search(line.text)
     if worker:
         return re.sub(r"^DP0_?", "", worker[1]).rstrip("_") or "0"
@@ -200,7 +204,7 @@ _MARKS: Final = (
 
 
 class VllmFacts(NamedTuple):
-    """Facts found in a log, the last of each."""
+    """Facts that vLLM printed in a log, the last value of each."""
 
     version: str | None = None
     model: str | None = None
@@ -210,7 +214,7 @@ class VllmFacts(NamedTuple):
 
 def read_vllm_facts(text: LogText) -> VllmFacts:
     """Return the version, model, context length and cache size that vLLM printed in `text`."""
-    found: dict[str, str] = {}
+    values_by_key: dict[str, str] = {}
     patterns = {
         "version": _VERSION,
         "model": _MODEL,
@@ -223,16 +227,17 @@ def read_vllm_facts(text: LogText) -> VllmFacts:
         for name, pattern in patterns.items():
             match = pattern.search(line.text)
             if match:
-                found[name] = match[1]
-    tokens, blocks = _number(found.get("tokens")), _number(found.get("blocks"))
+                values_by_key[name] = match[1]
+    tokens, blocks = _parsed_integer(values_by_key.get("tokens")), _parsed_integer(values_by_key.get("blocks"))
     return VllmFacts(
-        version=found.get("version"),
-        model=found.get("model"),
-        context_length=_number(found.get("concurrency")) or _number(found.get("length")),
+        version=values_by_key.get("version"),
+        model=values_by_key.get("model"),
+        context_length=_parsed_integer(values_by_key.get("concurrency"))
+        or _parsed_integer(values_by_key.get("length")),
         cache_tokens=tokens or (blocks * BLOCK_TOKENS if blocks else None),
     )
 
 
-def _number(text: str | None) -> int | None:
+def _parsed_integer(text: str | None) -> int | None:
     digits = (text or "").replace(",", "")
     return int(digits) if digits and int(digits) else None

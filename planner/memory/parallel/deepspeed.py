@@ -4,14 +4,14 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from planner.dtypes import ELEMENT_BYTES
-from planner.memory.parallel.sharding import ShardedStep, Sharder
+from planner.memory.parallel.sharding import ShardedStep, ShardingStrategy
 from planner.memory.parallel.shares import (
     OFFLOADED,
     AnyTerm,
     Buffer,
     PersistentBuffers,
     ShardedCounts,
-    buffers,
+    communication_term,
     sharded_term,
 )
 from planner.memory.phases import PhaseSnapshots, Snapshot
@@ -40,8 +40,8 @@ _REPLACED: Final[frozenset[TermName]] = frozenset(
 )
 
 
-class Zero(NamedTuple):
-    """A network under ZeRO of `stage`, with its terms and counts.
+class ZeroMemory(NamedTuple):
+    """Memory terms and parameter counts of a network under ZeRO at `stage`.
 
     `weights` and `gradients` are those of the 16-bit (or fp32) network, `states` the optimizer's states and `master`
     the fp32 parameters, None where the network itself is in fp32; `size` is the bytes of a parameter as computed,
@@ -59,16 +59,16 @@ class Zero(NamedTuple):
     master: AnyTerm | None
     adapters: AnyTerm | None
     offload: str
-    beside: PersistentBuffers
+    persistent_buffers: PersistentBuffers
 
     def part(self, whole: AnyTerm | None) -> list[AnyTerm]:
-        """Return one card's share of `whole`."""
+        """Return one card's share of the term `whole`, empty for None."""
         if whole is None:
             return []
         return [sharded_term(whole, self.counts.share, self.counts.total, self.cards, SOURCE)]
 
     def host_bytes(self) -> int | None:
-        """Return the bytes that each card keeps in host memory or on disk, None without offloading.
+        """Return the bytes offloaded by each card to host memory or disk, None without offloading.
 
         **Formula**: states, fp32 parameters and, from stage 2 on, gradients in fp32; a pinned 16-bit copy of the
         parameters in stages 1 and 2, in which they come back; in stage 3 those that are offloaded themselves.
@@ -81,7 +81,7 @@ class Zero(NamedTuple):
         return gradients + sum([self.part(item)[0].bytes for item in whole])
 
 
-def zero_snapshots(snapshots: tuple[Snapshot, ...], zero: Zero, accumulates: bool) -> tuple[Snapshot, ...]:
+def zero_snapshots(snapshots: tuple[Snapshot, ...], zero: ZeroMemory, accumulates: bool) -> tuple[Snapshot, ...]:
     """Return the snapshots of a step under `zero` from those of an unsharded step.
 
     **Formula** with AdamW in 16 bits: stage 1 keeps 2P + 2P of gradients + 12P/N, stage 2 2P + 14P/N, stage 3 16P/N;
@@ -102,9 +102,9 @@ def zero_snapshots(snapshots: tuple[Snapshot, ...], zero: Zero, accumulates: boo
     if zero.offload == "none":
         kept += [*zero.part(zero.master), *zero.part(zero.states)]
     load, *later = snapshots
-    sent = {phase: _communication(zero, phase) for phase in {snapshot.name for snapshot in later}}
+    sent = {phase: _communication_term(zero, phase) for phase in {snapshot.name for snapshot in later}}
     after = [
-        _snapshot(
+        _zero_snapshot(
             snapshot,
             zero,
             kept,
@@ -116,14 +116,16 @@ def zero_snapshots(snapshots: tuple[Snapshot, ...], zero: Zero, accumulates: boo
     return (Snapshot("load", weights, load.explanation if weights else OFFLOADED), *after)
 
 
-def _snapshot(snapshot: Snapshot, zero: Zero, kept: list[AnyTerm], sent: AnyTerm, complete: bool) -> Snapshot:
+def _zero_snapshot(
+    snapshot: Snapshot, zero: ZeroMemory, kept: list[AnyTerm], sent: AnyTerm, complete: bool
+) -> Snapshot:
     """Return the snapshot with sharded terms; `complete` means that all gradients have been computed."""
     flowing = [item for item in snapshot.terms if item.name not in _REPLACED]
-    gradients = _gradients(snapshot, zero, complete)
+    gradients = _gradient_terms(snapshot, zero, complete)
     return Snapshot(snapshot.name, [*kept, *gradients, *flowing, sent], snapshot.explanation)
 
 
-def _gradients(snapshot: Snapshot, zero: Zero, complete: bool) -> list[AnyTerm]:
+def _gradient_terms(snapshot: Snapshot, zero: ZeroMemory, complete: bool) -> list[AnyTerm]:
     """Return the gradients at `snapshot`: unsharded in stage 1, shares from stage 2 on.
 
     Stage 3 allocates the buffer of its share at the start. From stage 2 on gradients are offloaded with the optimizer.
@@ -136,11 +138,11 @@ def _gradients(snapshot: Snapshot, zero: Zero, complete: bool) -> list[AnyTerm]:
     return made if zero.stage == 1 else [share for item in made for share in zero.part(item)]
 
 
-def _communication(zero: Zero, phase: str) -> AnyTerm:
-    return buffers(_buckets(zero, phase), SOURCE, zero.beside, assumed=zero.stage == 3)
+def _communication_term(zero: ZeroMemory, phase: str) -> AnyTerm:
+    return communication_term(_bucket_buffers(zero, phase), SOURCE, zero.persistent_buffers, assumed=zero.stage == 3)
 
 
-def _buckets(zero: Zero, phase: str) -> list[Buffer]:
+def _bucket_buffers(zero: ZeroMemory, phase: str) -> list[Buffer]:
     parts: list[Buffer] = []
     if phase == "backward" or zero.stage == 3:
         bucket = REDUCE_BUCKET * zero.size
@@ -149,23 +151,23 @@ def _buckets(zero: Zero, phase: str) -> list[Buffer]:
         own = min(zero.counts.share, SUB_GROUP) if zero.stage == 3 else zero.counts.share
         parts.append(("gradients in fp32, for the optimizer", 4 * own))
     if zero.stage == 3:
-        parts += _whole_parameters(zero, phase)
+        parts += _unsharded_parameter_buffers(zero, phase)
     return parts
 
 
-def _whole_parameters(zero: Zero, phase: str) -> list[Buffer]:
+def _unsharded_parameter_buffers(zero: ZeroMemory, phase: str) -> list[Buffer]:
     size = zero.size
-    parts = [("tensors too small to share", zero.small * size)]
+    parts = [("tensors too small to shard", zero.small * size)]
     if phase != "step":
         live = min(max(MAX_LIVE, zero.counts.layer) + PREFETCH, zero.counts.total)
-        parts.append(("parameters whole or gathered ahead", live * size))
+        parts.append(("parameters gathered or prefetched", live * size))
     if phase == "backward":
         layer = zero.counts.layer
         parts.append(("gradients of a layer, before the bucket", layer * size))
     return parts
 
 
-class DeepSpeedZero(Sharder):
+class DeepSpeedZero(ShardingStrategy):
     """DeepSpeed's ZeRO engine: 16-bit parameters with fp32 copies, and buckets."""
 
     name = "deepspeed"
@@ -174,40 +176,40 @@ class DeepSpeedZero(Sharder):
     shares_states = True
     keeps_masters = True
 
-    def called(self, zero: int) -> str:
-        """Return the name of this ZeRO stage."""
+    def stage_name(self, zero: int) -> str:
+        """Return the name of the ZeRO stage, such as ZeRO-2."""
         return f"ZeRO-{zero}"
 
-    def keeps(self, _parallel: Parallel) -> str:
-        """Return a summary of the memory that it keeps."""
+    def stored_memory_summary(self, _parallel: Parallel) -> str:
+        """Return a summary of the memory that ZeRO stores on each card."""
         return "16-bit parameters and gradients, fp32 parameters and states, and buckets of 5 · 10⁸ elements"
 
     def timeline(self, step: ShardedStep) -> PhaseSnapshots:
         """Return the snapshots of `step` on one card."""
-        workload, found = step.workload, step.found
-        last = {item.name: item for item in found.snapshots[-1].terms}
-        zero = Zero(
+        workload, unsharded_timeline = step.workload, step.unsharded_timeline
+        last = {item.name: item for item in unsharded_timeline.snapshots[-1].terms}
+        zero = ZeroMemory(
             stage=workload.parallel.zero,
             cards=step.cards,
             counts=step.counts,
             size=ELEMENT_BYTES[product_format(workload.compute)],
-            small=_small(step.architecture),
+            small=_small_tensor_parameters(step.architecture),
             weights=last["weights"],
             gradients=last.get("gradients"),
             states=step.kept_named("optimizer_states"),
             master=step.master(last["weights"]),
             adapters=step.kept_named("adapters"),
             offload=workload.parallel.offload,
-            beside=step.beside,
+            persistent_buffers=step.persistent_buffers,
         )
-        snapshots = zero_snapshots(found.snapshots, zero, workload.gradient_accumulation > 1)
-        return found._replace(snapshots=snapshots, host_bytes=zero.host_bytes())
+        snapshots = zero_snapshots(unsharded_timeline.snapshots, zero, workload.gradient_accumulation > 1)
+        return unsharded_timeline._replace(snapshots=snapshots, host_bytes=zero.host_bytes())
 
 
 DEEPSPEED_ZERO: Final = DeepSpeedZero()
 
 
 @lru_cache(maxsize=256)
-def _small(architecture: Architecture) -> int:
-    """Return the parameters in tensors that ZeRO-3 does not shard."""
+def _small_tensor_parameters(architecture: Architecture) -> int:
+    """Return the number of parameters in tensors that are too small for ZeRO-3 to shard."""
     return sum([tensor.size * count for tensor, count in placed_tensors(architecture) if tensor.size < PERSISTENT])

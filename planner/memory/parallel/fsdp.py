@@ -4,14 +4,14 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from planner.memory.parallel.sharding import LASTING, ShardedStep, Sharder
+from planner.memory.parallel.sharding import LASTING, ShardedStep, ShardingStrategy
 from planner.memory.parallel.shares import (
     OFFLOADED,
     AnyTerm,
     Buffer,
     PersistentBuffers,
     ShardedCounts,
-    buffers,
+    communication_term,
     partial_term,
     sharded_term,
     with_more_bytes,
@@ -25,7 +25,7 @@ from planner.workload.parallel import Parallel
 from planner.workload.training import Training
 
 SOURCE: Final = "PyTorch 2.13 torch/distributed/fsdp/_fully_shard"
-_STANDING: Final[frozenset[TermName]] = frozenset((*LASTING, "gradients", "communication"))
+_PERSISTENT_TERMS: Final[frozenset[TermName]] = frozenset((*LASTING, "gradients", "communication"))
 
 _BEFORE_THE_LAST: Final = (
     "the backward pass works on the layer before the last, while the gradients of the last are reduced"
@@ -34,8 +34,8 @@ _AFTER_THE_FIRST: Final = "the backward pass works on the second layer; the grad
 _FREED: Final = "what the backward pass has freed by then, less what its last norm holds"
 
 
-class Units(NamedTuple):
-    """Bytes of the units that FSDP gathers: one layer and the edges, as parameters, gradients and reduced gradients.
+class FsdpUnitBytes(NamedTuple):
+    """Sizes in bytes of FSDP's units (a layer, the edges): their parameters, gradients and reduced gradients.
 
     The edges are the tensors outside the layers: embeddings, the last norm, the head.
     """
@@ -48,49 +48,49 @@ class Units(NamedTuple):
     edges_reduced: int
 
 
-class Sharding(NamedTuple):
-    """A step sharded by FSDP: the counts, the units, and the shares of one card.
+class FsdpShares(NamedTuple):
+    """A training step sharded by FSDP: parameter counts, unit sizes, and one card's shares.
 
     `kept` are the shares of terms that persist from step to step, `gradients` the share of all reduced gradients,
-    `persistent` those of both that are on the card throughout. `accumulates` means that gradients outlive the first
+    `persistent` the shares of either kind that stay on the card. `accumulates` means that gradients outlive the first
     backward pass of the step, `offloads` that the shares stay in host memory.
     """
 
     counts: ShardedCounts
     cards: int
-    units: Units
+    units: FsdpUnitBytes
     kept: tuple[AnyTerm, ...]
     gradients: AnyTerm | None
     persistent: tuple[AnyTerm, ...]
     accumulates: bool
     keeps_units: bool
     offloads: bool
-    beside: PersistentBuffers
+    persistent_buffers: PersistentBuffers
 
-    def grown(self, layers: int) -> list[AnyTerm]:
+    def layer_gradients_share(self, layers: int) -> list[AnyTerm]:
         """Return the share of the gradients of `layers` layers, unless accumulated gradients persist anyway."""
         if self.accumulates or self.offloads or self.gradients is None or not layers:
             return []
         made, every = layers * self.counts.layer, self.counts.share * self.cards
-        return [partial_term(self.gradients, made, every, "share of the gradients that is reduced by now")]
+        return [partial_term(self.gradients, made, every, "share of the gradients reduced so far")]
 
     def all_gradients(self) -> list[AnyTerm]:
         """Return the share of all gradients, unless accumulated gradients persist anyway."""
         return [] if self.accumulates or self.offloads or self.gradients is None else [self.gradients]
 
     def host_bytes(self) -> int | None:
-        """Return the bytes that each card keeps in host memory, None without offloading."""
+        """Return the bytes offloaded by each card to host memory, None without offloading."""
         if not self.offloads:
             return None
         held = [*self.kept, *([self.gradients] if self.gradients else [])]
         return sum([item.bytes for item in held])
 
-    def communication(self, *found: Buffer) -> AnyTerm:
+    def communication(self, *unit_buffers: Buffer) -> AnyTerm:
         """Return the communication buffers of a snapshot."""
-        return buffers(found, SOURCE, self.beside)
+        return communication_term(unit_buffers, SOURCE, self.persistent_buffers)
 
 
-class Backward(NamedTuple):
+class FreedActivations(NamedTuple):
     """Activations freed by the backward pass: `layer` bytes with each layer, `behind` before the last layer.
 
     `norm` is the memory of a layer's first norm, which comes last, in addition to all gradients of that layer.
@@ -101,7 +101,9 @@ class Backward(NamedTuple):
     norm: int
 
 
-def fsdp_snapshots(snapshots: tuple[Snapshot, ...], sharding: Sharding, frees: Backward) -> tuple[Snapshot, ...]:
+def fsdp_snapshots(
+    snapshots: tuple[Snapshot, ...], sharding: FsdpShares, freed: FreedActivations
+) -> tuple[Snapshot, ...]:
     """Return the snapshots of a sharded step from those of an unsharded step.
 
     `snapshots` are load, forward, loss, the backward pass at the head, in the last and in the first layer and, where it
@@ -119,120 +121,142 @@ def fsdp_snapshots(snapshots: tuple[Snapshot, ...], sharding: Sharding, frees: B
     backward = [snapshot for snapshot in snapshots if snapshot.name == "backward"]
     return (
         Snapshot("load", sharding.persistent[:1], OFFLOADED if sharding.offloads else snapshots[0].explanation),
-        _in_the_last_layer(forward[-1], sharding),
-        *(_forward(snapshot, sharding) for snapshot in forward),
-        *_through_the_layers(backward[0], backward[1], backward[2], sharding, frees),
-        *(held for end in backward[3:] for held in _at_the_edges(end, sharding)),
-        *(_step(snapshot, sharding) for snapshot in snapshots if snapshot.name == "step"),
+        _last_layer_forward_snapshot(forward[-1], sharding),
+        *(_forward_snapshot(snapshot, sharding) for snapshot in forward),
+        *_layer_backward_snapshots(backward[0], backward[1], backward[2], sharding, freed),
+        *(held for end in backward[3:] for held in _edge_backward_snapshots(end, sharding)),
+        *(_step_snapshot(snapshot, sharding) for snapshot in snapshots if snapshot.name == "step"),
     )
 
 
-def _in_the_last_layer(snapshot: Snapshot, sharding: Sharding) -> Snapshot:
-    held = [item for item in _flowing(snapshot) if item.name != "logits"]
-    gathered = (_gathered(sharding, "the last layer, whole"), _gathered(sharding, "the last layer, as it was gathered"))
-    parts = (_edges(sharding), *_kept_units(sharding, sharding.counts.layers - 1), *gathered)
+def _last_layer_forward_snapshot(snapshot: Snapshot, sharding: FsdpShares) -> Snapshot:
+    held = [item for item in _short_lived_terms(snapshot) if item.name != "logits"]
+    gathered = (
+        _gather_buffer(sharding, "the last layer, unsharded"),
+        _gather_buffer(sharding, "the last layer, as it was gathered"),
+    )
+    parts = (_edges_buffer(sharding), *_kept_layer_buffers(sharding, sharding.counts.layers - 1), *gathered)
     explanation = "the forward pass works on the last layer, whose parameters have just been gathered"
     return Snapshot("forward", [*sharding.persistent, *held, sharding.communication(*parts)], explanation)
 
 
-def _forward(snapshot: Snapshot, sharding: Sharding) -> Snapshot:
+def _forward_snapshot(snapshot: Snapshot, sharding: FsdpShares) -> Snapshot:
     made = _gradient_bytes(snapshot)
     # The backward pass gathers the last layer again as it starts, unless it was not freed.
     is_gathered = snapshot.name == "forward" or not sharding.keeps_units
     parts = (
-        _edges(sharding),
-        *_kept_units(sharding, sharding.counts.layers),
-        *((_gathered(sharding, "a layer, as it was gathered"),) if is_gathered else ()),
+        _edges_buffer(sharding),
+        *_kept_layer_buffers(sharding, sharding.counts.layers),
+        *((_gather_buffer(sharding, "a layer, as it was gathered"),) if is_gathered else ()),
         ("gradients of the head, not reduced yet", made),
     )
-    held = [*sharding.persistent, *_flowing(snapshot), sharding.communication(*parts)]
+    held = [*sharding.persistent, *_short_lived_terms(snapshot), sharding.communication(*parts)]
     return Snapshot(snapshot.name, held, snapshot.explanation)
 
 
-def _through_the_layers(
-    head: Snapshot, last: Snapshot, first: Snapshot, sharding: Sharding, frees: Backward
+def _layer_backward_snapshots(
+    head: Snapshot, last: Snapshot, first: Snapshot, sharding: FsdpShares, freed: FreedActivations
 ) -> Iterator[Snapshot]:
     units, depth = sharding.units, sharding.counts.layers
     of_head = _gradient_bytes(head)
     in_layer = min(max(_gradient_bytes(last) - of_head, 0), units.layer_gradients)
-    edges = (_edges(sharding), ("gradients of the head, not reduced yet", of_head))
+    edges = (_edges_buffer(sharding), ("gradients of the head, not reduced yet", of_head))
     partly = ("gradients of the layer, not reduced yet", in_layer)
     wholly = ("gradients of the layer, not reduced yet", units.layer_gradients)
     reducing = ("gradients of the layer before, being reduced", units.layer_reduced)
-    here = () if sharding.keeps_units else (_gathered(sharding, "the layer, whole"),)
-    ahead = () if sharding.keeps_units else (_gathered(sharding, "the next layer, gathered ahead"),)
-    whole = _kept_units(sharding, depth)
-    in_head, in_last, in_first = _flowing(head), _flowing(last), _flowing(first)
-    yield _snapshot(head, in_head, sharding, 0, (*edges, *whole, *ahead))
-    yield _snapshot(last, in_last, sharding, 0, (*edges, *whole, *here, *(ahead if depth > 1 else ()), partly))
-    left = _activations(head) - _activations(last) - frees.behind + frees.norm
+    here = () if sharding.keeps_units else (_gather_buffer(sharding, "the layer, unsharded"),)
+    ahead = () if sharding.keeps_units else (_gather_buffer(sharding, "the next layer, prefetched"),)
+    whole = _kept_layer_buffers(sharding, depth)
+    in_head, in_last, in_first = _short_lived_terms(head), _short_lived_terms(last), _short_lived_terms(first)
+    yield _sharded_snapshot(head, in_head, sharding, 0, (*edges, *whole, *ahead))
+    yield _sharded_snapshot(last, in_last, sharding, 0, (*edges, *whole, *here, *(ahead if depth > 1 else ()), partly))
+    left = _activation_bytes(head) - _activation_bytes(last) - freed.behind + freed.norm
     # Activations shrink and gradient shares grow linearly from layer to layer: the first or the last is the highest.
     for done in sorted({1, max(depth - 2, 1)}) if depth > 1 else ():
-        more = (*edges, *_kept_units(sharding, depth - done), *here, *(ahead if done < depth - 1 else ()), reducing)
+        more = (
+            *edges,
+            *_kept_layer_buffers(sharding, depth - done),
+            *here,
+            *(ahead if done < depth - 1 else ()),
+            reducing,
+        )
         where = _BEFORE_THE_LAST if done == 1 else _AFTER_THE_FIRST
-        early, late = -done * frees.layer, left - (done + 1) * frees.layer
-        yield _snapshot(last, _freed(in_last, early), sharding, done, (*more, partly), where)
-        yield _snapshot(last, _freed(in_last, late), sharding, done, (*more, wholly), where)
-    whole = _kept_units(sharding, 1)
+        early, late = -done * freed.layer, left - (done + 1) * freed.layer
+        yield _sharded_snapshot(
+            last, _terms_with_more_activations(in_last, early), sharding, done, (*more, partly), where
+        )
+        yield _sharded_snapshot(
+            last, _terms_with_more_activations(in_last, late), sharding, done, (*more, wholly), where
+        )
+    whole = _kept_layer_buffers(sharding, 1)
     reduced = (reducing,) if depth > 1 else ()
-    yield _snapshot(first, in_first, sharding, depth - 1, (*edges, *whole, *here, *reduced, partly))
+    yield _sharded_snapshot(first, in_first, sharding, depth - 1, (*edges, *whole, *here, *reduced, partly))
 
 
-def _freed(flowing: list[AnyTerm], more: int) -> list[AnyTerm]:
-    """Return the short-lived terms with `more` activations, or fewer where that is negative."""
-    return [with_more_bytes(item, more, _FREED) if more and item.name == "activations" else item for item in flowing]
+def _terms_with_more_activations(short_lived: list[AnyTerm], more: int) -> list[AnyTerm]:
+    """Return the short-lived terms with `more` bytes of activations, fewer if `more` is negative."""
+    return [
+        with_more_bytes(item, more, _FREED) if more and item.name == "activations" else item for item in short_lived
+    ]
 
 
-def _at_the_edges(end: Snapshot, sharding: Sharding) -> Iterator[Snapshot]:
+def _edge_backward_snapshots(end: Snapshot, sharding: FsdpShares) -> Iterator[Snapshot]:
     units, depth = sharding.units, sharding.counts.layers
     gradients = ("gradients of embeddings and head, not reduced yet", units.edge_gradients)
     reducing = ("gradients of the first layer, being reduced", units.layer_reduced)
-    yield _snapshot(end, _flowing(end), sharding, depth, (_edges(sharding), reducing, gradients))
-    held = [*sharding.persistent, *sharding.grown(depth)]
+    yield _sharded_snapshot(
+        end, _short_lived_terms(end), sharding, depth, (_edges_buffer(sharding), reducing, gradients)
+    )
+    held = [*sharding.persistent, *sharding.layer_gradients_share(depth)]
     reducing = ("gradients of embeddings and head, being reduced", units.edges_reduced)
     explanation = "the gradients of embeddings and head are reduced last, together"
     yield Snapshot("backward", [*held, sharding.communication(gradients, reducing)], explanation)
 
 
-def _snapshot(
+def _sharded_snapshot(
     snapshot: Snapshot,
-    flowing: list[AnyTerm],
-    sharding: Sharding,
+    short_lived: list[AnyTerm],
+    sharding: FsdpShares,
     reduced: int,
     parts: tuple[Buffer, ...],
     where: str = "",
 ) -> Snapshot:
-    held = [*sharding.persistent, *sharding.grown(reduced), *flowing, sharding.communication(*parts)]
+    held = [
+        *sharding.persistent,
+        *sharding.layer_gradients_share(reduced),
+        *short_lived,
+        sharding.communication(*parts),
+    ]
     return Snapshot("backward", held, where or snapshot.explanation)
 
 
-def _step(snapshot: Snapshot, sharding: Sharding) -> Snapshot:
-    others = [item for item in _flowing(snapshot) if item.name != "communication"]
+def _step_snapshot(snapshot: Snapshot, sharding: FsdpShares) -> Snapshot:
+    others = [item for item in _short_lived_terms(snapshot) if item.name != "communication"]
     held = [*sharding.persistent, *sharding.all_gradients(), *others, sharding.communication()]
     return Snapshot("step", held, snapshot.explanation)
 
 
-def _edges(sharding: Sharding) -> Buffer:
-    return ("embeddings, last norm and head, whole", sharding.units.edges)
+def _edges_buffer(sharding: FsdpShares) -> Buffer:
+    return ("embeddings, last norm and head, unsharded", sharding.units.edges)
 
 
-def _gathered(sharding: Sharding, name: str) -> Buffer:
+def _gather_buffer(sharding: FsdpShares, name: str) -> Buffer:
     return (name, sharding.units.layer)
 
 
-def _kept_units(sharding: Sharding, layers: int) -> tuple[Buffer, ...]:
+def _kept_layer_buffers(sharding: FsdpShares, layers: int) -> tuple[Buffer, ...]:
     """Return `layers` unsharded layers where they are not freed after their forward pass."""
     if not sharding.keeps_units:
         return ()
-    return (("layers that stay whole until their backward pass", layers * sharding.units.layer),)
+    return (("layers that stay unsharded until their backward pass", layers * sharding.units.layer),)
 
 
-def _flowing(snapshot: Snapshot) -> list[AnyTerm]:
+def _short_lived_terms(snapshot: Snapshot) -> list[AnyTerm]:
     """Return the short-lived terms: activations, logits, temporaries."""
-    return [item for item in snapshot.terms if item.name not in _STANDING]
+    return [item for item in snapshot.terms if item.name not in _PERSISTENT_TERMS]
 
 
-def _activations(snapshot: Snapshot) -> int:
+def _activation_bytes(snapshot: Snapshot) -> int:
     return sum([item.bytes for item in snapshot.terms if item.name == "activations"])
 
 
@@ -240,7 +264,7 @@ def _gradient_bytes(snapshot: Snapshot) -> int:
     return sum([item.bytes for item in snapshot.terms if item.name == "gradients"])
 
 
-class Fsdp(Sharder):
+class Fsdp(ShardingStrategy):
     """PyTorch's FSDP2: parameters, gradients and states in shares of their own format."""
 
     name = "fsdp"
@@ -249,78 +273,86 @@ class Fsdp(Sharder):
     shares_states = True
     gathers_layers = True
 
-    def keeps(self, _parallel: Parallel) -> str:
-        """Return a summary of the memory that it keeps."""
+    def stored_memory_summary(self, _parallel: Parallel) -> str:
+        """Return a summary of the memory that FSDP stores on each card."""
         return "shares of parameters, gradients and states in the parameters' own format, layers gathered in turn"
 
     def timeline(self, step: ShardedStep) -> PhaseSnapshots:
         """Return the snapshots of `step` on one card."""
-        workload, found, counts, cards = step.workload, step.found, step.counts, step.cards
+        workload, unsharded_timeline, counts, cards = step.workload, step.unsharded_timeline, step.counts, step.cards
         shares = [sharded_term(item, counts.share, counts.total, cards, SOURCE) for item in step.kept]
         lasting = tuple([item for item in shares if item.name != "gradients"])
         reduced = [item for item in shares if item.name == "gradients"]
         accumulates, offloads = workload.gradient_accumulation > 1, workload.parallel.offload == "parameters"
-        sharding = Sharding(
+        sharding = FsdpShares(
             counts=counts,
             cards=cards,
-            units=_units(counts, workload.adapts, *_gathered_bytes(found.snapshots[-1])),
+            units=_unit_bytes(
+                counts, workload.adapts, *_parameter_and_gradient_bytes(unsharded_timeline.snapshots[-1])
+            ),
             kept=lasting,
             gradients=reduced[0] if reduced else None,
             persistent=() if offloads else (*lasting, *reduced) if accumulates else lasting,
             accumulates=accumulates,
             keeps_units=not workload.parallel.reshard_after_forward,
             offloads=offloads,
-            beside=step.beside,
+            persistent_buffers=step.persistent_buffers,
         )
-        frees = Backward(found.layer_bytes, found.behind_bytes, _norm_flight(step.architecture, step.own))
-        return found._replace(
-            snapshots=fsdp_snapshots(found.snapshots, sharding, frees), host_bytes=sharding.host_bytes()
+        freed = FreedActivations(
+            unsharded_timeline.layer_bytes,
+            unsharded_timeline.behind_bytes,
+            _norm_backward_bytes(step.architecture, step.own),
+        )
+        return unsharded_timeline._replace(
+            snapshots=fsdp_snapshots(unsharded_timeline.snapshots, sharding, freed), host_bytes=sharding.host_bytes()
         )
 
 
 FSDP: Final = Fsdp()
 
 
-def _norm_flight(architecture: Architecture, own: Training) -> int:
-    """Return the bytes of the backward pass of the norm before the mixer, when all gradients of the layer exist.
+def _norm_backward_bytes(architecture: Architecture, own: Training) -> int:
+    """Return the peak bytes in the backward pass of the norm before the mixer, when the layer's gradients exist.
 
     **Formula**: a fused norm reads the gradient of the projections' input and writes its own, in addition to that of
     the stream: 3 · w · h; an eager norm holds five more fp32 tensors of the stream, and its own saved input.
     """
     precision = training_precision(own)
     tokens = own.micro_batch * (own.sequence_length or 0)
-    return tokens * max([_norm_bytes(stack, precision) for stack in architecture.stacks])
+    return tokens * max([_first_norm_bytes(stack, precision) for stack in architecture.stacks])
 
 
 @lru_cache(maxsize=512)
-def _norm_bytes(stack: Stack, precision: Precision) -> int:
+def _first_norm_bytes(stack: Stack, precision: Precision) -> int:
     norm = stack.groups[0].layer.norm
     flight = 3 * precision.compute_bytes * stack.hidden
     return flight if norm.native else flight + 5 * 4 * stack.hidden + 4 * stack.hidden
 
 
-def _gathered_bytes(step: Snapshot) -> tuple[int, int]:
-    """Return the bytes of all parameters in the compute format, and of all gradients."""
+def _parameter_and_gradient_bytes(step: Snapshot) -> tuple[int, int]:
+    """Return the size in bytes of all parameters in the compute format, and of all gradients."""
     held = sum([item.bytes for item in step.terms if item.name in ("weights", "adapters")])
     return held, sum([item.bytes for item in step.terms if item.name == "gradients"])
 
 
 @lru_cache(maxsize=512)
-def _units(counts: ShardedCounts, adapts: bool, held: int, gradients: int) -> Units:
-    """Return the bytes of the largest layer and of the edges."""
+def _unit_bytes(counts: ShardedCounts, adapts: bool, held: int, gradients: int) -> FsdpUnitBytes:
+    """Return the size in bytes of the largest layer and of the edges."""
 
-    def of(count: int, whole: int) -> int:
+    def bytes_of_elements(count: int, whole: int) -> int:
         return ceil_div(whole * count, counts.total)
 
     if adapts:
         each = ceil_div(gradients, counts.layers)
-        return Units(of(counts.layer, held), of(counts.edges, held), each, 0, each, 0)
+        return FsdpUnitBytes(
+            bytes_of_elements(counts.layer, held), bytes_of_elements(counts.edges, held), each, 0, each, 0
+        )
     # Gradients have the shapes of their parameters; only what is gathered and what is reduced is filled up.
-    return Units(
-        of(counts.layer, held),
-        of(counts.edges, held),
-        of(counts.own_layer, gradients),
-        of(counts.own_edges, gradients),
-        of(counts.layer, gradients),
-        of(counts.edges, gradients),
+    return FsdpUnitBytes(
+        bytes_of_elements(counts.layer, held),
+        bytes_of_elements(counts.edges, held),
+        bytes_of_elements(counts.own_layer, gradients),
+        bytes_of_elements(counts.own_edges, gradients),
+        bytes_of_elements(counts.layer, gradients),
+        bytes_of_elements(counts.edges, gradients),
     )

@@ -1,6 +1,6 @@
-"""Activations of further micro-batches in flight between the stages of a pipeline.
+"""Activations of additional micro-batches in flight between pipeline stages.
 
-Stages with equal layers differ in these alone, so that one timeline serves them all.
+Stages with equal layers differ only in these activations, so that one timeline serves all stages.
 """
 
 from typing import Final, NamedTuple
@@ -10,7 +10,7 @@ from planner.memory.phases import PhaseSnapshots, Snapshot
 
 
 class ExtraMicroBatches(NamedTuple):
-    """Further micro-batches in flight, and the bytes of their activations."""
+    """Additional micro-batches in flight, and the size in bytes of their activations."""
 
     micro_batches: float = 0.0
     bytes: int = 0
@@ -19,20 +19,20 @@ class ExtraMicroBatches(NamedTuple):
 NO_EXTRA: Final = ExtraMicroBatches()
 
 
-def extra_micro_batches(found: PhaseSnapshots, in_flight: int, groups: int) -> ExtraMicroBatches:
-    """Return the micro-batches in flight beyond that of `found`; `in_flight` counts groups of layers."""
-    more = max(found.dynamic * (in_flight - groups) // groups, 0)
+def extra_micro_batches(timeline: PhaseSnapshots, in_flight: int, groups: int) -> ExtraMicroBatches:
+    """Return the micro-batches in flight beyond that of `timeline`; `in_flight` counts groups of layers."""
+    more = max(timeline.dynamic * (in_flight - groups) // groups, 0)
     return ExtraMicroBatches(in_flight / groups - 1, more) if more else NO_EXTRA
 
 
-def with_extra_micro_batches(found: PhaseSnapshots, extra: ExtraMicroBatches) -> PhaseSnapshots:
-    """Return `found` with the activations of `extra`."""
+def with_extra_micro_batches(timeline: PhaseSnapshots, extra: ExtraMicroBatches) -> PhaseSnapshots:
+    """Return `timeline` with the activations of `extra`."""
     if not extra.bytes:
-        return found
+        return timeline
     batches = "micro-batch" if extra.micro_batches == 1 else "micro-batches"
     why = f"activations of {extra.micro_batches:g} more {batches} in flight"
-    return found._replace(
-        snapshots=tuple([_with_activations(snapshot, extra.bytes, why) for snapshot in found.snapshots])
+    return timeline._replace(
+        snapshots=tuple([_with_activations(snapshot, extra.bytes, why) for snapshot in timeline.snapshots])
     )
 
 

@@ -14,7 +14,7 @@ from planner.workload.parallel import Parallel
 
 
 class Stage(NamedTuple):
-    """One stage: its share of the network, its place in the pipeline, and the number of its layers."""
+    """A pipeline stage: its part of the network, its position in the pipeline, and its number of layers."""
 
     architecture: Architecture
     place: int
@@ -47,15 +47,17 @@ def stages_of(
     found: dict[Architecture, Architecture] = {}
     stages = []
     for place, own in enumerate(held):
-        stage = _stage(architecture, held, place, in_file=in_file)
+        stage = _stage_architecture(architecture, held, place, in_file=in_file)
         stages.append(Stage(found.setdefault(stage, stage), place, len(own)))
     return tuple(stages)
 
 
-def _stage(architecture: Architecture, held: list[frozenset[int]], place: int, *, in_file: bool) -> Architecture:
+def _stage_architecture(
+    architecture: Architecture, held: list[frozenset[int]], place: int, *, in_file: bool
+) -> Architecture:
     is_first, is_last = place == 0, place == len(held) - 1
     main = architecture.main
-    groups = _groups(main.groups, held[place])
+    groups = _held_groups(main.groups, held[place])
     stack = main.evolve(
         groups=groups,
         before=main.before if is_first else (),
@@ -64,7 +66,7 @@ def _stage(architecture: Architecture, held: list[frozenset[int]], place: int, *
         first_place=min(held[place]) if in_file else 0,
         whole_depth=main.layer_count if in_file else None,
     )
-    head = (*_own_head(architecture), *architecture.head) if is_last else ()
+    head = (*_own_head_tensors(architecture), *architecture.head) if is_last else ()
     stage = architecture.evolve(
         stacks=(*architecture.stacks[:-1], stack) if is_first else (stack,),
         head=head,
@@ -72,35 +74,35 @@ def _stage(architecture: Architecture, held: list[frozenset[int]], place: int, *
         labels=architecture.labels if is_last else None,
         stored=(),
     )
-    return stage.evolve(stored=_stored(architecture, stage))
+    return stage.evolve(stored=_stage_files(architecture, stage))
 
 
-def _groups(groups: tuple[LayerGroup, ...], held: frozenset[int]) -> tuple[LayerGroup, ...]:
+def _held_groups(groups: tuple[LayerGroup, ...], held: frozenset[int]) -> tuple[LayerGroup, ...]:
     """Return the layers at the places in `held`, renumbered from 0."""
     numbers = {place: number for number, place in enumerate(sorted(held))}
     found = []
     for group in groups:
         places = tuple(numbers[place] for place in group.places or range(group.count) if place in held)
         if places:
-            found.append(_group(group, places))
+            found.append(_group_at_places(group, places))
     return tuple(found)
 
 
 @lru_cache(maxsize=512)
-def _group(group: LayerGroup, places: tuple[int, ...]) -> LayerGroup:
+def _group_at_places(group: LayerGroup, places: tuple[int, ...]) -> LayerGroup:
     """Return the layers of `group` at `places`, one object for all stages, so that caches keyed on layers hit."""
     return group.evolve(count=len(places), places=places)
 
 
-def _own_head(architecture: Architecture) -> tuple[Tensor, ...]:
+def _own_head_tensors(architecture: Architecture) -> tuple[Tensor, ...]:
     if not architecture.tied_head:
         return ()
     tables = [tensor for tensor in architecture.main.before if tensor.role == "embedding"]
     return (max(tables, key=lambda tensor: tensor.size).evolve(role="head"),)
 
 
-def _stored(whole: Architecture, stage: Architecture) -> tuple[StoredTensors, ...]:
-    """Return the bytes of a checkpoint's files that a stage loads; a tied head loads the embedding again."""
+def _stage_files(whole: Architecture, stage: Architecture) -> tuple[StoredTensors, ...]:
+    """Return the parts of a checkpoint's files that a stage loads; a tied head loads the embedding again."""
     before, after = parameters_by_place(whole), parameters_by_place(stage)
     if whole.tied_head:
         after = after | {"embedding": after["embedding"] + after["output"]}

@@ -7,7 +7,7 @@ from planner.hardware.gpu import Gpu
 from planner.hardware.usable import UsableMemory
 from planner.memory.parallel.micro_batches import NO_EXTRA, ExtraMicroBatches, with_extra_micro_batches
 from planner.memory.phases import Need, PhaseSnapshots
-from planner.memory.software import sharder_of
+from planner.memory.software import sharding_strategy_of
 from planner.memory.software.base import SoftwareMemory
 from planner.models.architecture import Architecture
 from planner.workload.training import Training
@@ -23,7 +23,7 @@ class CardGroup(NamedTuple):
 
 
 class LoadedCards(NamedTuple):
-    """Cards that hold the same, with the timeline of one of them and the number of `layers` of their `stage`.
+    """Cards with equal memory contents: the timeline of one card, and the number of `layers` of their `stage`.
 
     `timeline` is that of one micro-batch; `extra` are further ones in flight.
     """
@@ -35,7 +35,7 @@ class LoadedCards(NamedTuple):
     extra: ExtraMicroBatches = NO_EXTRA
 
     def need(self) -> Need:
-        """Return the most that each of the cards holds."""
+        """Return the peak memory that each of the cards needs."""
         return self.timeline.need(self.extra.bytes)
 
     def whole_timeline(self) -> PhaseSnapshots:
@@ -43,13 +43,13 @@ class LoadedCards(NamedTuple):
         return with_extra_micro_batches(self.timeline, self.extra)
 
 
-def place(
+def place_workload(
     architecture: Architecture,
     workload: Training | Inference,
     program: SoftwareMemory[Any],
     cards: tuple[CardGroup, ...],
 ) -> Iterator[LoadedCards]:
-    """Yield the load of each group of equal `cards`; `workload` has its defaults filled in.
+    """Yield each group of equal `cards` with its share of `workload`, which has its defaults filled in.
 
     Pipeline stages are assigned to the cards in order.
     """
@@ -70,7 +70,7 @@ def place(
     stages = {own.gpu: by_class[card_class_of(program, own.gpu)] for own in cards}
     together = [cards[0]._replace(number=size)]
     for stage in range(workload.parallel.pipeline):
-        for own in _together(in_order[stage * size : (stage + 1) * size]) if in_order else together:
+        for own in _merge_adjacent_groups(in_order[stage * size : (stage + 1) * size]) if in_order else together:
             rank, timeline, extra = stages[own.gpu][stage]
             yield LoadedCards(own, timeline, stage, rank.stage.layers, extra)
 
@@ -83,7 +83,7 @@ def is_spread(workload: Training | Inference) -> bool:
     parallel = workload.parallel
     if not isinstance(workload, Training):
         return not parallel.is_plain
-    return not parallel.is_plain or parallel.state_shards > 1 or sharder_of(workload).shares_states
+    return not parallel.is_plain or parallel.state_shards > 1 or sharding_strategy_of(workload).shares_states
 
 
 def stage_counts(
@@ -114,7 +114,7 @@ def card_class_of(program: SoftwareMemory[Any], gpu: Gpu | None) -> Hashable:
 
 
 def least_shards(workload: Training | Inference) -> int:
-    """Return the least number of cards that share everything that can be sharded."""
+    """Return the minimum number of cards over which all shardable terms are divided."""
     parallel = workload.parallel
     whole = isinstance(workload, Training) and parallel.zero == 3
     return parallel.tensor * parallel.pipeline * (parallel.state_shards if whole else 1)
@@ -126,24 +126,24 @@ def sharing_notes(
     """Yield the assumptions about how several cards share the work."""
     parallel = workload.parallel
     if isinstance(workload, Training) and is_spread(workload):
-        yield from _sharder_notes(workload)
+        yield from _sharding_note(workload)
     if len(cards) > 1 and parallel.pipeline > 1 and not parallel.pipeline_layers:
         yield program.split_note
     if len(cards) > 1 and parallel.pipeline == 1:
-        yield "Every card holds the same, so the smallest decides."
+        yield "All cards hold the same amount, so the card with the least memory decides whether it fits."
 
 
-def _sharder_notes(workload: Training) -> Iterator[str]:
-    """Yield a note on the software that spreads the training, its version, and what it keeps."""
-    sharder, parallel = sharder_of(workload), workload.parallel
-    if not sharder.shares_states and parallel.state_shards == 1:
+def _sharding_note(workload: Training) -> Iterator[str]:
+    """Yield a note on the sharding strategy: its software, version, and the memory stored on each card."""
+    strategy, parallel = sharding_strategy_of(workload), workload.parallel
+    if not strategy.shares_states and parallel.state_shards == 1:
         return
-    what, does = (f"ZeRO-{parallel.zero}", "does it") if parallel.zero else ("Replicas", "has them")
+    mode = f"ZeRO-{parallel.zero}" if parallel.zero else "Replicas"
     cards = "1 card" if parallel.state_shards == 1 else f"{parallel.state_shards:,} cards"
-    yield f"{what} as {sharder.version} {does}, over {cards}: {sharder.keeps(parallel)}."
+    yield f"{mode} as implemented by {strategy.version}, over {cards}: {strategy.stored_memory_summary(parallel)}."
 
 
-def _together(cards: list[CardGroup]) -> list[CardGroup]:
+def _merge_adjacent_groups(cards: list[CardGroup]) -> list[CardGroup]:
     """Return `cards` with adjacent groups of equal cards merged."""
     found: list[CardGroup] = []
     for own in cards:

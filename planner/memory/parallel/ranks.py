@@ -12,11 +12,11 @@ from planner.dtypes import ELEMENT_BYTES
 from planner.memory.parallel.micro_batches import ExtraMicroBatches, extra_micro_batches, with_extra_micro_batches
 from planner.memory.parallel.pipeline import Stage, in_flight, stages_of
 from planner.memory.parallel.sharding import REPLICAS, per_card_workload, sharded_timeline
-from planner.memory.parallel.shares import PersistentBuffers, buffers
+from planner.memory.parallel.shares import PersistentBuffers, communication_term
 from planner.memory.parallel.tensor import tensor_share
 from planner.memory.phases import PhaseSnapshots, Snapshot
 from planner.memory.result import TermPart
-from planner.memory.software import memory_of, serving_memory, sharder_of, training_memory
+from planner.memory.software import memory_of, serving_memory, sharding_strategy_of, training_memory
 from planner.memory.software.base import SoftwareMemory
 from planner.models.architecture import Architecture, Attention
 from planner.units import ceil_div
@@ -24,14 +24,16 @@ from planner.workload.formats import product_format
 from planner.workload.training import Training
 from planner.workload.workload import Inference
 
-_DDP: Final = "torch DistributedDataParallel: gradient_as_bucket_view is off by default"
-_SEQUENCE: Final = "Korthikanti et al. 2022, arXiv 2205.05198 §4.2.2: tokens are gathered before each block"
-_RING: Final = "Liu et al. 2023, arXiv 2310.01889: keys and values of the next card arrive while those here are read"
-_HANDED_ON: Final = "Megatron-LM p2p_communication: a received input, and its gradient"
+_DDP_SOURCE: Final = "torch DistributedDataParallel: gradient_as_bucket_view is off by default"
+_SEQUENCE_SOURCE: Final = "Korthikanti et al. 2022, arXiv 2205.05198 §4.2.2: tokens are gathered before each block"
+_RING_SOURCE: Final = (
+    "Liu et al. 2023, arXiv 2310.01889: keys and values of the next card arrive while those here are read"
+)
+_PIPELINE_SOURCE: Final = "Megatron-LM p2p_communication: a received input, and its gradient"
 
 
 class Rank(NamedTuple):
-    """Cards that hold the same: their share of the network, their workload, and the micro-batches in flight."""
+    """Cards with equal memory contents: their part of the network, their workload, and the micro-batches in flight."""
 
     stage: Stage
     workload: Training | Inference
@@ -59,21 +61,23 @@ def rank_timelines(
     `program` runs it on cards of `card_class`; `counts` are the numbers of layers of the stages, if given.
     """
     alike: dict[int, PhaseSnapshots] = {}
-    found = []
+    by_stage = []
     outside = program.communicators(workload)
     most = program.most_communicator_bytes(outside)
-    apart = PersistentBuffers(outside=outside, most=most, apart=sum([part.bytes for part in outside]))
+    outside_buffers = PersistentBuffers(
+        outside=outside, library_high_bytes=most, library_bytes=sum([part.bytes for part in outside])
+    )
     for rank in ranks(architecture, workload, counts):
         same = id(rank.stage.architecture)
         if same not in alike:
-            alike[same] = _rank_timeline(rank, workload, program, card_class, apart)
+            alike[same] = _rank_timeline(rank, workload, program, card_class, outside_buffers)
         extra = extra_micro_batches(alike[same], rank.in_flight, workload.parallel.interleave)
-        found.append(RankTimeline(rank, alike[same], extra))
-    if len(found) > 1 and isinstance(workload, Inference):
+        by_stage.append(RankTimeline(rank, alike[same], extra))
+    if len(by_stage) > 1 and isinstance(workload, Inference):
         serving = serving_memory(workload.profile, architecture)
-        back = serving.with_outputs_back(found[0].alone, found[-1].alone, workload)
-        found[0] = found[0]._replace(alone=back)
-    return tuple(found)
+        back = serving.with_outputs_back(by_stage[0].alone, by_stage[-1].alone, workload)
+        by_stage[0] = by_stage[0]._replace(alone=back)
+    return tuple(by_stage)
 
 
 def timelines_by_stage(
@@ -89,7 +93,7 @@ def ranks(architecture: Architecture, workload: Training | Inference, counts: tu
     parallel, program = workload.parallel, memory_of(architecture, workload)
     pad = program.vocabulary_multiple(parallel.tensor)
     share = tensor_share(architecture, parallel.tensor, parallel.expert, pad, parallel.sequence)
-    own = per_card_workload(workload, sharder_of(workload) if isinstance(workload, Training) else REPLICAS)
+    own = per_card_workload(workload, sharding_strategy_of(workload) if isinstance(workload, Training) else REPLICAS)
     layers = counts or layers_of_stages(architecture, workload, program)
     stages = stages_of(share, layers, parallel.interleave, in_file=program.place_decides_formats)
     cards = (parallel.data or 1) * parallel.tensor * parallel.context
@@ -103,7 +107,7 @@ def layers_of_stages(
     program: SoftwareMemory[Any],
     free_bytes: tuple[int, ...] = (),
 ) -> tuple[int, ...]:
-    """Return the number of layers of each stage: as given, or as `program` splits them by free memory."""
+    """Return the number of layers of each stage: as given, or as split by `program` according to free memory."""
     parallel = workload.parallel
     if parallel.pipeline_layers or parallel.pipeline == 1:
         return parallel.pipeline_layers or (architecture.depth,)
@@ -115,54 +119,64 @@ def _rank_timeline(
     workload: Training | Inference,
     program: SoftwareMemory[Any],
     card_class: Hashable,
-    apart: PersistentBuffers,
+    outside_buffers: PersistentBuffers,
 ) -> PhaseSnapshots:
     """Return the timeline of a card of `rank`, which computes its share of `workload`."""
     if isinstance(workload, Training) and isinstance(rank.workload, Training):
-        found = _training(rank, workload, rank.workload, apart)
+        timeline = _training_timeline(rank, workload, rank.workload, outside_buffers)
     else:
-        found = _with_communication(program.timeline(rank.stage.architecture, rank.workload, card_class), apart)
-    return found._replace(outside_bytes=apart.apart)
+        timeline = _with_communication(
+            program.timeline(rank.stage.architecture, rank.workload, card_class), outside_buffers
+        )
+    return timeline._replace(outside_bytes=outside_buffers.library_bytes)
 
 
-def _training(rank: Rank, workload: Training, own: Training, apart: PersistentBuffers) -> PhaseSnapshots:
+def _training_timeline(
+    rank: Rank, workload: Training, own: Training, outside_buffers: PersistentBuffers
+) -> PhaseSnapshots:
     architecture, program = rank.stage.architecture, training_memory(workload.profile)
-    sharder = program.sharder(workload)
+    sharding_strategy = program.sharding_strategy(workload)
     is_last = rank.stage.place == workload.parallel.pipeline - 1
-    beside = apart.holding((*program.buffers(), *_sent(architecture, workload, own)))
-    if sharder.shares_states:
-        found = sharded_timeline(architecture, workload, own, program, sharder, beside)
-        return found if is_last else _without_loss(found)
+    persistent_buffers = outside_buffers.with_buffers(
+        (*program.library_buffers(), *_transfer_buffer_parts(architecture, workload, own))
+    )
+    if sharding_strategy.shares_states:
+        timeline = sharded_timeline(architecture, workload, own, program, sharding_strategy, persistent_buffers)
+        return timeline if is_last else _without_loss(timeline)
     plain = program.timeline(architecture, own)
-    found = _with_communication(plain, beside.holding(_buckets(plain, workload)), with_loss=is_last)
+    timeline = _with_communication(
+        plain, persistent_buffers.with_buffers(_gradient_bucket_parts(plain, workload)), with_loss=is_last
+    )
     in_view = workload.parallel.gradient_as_bucket_view and workload.parallel.state_shards > 1
-    return _gradients_throughout(found) if in_view else found
+    return _gradients_throughout(timeline) if in_view else timeline
 
 
-def _with_communication(found: PhaseSnapshots, beside: PersistentBuffers, *, with_loss: bool = True) -> PhaseSnapshots:
-    """Return `found` with buffers from the first pass on, without the loss where another stage computes it."""
-    if not beside.held and not beside.outside:
-        return found if with_loss else _without_loss(found)
-    held = buffers((), "", beside)
+def _with_communication(
+    timeline: PhaseSnapshots, persistent_buffers: PersistentBuffers, *, with_loss: bool = True
+) -> PhaseSnapshots:
+    """Return `timeline` with the buffers from the first pass on, and without the loss phase unless `with_loss`."""
+    if not persistent_buffers.held and not persistent_buffers.outside:
+        return timeline if with_loss else _without_loss(timeline)
+    held = communication_term((), "", persistent_buffers)
     snapshots = [
         snapshot if snapshot.name == "load" else Snapshot(snapshot.name, [*snapshot.terms, held], snapshot.explanation)
-        for snapshot in found.snapshots
+        for snapshot in timeline.snapshots
         if with_loss or snapshot.name != "loss"
     ]
-    return found._replace(snapshots=tuple(snapshots))
+    return timeline._replace(snapshots=tuple(snapshots))
 
 
-def _buckets(plain: PhaseSnapshots, workload: Training) -> tuple[TermPart, ...]:
-    """Return DistributedDataParallel's second copy of the gradients, none where gradients are views of its buckets."""
+def _gradient_bucket_parts(plain: PhaseSnapshots, workload: Training) -> tuple[TermPart, ...]:
+    """Return DistributedDataParallel's gradient buckets, empty where gradients are views into the buckets."""
     if workload.parallel.state_shards < 2 or workload.parallel.gradient_as_bucket_view:
         return ()
     size = sum([item.bytes for item in plain.snapshots[-1].terms if item.name == "gradients"])
-    return (_part("gradient buckets, a second copy of the gradients", size, f"{size:,}", _DDP),)
+    return (_buffer_part("gradient buckets, a second copy of the gradients", size, f"{size:,}", _DDP_SOURCE),)
 
 
-def _gradients_throughout(found: PhaseSnapshots) -> PhaseSnapshots:
-    """Return `found` with all gradients from the first pass on, since they are views of persistent buckets."""
-    gradients = [item for item in found.snapshots[-1].terms if item.name == "gradients"]
+def _gradients_throughout(timeline: PhaseSnapshots) -> PhaseSnapshots:
+    """Return `timeline` with all gradients from the first pass on, since they are views of persistent buckets."""
+    gradients = [item for item in timeline.snapshots[-1].terms if item.name == "gradients"]
     snapshots = tuple(
         snapshot
         if snapshot.name == "load"
@@ -171,40 +185,47 @@ def _gradients_throughout(found: PhaseSnapshots) -> PhaseSnapshots:
             [*(item for item in snapshot.terms if item.name != "gradients"), *gradients],
             snapshot.explanation,
         )
-        for snapshot in found.snapshots
+        for snapshot in timeline.snapshots
     )
-    return found._replace(snapshots=snapshots)
+    return timeline._replace(snapshots=snapshots)
 
 
-def _sent(architecture: Architecture, workload: Training, own: Training) -> tuple[TermPart, ...]:
+def _transfer_buffer_parts(architecture: Architecture, workload: Training, own: Training) -> tuple[TermPart, ...]:
     """Return the buffers of tensors sent between cards: gathered tokens, keys and values, inputs of the next stage."""
     parallel, tokens, hidden = workload.parallel, own.micro_batch * (own.sequence_length or 0), architecture.hidden
     size = ELEMENT_BYTES[product_format(own.compute)]
     stream = tokens * hidden * size
-    found = []
+    parts = []
     if parallel.sequence and parallel.tensor > 1:
-        found.append(_part("tokens gathered for a block", stream, f"{tokens:,} × {hidden:,} × w", _SEQUENCE))
+        parts.append(
+            _buffer_part("tokens gathered for a block", stream, f"{tokens:,} × {hidden:,} × w", _SEQUENCE_SOURCE)
+        )
     if parallel.context > 1:
-        width = _key_width(architecture)
-        found.append(
-            _part("keys and values in transfer", 4 * tokens * width * size, f"4 × {tokens:,} × {width:,} × w", _RING)
+        width = _key_value_width(architecture)
+        parts.append(
+            _buffer_part(
+                "keys and values in transfer",
+                4 * tokens * width * size,
+                f"4 × {tokens:,} × {width:,} × w",
+                _RING_SOURCE,
+            )
         )
     if parallel.pipeline > 1:
         sent = ceil_div(stream, parallel.tensor if parallel.sequence else 1)
-        found.append(_part("input of a stage and its gradient", 2 * sent, f"2 × {sent:,}", _HANDED_ON))
-    return tuple(found)
+        parts.append(_buffer_part("input of a stage and its gradient", 2 * sent, f"2 × {sent:,}", _PIPELINE_SOURCE))
+    return tuple(parts)
 
 
 @lru_cache(maxsize=256)
-def _key_width(architecture: Architecture) -> int:
+def _key_value_width(architecture: Architecture) -> int:
     mixers = [group.layer.mixer for group in architecture.main.groups]
     return max([mixer.kv_dim for mixer in mixers if isinstance(mixer, Attention)], default=0)
 
 
-def _part(name: str, size: int, formula: str, source: str) -> TermPart:
+def _buffer_part(name: str, size: int, formula: str, source: str) -> TermPart:
     return TermPart(name=name, bytes=size, formula=formula, source=source)
 
 
-def _without_loss(found: PhaseSnapshots) -> PhaseSnapshots:
+def _without_loss(timeline: PhaseSnapshots) -> PhaseSnapshots:
     """Return the snapshots of a stage without a head, which computes no loss."""
-    return found._replace(snapshots=tuple([snapshot for snapshot in found.snapshots if snapshot.name != "loss"]))
+    return timeline._replace(snapshots=tuple([snapshot for snapshot in timeline.snapshots if snapshot.name != "loss"]))

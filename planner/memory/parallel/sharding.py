@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 ALONE: Final = Parallel(data=1)
 LASTING: Final[tuple[TermName, ...]] = ("weights", "master_weights", "optimizer_states", "adapters")
 """Terms that persist from step to step."""
-_DECIDING: Final = (
+_PERSISTENT_TERM_FIELDS: Final = (
     "method",
     "weights",
     "compute",
@@ -32,22 +32,22 @@ _DECIDING: Final = (
     "loss",
     "profile",
 )
-_deciding: Final = attrgetter(*_DECIDING)
+_persistent_term_fields: Final = attrgetter(*_PERSISTENT_TERM_FIELDS)
 
 
 class ShardedStep(NamedTuple):
-    """A step that replicas share: one card's part of the network, the whole workload, and that of the card alone.
+    """One training step shared by replicas: a card's part of the network, the whole workload, and the card's workload.
 
-    `found` is the timeline of the card alone, `kept` the terms present while the optimizer steps; `beside` are buffers
-    present throughout.
+    `unsharded_timeline` is the card's timeline without sharding, `kept` the terms present during the optimizer step,
+    `persistent_buffers` the buffers present throughout the step.
     """
 
     architecture: Architecture
     workload: Training
     own: Training
-    found: PhaseSnapshots
+    unsharded_timeline: PhaseSnapshots
     kept: tuple[AnyTerm, ...]
-    beside: PersistentBuffers
+    persistent_buffers: PersistentBuffers
 
     @property
     def cards(self) -> int:
@@ -60,7 +60,7 @@ class ShardedStep(NamedTuple):
         return sharded_counts(self.architecture, self.cards, self.cards // self.workload.parallel.expert)
 
     def kept_named(self, name: TermName) -> AnyTerm | None:
-        """Return the kept term called `name`."""
+        """Return the term `name` among those present during the optimizer step."""
         return next((item for item in self.kept if item.name == name), None)
 
     def master(self, weights: AnyTerm) -> AnyTerm | None:
@@ -71,8 +71,8 @@ class ShardedStep(NamedTuple):
         return relabeled_term(copies, "the fp32 parameters that the optimizer updates", "master_weights")
 
 
-class Sharder:
-    """Data-parallel software; this base class keeps everything on each replica (DistributedDataParallel).
+class ShardingStrategy:
+    """Data-parallel software; this base class replicates the whole training state (DistributedDataParallel).
 
     `shares_states` means that replicas share persistent terms, `keeps_masters` that 16-bit parameters have fp32
     copies, and `gathers_layers` that layers are unsharded only while they are computed.
@@ -85,32 +85,32 @@ class Sharder:
     keeps_masters: ClassVar[bool] = False
     gathers_layers: ClassVar[bool] = False
 
-    def called(self, _zero: int) -> str:
-        """Return its name at this ZeRO stage."""
+    def stage_name(self, _zero: int) -> str:
+        """Return the strategy's name at this ZeRO stage."""
         return self.title
 
-    def keeps(self, parallel: Parallel) -> str:
-        """Return a summary of the memory that it keeps."""
+    def stored_memory_summary(self, parallel: Parallel) -> str:
+        """Return a summary of the memory that the strategy stores on each card."""
         return "gradients once, in buckets" if parallel.gradient_as_bucket_view else "gradients twice, once in buckets"
 
     def timeline(self, step: ShardedStep) -> PhaseSnapshots:
         """Return the snapshots of `step` on one card."""
-        return step.found
+        return step.unsharded_timeline
 
 
-REPLICAS: Final = Sharder()
+REPLICAS: Final = ShardingStrategy()
 
 
-def per_card_workload(workload: Training | Inference, sharder: Sharder) -> Training | Inference:
+def per_card_workload(workload: Training | Inference, sharding_strategy: ShardingStrategy) -> Training | Inference:
     """Return the part of `workload` that one card computes, as if it were alone: its share of each sequence.
 
-    Where replicas share parameters or states, the sharder casts instead of autocast: everything is in 16 bits, with the
-    gradients of one pass. The result is not validated, since its optimizer updates fp32 copies.
+    Where replicas share parameters or states, the strategy casts instead of autocast: all values are in 16 bits, with
+    the gradients of one pass. The result is not validated, since its optimizer updates fp32 copies.
     """
     cards = workload.parallel.context
     if isinstance(workload, Training):
         length = ceil_div(workload.sequence_length or 1, cards)
-        shared = _in_sixteen_bits(workload) if sharder.shares_states else {}
+        shared = _sixteen_bit_fields(workload) if sharding_strategy.shares_states else {}
         return workload.replaced(**shared, sequence_length=length, parallel=ALONE, gpus=())
     return workload.replaced(
         prompt_length=ceil_div(workload.prompt_length or 1, cards),
@@ -120,7 +120,7 @@ def per_card_workload(workload: Training | Inference, sharder: Sharder) -> Train
     )
 
 
-def _in_sixteen_bits(workload: Training) -> dict[str, object]:
+def _sixteen_bit_fields(workload: Training) -> dict[str, object]:
     if workload.adapts or not autocasts(workload.compute) or workload.weights != "fp32":
         return {"gradient_accumulation": 1}
     sixteen = product_format(workload.compute)
@@ -132,12 +132,13 @@ def sharded_timeline(
     workload: Training,
     own: Training,
     program: "TrainingMemory",
-    sharder: Sharder,
-    beside: PersistentBuffers,
+    sharding_strategy: ShardingStrategy,
+    persistent_buffers: PersistentBuffers,
 ) -> PhaseSnapshots:
     """Return the timeline of a step whose states, gradients or parameters replicas share.
 
-    `own` is the part of `workload` that one card computes, without autocast; `beside` are buffers present throughout.
+    `own` is the part of `workload` that one card computes, without autocast; `persistent_buffers` are present
+    throughout the step.
 
     **Formula**: under autocast the parameters are sharded in fp32 and gathered in 16 bits, in which everything is
     computed without further casts.
@@ -145,20 +146,22 @@ def sharded_timeline(
     **Source**: PyTorch `MixedPrecisionPolicy`, as set by accelerate (`param_dtype`, `reduce_dtype`: 16 bits);
     DeepSpeed's and Megatron's 16-bit engines with fp32 copies.
     """
-    in_fp32 = own.weights != workload.weights or (sharder.keeps_masters and not own.adapts)
-    kept = _kept(architecture, _deciding(workload), program, in_fp32)
-    found = program.timeline(architecture, own)
-    return sharder.timeline(ShardedStep(architecture, workload, own, found, kept, beside))
+    in_fp32 = own.weights != workload.weights or (sharding_strategy.keeps_masters and not own.adapts)
+    kept = _persistent_terms(architecture, _persistent_term_fields(workload), program, in_fp32)
+    unsharded_timeline = program.timeline(architecture, own)
+    return sharding_strategy.timeline(
+        ShardedStep(architecture, workload, own, unsharded_timeline, kept, persistent_buffers)
+    )
 
 
 # Persistent terms do not depend on the batch size: without the cache, each estimate would build a second timeline.
 @lru_cache(maxsize=256)
-def _kept(
+def _persistent_terms(
     architecture: Architecture, values: tuple[object, ...], program: "TrainingMemory", in_fp32: bool
 ) -> tuple[AnyTerm, ...]:
-    """Return the terms present during the optimizer step; `values` are those of the `_DECIDING` fields."""
+    """Return the terms present during the optimizer step; `values` are those of `_PERSISTENT_TERM_FIELDS`."""
     formats = {"compute": "fp32", "weights": "fp32"} if in_fp32 else {}
-    fields = dict(zip(_DECIDING, values, strict=True)) | formats
+    fields = dict(zip(_PERSISTENT_TERM_FIELDS, values, strict=True)) | formats
     smallest = Training.model_validate({**fields, "sequence_length": 1, "parallel": ALONE})
     step = program.timeline(architecture, smallest).snapshots[-1]
     return tuple([item for item in step.terms if item.name in (*LASTING, "gradients")])

@@ -1,10 +1,10 @@
-"""Terms divided over several cards, and terms made of named buffers."""
+"""Memory terms divided over several cards, and the term of the communication buffers."""
 
 from collections.abc import Iterable
 from functools import lru_cache, partial
 from typing import Final, NamedTuple
 
-from planner.memory.phases import Deferred
+from planner.memory.phases import DeferredTerm
 from planner.memory.result import Term, TermName, TermPart
 from planner.memory.terms import library, term
 from planner.models.architecture import Architecture, Tensor
@@ -12,10 +12,10 @@ from planner.units import ceil_div
 
 _ROUNDED: Final = 1.2
 """Largest ratio to an even share that rounding up rows explains; experts on fewer cards exceed it."""
-OFFLOADED: Final = "the parameters are offloaded to host memory or disk"
+OFFLOADED: Final = "the parameters are offloaded to host memory or to disk"
 """Explanation of a small load phase."""
 
-AnyTerm = Term | Deferred
+AnyTerm = Term | DeferredTerm
 
 
 class ShardedCounts(NamedTuple):
@@ -48,30 +48,30 @@ def sharded_counts(architecture: Architecture, shards: int, expert_shards: int) 
     share = layer = own_layer = depth = 0
     for stack in architecture.stacks:
         for group in stack.groups:
-            own, whole = _added(group.layer.tensors, shards, expert_shards)
+            own, whole = _share_and_padded_elements(group.layer.tensors, shards, expert_shards)
             share, layer, depth = share + group.count * own, max(layer, whole), depth + group.count
             own_layer = max(own_layer, group.layer.parameters)
     outside = [tensor for stack in architecture.stacks for tensor in (*stack.before, *stack.after)]
     edge_tensors = (*outside, *architecture.head)
-    own, edges = _added(edge_tensors, shards, expert_shards)
+    own, edges = _share_and_padded_elements(edge_tensors, shards, expert_shards)
     own_edges = sum([tensor.parameters for tensor in edge_tensors])
     return ShardedCounts(architecture.parameters, share + own, layer, edges, depth, own_layer, own_edges)
 
 
-def _added(tensors: Iterable[Tensor], shards: int, expert_shards: int) -> tuple[int, int]:
-    """Return the elements of one card's shares of `tensors`, and of the shares of all cards."""
+def _share_and_padded_elements(tensors: Iterable[Tensor], shards: int, expert_shards: int) -> tuple[int, int]:
+    """Return the number of elements of one card's shares of `tensors`, and of the shares of all cards."""
     own = whole = 0
     for tensor in tensors:
         if tensor.role == "expert":
-            share = _share((tensor.copies, tensor.size), expert_shards)
+            share = _share_elements((tensor.copies, tensor.size), expert_shards)
             own, whole = own + share, whole + share * expert_shards
         else:
-            share = tensor.copies * _share(tensor.shape, shards)
+            share = tensor.copies * _share_elements(tensor.shape, shards)
             own, whole = own + share, whole + share * shards
     return own, whole
 
 
-def _share(shape: tuple[int, ...], cards: int) -> int:
+def _share_elements(shape: tuple[int, ...], cards: int) -> int:
     if not shape:
         return 1
     size = ceil_div(shape[0], cards)
@@ -82,23 +82,23 @@ def _share(shape: tuple[int, ...], cards: int) -> int:
 
 # Persistent terms do not depend on the batch size; computing and writing their shares takes a tenth of an estimate.
 @lru_cache(maxsize=1024)
-def sharded_term(whole: AnyTerm, share: int, total: int, cards: int, source: str) -> Deferred:
+def sharded_term(whole: AnyTerm, share: int, total: int, cards: int, source: str) -> DeferredTerm:
     """Return one card's share of `whole`: `share` of `total`, rounded up to a byte."""
     own = ceil_div(whole.bytes * share, total)
     low, high = ceil_div(whole.low_bytes * share, total), ceil_div(whole.high_bytes * share, total)
-    return Deferred(whole.name, own, low, high, partial(_write_share, whole, own, high, cards, source))
+    return DeferredTerm(whole.name, own, low, high, partial(_write_share, whole, own, high, cards, source))
 
 
 @lru_cache(maxsize=1024)
-def partial_term(whole: AnyTerm, part: int, total: int, meaning: str) -> Deferred:
+def partial_term(whole: AnyTerm, part: int, total: int, meaning: str) -> DeferredTerm:
     """Return the fraction `part` / `total` of `whole`, rounded up to a byte, described by `meaning`."""
     own, high = ceil_div(whole.bytes * part, total), ceil_div(whole.high_bytes * part, total)
-    return Deferred(whole.name, own, own, high, partial(_write_portion, whole, own, high, meaning))
+    return DeferredTerm(whole.name, own, own, high, partial(_write_partial_term, whole, own, high, meaning))
 
 
 @lru_cache(maxsize=512)
-def _write_portion(whole: AnyTerm, own: int, high: int, meaning: str) -> Term:
-    written = whole.write() if isinstance(whole, Deferred) else whole
+def _write_partial_term(whole: AnyTerm, own: int, high: int, meaning: str) -> Term:
+    written = whole.write() if isinstance(whole, DeferredTerm) else whole
     return written.evolve(
         bytes=own,
         low_bytes=own,
@@ -111,8 +111,8 @@ def _write_portion(whole: AnyTerm, own: int, high: int, meaning: str) -> Term:
 
 @lru_cache(maxsize=512)
 def _write_share(whole: AnyTerm, own: int, high: int, cards: int, source: str) -> Term:
-    written = whole.write() if isinstance(whole, Deferred) else whole
-    ends = _split(own, [part.bytes for part in written.parts])
+    written = whole.write() if isinstance(whole, DeferredTerm) else whole
+    ends = _split_bytes(own, [part.bytes for part in written.parts])
     number, meaning = float(cards), "cards that share it, with rows rounded up"
     if own > _ROUNDED * written.bytes / cards:
         number, meaning = (
@@ -133,15 +133,15 @@ def _write_share(whole: AnyTerm, own: int, high: int, cards: int, source: str) -
     )
 
 
-def with_more_bytes(item: AnyTerm, more: int, why: str) -> Deferred:
-    """Return `item` with `more` bytes added, possibly negative but not below zero in sum; `why` describes them."""
+def with_more_bytes(item: AnyTerm, more: int, why: str) -> DeferredTerm:
+    """Return `item` with `more` bytes added (or removed if negative, down to zero); `why` describes the change."""
     size, high = max(item.bytes + more, 0), max(item.high_bytes + more, 0)
     low = max(item.low_bytes + more, 0)
-    return Deferred(item.name, size, low, high, partial(_write_resized, item, size, high, why))
+    return DeferredTerm(item.name, size, low, high, partial(_write_resized, item, size, high, why))
 
 
 def _write_resized(item: AnyTerm, size: int, high: int, why: str) -> Term:
-    written = item.write() if isinstance(item, Deferred) else item
+    written = item.write() if isinstance(item, DeferredTerm) else item
     more = size - written.bytes
     extra = TermPart(name=why, bytes=more, formula=f"{more:,}", source=written.source)
     parted = more > 0 and (written.parts or not written.bytes)  # otherwise the parts would not sum to the term
@@ -155,7 +155,7 @@ def _write_resized(item: AnyTerm, size: int, high: int, why: str) -> Term:
     )
 
 
-def _split(total: int, weights: list[int]) -> list[int]:
+def _split_bytes(total: int, weights: list[int]) -> list[int]:
     """Return `total` divided in proportion to `weights`, to the byte."""
     whole, counts, given, seen = sum(weights), [], 0, 0
     for weight in weights:
@@ -167,67 +167,71 @@ def _split(total: int, weights: list[int]) -> list[int]:
 
 
 class PersistentBuffers(NamedTuple):
-    """Memory present throughout a step: buffers `held` by the framework, and those of libraries `outside` it.
+    """Memory present throughout a step: buffers `held` by the framework, and buffers of libraries `outside` it.
 
-    `inside` and `apart` are their bytes, `most` the upper bound of the latter.
+    `framework_bytes` and `library_bytes` are their sizes in bytes, `library_high_bytes` the upper bound of the latter.
     """
 
     held: tuple[TermPart, ...] = ()
     outside: tuple[TermPart, ...] = ()
-    most: int = 0
-    inside: int = 0
-    apart: int = 0
+    library_high_bytes: int = 0
+    framework_bytes: int = 0
+    library_bytes: int = 0
 
-    def holding(self, more: tuple[TermPart, ...]) -> "PersistentBuffers":
-        """Return this with `more` buffers of the framework, summed once for all snapshots."""
+    def with_buffers(self, more: tuple[TermPart, ...]) -> "PersistentBuffers":
+        """Return the persistent buffers with `more` framework buffers added, summed once for all snapshots."""
         if not more:
             return self
-        inside = self.inside + sum([part.bytes for part in more])
-        return PersistentBuffers((*self.held, *more), self.outside, self.most, inside, self.apart)
+        framework_bytes = self.framework_bytes + sum([part.bytes for part in more])
+        return PersistentBuffers(
+            (*self.held, *more), self.outside, self.library_high_bytes, framework_bytes, self.library_bytes
+        )
 
 
 Buffer = tuple[str, int]
-"""The name of a buffer and its bytes."""
+"""A buffer's name and its size in bytes."""
 
 
-def buffers(found: Iterable[Buffer], source: str, beside: PersistentBuffers, *, assumed: bool = False) -> Deferred:
-    """Return the communication buffers, including those present throughout.
+def communication_term(
+    named_sizes: Iterable[Buffer], source: str, persistent_buffers: PersistentBuffers, *, assumed: bool = False
+) -> DeferredTerm:
+    """Return the term of all communication buffers, including the persistent ones.
 
-    Memory of libraries is assumed, between zero and `beside.most`; the rest is as certain as its source.
+    Memory of libraries is assumed, between zero and `persistent_buffers.most`; the rest is as certain as its source.
     """
-    own = tuple([buffer for buffer in found if buffer[1]])
-    size = beside.inside + sum([held for _, held in own])
-    total = size + beside.apart
-    return Deferred(
+    own = tuple([buffer for buffer in named_sizes if buffer[1]])
+    size = persistent_buffers.framework_bytes + sum([held for _, held in own])
+    total = size + persistent_buffers.library_bytes
+    return DeferredTerm(
         "communication",
         total,
         size,
-        size + beside.most,
-        partial(_write_buffers, own, source, beside, size, total, assumed=assumed),
+        size + persistent_buffers.library_high_bytes,
+        partial(_write_buffers, own, source, persistent_buffers, size, total, assumed=assumed),
     )
 
 
 @lru_cache(maxsize=512)
 def _write_buffers(
-    own: tuple[Buffer, ...], source: str, beside: PersistentBuffers, size: int, total: int, *, assumed: bool
+    own: tuple[Buffer, ...], source: str, persistent_buffers: PersistentBuffers, size: int, total: int, *, assumed: bool
 ) -> Term:
     made = [TermPart(name=name, bytes=held, formula=f"{held:,}", source=source) for name, held in own]
-    parts = (*made, *beside.held, *beside.outside)
+    parts = (*made, *persistent_buffers.held, *persistent_buffers.outside)
     return term(
         "communication",
         total,
         " + ".join(f"B{number}" for number in range(1, len(parts) + 1)) or "0",
         tuple(library(f"B{number}", part.bytes, f"bytes: {part.name}") for number, part in enumerate(parts, 1)),
         "; ".join(dict.fromkeys(part.source for part in parts)),
-        certainty="assumed" if assumed or beside.outside else "measured",
+        certainty="assumed" if assumed or persistent_buffers.outside else "measured",
         low_bytes=size,
-        high_bytes=size + beside.most,
+        high_bytes=size + persistent_buffers.library_high_bytes,
         parts=parts,
     )
 
 
 @lru_cache(maxsize=512)
 def relabeled_term(item: AnyTerm, source: str, name: TermName | None = None) -> Term:
-    """Return `item` with another `source`, and another name where one is given."""
-    written = item.write() if isinstance(item, Deferred) else item
+    """Return `item` with the source `source`, renamed to `name` unless that is None."""
+    written = item.write() if isinstance(item, DeferredTerm) else item
     return written.evolve(name=name or written.name, source=source)

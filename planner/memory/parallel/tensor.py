@@ -49,35 +49,35 @@ def tensor_share(
     """
     if cards == experts == pad == 1:
         return architecture
-    stacks = tuple(_stack(stack, architecture, cards, experts, pad, sequence) for stack in architecture.stacks)
+    stacks = tuple(_stack_share(stack, architecture, cards, experts, pad, sequence) for stack in architecture.stacks)
     vocabulary = architecture.vocabulary
     shared = architecture.evolve(
         stacks=stacks,
-        head=tuple(_vocabulary_rows(tensor, vocabulary, cards, pad) for tensor in architecture.head),
-        vocabulary=None if vocabulary is None else _rows(vocabulary, cards, pad),
+        head=tuple(_divide_vocabulary_rows(tensor, vocabulary, cards, pad) for tensor in architecture.head),
+        vocabulary=None if vocabulary is None else _vocabulary_rows_per_card(vocabulary, cards, pad),
         stored=(),
     )
-    return shared.evolve(stored=_stored(architecture, shared))
+    return shared.evolve(stored=_stored_share(architecture, shared))
 
 
-def _stack(stack: Stack, architecture: Architecture, cards: int, experts: int, pad: int, sequence: bool) -> Stack:
-    groups = tuple(group.evolve(layer=_layer(group.layer, cards, experts, sequence)) for group in stack.groups)
-    before = tuple(_vocabulary_rows(tensor, architecture.vocabulary, cards, pad) for tensor in stack.before)
+def _stack_share(stack: Stack, architecture: Architecture, cards: int, experts: int, pad: int, sequence: bool) -> Stack:
+    groups = tuple(group.evolve(layer=_layer_share(group.layer, cards, experts, sequence)) for group in stack.groups)
+    before = tuple(_divide_vocabulary_rows(tensor, architecture.vocabulary, cards, pad) for tensor in stack.before)
     return stack.evolve(groups=groups, before=before)
 
 
-def _layer(layer: Layer, cards: int, experts: int, sequence: bool) -> Layer:
+def _layer_share(layer: Layer, cards: int, experts: int, sequence: bool) -> Layer:
     return layer.evolve(
-        mixer=_mixer(layer.mixer, cards),
-        second_mixer=_mixer(layer.second_mixer, cards),
-        cross_attention=_mixer(layer.cross_attention, cards),
-        feed_forward=_feed_forward(layer.feed_forward, cards, experts),
+        mixer=_mixer_share(layer.mixer, cards),
+        second_mixer=_mixer_share(layer.second_mixer, cards),
+        cross_attention=_mixer_share(layer.cross_attention, cards),
+        feed_forward=_feed_forward_share(layer.feed_forward, cards, experts),
         stream_shards=cards if sequence else 1,
-        tensors=tuple(_tensor(tensor, layer, cards, experts) for tensor in layer.tensors),
+        tensors=tuple(_divided_tensor(tensor, layer, cards, experts) for tensor in layer.tensors),
     )
 
 
-def _mixer(mixer: Mixer | None, cards: int) -> Mixer | None:
+def _mixer_share(mixer: Mixer | None, cards: int) -> Mixer | None:
     if isinstance(mixer, Attention):
         return mixer.evolve(heads=mixer.heads // cards, kv_heads=max(mixer.kv_heads // cards, 1))
     if isinstance(mixer, LatentAttention):
@@ -91,7 +91,7 @@ def _mixer(mixer: Mixer | None, cards: int) -> Mixer | None:
     return None
 
 
-def _feed_forward(block: Mlp | Moe | None, cards: int, experts: int) -> Mlp | Moe | None:
+def _feed_forward_share(block: Mlp | Moe | None, cards: int, experts: int) -> Mlp | Moe | None:
     if isinstance(block, Mlp):
         return block.evolve(intermediate=block.intermediate // cards)
     if isinstance(block, Moe):
@@ -105,33 +105,33 @@ def _feed_forward(block: Mlp | Moe | None, cards: int, experts: int) -> Mlp | Mo
     return None
 
 
-def _tensor(tensor: Tensor, layer: Layer, cards: int, experts: int) -> Tensor:
+def _divided_tensor(tensor: Tensor, layer: Layer, cards: int, experts: int) -> Tensor:
     if tensor.role == "expert" and isinstance(layer.feed_forward, Moe):
-        return _expert(tensor, layer.feed_forward, cards, experts)
+        return _divided_expert(tensor, layer.feed_forward, cards, experts)
     if tensor.role not in ("linear", "bias", "conv", "other") or any(part in tensor.name for part in _LATENTS):
         return tensor
-    if cards == 1 or (tensor.role == "other" and not _of_heads(tensor, layer)):
+    if cards == 1 or (tensor.role == "other" and not _has_value_per_head(tensor, layer)):
         return tensor
-    name = _base(tensor.name)
+    name = _projection_name(tensor.name)
     if name in _BY_ROWS:
-        return tensor if len(tensor.shape) < 2 else _divided(tensor, 1, cards)
-    mixer = layer.cross_attention if _is_crossed(tensor.name) and layer.cross_attention else layer.mixer
+        return tensor if len(tensor.shape) < 2 else _divide_dimension(tensor, 1, cards)
+    mixer = layer.cross_attention if _is_cross_attention(tensor.name) and layer.cross_attention else layer.mixer
     if isinstance(mixer, Attention) and tensor.shape[0] == mixer.q_dim + 2 * mixer.kv_dim and mixer.fused_qkv:
         own = mixer.q_dim // cards + 2 * mixer.head_dim * max(mixer.kv_heads // cards, 1)
         return tensor.evolve(shape=(own, *tensor.shape[1:]))
     shares = min(cards, mixer.kv_heads) if isinstance(mixer, Attention) and name in _KEYS_AND_VALUES else cards
-    return _divided(tensor, 0, shares)
+    return _divide_dimension(tensor, 0, shares)
 
 
-def _expert(tensor: Tensor, block: Moe, cards: int, experts: int) -> Tensor:
-    """Divide the copies, of which there is one for each expert, and then the inner width."""
+def _divided_expert(tensor: Tensor, block: Moe, cards: int, experts: int) -> Tensor:
+    """Divide the expert copies over the expert-parallel cards, then the inner width over the tensor-parallel cards."""
     tensor = tensor.evolve(copies=tensor.copies // experts)
     inner = (block.intermediate, 2 * block.intermediate)
     wide = next((place for place, size in enumerate(tensor.shape) if size in inner), None)
-    return tensor if wide is None else _divided(tensor, wide, cards)
+    return tensor if wide is None else _divide_dimension(tensor, wide, cards)
 
 
-def _of_heads(tensor: Tensor, layer: Layer) -> bool:
+def _has_value_per_head(tensor: Tensor, layer: Layer) -> bool:
     """Return whether a tensor other than a projection has one number per head, or spans the inner stream."""
     mixer = layer.mixer
     if isinstance(mixer, Attention):
@@ -139,35 +139,35 @@ def _of_heads(tensor: Tensor, layer: Layer) -> bool:
     return isinstance(mixer, StateMixer)
 
 
-def _is_crossed(name: str) -> bool:
+def _is_cross_attention(name: str) -> bool:
     return "cross" in name or "encoder_attn" in name or "EncDec" in name
 
 
-def _base(name: str) -> str:
+def _projection_name(name: str) -> str:
     """Return the projection's own name: `q_proj` for `self_attn.q_proj.weight`; BERT has several called `dense`."""
     parts = [part for part in name.split(".") if part not in ("weight", "bias")]
     return ".".join(parts[-2:]) if parts[-2:] == ["intermediate", "dense"] else parts[-1]
 
 
-def _divided(tensor: Tensor, place: int, cards: int) -> Tensor:
+def _divide_dimension(tensor: Tensor, place: int, cards: int) -> Tensor:
     shape = list(tensor.shape)
     shape[place] = ceil_div(shape[place], cards)
     return tensor.evolve(shape=tuple(shape))
 
 
-def _vocabulary_rows(tensor: Tensor, vocabulary: int | None, cards: int, pad: int) -> Tensor:
-    """Share the rows of the token table and of the output head; tables of positions stay whole."""
+def _divide_vocabulary_rows(tensor: Tensor, vocabulary: int | None, cards: int, pad: int) -> Tensor:
+    """Divide the rows of the token embedding and the output head; position tables stay undivided."""
     if vocabulary is None or tensor.shape[0] != vocabulary:
         return tensor
-    return tensor.evolve(shape=(_rows(vocabulary, cards, pad), *tensor.shape[1:]))
+    return tensor.evolve(shape=(_vocabulary_rows_per_card(vocabulary, cards, pad), *tensor.shape[1:]))
 
 
-def _rows(vocabulary: int, cards: int, pad: int) -> int:
+def _vocabulary_rows_per_card(vocabulary: int, cards: int, pad: int) -> int:
     return ceil_div(vocabulary, pad * cards) * pad
 
 
-def _stored(whole: Architecture, share: Architecture) -> tuple[StoredTensors, ...]:
-    """Return the bytes of a checkpoint's files that a card loads, in proportion to its parameters of each place."""
+def _stored_share(whole: Architecture, share: Architecture) -> tuple[StoredTensors, ...]:
+    """Return the parts of a checkpoint's files that a card loads, in proportion to its parameters of each place."""
     before, after = parameters_by_place(whole), parameters_by_place(share)
     return tuple(
         part.evolve(bytes=ceil_div(part.bytes * after[part.place], before[part.place]))

@@ -1,4 +1,4 @@
-"""Memory behaviour of the programs that run models, one module each, and the look-up by workload."""
+"""Memory behavior of the programs that run models, one module per program, and the lookup by workload."""
 
 from functools import cache
 from importlib import import_module
@@ -11,7 +11,7 @@ from planner.workload.training import Training
 from planner.workload.workload import Inference
 
 if TYPE_CHECKING:
-    from planner.memory.parallel.sharding import Sharder
+    from planner.memory.parallel.sharding import ShardingStrategy
     from planner.memory.software.base import ServingMemory, SoftwareMemory
     from planner.memory.software.pytorch import TrainingMemory
 
@@ -29,7 +29,7 @@ def memory_of(architecture: Architecture, workload: Training | Inference) -> "So
 def serving_memory(name: str | None, architecture: Architecture) -> "ServingMemory":
     """Return the memory behaviour of the program `name` serving `architecture`; None is the default program."""
     module = _PIPELINES if architecture.kind == "diffusion" else SOFTWARE[name or DEFAULT].module
-    return cast("ServingMemory", _loaded(module).SERVING)
+    return cast("ServingMemory", _imported_program(module).SERVING)
 
 
 def training_memory(name: str) -> "TrainingMemory":
@@ -40,16 +40,17 @@ def training_memory(name: str) -> "TrainingMemory":
     """
     software = SOFTWARE[name]
     return cast(
-        "TrainingMemory", _loaded(f"{software.module}_training" if software.serving else software.module).TRAINING
+        "TrainingMemory",
+        _imported_program(f"{software.module}_training" if software.serving else software.module).TRAINING,
     )
 
 
-def sharder_of(workload: Training) -> "Sharder":
-    """Return the sharder that distributes `workload` over its replicas."""
-    return training_memory(workload.profile).sharder(workload)
+def sharding_strategy_of(workload: Training) -> "ShardingStrategy":
+    """Return the sharding strategy that distributes the training `workload` over its replicas."""
+    return training_memory(workload.profile).sharding_strategy(workload)
 
 
 @cache
-def _loaded(module: str) -> ModuleType:
-    """Return a module of this folder. Only the program in use is imported: all take half of a command's time."""
+def _imported_program(module: str) -> ModuleType:
+    """Import and return the module of one program; importing all programs would take half of a command's run time."""
     return import_module(f"{__name__}.{module}")

@@ -27,7 +27,7 @@ _FURTHER_CHANNELS: Final = 512 * MIB
 
 
 class SoftwareMemory(ABC, Generic[WorkloadT]):
-    """Memory behaviour of a program, in training or serving.
+    """Memory behavior of a program, in training or serving.
 
     `split_note` explains how it splits layers over unequal cards. `place_decides_formats` means that the format of a
     tensor depends on its layer.
@@ -43,7 +43,7 @@ class SoftwareMemory(ABC, Generic[WorkloadT]):
         """Return the memory alive in each phase of `workload` (defaults filled in) on one card of `card_class`."""
 
     def card_class(self, _gpu: Gpu) -> Hashable:
-        """Return the property of a card that the program's defaults depend on; None for most programs."""
+        """Return the property of a card on which the program's defaults depend; None for most programs."""
         return None
 
     def unsupported_reasons(self, workload: WorkloadT, gpu: Gpu) -> tuple[str, ...]:
@@ -69,7 +69,7 @@ class SoftwareMemory(ABC, Generic[WorkloadT]):
 
     @abstractmethod
     def groups(self, parallel: Parallel) -> dict[str, int]:
-        """Return the communication groups of a card, with their sizes."""
+        """Return the communication groups of a card by name, each with its number of cards."""
 
     def communicators(self, workload: WorkloadT) -> tuple[TermPart, ...]:
         """Return the memory of the communicators of `workload` on each card, outside the framework's allocator.
@@ -94,7 +94,7 @@ class SoftwareMemory(ABC, Generic[WorkloadT]):
 
 
 class ServingMemory(SoftwareMemory[Inference]):
-    """Memory behaviour of a program that serves requests."""
+    """Memory behavior of a program that serves requests."""
 
     def groups(self, parallel: Parallel) -> dict[str, int]:
         """Return the communication groups within one replica; serving replicas are independent of each other."""

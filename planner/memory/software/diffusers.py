@@ -1,4 +1,4 @@
-"""Memory behaviour of the diffusers library, which runs image pipelines."""
+"""Memory behavior of the diffusers library, which runs image pipelines."""
 
 from collections.abc import Hashable
 from typing import Final

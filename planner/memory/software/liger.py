@@ -1,4 +1,4 @@
-"""Memory behaviour of Liger's fused kernels in training with transformers."""
+"""Memory behavior of Liger's fused kernels in training with transformers."""
 
 from typing import Final
 
@@ -30,7 +30,7 @@ class Liger(TrainingMemory):
 
     fused = FusedKernels(norms=True, gates=True)
 
-    def described(self, architecture: Architecture) -> tuple[str, ...]:
+    def differences(self, architecture: Architecture) -> tuple[str, ...]:
         """Return Liger's differences, and a note if it has no kernels for the model."""
         sentence = (
             "Modeled on Liger-Kernel 0.8.2 with transformers: RMSNorm saves its input and one root per token, SwiGLU "

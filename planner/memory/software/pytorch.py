@@ -1,4 +1,4 @@
-"""Memory behaviour of training with plain PyTorch, as run by transformers' Trainer and PEFT.
+"""Memory behavior of training with plain PyTorch, as run by transformers' Trainer and PEFT.
 
 Programs with their own kernels, layers or optimizers override parts of it.
 """
@@ -9,7 +9,7 @@ from typing import Final
 from planner.memory.parallel.deepspeed import DEEPSPEED_ZERO
 from planner.memory.parallel.fsdp import FSDP
 from planner.memory.parallel.pipeline import stage_layers
-from planner.memory.parallel.sharding import REPLICAS, Sharder
+from planner.memory.parallel.sharding import REPLICAS, ShardingStrategy
 from planner.memory.phases import PhaseSnapshots
 from planner.memory.precision import Precision
 from planner.memory.result import TermPart
@@ -18,8 +18,8 @@ from planner.memory.training.adapters.settings import Formats, LayerSettings, ad
 from planner.memory.training.checkpointing import OPERATORS, Checkpoints
 from planner.memory.training.fp8 import in_sixteen_bits, with_fp8
 from planner.memory.training.full import full_setup
-from planner.memory.training.fused import FusedKernels, fused_linear_losses
-from planner.memory.training.losses import Losses, OutputHead, chunked_losses, full_losses, head_of
+from planner.memory.training.fused import FusedKernels, fused_linear_loss_memory
+from planner.memory.training.losses import LossMemory, OutputHead, chunked_loss_memory, full_loss_memory, head_of
 from planner.memory.training.partial import partial_setup
 from planner.memory.training.setup import TrainingSetup
 from planner.memory.training.timeline import training_timeline
@@ -47,35 +47,35 @@ class TrainingMemory(SoftwareMemory[Training]):
         """
         if workload.compute == "fp8":
             return with_fp8(self.setup(architecture, in_sixteen_bits(workload)), architecture, workload)
-        notes = self.described(architecture)
+        notes = self.differences(architecture)
         if self._trains_all_by_pytorch(workload):
-            return full_setup(architecture, workload, self.losses, notes)
+            return full_setup(architecture, workload, self.loss_memory, notes)
         settings, checkpoints = self.layer_settings(workload), self.checkpoints(workload)
-        return partial_setup(architecture, workload, settings, checkpoints, self.losses, notes)
+        return partial_setup(architecture, workload, settings, checkpoints, self.loss_memory, notes)
 
-    def described(self, _architecture: Architecture) -> tuple[str, ...]:
+    def differences(self, _architecture: Architecture) -> tuple[str, ...]:
         """Return the program's differences from transformers and its version, one sentence each."""
         return ()
 
-    def losses(
+    def loss_memory(
         self, architecture: Architecture, workload: Training, precision: Precision, *, head_is_trained: bool = True
-    ) -> Losses:
+    ) -> LossMemory:
         """Return the memory of the output head and the loss."""
         head = head_of(architecture, workload, precision)
         if workload.loss == "chunked":
             gradient_bytes = precision.parameter_bytes if head_is_trained else 0
-            return chunked_losses(head, workload.loss_chunks, gradient_bytes)
+            return chunked_loss_memory(head, workload.loss_chunks, gradient_bytes)
         if workload.loss == "fused-linear":
-            return self.fused_losses(head, precision.residual_bytes, head.parameters if head_is_trained else 0)
-        return self.full_losses(architecture, head, precision)
+            return self.fused_loss_memory(head, precision.residual_bytes, head.parameters if head_is_trained else 0)
+        return self.full_loss_memory(architecture, head, precision)
 
-    def full_losses(self, architecture: Architecture, head: OutputHead, precision: Precision) -> Losses:
-        """Return the memory of complete logits."""
-        return full_losses(architecture, head, precision)
+    def full_loss_memory(self, architecture: Architecture, head: OutputHead, precision: Precision) -> LossMemory:
+        """Return the memory of a loss computed from the full logits."""
+        return full_loss_memory(architecture, head, precision)
 
-    def fused_losses(self, head: OutputHead, input_bytes: int, gradient: int) -> Losses:
+    def fused_loss_memory(self, head: OutputHead, input_bytes: int, gradient: int) -> LossMemory:
         """Return the memory of a loss computed with the head; `gradient` is the number of trained head elements."""
-        return fused_linear_losses(head, input_bytes, gradient)
+        return fused_linear_loss_memory(head, input_bytes, gradient)
 
     def layer_settings(self, workload: Training) -> LayerSettings:
         """Return the settings with which the layers of `workload` are computed."""
@@ -84,15 +84,15 @@ class TrainingMemory(SoftwareMemory[Training]):
         return LayerSettings(formats, workload.attention, adapters, self.fused)
 
     def formats(self, workload: Training) -> Formats:
-        """Return the bytes of each kind of value."""
+        """Return the bytes per element of each kind of value."""
         return formats_of(workload)
 
     def checkpoints(self, workload: Training) -> Checkpoints:
-        """Return which layers of `workload` are recomputed, and how."""
+        """Return the activation checkpointing of `workload`."""
         return Checkpoints(workload.activation_checkpointing, workload.checkpoint_every)
 
-    def sharder(self, workload: Training) -> Sharder:
-        """Return the sharder that distributes `workload` over its replicas.
+    def sharding_strategy(self, workload: Training) -> ShardingStrategy:
+        """Return the sharding strategy that distributes `workload` over its replicas.
 
         ZeRO-3 is FSDP2 unless the offload is one that only DeepSpeed has; ZeRO-1 and 2 are DeepSpeed's.
         """
@@ -101,7 +101,7 @@ class TrainingMemory(SoftwareMemory[Training]):
             return FSDP
         return DEEPSPEED_ZERO if parallel.zero else REPLICAS
 
-    def buffers(self) -> tuple[TermPart, ...]:
+    def library_buffers(self) -> tuple[TermPart, ...]:
         """Return the buffers that the program's own libraries hold throughout on each of several cards."""
         return ()
 

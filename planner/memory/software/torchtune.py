@@ -1,4 +1,4 @@
-"""Memory behaviour of torchtune: plain PyTorch with a chunked loss."""
+"""Memory behavior of torchtune: plain PyTorch with a chunked loss."""
 
 from typing import Final
 
@@ -9,7 +9,7 @@ from planner.models.architecture import Architecture
 class Torchtune(TrainingMemory):
     """torchtune, which chunks its loss."""
 
-    def described(self, _architecture: Architecture) -> tuple[str, ...]:
+    def differences(self, _architecture: Architecture) -> tuple[str, ...]:
         """Return torchtune's differences."""
         return (
             "Modeled on torchtune 0.7: layers save the same activations as in transformers, and the loss saves "

@@ -1,4 +1,4 @@
-"""Memory behaviour of inference with Hugging Face Transformers: `generate` and accelerate's device map."""
+"""Memory behavior of inference with Hugging Face Transformers: `generate` and accelerate's device map."""
 
 from collections.abc import Hashable, Iterator
 from functools import lru_cache
@@ -16,7 +16,7 @@ from planner.models.architecture import Architecture
 from planner.units import ceil_div
 from planner.workload.workload import Inference
 
-_ROOM: Final = (5, 4)
+_EXTRA_SHARE: Final = (5, 4)
 """Share of the largest module that a card may hold beyond an even share."""
 
 
@@ -35,7 +35,7 @@ class Transformers(ServingMemory):
     def notes(self, workload: Inference) -> Iterator[str]:
         """Yield a note if the cache is quantised."""
         if workload.kv_cache not in ELEMENT_BYTES:
-            yield "A quantised cache needs an engine that supports it: its size is exact, scratch is not estimated."
+            yield "A quantized cache needs an engine that supports it; the engine's temporary memory is not estimated."
 
     def split_layers(
         self, architecture: Architecture, workload: Inference, free_bytes: tuple[int, ...] = ()
@@ -74,10 +74,13 @@ def layers_by_device_map(
 
     **Source**: transformers 5.23 integrations/accelerate.py: `get_balanced_memory`, `infer_auto_device_map`.
 
-    **Assumes** that nothing is placed on the CPU: what does not fit is counted on the last card.
+    **Assumes** that nothing is placed on the CPU: layers that do not fit are counted on the last card.
     """
     modules = _module_bytes(architecture, weights)
-    limit = sum([size for size, _ in modules]) // cards + max([size for size, _ in modules]) * _ROOM[0] // _ROOM[1]
+    limit = (
+        sum([size for size, _ in modules]) // cards
+        + max([size for size, _ in modules]) * _EXTRA_SHARE[0] // _EXTRA_SHARE[1]
+    )
     limits = [min(limit, free) for free in free_bytes or (limit,) * cards]
     # Suffix maximum: the largest module that is still to be placed after each one.
     largest = [*accumulate([size for size, _ in reversed(modules[1:])], max)][::-1]
@@ -92,7 +95,7 @@ def layers_by_device_map(
 
 @lru_cache(maxsize=256)
 def _module_bytes(architecture: Architecture, weights: str) -> tuple[tuple[int, bool], ...]:
-    """Return the bytes of each module that is placed as a whole, in order, and whether it is a layer."""
+    """Return the size in bytes of each module that is placed as a whole, in order, and whether it is a layer."""
     main = architecture.main
     plain = 4 if weights in ("fp32", "F32") else 2
     # Towers are placed first, and schemes quantise only tensors inside the layers.

@@ -1,9 +1,9 @@
-"""Memory behaviour of Unsloth: fused layers and adapters, checkpoints in host memory, a compiled chunked loss."""
+"""Memory behavior of Unsloth: fused layers and adapters, checkpoints in host memory, a compiled chunked loss."""
 
 from typing import Final
 
 from planner.hardware.gpu import Gpu
-from planner.memory.phases import Deferred
+from planner.memory.phases import DeferredTerm
 from planner.memory.result import Term
 from planner.memory.software.pytorch import TrainingMemory
 from planner.memory.support import triton_reasons
@@ -11,7 +11,7 @@ from planner.memory.terms import library, model, term
 from planner.memory.training.adapters.settings import Formats, formats_of
 from planner.memory.training.checkpointing import Checkpoints
 from planner.memory.training.fused import FUSED, FusedKernels
-from planner.memory.training.losses import Losses, OutputHead, deferred_logits
+from planner.memory.training.losses import LossMemory, OutputHead, deferred_logits
 from planner.models.architecture import Architecture
 from planner.units import GIB, ceil_div
 from planner.workload.training import Training
@@ -32,23 +32,23 @@ class Unsloth(TrainingMemory):
 
     fused = FusedKernels(norms=True, gates=True, adapters=True)
 
-    def described(self, _architecture: Architecture) -> tuple[str, ...]:
+    def differences(self, _architecture: Architecture) -> tuple[str, ...]:
         """Return Unsloth's differences."""
         return (
             "Modeled on Unsloth 2026.8.19 with unsloth_zoo ce232d6: norms and gates like Liger's, adapters that save "
             "their input once, checkpoints in host memory, and the loss in chunks of 4 GiB.",
         )
 
-    def fused_losses(self, head: OutputHead, input_bytes: int, gradient: int) -> Losses:
+    def fused_loss_memory(self, head: OutputHead, input_bytes: int, gradient: int) -> LossMemory:
         """Return the memory of Unsloth's own fused loss.
 
         **Assumes** that its compiled chunks hold the logits and their gradient; without compilation it takes as much as
         full logits.
         """
-        return _fused(head, input_bytes, gradient)
+        return _chunked_loss_memory(head, input_bytes, gradient)
 
     def formats(self, workload: Training) -> Formats:
-        """Return the bytes of each kind of value: unquantised values stay in 16 bits without another cast."""
+        """Return the size in bytes of each kind of value: unquantised values stay in 16 bits without another cast."""
         found = formats_of(workload, kept_bytes=2)
         return found._replace(autocast=False) if found.parameter == found.computed else found
 
@@ -65,14 +65,14 @@ class Unsloth(TrainingMemory):
 TRAINING: Final = Unsloth()
 
 
-def _fused(head: OutputHead, input_bytes: int, gradient: int) -> Losses:
-    parts = unsloth_parts(head.outputs, head.width)
+def _chunked_loss_memory(head: OutputHead, input_bytes: int, gradient: int) -> LossMemory:
+    parts = unsloth_chunks(head.outputs, head.width)
     tokens = ceil_div(head.outputs, parts)
     made = head.outputs * head.hidden * input_bytes
     added = gradient * head.size
     symbols = (
         *head.sizes,
-        library("C", tokens, f"tokens whose logits are alive at once, in {parts:,} chunks"),
+        library("C", tokens, f"tokens with logits alive at once, in {parts:,} chunks"),
         model("h", head.hidden, "width of the head's input"),
         library("r", input_bytes, "bytes of its gradient"),
     )
@@ -84,8 +84,8 @@ def _fused(head: OutputHead, input_bytes: int, gradient: int) -> Losses:
     def write() -> Term:
         return term("logits", usual, formula, symbols, _SOURCE, certainty="assumed", low_bytes=least, high_bytes=most)
 
-    return Losses(
-        forward=Deferred("logits", usual, least, most, write),
+    return LossMemory(
+        forward=DeferredTerm("logits", usual, least, most, write),
         loss=kept,
         head=kept,
         layers=deferred_logits(0, "0", (), _SOURCE),
@@ -94,10 +94,10 @@ def _fused(head: OutputHead, input_bytes: int, gradient: int) -> Losses:
     )
 
 
-def unsloth_parts(outputs: int, width: int) -> int:
+def unsloth_chunks(outputs: int, width: int) -> int:
     """Return the number of chunks of Unsloth's loss: one if all fp32 logits fit, else a multiple of four.
 
-    **Source**: unsloth_zoo `fused_losses.cross_entropy_loss.get_chunk_size`.
+    **Source**: unsloth_zoo `fused_loss_memory.cross_entropy_loss.get_chunk_size`.
     """
     whole = outputs * width * _FP32
     return 1 if whole <= _PART else 4 * ceil_div(ceil_div(whole, _PART), 4)

@@ -1,1 +1,1 @@
-"""Training: what a step holds, snapshot by snapshot."""
+"""Memory of training: snapshots of one optimizer step."""

@@ -1,7 +1,7 @@
 """Selective activation checkpointing: what a layer saves if some of its operations are recomputed.
 
-The name has two meanings. PyTorch's policy selects operators: it saves the outputs of products and attention, every
-second plain product excepted. Megatron-LM's recomputes the core of attention and saves the rest.
+Selective checkpointing has two meanings. PyTorch's policy selects operators: it saves the outputs of products and
+attention, every second plain product excepted. Megatron-LM's recomputes the core of attention and saves the rest.
 """
 
 from functools import lru_cache
@@ -28,10 +28,10 @@ _PRODUCTS: Final = ("linear", "router")
 
 
 class Checkpoints(NamedTuple):
-    """Recomputed layers: none, or runs of `every` layers that save only their input, which may be `offloaded`.
+    """Activation checkpointing: none, or runs of `every` layers that save only their input, which may be `offloaded`.
 
-    Selective ones save the outputs of matrix products and attention, too. With `core_attention` only the inside of
-    attention is recomputed.
+    Selective checkpoints also save the outputs of matrix products and attention. With `core_attention` only the inside
+    of attention is recomputed.
     """
 
     kind: Checkpointing
@@ -41,7 +41,7 @@ class Checkpoints(NamedTuple):
 
 
 class SavedOutputs(NamedTuple):
-    """Bytes of saved outputs: per token, and per token and token of context."""
+    """Size in bytes of saved outputs: per token, and per query-key pair."""
 
     per_token: int
     per_pair: int
@@ -70,33 +70,35 @@ def saved_outputs(
         reason = "selective checkpoints of state-space layers are not estimated"
         raise SpecError("activation_checkpointing", reason, "Choose full or none.")
     size = settings.formats.computed
-    per_token = size * _products(layer, tuning, settings) + _of_experts(layer.feed_forward, hidden, size)
+    per_token = size * _saved_product_width(layer, tuning, settings) + _expert_output_bytes(
+        layer.feed_forward, hidden, size
+    )
     per_pair = 0
     for mixer in (layer.mixer, layer.cross_attention):
-        own, of_pairs = _of_attention(mixer, settings, masked)
+        own, of_pairs = _attention_output_bytes(mixer, settings, masked)
         per_token, per_pair = per_token + own, per_pair + of_pairs
     return SavedOutputs(per_token // layer.stream_shards, per_pair)
 
 
 def without_core_attention(ledger: SavedPerToken, layer: Layer, settings: LayerSettings, masked: bool) -> SavedPerToken:
-    """Return what Megatron saves of one layer, given all its activations in `ledger`: no scores, no fused row sums.
+    """Return the activations that Megatron saves of one layer: those in `ledger` without scores and fused row sums.
 
     **Source**: `CORE_ATTENTION`: queries, keys and values are the inputs of what is recomputed, and
     attention's output is that of the projection behind it.
     """
     statistics = 0
     for mixer in (layer.mixer, layer.cross_attention):
-        if _kernel(mixer, settings, masked) == "fused" and isinstance(mixer, Attention | LatentAttention):
+        if _attention_kernel(mixer, settings, masked) == "fused" and isinstance(mixer, Attention | LatentAttention):
             statistics += STATISTIC * mixer.heads
     return ledger._replace(scores=0, source_scores=0, bias=0, attention=ledger.attention - statistics)
 
 
-def _products(layer: Layer, tuning: LayerTuning, settings: LayerSettings) -> int:
+def _saved_product_width(layer: Layer, tuning: LayerTuning, settings: LayerSettings) -> int:
     """Return the total width of the saved outputs of products, in the order in which they run."""
     biases = {tensor.name: tensor.size for tensor in layer.tensors if tensor.role == "bias"}
     rank = settings.adapters.rank if settings.adapters else 0
     width = number = 0
-    for tensor, status in _in_order(layer, tuning):
+    for tensor, status in _matrices_in_order(layer, tuning):
         bias = biases.get(f"{tensor.name.removesuffix('weight')}bias")
         out = tensor.shape[0] if bias is None else bias
         if bias is not None:
@@ -110,7 +112,7 @@ def _products(layer: Layer, tuning: LayerTuning, settings: LayerSettings) -> int
     return width
 
 
-def _in_order(layer: Layer, tuning: LayerTuning) -> list[tuple[Tensor, Status]]:
+def _matrices_in_order(layer: Layer, tuning: LayerTuning) -> list[tuple[Tensor, Status]]:
     """Return the matrices of `layer` in the order of their products: a weighted shared expert before the router.
 
     **Source**: transformers 5.23 `Qwen2MoeSparseMoeBlock.forward`.
@@ -126,8 +128,8 @@ def _in_order(layer: Layer, tuning: LayerTuning) -> list[tuple[Tensor, Status]]:
     return found
 
 
-def _of_experts(block: object, hidden: int, size: int) -> int:
-    """Return the bytes of the chosen experts' indices and weights, and of the outputs of batched products of all."""
+def _expert_output_bytes(block: object, hidden: int, size: int) -> int:
+    """Return the bytes saved by experts: the routed indices and weights, and the outputs of batched products."""
     if not isinstance(block, Moe):
         return 0
     chosen = (STATISTIC + INDEX) * block.top_k
@@ -136,10 +138,10 @@ def _of_experts(block: object, hidden: int, size: int) -> int:
     return chosen + size * block.visits * (block.intermediate * (2 if block.gated else 1) + hidden)
 
 
-def _of_attention(mixer: Mixer | None, settings: LayerSettings, masked: bool) -> tuple[int, int]:
+def _attention_output_bytes(mixer: Mixer | None, settings: LayerSettings, masked: bool) -> tuple[int, int]:
     if not isinstance(mixer, Attention | LatentAttention):
         return 0, 0
-    kernel, size = _kernel(mixer, settings, masked), settings.formats.computed
+    kernel, size = _attention_kernel(mixer, settings, masked), settings.formats.computed
     width = mixer_output_width(mixer)
     if kernel == "fused":
         return (0 if settings.attention == "flash" else size * width + STATISTIC * mixer.heads), 0
@@ -152,7 +154,7 @@ def _of_attention(mixer: Mixer | None, settings: LayerSettings, masked: bool) ->
     return size * width, (4 if in_fp32 else size) * mixer.heads
 
 
-def _kernel(mixer: Mixer | None, settings: LayerSettings, masked: bool) -> str:
+def _attention_kernel(mixer: Mixer | None, settings: LayerSettings, masked: bool) -> str:
     if not isinstance(mixer, Attention | LatentAttention):
         return "none"
     return kernel_of(mixer, settings.formats.precision, settings.attention, masked)

@@ -33,22 +33,22 @@ def in_sixteen_bits(workload: Training) -> Training:
 def with_fp8(setup: TrainingSetup, architecture: Architecture, workload: Training) -> TrainingSetup:
     """Return `setup`, the step of `workload` in bf16, with linear layers that multiply in fp8."""
     return setup._replace(
-        casts=_casts(architecture) if workload.weights == "fp32" else setup.casts,
+        casts=_remaining_casts(architecture) if workload.weights == "fp32" else setup.casts,
         scratch=(*setup.scratch, *fp8_copies(architecture, workload, backward=True)),
         scratch_forward=(*setup.scratch_forward, *fp8_copies(architecture, workload, backward=False)),
         notes=(*setup.notes, *FP8_NOTES),
     )
 
 
-def _casts(architecture: Architecture) -> Casts:
-    """Return the casts that autocast still makes: those of the head, routers and convolutions."""
+def _remaining_casts(architecture: Architecture) -> Casts:
+    """Return the casts still made by autocast: those of the head, routers and convolutions."""
     beside, size = parameter_counts(architecture, in_fp8=True).cast, ELEMENT_BYTES["bf16"]
     behind = cast_term(beside + head_matrix(architecture), size)
     return Casts(behind, behind, cast_term(beside, size), cast_term(beside, size))
 
 
 def fp8_copies(architecture: Architecture, workload: Training, *, backward: bool) -> tuple[Term, ...]:
-    """Return the fp8 casts of the linear layer that holds most of them at once.
+    """Return the memory of the fp8 casts in the linear layer that holds the most cast elements at once.
 
     **Formula**: T · i + i · o in the forward pass, and 2 · T · o more in the backward pass, where the gradient is cast
     for both of its products. At most each cast holds two copies in fp32, where no kernel fuses them.
@@ -65,8 +65,8 @@ def fp8_copies(architecture: Architecture, workload: Training, *, backward: bool
     widest = max(tokens * read, tokens * made * backward, read * made)
     symbols = (
         chosen("T", tokens, f"tokens: {workload.micro_batch:,} × {workload.sequence_length:,}"),
-        model("i", read, "width that the layer with the most to cast reads"),
-        model("o", made, "width that it makes"),
+        model("i", read, "input width of the layer with the largest casts"),
+        model("o", made, "output width of that layer"),
         library("G", 2 * backward, "casts of the output's gradient"),
     )
     held = term(

@@ -9,7 +9,7 @@ from planner.memory.result import Term
 from planner.memory.terms import library, measured_term, model, number_format
 from planner.memory.training.adapters.trained import tuning_of
 from planner.memory.training.autograd.network import saved_by_network
-from planner.memory.training.losses import Losses
+from planner.memory.training.losses import LossMemory
 from planner.memory.training.saved import SavedActivations
 from planner.memory.training.setup import Casts, Gradients, LossEstimator, TrainingSetup, cast_term
 from planner.memory.weights import ParameterCounts, parameter_counts, weights_term
@@ -31,7 +31,7 @@ def full_setup(
         workload.attention,
         checkpointed,
     )
-    casts = _casts(parameter_counts(architecture), head_matrix(architecture), saved, precision, checkpointed)
+    casts = _live_casts(parameter_counts(architecture), head_matrix(architecture), saved, precision, checkpointed)
     return whole_setup(
         architecture, workload, precision, saved, losses(architecture, workload, precision), casts, notes
     )
@@ -42,12 +42,12 @@ def whole_setup(
     workload: Training,
     precision: Precision,
     saved: SavedActivations,
-    losses: Losses,
+    losses: LossMemory,
     casts: Casts,
     notes: tuple[str, ...],
 ) -> TrainingSetup:
     """Return the setup of a step that trains every parameter, with the given activations, losses and casts."""
-    network = _network(architecture, workload.weights or "fp32", precision)
+    network = _network_parameters(architecture, workload.weights or "fp32", precision)
     head, in_a_layer = network.head, saved.point.gradients
     return TrainingSetup(
         loaded=network.weights,
@@ -70,8 +70,8 @@ def whole_setup(
     )
 
 
-class _Network(NamedTuple):
-    """Parameters of a network and of its parts that have gradients, independent of the input."""
+class _NetworkParameters(NamedTuple):
+    """Weights of a network and parameter counts of its parts, independent of the input."""
 
     weights: tuple[Term, ...]
     parameters: int
@@ -82,41 +82,41 @@ class _Network(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def _network(architecture: Architecture, weights: str, precision: Precision) -> _Network:
-    return _Network(
+def _network_parameters(architecture: Architecture, weights: str, precision: Precision) -> _NetworkParameters:
+    return _NetworkParameters(
         weights=(weights_term(architecture, weights),),
         parameters=parameter_counts(architecture).total,
         head=head_matrix(architecture),
-        before_first_layer=_gradients_before_first_layer(architecture),
-        decoder=_decoder_gradients(architecture),
+        before_first_layer=_gradient_count_before_first_layer(architecture),
+        decoder=_decoder_gradient_count(architecture),
         embedding=tied_gradient_term(architecture, precision),
     )
 
 
 def head_matrix(architecture: Architecture) -> int:
-    """Return the elements of the output head's matrix."""
+    """Return the number of elements of the output head's matrix."""
     return output_width(architecture) * architecture.hidden
 
 
-def _gradients_before_first_layer(architecture: Architecture) -> int:
-    """Return all parameters but those whose gradients come last: the first layer's and those before it."""
+def _gradient_count_before_first_layer(architecture: Architecture) -> int:
+    """Return the parameter count without the first layer and the tensors before it, whose gradients come last."""
     counts = parameter_counts(architecture)
     tied = counts.token_embedding if architecture.tied_head else 0
     return counts.total - counts.smallest_layer - counts.before_layers + tied
 
 
-def _decoder_gradients(architecture: Architecture) -> int:
-    """Return the parameters of all but one of the main stack's layers, and of what is behind them."""
+def _decoder_gradient_count(architecture: Architecture) -> int:
+    """Return the number of parameters in all but one of the main stack's layers, and after the layers."""
     main = architecture.main
     layers = [group.layer.parameters * group.count for group in main.groups]
     smallest = min(group.layer.parameters for group in main.groups)
     return sum(layers) - smallest + sum(tensor.parameters for tensor in main.after)
 
 
-def _casts(
+def _live_casts(
     counts: ParameterCounts, head: int, saved: SavedActivations, precision: Precision, checkpointed: bool
 ) -> Casts:
-    """Return the live casts: with checkpoints only those of the head and of the recomputed layer."""
+    """Return the live autocast copies: with checkpoints only those of the head and of the recomputed layer."""
     if not precision.autocast:
         return Casts((), (), (), ())
     size = precision.compute_bytes
@@ -143,7 +143,11 @@ def tied_gradient_term(architecture: Architecture, precision: Precision) -> tupl
         copies * elements * precision.parameter_bytes,
         "n × V × h × w",
         (
-            library("n", copies, "gradients: the embedding's own, and the sum where it is not made in place"),
+            library(
+                "n",
+                copies,
+                "gradients: that of the embedding, and the sum with the head's gradient unless it is added in place",
+            ),
             model("V × h", elements, "elements of the token embedding"),
             number_format("w", precision.parameter_bytes, "bytes per gradient"),
         ),

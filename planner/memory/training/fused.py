@@ -3,7 +3,7 @@
 from typing import Final, NamedTuple
 
 from planner.memory.terms import library, model
-from planner.memory.training.losses import Losses, OutputHead, deferred_logits
+from planner.memory.training.losses import LossMemory, OutputHead, deferred_logits
 from planner.units import ceil_div
 
 FUSED: Final = "the gradients computed by the fused loss are kept until the backward pass"
@@ -16,14 +16,14 @@ _FUSED_SOURCE: Final = (
 
 
 class FusedKernels(NamedTuple):
-    """Operations that a library fuses: step-by-step norms, gates with their activation, and adapters with both."""
+    """Operations that a library fuses: norms, gates with their activation, and adapters with norms and gates."""
 
     norms: bool = False
     gates: bool = False
     adapters: bool = False
 
 
-def fused_linear_losses(head: OutputHead, input_bytes: int, gradient: int) -> Losses:
+def fused_linear_loss_memory(head: OutputHead, input_bytes: int, gradient: int) -> LossMemory:
     """Return Liger's loss, computed with the head; `gradient` is the number of trained elements of the head.
 
     **Formula**: the logits of C tokens and the gradient of the head's input, and of the head itself with it, where it
@@ -41,7 +41,7 @@ def fused_linear_losses(head: OutputHead, input_bytes: int, gradient: int) -> Lo
     kept = deferred_logits(made, "T × h × r", symbols, _FUSED_SOURCE)
     added = gradient * (head.size + (_FP32 if head.size < _FP32 else 0))
     formula = "C × V × w + T × h × r" + (" + V × h × (w + 4)" if added else "")
-    return Losses(
+    return LossMemory(
         forward=deferred_logits(logits + made + added, formula, symbols, _FUSED_SOURCE),
         loss=kept,
         head=kept,

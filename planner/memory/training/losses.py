@@ -4,7 +4,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from planner.memory.logits import logits_bytes, logits_term, loss_bytes_per_logit, output_width, predicts_every_token
-from planner.memory.phases import Deferred
+from planner.memory.phases import DeferredTerm
 from planner.memory.precision import Precision
 from planner.memory.result import Symbol
 from planner.memory.terms import highest, library, lowest, measured_term, model
@@ -15,7 +15,7 @@ from planner.workload.training import Training
 
 _FP32: Final = 4
 _FULL: Final = "the derivative of the loss needs several fp32 copies of the logits"
-_NO_HEAD: Final = "the network has no head: the head and loss added on top of it are not counted"
+_NO_HEAD: Final = "the network has no output head: a head and a loss added to it are not counted"
 _CHUNKED: Final = "the derivative of the loss needs fp32 copies of one chunk of the logits at a time"
 _CHUNKED_SOURCE: Final = (
     "torchtune 0.7 (bd2a0fc), LinearCrossEntropyLoss: each part of the logits is made by a product of its own, cast to "
@@ -23,16 +23,16 @@ _CHUNKED_SOURCE: Final = (
 )
 
 
-class Losses(NamedTuple):
+class LossMemory(NamedTuple):
     """Memory of the logits in the forward pass, at the loss, in the head's backward pass, and after it.
 
     `head_gradient` is the number of head parameters whose gradient is computed with the loss.
     """
 
-    forward: Deferred
-    loss: Deferred
-    head: Deferred
-    layers: Deferred
+    forward: DeferredTerm
+    loss: DeferredTerm
+    head: DeferredTerm
+    layers: DeferredTerm
     explanation: str = _FULL
     head_gradient: int = 0
 
@@ -47,12 +47,12 @@ class OutputHead(NamedTuple):
 
     @property
     def parameters(self) -> int:
-        """Return the elements of its matrix."""
+        """Return the number of elements of the head's matrix."""
         return self.width * self.hidden
 
     @property
     def sizes(self) -> tuple[Symbol, ...]:
-        """Return the symbols of the logits."""
+        """Return the formula symbols for the size of the logits."""
         return (
             chosen("T", self.outputs, "tokens with an output"),
             model("V", self.width, "width of the output: the vocabulary, or the number of labels"),
@@ -68,25 +68,27 @@ def head_of(architecture: Architecture, workload: Training, precision: Precision
     )
 
 
-def full_losses(architecture: Architecture, head: OutputHead, precision: Precision) -> Losses:
-    """Return the memory of complete logits.
+def full_loss_memory(architecture: Architecture, head: OutputHead, precision: Precision) -> LossMemory:
+    """Return the memory of a loss computed from the full logits.
 
     **Formula**: T · V · k, with k bytes per logit from `loss_bytes_per_logit`.
     """
     per_forward, per_backward = loss_bytes_per_logit(architecture, precision)
 
-    def logits(per_logit: int) -> Deferred:
-        count_bytes = logits_bytes(architecture, head.outputs, per_logit)
+    def logits(per_logit: int) -> DeferredTerm:
+        size_bytes = logits_bytes(architecture, head.outputs, per_logit)
         write = partial(logits_term, architecture, head.outputs, per_logit, precision)
-        return Deferred("logits", count_bytes, count_bytes, count_bytes, write)
+        return DeferredTerm("logits", size_bytes, size_bytes, size_bytes, write)
 
     # A bias in fp32 makes fp32 logits, which are the model's output.
     output = _FP32 if precision.autocast and architecture.loss_reads == "biased-logits" else head.size
     explanation = _FULL if head.width else _NO_HEAD
-    return Losses(logits(per_forward), logits(per_backward), logits(output + head.size), logits(output), explanation)
+    return LossMemory(
+        logits(per_forward), logits(per_backward), logits(output + head.size), logits(output), explanation
+    )
 
 
-def chunked_losses(head: OutputHead, chunks: int, gradient_bytes: int) -> Losses:
+def chunked_loss_memory(head: OutputHead, chunks: int, gradient_bytes: int) -> LossMemory:
     """Return the memory of torchtune's loss, whose chunks save their log-probabilities until their backward pass.
 
     **Formula**: in c parts T · V · (4 + (w + 4) / c) when the loss is computed, then T · V · (4 + 8 / c), or a part
@@ -104,7 +106,7 @@ def chunked_losses(head: OutputHead, chunks: int, gradient_bytes: int) -> Losses
         summed = (max(every - 2 * part, 0) * _FP32 + 3 * gradient, "T × V × 4 × (c − 2) / c + 3 × V × h × r")
         derived = max(derived, second, summed)
     beside = (model("h", head.hidden, "width of the head's input"), library("r", gradient_bytes, "bytes of a gradient"))
-    return Losses(
+    return LossMemory(
         forward=deferred_logits(
             every * _FP32 + part * (_FP32 + copied), "T × V × (4 + (w + 4) / c)", symbols, _CHUNKED_SOURCE
         ),
@@ -115,7 +117,7 @@ def chunked_losses(head: OutputHead, chunks: int, gradient_bytes: int) -> Losses
     )
 
 
-def deferred_logits(count_bytes: int, formula: str, symbols: tuple[Symbol, ...], source: str) -> Deferred:
-    """Return `count_bytes` of logits, whose term is written on demand."""
-    write = partial(measured_term, "logits", count_bytes, formula, symbols, source)
-    return Deferred("logits", count_bytes, lowest(count_bytes), highest(count_bytes), write)
+def deferred_logits(size_bytes: int, formula: str, symbols: tuple[Symbol, ...], source: str) -> DeferredTerm:
+    """Return `size_bytes` of logits, whose term is written on demand."""
+    write = partial(measured_term, "logits", size_bytes, formula, symbols, source)
+    return DeferredTerm("logits", size_bytes, lowest(size_bytes), highest(size_bytes), write)

@@ -18,7 +18,7 @@ Trained = tuple[tuple[Tensor, int], ...]
 PAGED_FROM: Final = 100_000
 """Elements from which bitsandbytes' paged optimizers keep states in memory that the driver moves to host memory."""
 GALORE_RANK: Final = 128
-"""The rank that transformers' Trainer gives GaLore by default."""
+"""Default GaLore rank in transformers' Trainer."""
 _PAGED_SOURCE: Final = "bitsandbytes optim/optimizer.py, get_state_buffer: cudaMallocManaged from 1e5 elements on"
 _BLOCK: Final = 256
 """Elements that share a scale in the 8-bit states of bitsandbytes."""
@@ -83,7 +83,7 @@ def is_inner_matrix(tensor: Tensor) -> bool:
     return tensor.role in _INNER_ROLES and len(tensor.shape) == 2
 
 
-def _is_quantised(tensor: Tensor) -> bool:
+def _has_8_bit_state(tensor: Tensor) -> bool:
     """Return whether bitsandbytes stores the state of `tensor` in 8 bits; small tensors and embeddings stay in fp32."""
     return tensor.size >= _SMALL_TENSOR and tensor.role != "embedding"
 
@@ -102,7 +102,7 @@ def _rows_and_columns(tensor: Tensor) -> int:
 
 
 def galore_projection_elements(tensor: Tensor, size: int) -> int:
-    """Return the elements of GaLore's projection that stay alive.
+    """Return the number of elements of GaLore's projection that stay alive.
 
     In fp32 the projection is a view into the singular vectors, which keeps all of them.
     """
@@ -116,12 +116,12 @@ def galore_rank(tensor: Tensor) -> int:
 
 
 def projected_elements(tensor: Tensor, _size: int) -> int:
-    """Return the elements of the gradient of `tensor` after GaLore's projection."""
+    """Return the number of elements of the gradient of `tensor` after GaLore's projection."""
     return max(tensor.shape) * galore_rank(tensor)
 
 
 def soap_squares(tensor: Tensor) -> int:
-    """Return the elements of one square matrix for each side that SOAP preconditions: sides up to 10,000."""
+    """Return the number of elements of one square matrix for each side that SOAP preconditions: sides up to 10,000."""
     return sum(side * side for side in soap_sides(tensor))
 
 
@@ -135,25 +135,25 @@ def shampoo_factors(tensor: Tensor) -> int:
 
     **Formula**: Σ over blocks of at most 1,024 a side of d · (d + 1); neighbouring sides are one where they fit.
     """
-    pieces = [_pieces(side) for side in _merged(tensor.shape)]
+    pieces = [_block_sizes(side) for side in _merged_shape(tensor.shape)]
     return sum(
         prod(number for _, number in block) * sum(side * (side + 1) for side, _ in block) for block in product(*pieces)
     )
 
 
 def widest_block(tensors: list[Tensor]) -> int:
-    """Return the longest side of the blocks that Shampoo cuts `tensors` into."""
-    return max(min(max(_merged(tensor.shape)), _SHAMPOO_BLOCK) for tensor in tensors)
+    """Return the longest side of the blocks into which Shampoo splits `tensors`."""
+    return max(min(max(_merged_shape(tensor.shape)), _SHAMPOO_BLOCK) for tensor in tensors)
 
 
-def _pieces(side: int) -> list[tuple[int, int]]:
+def _block_sizes(side: int) -> list[tuple[int, int]]:
     """Return the block sizes that `side` is cut into, each with its count."""
     found = [(min(side, _SHAMPOO_BLOCK), max(side // _SHAMPOO_BLOCK, 1))]
     rest = side - found[0][0] * found[0][1]
     return [*found, (rest, 1)] if rest else found
 
 
-def _merged(shape: tuple[int, ...]) -> tuple[int, ...]:
+def _merged_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Return `shape` with neighbouring sides merged, from the last on, while their product fits in a block.
 
     **Source**: `distributed_shampoo.utils.shampoo_utils.merge_small_dims`.
@@ -170,7 +170,7 @@ def _merged(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 _SELECTS: Final[dict[StateTensors, Callable[[Tensor], bool]]] = {
     "all": lambda _: True,
-    "quantised": _is_quantised,
+    "quantised": _has_8_bit_state,
     "matrices": _is_matrix,
     "inner-matrices": is_inner_matrix,
 }
@@ -201,7 +201,7 @@ _SYMBOLS: Final[dict[StateQuantity, Callable[[Trained, int], Symbol]]] = {
     "parameters": _total_symbol("P", "trained parameters"),
     "width": lambda _, size: number_format("w", size, "bytes per element of the states, as the parameters"),
     "quantised": _total_symbol(
-        "Q", "parameters in tensors of at least 4,096 elements, embeddings excepted", of=_is_quantised
+        "Q", "parameters in tensors of at least 4,096 elements, embeddings excepted", of=_has_8_bit_state
     ),
     "scale-block": lambda _trained, _: library("B", _BLOCK, "elements that share one fp32 scale"),
     "inner-matrices": _total_symbol("M", "parameters of its matrices", of=is_inner_matrix),

@@ -38,7 +38,7 @@ def step_term(trained: Trained, optimizer: Optimizer, step: OptimizerStep, param
     return _TERM_BUILDERS[workings.kind](trained, workings, parameter_bytes) if workings and trained else None
 
 
-def _of_all(trained: Trained, workings: StepWorkspace, size: int) -> Term:
+def _all_copies_term(trained: Trained, workings: StepWorkspace, size: int) -> Term:
     parameters = parameters_in(trained)
     symbols = (
         model("P_t", parameters, "trained parameters"),
@@ -48,37 +48,37 @@ def _of_all(trained: Trained, workings: StepWorkspace, size: int) -> Term:
     return measured_term("temporaries", held, workings.formula, symbols, workings.source)
 
 
-def _of_the_largest(trained: Trained, workings: StepWorkspace, size: int) -> Term:
-    """Return the workspace of the tensor that needs most: copies of it, or the matrices derived from it."""
+def _largest_workspace_term(trained: Trained, workings: StepWorkspace, size: int) -> Term:
+    """Return the largest workspace of any tensor: copies of the tensor, or matrices derived from the tensor."""
     in_fp32 = workings.kind == "fp32-copies"
-    copies, width = (_fp32_copies(size), _FP32) if in_fp32 else (workings.copies, size)
+    copies, width = (_fp32_copy_count(size), _FP32) if in_fp32 else (workings.copies, size)
     own = _MATRIX_WORKSPACES.get(workings.kind)
 
-    def needed(tensor: Tensor) -> int:
+    def tensor_workspace_bytes(tensor: Tensor) -> int:
         if own is None:
             return copies * tensor.size * width
         return own(tensor, size) if is_inner_matrix(tensor) else 0
 
-    most = max([tensor for tensor, _ in trained], key=needed)
+    most = max([tensor for tensor, _ in trained], key=tensor_workspace_bytes)
     elements = model("n", most.size, "elements of the tensor that needs most")
     shown = (number_format("w", size, "bytes per element, as the parameters"), elements)
     if in_fp32:
         shown = (elements, library("c", copies, "fp32 copies of it"))
-    return measured_term("temporaries", needed(most), workings.formula, shown, workings.source)
+    return measured_term("temporaries", tensor_workspace_bytes(most), workings.formula, shown, workings.source)
 
 
-def _fp32_copies(size: int) -> int:
+def _fp32_copy_count(size: int) -> int:
     """Return the number of fp32 copies of Adafactor in transformers: 16-bit gradients and parameters are copied too."""
     return 2 if size == _FP32 else 4
 
 
-def _of_bases(trained: Trained, workings: StepWorkspace, _size: int) -> Term:
+def _soap_workspace_term(trained: Trained, workings: StepWorkspace, _size: int) -> Term:
     usual, anew = (max(held) for held in zip(*(soap_scratch(tensor) for tensor, _ in trained), strict=True))
     sides = library("m, n", "sides", "of the tensor that needs most, n the wider one up to 10,000")
     return term("temporaries", anew, workings.formula, (sides,), workings.source, certainty="assumed", low_bytes=usual)
 
 
-def _of_blocks(trained: Trained, workings: StepWorkspace, size: int) -> Term:
+def _shampoo_workspace_term(trained: Trained, workings: StepWorkspace, size: int) -> Term:
     """Return Shampoo's workspace: all gradients filtered and preconditioned, and one eigendecomposition.
 
     **Formula**: 2 · P · w + 7 · d² · 4, d being the widest block.
@@ -102,7 +102,7 @@ def _of_blocks(trained: Trained, workings: StepWorkspace, size: int) -> Term:
 
 
 def soap_scratch(tensor: Tensor) -> tuple[int, int]:
-    """Return the temporary bytes of a SOAP step, as usual and when the bases are recomputed.
+    """Return the temporary bytes of a SOAP step, in a normal step and when the bases are recomputed.
 
     **Formula** for m ≤ n: max(6 · m · n + m², 4 · m · n + m² + n²) elements between; 4 · m · n + m² + 7 · n² at most
     in every tenth step, which computes a QR decomposition.
@@ -117,8 +117,8 @@ def soap_scratch(tensor: Tensor) -> tuple[int, int]:
     return _FP32 * usual, _FP32 * max(usual, anew)
 
 
-def _newton_schulz(tensor: Tensor, size: int) -> int:
-    """Return the bytes of the update and, in bf16, of its iterates and of the squares of two of its products.
+def _newton_schulz_bytes(tensor: Tensor, size: int) -> int:
+    """Return the peak bytes of Muon's Newton-Schulz iteration: the update and, in bf16, iterates and squared products.
 
     An update in bf16 is its own first iterate.
     """
@@ -129,8 +129,8 @@ def _newton_schulz(tensor: Tensor, size: int) -> int:
     return update + max(iterate + 3 * square * _BF16, 2 * iterate + held + 2 * square * _BF16)
 
 
-def _galore(tensor: Tensor, size: int) -> int:
-    """Return the bytes of the larger of a decomposition (gradient copies, both sides) and an update projected back."""
+def _galore_workspace_bytes(tensor: Tensor, size: int) -> int:
+    """Return the peak bytes of GaLore's step: its decomposition, or the update projected back, if that is larger."""
     smaller, larger = min(tensor.shape), max(tensor.shape)
     copies = tensor.size * _FP32 * (1 if size == _FP32 else 2)
     decomposed = (
@@ -143,24 +143,24 @@ def _galore(tensor: Tensor, size: int) -> int:
 
 
 _MATRIX_WORKSPACES: Final[dict[WorkspaceKind, Callable[[Tensor, int], int]]] = {
-    "newton-schulz": _newton_schulz,
-    "decomposition": _galore,
+    "newton-schulz": _newton_schulz_bytes,
+    "decomposition": _galore_workspace_bytes,
 }
 _TERM_BUILDERS: Final[dict[WorkspaceKind, Callable[[Trained, StepWorkspace, int], Term]]] = {
-    "copies-of-all": _of_all,
-    "copies": _of_the_largest,
-    "fp32-copies": _of_the_largest,
-    "newton-schulz": _of_the_largest,
-    "decomposition": _of_the_largest,
-    "bases": _of_bases,
-    "blocks": _of_blocks,
+    "copies-of-all": _all_copies_term,
+    "copies": _largest_workspace_term,
+    "fp32-copies": _largest_workspace_term,
+    "newton-schulz": _largest_workspace_term,
+    "decomposition": _largest_workspace_term,
+    "bases": _soap_workspace_term,
+    "blocks": _shampoo_workspace_term,
 }
 """Builder of the term of each kind of workspace."""
 
 
 @lru_cache(maxsize=256)
 def clipping_term(trained: Trained) -> Term:
-    """Return the memory of gradient norms: one number for each tensor, and one for all of them.
+    """Return the memory of the gradient norms: one number for each tensor, and one for the total norm.
 
     **Source**: `torch.nn.utils.clip_grad_norm_`, which scales the gradients in place; each number takes a block of the
     allocator.

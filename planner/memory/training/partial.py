@@ -49,21 +49,21 @@ def magnitude_scratch(adapted: tuple[Tensor, ...], read_bytes: int, input_bytes:
     if not adapted:
         return ()
 
-    def needed(tensor: Tensor) -> int:
+    def tensor_workspace_bytes(tensor: Tensor) -> int:
         outside, inside = tensor.shape
         return inside * inside * input_bytes + outside * inside * (input_bytes + 2 * read_bytes)
 
-    largest = max(adapted, key=needed)
+    largest = max(adapted, key=tensor_workspace_bytes)
     outside, inside = largest.shape
     scratch = measured_term(
         "temporaries",
-        needed(largest),
+        tensor_workspace_bytes(largest),
         "in × in × x + out × in × (x + 2 × w)",
         (
             model("in", inside, "inputs of the adapted layer that needs most"),
             model("out", outside, "its outputs"),
-            number_format("x", input_bytes, "bytes of what it reads"),
-            number_format("w", read_bytes, "bytes of what its adapters compute in"),
+            number_format("x", input_bytes, "bytes per element of the layer's input"),
+            number_format("w", read_bytes, "bytes per element in the adapters' format"),
         ),
         _DORA_SOURCE,
     )
@@ -111,7 +111,7 @@ def partial_setup(
     losses: LossEstimator,
     notes: tuple[str, ...],
 ) -> TrainingSetup:
-    """Return the setup of LoRA, QLoRA and partial training, also with fused kernels or selective checkpoints."""
+    """Return the setup of a LoRA, QLoRA or partial training step, also with fused kernels or selective checkpoints."""
     tuning = tuning_of(architecture, workload)
     formats = settings.formats
     saved = saved_by_tuned_network(
@@ -128,21 +128,24 @@ def partial_setup(
         kept=(weights, *beside),
         trained=tuning.trained,
         gradients=Gradients(
-            head, head + saved.point.gradients, _before_first_layer(architecture, tuning, saved), everything
+            head,
+            head + saved.point.gradients,
+            _gradient_count_before_first_layer(architecture, tuning, saved),
+            everything,
         ),
         gradient_bytes=size,
         state_bytes=size,
         saved=saved,
-        casts=_casts(architecture, tuning, settings, saved, checkpoints),
+        casts=_live_casts(architecture, tuning, settings, saved, checkpoints),
         losses=losses(architecture, workload, formats.precision, head_is_trained=bool(head)),
         embedding=tied_gradient_term(architecture, formats.precision) if tuning.starts_before else None,
-        scratch=_scratch(architecture, formats),
-        scratch_forward=_magnitudes(tuning, settings),
-        notes=_notes(architecture, workload, notes),
+        scratch=_dequantised_terms(architecture, formats),
+        scratch_forward=_magnitude_terms(tuning, settings),
+        notes=_partial_training_notes(architecture, workload, notes),
     )
 
 
-def _before_first_layer(architecture: Architecture, tuning: Tuning, saved: SavedActivations) -> int:
+def _gradient_count_before_first_layer(architecture: Architecture, tuning: Tuning, saved: SavedActivations) -> int:
     """Return the number of gradients alive when the backward pass reaches the first layer."""
     if not tuning.starts_before:
         return tuning.trained_parameters
@@ -157,8 +160,8 @@ def _before_first_layer(architecture: Architecture, tuning: Tuning, saved: Saved
     return tuning.trained_parameters - later - parameter_counts(architecture).smallest_layer + saved.point.gradients
 
 
-class _Cast(NamedTuple):
-    """Elements that autocast casts: of all layers, of the largest one, behind the layers, of the head, of adapters."""
+class _CastElements(NamedTuple):
+    """Number of elements cast by autocast: in all layers, the largest layer, after the layers, the head, adapters."""
 
     layers: int
     one_layer: int
@@ -167,7 +170,7 @@ class _Cast(NamedTuple):
     adapters: int
 
 
-def _casts(
+def _live_casts(
     architecture: Architecture,
     tuning: Tuning,
     settings: LayerSettings,
@@ -193,30 +196,32 @@ def _casts(
 
 
 @lru_cache(maxsize=256)
-def _cast_elements(architecture: Architecture, tuning: Tuning, settings: LayerSettings) -> _Cast:
+def _cast_elements(architecture: Architecture, tuning: Tuning, settings: LayerSettings) -> _CastElements:
     formats = settings.formats
     adapters = 0
     if settings.adapters is not None and settings.adapters.parameter != formats.computed:
         adapters = parameters_in(tuple(item for item in tuning.adapters if not item[0].name.endswith(".magnitude")))
     deep = sum(tuned.number for tuned in tuning.layers) or 1
     if formats.parameter != 4:
-        return _Cast(0, adapters // deep, 0, 0, adapters)
+        return _CastElements(0, adapters // deep, 0, 0, adapters)
     head = head_matrix(architecture)
     if formats.base != "plain":
-        return _Cast(0, adapters // deep, 0, head, adapters)
-    each = [(_cast_in(tuned), tuned.number) for tuned in tuning.layers]
+        return _CastElements(0, adapters // deep, 0, head, adapters)
+    each = [(_layer_cast_elements(tuned), tuned.number) for tuned in tuning.layers]
     behind = sum(
         tensor.parameters for stack in architecture.stacks for tensor in stack.after if tensor.role in _CAST_ROLES
     )
     most = max((elements for elements, _ in each), default=0)
-    return _Cast(sum(elements * number for elements, number in each), most + adapters // deep, behind, head, adapters)
+    return _CastElements(
+        sum(elements * number for elements, number in each), most + adapters // deep, behind, head, adapters
+    )
 
 
-def _cast_in(tuned: TunedLayers) -> int:
+def _layer_cast_elements(tuned: TunedLayers) -> int:
     """Return the parameters of a layer whose cast its backward pass needs; none of frozen ones at the graph's start."""
     layer, block = tuned.layer, tuned.layer.feed_forward
     is_reached = tuned.tuning.reached or "trained" in tuned.tuning.statuses
-    unreached = () if is_reached else _unreached(tuned)
+    unreached = () if is_reached else _unreached_projections(tuned)
     every_expert = isinstance(block, Moe) and block.every_expert
     return sum(
         tensor.parameters
@@ -226,7 +231,7 @@ def _cast_in(tuned: TunedLayers) -> int:
     )
 
 
-def _unreached(tuned: TunedLayers) -> tuple[int, ...]:
+def _unreached_projections(tuned: TunedLayers) -> tuple[int, ...]:
     """Return the indices of projections whose input needs no gradient, in the first trained layer."""
     sites = sites_of(tuned.layer, tuned.stack.hidden)
     mixer = (*sites.mixer_in, *sites.inner, *sites.mixer_out)
@@ -238,7 +243,7 @@ def _unreached(tuned: TunedLayers) -> tuple[int, ...]:
     return (*mixer, *sites.forward_in, *(() if into else sites.forward_out))
 
 
-def _scratch(architecture: Architecture, formats: Formats) -> tuple[Term, ...]:
+def _dequantised_terms(architecture: Architecture, formats: Formats) -> tuple[Term, ...]:
     if formats.base == "plain":
         return ()
     if formats.base == "nf4":
@@ -246,7 +251,7 @@ def _scratch(architecture: Architecture, formats: Formats) -> tuple[Term, ...]:
     return dequantised_scratch(architecture, formats.stream, _EIGHT_BIT_SOURCE)
 
 
-def _magnitudes(tuning: Tuning, settings: LayerSettings) -> tuple[Term, ...]:
+def _magnitude_terms(tuning: Tuning, settings: LayerSettings) -> tuple[Term, ...]:
     adapters = settings.adapters
     if adapters is None or not adapters.dora:
         return ()
@@ -259,7 +264,7 @@ def _magnitudes(tuning: Tuning, settings: LayerSettings) -> tuple[Term, ...]:
     return magnitude_scratch(adapted, adapters.read, settings.formats.projected)
 
 
-def _notes(architecture: Architecture, workload: Training, notes: tuple[str, ...]) -> tuple[str, ...]:
+def _partial_training_notes(architecture: Architecture, workload: Training, notes: tuple[str, ...]) -> tuple[str, ...]:
     experts = any(tensor.role == "expert" for group in architecture.main.groups for tensor in group.layer.tensors)
     if not (experts and workload.adapts):
         return notes

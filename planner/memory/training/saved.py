@@ -1,4 +1,4 @@
-"""Amounts of activations saved for the backward pass, and the term that shows them."""
+"""Sizes of the activations saved for the backward pass, and their memory term."""
 
 from collections.abc import Sequence
 from operator import add, attrgetter
@@ -24,21 +24,21 @@ class SavedBytes(NamedTuple):
     checkpoints: int = 0
 
     def __add__(self, other: "SavedBytes") -> "SavedBytes":  # type: ignore[override]  # adds amounts instead of concatenating
-        """Return the sum."""
+        """Return the sum of two amounts, kind by kind."""
         return SavedBytes(*map(add, self, other))
 
     def __mul__(self, count: int) -> "SavedBytes":  # type: ignore[override]
-        """Return `count` times as much."""
+        """Return the amounts multiplied by `count`."""
         return SavedBytes(*[own * count for own in self])
 
     @property
     def total(self) -> int:
-        """Return the bytes of all kinds."""
+        """Return the size in bytes of all kinds."""
         return sum(self)
 
 
 class SavedPerToken(NamedTuple):
-    """Bytes saved by one layer or part of it: per token, and `scores` per token and token of context.
+    """Bytes saved by a layer or a part of a layer: per token, and `scores` per query-key pair.
 
     `source` and `source_scores` are those of cross-attention, per token of the encoder and, for each of them, per
     token; `bias` are bytes per pair of positions, whatever the number of sequences; `adapters` what adapters save.
@@ -58,7 +58,7 @@ class SavedPerToken(NamedTuple):
         """Return the sum of two parts of a layer."""
         return SavedPerToken(*map(add, self, other))
 
-    def of(self, sequences: int, tokens: int, source: int = 0) -> SavedBytes:
+    def for_batch(self, sequences: int, tokens: int, source: int = 0) -> SavedBytes:
         """Return the bytes for `sequences` of `tokens` each, after an encoder's `source` tokens each."""
         every = sequences * tokens
         return SavedBytes(
@@ -71,12 +71,12 @@ class SavedPerToken(NamedTuple):
         )
 
     def total(self, sequences: int, tokens: int, source: int = 0) -> int:
-        """Return the bytes of all kinds."""
-        return self.of(sequences, tokens, source).total
+        """Return the size in bytes of all kinds."""
+        return self.for_batch(sequences, tokens, source).total
 
 
 class BackwardPoint(NamedTuple):
-    """A point of the backward pass through a layer: bytes besides all that the layer saved, and progress so far.
+    """A point in the backward pass through a layer: bytes in addition to the layer's saved activations, and progress.
 
     `gradients` is the number of the layer's parameters that have gradients, `uncast` that of freed autocast copies.
     """
@@ -87,9 +87,9 @@ class BackwardPoint(NamedTuple):
 
 
 class SavedByStack(NamedTuple):
-    """Activations saved by one stack, the most of one of its layers, and its points of the backward pass.
+    """Activations saved by one stack, the peak per layer, and the points of the stack's backward pass.
 
-    `first` is saved before the layers and with their input, `behind` behind them. `recomputed` is how much more a
+    `first` is saved before the layers and with their input, `behind` after the layers. `recomputed` is how much more a
     layer holds once it has been recomputed, `layers` lists how many layers save what per token.
     """
 
@@ -213,26 +213,26 @@ def _activation_parts(
 ) -> list[tuple[str, TermPart]]:
     """Return the parts of `alive` bytes, each with its symbol."""
     if alive < saved.total:
-        return [("O", _part("one layer and its gradients", alive, f"{alive:,}"))]
+        return [("O", _activation_part("one layer and its gradients", alive, f"{alive:,}"))]
     found = []
     for symbol, kind, name in _KINDS:
         if count := getattr(saved.kept, kind):
             each = attrgetter(kind) if kind in _PER_LAYER else None
             layers = [(number, each(layer)) for number, layer in saved.layers] if each else []
             title = f"{name} and outputs of its products" if selective and kind == "checkpoints" else name
-            found.append((symbol, _part(title, count, _per_token(count, tokens, layers))))
+            found.append((symbol, _activation_part(title, count, _per_token_formula(count, tokens, layers))))
     extra = alive - saved.total
     if extra:
         name = "one recomputed layer with its gradients" if saved.recomputed else "gradients of the last layer"
-        found.append(("G", _part(name, extra, _per_token(extra, tokens, []))))
+        found.append(("G", _activation_part(name, extra, _per_token_formula(extra, tokens, []))))
     return found
 
 
-def _part(name: str, count_bytes: int, formula: str) -> TermPart:
-    return TermPart(name=name, bytes=count_bytes, formula=formula, source=_SOURCE)
+def _activation_part(name: str, size_bytes: int, formula: str) -> TermPart:
+    return TermPart(name=name, bytes=size_bytes, formula=formula, source=_SOURCE)
 
 
-def _per_token(kept: int, tokens: int, layers: list[tuple[int, int]]) -> str:
+def _per_token_formula(kept: int, tokens: int, layers: list[tuple[int, int]]) -> str:
     """Return `kept` as a product of bytes per token: layers × bytes of each, and the rest outside the layers."""
     if tokens == 0 or kept % tokens:
         return f"{kept:,}"

@@ -1,4 +1,4 @@
-"""Inputs of a training timeline: parameters, gradients, saved activations and losses of one step."""
+"""Inputs of a training timeline: the parameters, gradients, saved activations and losses in one step."""
 
 from functools import lru_cache
 from typing import NamedTuple, Protocol
@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 from planner.memory.precision import Precision
 from planner.memory.result import Term
 from planner.memory.terms import measured_term, model, number_format
-from planner.memory.training.losses import Losses
+from planner.memory.training.losses import LossMemory
 from planner.memory.training.optimizer_states import Trained
 from planner.memory.training.saved import SavedActivations
 from planner.models.architecture import Architecture
@@ -18,12 +18,12 @@ class LossEstimator(Protocol):
 
     def __call__(
         self, architecture: Architecture, workload: Training, precision: Precision, *, head_is_trained: bool = True
-    ) -> Losses:
+    ) -> LossMemory:
         """Return the memory of the output head and the loss."""
 
 
 class Casts(NamedTuple):
-    """Autocast copies of weights: at the end of the forward pass, at the loss, in the last and in the first layer."""
+    """Autocast copies of weights alive at the end of the forward pass, at the loss, and in the last and first layer."""
 
     forward: tuple[Term, ...]
     loss: tuple[Term, ...]
@@ -50,7 +50,7 @@ class TrainingSetup(NamedTuple):
     `kept` are the terms that live throughout besides gradients and states, `loaded` those that are loaded first.
     `gradient_bytes` are those of one gradient, `state_bytes` of one element that the optimizer updates. `scratch` is
     the workspace of the backward pass through a layer, `scratch_forward` that of the forward pass;
-    `scratch_head` that of the output head in both; `left` is what the previous step leaves until there is a new loss;
+    `scratch_head` that of the output head in both; `left` are tensors of the previous step alive until the new loss;
     `embedding` is alive when the backward pass reaches the embedding, None if it does not.
     """
 
@@ -62,7 +62,7 @@ class TrainingSetup(NamedTuple):
     state_bytes: int
     saved: SavedActivations
     casts: Casts
-    losses: Losses
+    losses: LossMemory
     embedding: tuple[Term, ...] | None
     scratch: tuple[Term, ...] = ()
     scratch_forward: tuple[Term, ...] = ()

@@ -3,10 +3,10 @@
 from functools import lru_cache, partial
 from typing import Final, NamedTuple
 
-from planner.memory.phases import Deferred, PhaseSnapshots, Snapshot
+from planner.memory.phases import DeferredTerm, PhaseSnapshots, Snapshot
 from planner.memory.result import Term
 from planner.memory.terms import highest, lowest, model, number_format, term
-from planner.memory.training.losses import Losses
+from planner.memory.training.losses import LossMemory
 from planner.memory.training.optimizer_states import optimizer_term
 from planner.memory.training.optimizer_steps import clipping_term, step_term
 from planner.memory.training.saved import activations_term
@@ -17,7 +17,7 @@ _FORWARD_AND_BACKWARD: Final = 2
 """Threads that launch matrix products: the caller's, and the autograd engine's for the device."""
 
 
-class _Step(NamedTuple):
+class _TrainingStep(NamedTuple):
     """One optimizer step: the workload, its setup, and the terms alive throughout.
 
     `accumulates` means that gradients of earlier micro-batches are alive throughout, in `persistent`.
@@ -30,16 +30,16 @@ class _Step(NamedTuple):
     selective_source: str
 
     @property
-    def losses(self) -> Losses:
+    def losses(self) -> LossMemory:
         """Return the memory of the head and the loss."""
         return self.setup.losses
 
-    def activations(self, alive: int) -> Deferred:
+    def activations(self, alive: int) -> DeferredTerm:
         """Return `alive` bytes of activations; their formula is written on demand."""
         write = partial(activations_term, self.setup.saved, alive, self.workload, self.selective_source)
-        return Deferred("activations", alive, lowest(alive), highest(alive), write)
+        return DeferredTerm("activations", alive, lowest(alive), highest(alive), write)
 
-    def gradients_of(self, parameters: int) -> list[Term]:
+    def gradient_terms(self, parameters: int) -> list[Term]:
         """Return the gradients of `parameters`, unless accumulated ones are alive anyway."""
         return [] if self.accumulates else [gradients_term(parameters, self.setup.gradient_bytes)]
 
@@ -56,12 +56,12 @@ def training_timeline(setup: TrainingSetup, workload: Training, selective_source
     states = optimizer_term(setup.trained, workload.optimizer, setup.state_bytes)
     accumulates = workload.gradient_accumulation > 1
     persistent = [*setup.kept, *([states] if states else []), *([all_gradients] if accumulates else [])]
-    step = _Step(workload, setup, persistent, accumulates, selective_source)
+    step = _TrainingStep(workload, setup, persistent, accumulates, selective_source)
     snapshots = (
         Snapshot("load", list(setup.loaded), "the parameters are on the card"),
-        *_forward_and_loss(step),
-        *_backward(step),
-        *_optimizer_step(step, all_gradients),
+        *_forward_and_loss_snapshots(step),
+        *_backward_snapshots(step),
+        *_optimizer_step_snapshots(step, all_gradients),
     )
     return PhaseSnapshots(
         snapshots,
@@ -73,29 +73,29 @@ def training_timeline(setup: TrainingSetup, workload: Training, selective_source
     )
 
 
-def _forward_and_loss(step: _Step) -> list[Snapshot]:
-    """Return the end of the forward pass and the loss: everything saved is alive."""
+def _forward_and_loss_snapshots(step: _TrainingStep) -> list[Snapshot]:
+    """Return the snapshots of the forward pass's end and the loss, with all saved activations alive."""
     setup, losses = step.setup, step.losses
-    kept: list[Term | Deferred] = [*step.persistent, step.activations(setup.saved.total), *setup.left]
-    gradients = step.gradients_of(losses.head_gradient) if losses.head_gradient else []
+    kept: list[Term | DeferredTerm] = [*step.persistent, step.activations(setup.saved.total), *setup.left]
+    gradients = step.gradient_terms(losses.head_gradient) if losses.head_gradient else []
     snapshots = [
         Snapshot(
             "forward",
             [*kept, *gradients, *setup.casts.forward, losses.forward],
-            "the forward pass has finished: everything saved for the backward pass is alive, and the loss is computed",
+            "the forward pass has finished: all activations for the backward pass are alive, and the loss is computed",
         ),
         Snapshot("loss", [*kept, *gradients, *setup.casts.loss, losses.loss], losses.explanation),
     ]
     if setup.scratch_head:
-        explanation = "the output head runs, with everything else of the forward pass alive"
+        explanation = "the output head runs, with all activations of the forward pass alive"
         snapshots = [Snapshot("forward", [*kept, *setup.scratch_head, losses.head], explanation), *snapshots]
     if not setup.scratch_forward:
         return snapshots
-    explanation = "the forward pass runs the last layer, with nearly everything saved"
+    explanation = "the forward pass runs the last layer, with nearly all activations saved"
     return [Snapshot("forward", [*kept, *setup.casts.last, *setup.scratch_forward], explanation), *snapshots]
 
 
-def _backward(step: _Step) -> list[Snapshot]:
+def _backward_snapshots(step: _TrainingStep) -> list[Snapshot]:
     """Return the backward pass from the head to the embedding: activations shrink while gradients grow."""
     setup, saved, losses = step.setup, step.setup.saved, step.losses
     gradients = setup.gradients
@@ -104,56 +104,60 @@ def _backward(step: _Step) -> list[Snapshot]:
             "backward",
             [
                 *step.persistent,
-                *step.gradients_of(gradients.head),
+                *step.gradient_terms(gradients.head),
                 step.activations(saved.total),
                 *setup.casts.loss,
                 *setup.scratch_head,
                 losses.head,
             ],
-            "the backward pass starts at the head, with everything still saved",
+            "the backward pass starts at the head, with all activations still saved",
         ),
         Snapshot(
             "backward",
             [
                 *step.persistent,
-                *step.gradients_of(gradients.last_layer),
+                *step.gradient_terms(gradients.last_layer),
                 step.activations(saved.in_last_layer),
                 *setup.casts.last,
                 *setup.scratch,
                 losses.layers,
             ],
-            "the backward pass runs the last layer, with nearly everything still saved",
+            "the backward pass runs the last layer, with nearly all activations still saved",
         ),
         Snapshot(
             "backward",
             [
                 *step.persistent,
-                *step.gradients_of(gradients.first_layer),
+                *step.gradient_terms(gradients.first_layer),
                 step.activations(saved.in_first_layer),
                 *setup.casts.first,
                 *setup.scratch,
                 losses.layers,
             ],
-            "the backward pass runs the first layer: the gradients of all others are alive",
+            "the backward pass runs the first layer: the gradients of all other layers are alive",
         ),
     ]
     if saved.between:
-        there: list[Term | Deferred] = [*step.persistent, *step.gradients_of(gradients.decoder), *setup.casts.first]
+        there: list[Term | DeferredTerm] = [
+            *step.persistent,
+            *step.gradient_terms(gradients.decoder),
+            *setup.casts.first,
+        ]
         there += [step.activations(saved.between), *setup.scratch, losses.layers]
         explanation = "the backward pass runs the decoder's first layer: the encoder's activations are still saved"
         snapshots.insert(2, Snapshot("backward", there, explanation))
     if setup.embedding is None:
         return snapshots
-    reached: list[Term | Deferred] = [
+    reached: list[Term | DeferredTerm] = [
         *step.persistent,
-        *step.gradients_of(gradients.all),
+        *step.gradient_terms(gradients.all),
         *setup.embedding,
         losses.layers,
     ]
     return [*snapshots, Snapshot("backward", reached, "the backward pass reaches the embedding: its gradient is dense")]
 
 
-def _optimizer_step(step: _Step, all_gradients: Term) -> list[Snapshot]:
+def _optimizer_step_snapshots(step: _TrainingStep, all_gradients: Term) -> list[Snapshot]:
     """Return the clipping of the gradients, if enabled, and the optimizer's step."""
     workload, setup = step.workload, step.setup
     alive: list[Term] = [*step.persistent, *([] if step.accumulates else [all_gradients])]

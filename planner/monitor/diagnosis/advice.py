@@ -9,15 +9,15 @@ operations and 45 % in the model itself, and 85 % were fixed by changing a few l
 from typing import Final
 
 WORKERS: Final = "Load data in more processes: DataLoader(num_workers=…, persistent_workers=True, prefetch_factor=4)."
-PREPARED: Final = (
+PREPROCESS_ONCE: Final = (
     "Preprocess once instead of in every epoch: decode, resize and tokenize beforehand, and store the results."
 )
-ON_CARD: Final = "Run augmentation on the GPU (torchvision v2 on tensors, Kornia, NVIDIA DALI)."
-PINNED: Final = "Overlap copies with computation: pin_memory=True, .to(device, non_blocking=True)."
+AUGMENT_ON_GPU: Final = "Run augmentation on the GPU (torchvision v2 on tensors, Kornia, NVIDIA DALI)."
+PINNED_MEMORY: Final = "Overlap copies with computation: pin_memory=True, .to(device, non_blocking=True)."
 LARGER_BATCH: Final = "Increase the batch size; the plan shows how far memory allows."
 PROFILE: Final = "Profile a few steps with torch.profiler: it shows what the GPU waits for."
 COMPILE: Final = "Let torch.compile fuse small kernels; mode='reduce-overhead' launches them as one CUDA graph."
-NO_SYNC: Final = "Avoid synchronization in each step: .item(), .cpu(), printing a tensor, computing metrics."
+NO_SYNCHRONIZATION: Final = "Avoid synchronization in each step: .item(), .cpu(), printing a tensor, computing metrics."
 LOCAL_DISK: Final = "Copy the data to a local disk or into RAM first."
 LARGE_FILES: Final = "Pack many small files into a few large ones (WebDataset, Parquet, memory-mapped arrays)."
 PRECISION: Final = "Compute in bf16 (torch.autocast), or allow TF32, so that the tensor cores are used."
@@ -26,10 +26,10 @@ FEWER_BYTES: Final = (
     "Reduce memory traffic: narrower types (bf16, fp8), quantized weights, fused kernels, FlashAttention."
 )
 CHECKPOINTING: Final = "Use activation checkpointing, or a smaller batch with accumulation; the plan shows the savings."
-SEGMENTS: Final = "Reduce memory fragmentation: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True."
+EXPANDABLE_SEGMENTS: Final = "Reduce memory fragmentation: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True."
 
-DATA: Final = (WORKERS, PREPARED, ON_CARD, PINNED, PROFILE)
-WAITING: Final = (WORKERS, PINNED, NO_SYNC, LARGER_BATCH, PROFILE)
-LAUNCHES: Final = (COMPILE, LARGER_BATCH, NO_SYNC, FUSED_OPTIMIZER, PROFILE)
-DISKS: Final = (LOCAL_DISK, LARGE_FILES, WORKERS, PREPARED)
-GOOD: Final = (PRECISION, PROFILE)
+SLOW_DATA_LOADING: Final = (WORKERS, PREPROCESS_ONCE, AUGMENT_ON_GPU, PINNED_MEMORY, PROFILE)
+WAITING_GPU: Final = (WORKERS, PINNED_MEMORY, NO_SYNCHRONIZATION, LARGER_BATCH, PROFILE)
+FEWER_LAUNCHES: Final = (COMPILE, LARGER_BATCH, NO_SYNCHRONIZATION, FUSED_OPTIMIZER, PROFILE)
+SLOW_DISKS: Final = (LOCAL_DISK, LARGE_FILES, WORKERS, PREPROCESS_ONCE)
+WELL_USED: Final = (PRECISION, PROFILE)

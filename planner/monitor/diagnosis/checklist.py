@@ -1,23 +1,25 @@
-"""Optimization checklist for a training run, in the order of the well-known guides, with the state of each item."""
+"""Optimization checklist for a training run, in the order of published guides, with the state of each item."""
 
 from collections.abc import Callable
 from typing import Final, Literal, NamedTuple
 
 from planner.monitor.diagnosis import advice, sources
 from planner.monitor.diagnosis.card_window import read_window
-from planner.monitor.diagnosis.time_series import ACTIVE, current_phase
+from planner.monitor.diagnosis.time_series import ACTIVE_UTILIZATION, current_phase
 from planner.monitor.diagnosis.verdict import Criterion, Evidence, ThresholdSource, Verdict, VerdictKind
 from planner.monitor.readings.protocols import DiagnosisSource
 
 ItemStatus = Literal["done", "to-do", "unknown"]
 
-_TUNING: Final = ThresholdSource("PyTorch, Performance Tuning Guide")
-_SINGLE: Final = ThresholdSource("Hugging Face transformers, Methods and tools for efficient training on a single GPU")
+_TUNING_GUIDE: Final = ThresholdSource("PyTorch, Performance Tuning Guide")
+_SINGLE_GPU_GUIDE: Final = ThresholdSource(
+    "Hugging Face transformers, Methods and tools for efficient training on a single GPU"
+)
 _TRANSFERS: Final = sources.heuristic("copies that use a tenth of the link or less are no bottleneck")
 
 
 class ChecklistItem(NamedTuple):
-    """One optimization; it is done if all `conditions` hold, and unknown if there are none."""
+    """One optimization: done if all `conditions` hold, unknown if there are no conditions."""
 
     name: str
     title: str
@@ -41,14 +43,14 @@ CHECKLIST: Final = (
         "Profile first",
         "A profile of a few steps shows where the time goes; without it, everything below is a guess.",
         (advice.PROFILE, "Skip the first steps: they compile and fill caches."),
-        _TUNING,
+        _TUNING_GUIDE,
     ),
     ChecklistItem(
         "data-loading",
         "Load data in the background",
         "While the GPU waits for data, nothing else helps; this is the most common bottleneck.",
-        (advice.WORKERS, advice.PREPARED, advice.ON_CARD),
-        _TUNING,
+        (advice.WORKERS, advice.PREPROCESS_ONCE, advice.AUGMENT_ON_GPU),
+        _TUNING_GUIDE,
         (
             Criterion("starved_by_cpu", "share", "<=", 0.5, sources.CPU_BOTTLENECK),
             Criterion("use_fraction", "p5", ">=", 0.1, sources.LOW_USE),
@@ -59,7 +61,7 @@ CHECKLIST: Final = (
         "Use a larger batch",
         "Larger batches keep more multiprocessors busy; unused memory is wasted.",
         (advice.LARGER_BATCH, "Use multiples of 8 for the tensor cores."),
-        _SINGLE,
+        _SINGLE_GPU_GUIDE,
         (Criterion("memory_full_fraction", "p95", ">=", 0.7, sources.BATCH_SIZE),),
     ),
     ChecklistItem(
@@ -67,37 +69,37 @@ CHECKLIST: Final = (
         "Compute in mixed precision",
         "Tensor cores compute bf16 and fp16 many times faster than fp32, and activations take half the memory.",
         (advice.PRECISION, "torch.set_float32_matmul_precision('high') allows TF32 for what stays in fp32."),
-        _SINGLE,
+        _SINGLE_GPU_GUIDE,
         (Criterion("tensor_active_fraction", "mean", ">=", 0.5, sources.KEMPNER),),
     ),
     ChecklistItem(
         "pinned-memory",
         "Pin memory and overlap copies",
         "Copies from pinned memory are faster and do not block the program.",
-        (advice.PINNED,),
-        _TUNING,
+        (advice.PINNED_MEMORY,),
+        _TUNING_GUIDE,
         (Criterion("pcie_of_link_fraction", "p95", "<=", 0.1, _TRANSFERS),),
     ),
     ChecklistItem(
         "small-kernels",
         "Launch fewer kernels",
         "Each launch costs microseconds on the host; small kernels leave multiprocessors idle.",
-        (advice.COMPILE, advice.FUSED_OPTIMIZER, advice.NO_SYNC),
-        _TUNING,
+        (advice.COMPILE, advice.FUSED_OPTIMIZER, advice.NO_SYNCHRONIZATION),
+        _TUNING_GUIDE,
         (Criterion("sm_active_fraction", "mean", ">=", 0.8, sources.DCGM),),
     ),
     ChecklistItem(
         "steady",
         "Keep the GPU busy all the time",
         "Evaluation, logging and checkpoints within the step make the GPU wait.",
-        (advice.NO_SYNC, "Write checkpoints in the background (torch.distributed.checkpoint.async_save)."),
-        _TUNING,
+        (advice.NO_SYNCHRONIZATION, "Write checkpoints in the background (torch.distributed.checkpoint.async_save)."),
+        _TUNING_GUIDE,
         (Criterion("use_fraction", "p25", ">=", 0.7, sources.STEADY),),
     ),
 )
 """Optimizations of a training run, the most worthwhile first."""
 
-_NAMED_BY: Final = {
+_ITEMS_BY_VERDICT: Final = {
     VerdictKind.INPUT_BOUND: ("data-loading",),
     VerdictKind.UNDER_FILLED: ("batch-size",),
     VerdictKind.TRANSFER_BOUND: ("pinned-memory",),
@@ -107,34 +109,34 @@ _NAMED_BY: Final = {
 }
 
 
-def consistent_with_verdict(checked: tuple[ChecklistResult, ...], verdict: Verdict) -> tuple[ChecklistResult, ...]:
-    """Return the checklist made consistent with a verdict on the same card: items that the verdict names are to do."""
-    named = _NAMED_BY.get(verdict.kind, ())
-    return tuple(one._replace(standing="to-do") if one.item.name in named else one for one in checked)
+def consistent_with_verdict(results: tuple[ChecklistResult, ...], verdict: Verdict) -> tuple[ChecklistResult, ...]:
+    """Return checklist results in which the items that a verdict on the same card implies are to do."""
+    item_names = _ITEMS_BY_VERDICT.get(verdict.kind, ())
+    return tuple(result._replace(standing="to-do") if result.item.name in item_names else result for result in results)
 
 
-def evaluate_checklist(past: DiagnosisSource, uuid: str, at: float | None = None) -> tuple[ChecklistResult, ...]:
-    """Return the state of each checklist item for one card by its last minutes; all are unknown for an idle card.
+def evaluate_checklist(source: DiagnosisSource, uuid: str, at: float | None = None) -> tuple[ChecklistResult, ...]:
+    """Return the state of each checklist item for one card over the last minutes; unknown for an idle card.
 
     Raises:
         KeyError: If the inventory has no such card.
     """
-    device = next((device for device in past.inventory.devices if device.uuid == uuid), None)
+    device = next((device for device in source.inventory.devices if device.uuid == uuid), None)
     if device is None:
         raise KeyError(uuid)
-    end = past.end if at is None else at
-    window = read_window(past, device, end or 0.0)
+    end = source.end if at is None else at
+    window = read_window(source, device, end or 0.0)
     use = window.quantity("use_fraction")
-    if use is None or max(use.values) < ACTIVE:
+    if use is None or max(use.values) < ACTIVE_UTILIZATION:
         return tuple(ChecklistResult(item, "unknown") for item in CHECKLIST)
     working = window.since(current_phase(use).start)
-    return tuple(_checked(item, working.statistic) for item in CHECKLIST)
+    return tuple(_checklist_result(item, working.statistic) for item in CHECKLIST)
 
 
-def _checked(item: ChecklistItem, statistic: Callable[[str, str], float | None]) -> ChecklistResult:
-    seen = [(condition, statistic(condition.metric, condition.statistic)) for condition in item.conditions]
-    known = [(condition, value) for condition, value in seen if value is not None]
-    evidence = tuple(Evidence(one.metric, one.statistic, value, one) for one, value in known)
+def _checklist_result(item: ChecklistItem, statistic: Callable[[str, str], float | None]) -> ChecklistResult:
+    values = [(condition, statistic(condition.metric, condition.statistic)) for condition in item.conditions]
+    known = [(condition, value) for condition, value in values if value is not None]
+    evidence = tuple(Evidence(condition.metric, condition.statistic, value, condition) for condition, value in known)
     if any(not condition.holds(value) for condition, value in known):
         return ChecklistResult(item, "to-do", evidence)
-    return ChecklistResult(item, "done" if known and len(known) == len(seen) else "unknown", evidence)
+    return ChecklistResult(item, "done" if known and len(known) == len(values) else "unknown", evidence)

@@ -15,61 +15,61 @@ from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.protocols import DiagnosisSource
 from planner.monitor.readings.reading import EXPLANATIONS, Cause
 
-_LEAST_SECONDS: Final = 20.0
-_LEAST_VALUES: Final = 5
+_MIN_SECONDS: Final = 20.0
+_MIN_VALUES: Final = 5
 # The later half of the window.
 _LATER_SECONDS: Final = WINDOW_SECONDS / 2
 _ALSO_REPORTED: Final = ("power_watts", "memory_used_bytes", "temperature_celsius")
 _NOT_LOGGED: Final = "not in the recorded data"
-_SHOWN: Final = (("memory_full_fraction", "last"), ("power_of_limit_fraction", "median"))
+_DISPLAYED_QUANTITIES: Final = (("memory_full_fraction", "last"), ("power_of_limit_fraction", "median"))
 
 
 def diagnose_all(
-    past: DiagnosisSource, at: float | None = None, seconds: float = WINDOW_SECONDS
+    source: DiagnosisSource, at: float | None = None, seconds: float = WINDOW_SECONDS
 ) -> Mapping[str, Verdict]:
-    """Return the verdict on each card of the inventory, by its UUID; see `diagnose`."""
-    return {device.uuid: diagnose(past, device.uuid, at, seconds) for device in past.inventory.devices}
+    """Return the verdict on each card in the inventory, by UUID; see `diagnose`."""
+    return {device.uuid: diagnose(source, device.uuid, at, seconds) for device in source.inventory.devices}
 
 
-def diagnose(past: DiagnosisSource, uuid: str, at: float | None = None, seconds: float = WINDOW_SECONDS) -> Verdict:
-    """Return what limits a card, from the `seconds` before `at` (monotonic; by default the last reading).
+def diagnose(source: DiagnosisSource, uuid: str, at: float | None = None, seconds: float = WINDOW_SECONDS) -> Verdict:
+    """Return what limits a card, from readings in the `seconds` before `at` (monotonic; by default the last reading).
 
-    Only the current processes are known, so they are left out if `at` lies further back.
+    Only the current processes are known, so an earlier `at` is diagnosed without processes.
 
     Raises:
         KeyError: If the inventory has no such card.
     """
-    device = _device(past.inventory, uuid)
-    end = past.end if at is None else at
+    device = _find_device(source.inventory, uuid)
+    end = source.end if at is None else at
     if device.state != "running":
-        return _absent(device, end or 0.0)
-    window = read_window(past, device, end or 0.0, seconds)
-    return diagnose_window(window, end or 0.0, _why_unknown(past, device))
+        return _absent_card_verdict(device, end or 0.0)
+    window = read_window(source, device, end or 0.0, seconds)
+    return diagnose_window(window, end or 0.0, _unknown_utilization_reason(source, device))
 
 
-def diagnose_window(window: CardWindow, at: float, why_unknown: str = "") -> Verdict:
-    """Return the verdict on the readings up to `at`: the first rule that holds, with the other problems found."""
+def diagnose_window(window: CardWindow, at: float, unknown_reason: str = "") -> Verdict:
+    """Return the verdict of the first rule that holds for the readings up to `at`, with all other problems."""
     use = window.quantity("use_fraction")
     phase = None if use is None else current_phase(use)
     now = window if phase is None else window.since(phase.start)
     # A wait that has not ended is not a rest yet, and would distort the statistics of the work before it.
     work = now if phase is None or phase.wait_start is None else now.until(phase.wait_start)
-    is_enough = _is_enough(work)
-    found = [
-        *_health_verdicts(now, at, only_instant=not is_enough),
-        *([_workload_verdict(work, at)] if is_enough else []),
+    is_long_enough = _is_long_enough(work)
+    verdicts = [
+        *_health_verdicts(now, at, only_instant=not is_long_enough),
+        *([_workload_verdict(work, at)] if is_long_enough else []),
     ]
-    first = found[0] if found else _nothing_found(now, at, use, why_unknown, is_enough=is_enough)
-    return _with_others(first, found[1:])
+    first = verdicts[0] if verdicts else _undecided_verdict(now, at, use, unknown_reason, is_long_enough=is_long_enough)
+    return _with_other_findings(first, verdicts[1:])
 
 
-def _is_enough(work: CardWindow) -> bool:
-    seen = work.quantity("use_fraction")
-    return seen is not None and len(seen.times) >= _LEAST_VALUES and seen.seconds >= _LEAST_SECONDS
+def _is_long_enough(work: CardWindow) -> bool:
+    use = work.quantity("use_fraction")
+    return use is not None and len(use.times) >= _MIN_VALUES and use.seconds >= _MIN_SECONDS
 
 
 def _health_verdicts(now: CardWindow, at: float, *, only_instant: bool) -> Iterator[Verdict]:
-    """Yield the problems that hold whatever the card does."""
+    """Yield verdicts on problems that are independent of the workload."""
     for rule in HEALTH_RULES:
         if rule.is_instant or not only_instant:
             yield from _verdict_if_holds(rule, now, at)
@@ -78,10 +78,10 @@ def _health_verdicts(now: CardWindow, at: float, *, only_instant: bool) -> Itera
 def _workload_verdict(work: CardWindow, at: float) -> Verdict:
     """Return the verdict on the current workload.
 
-    If the window spans two workloads, neither one's bottleneck shows clearly; then the later half decides.
+    If the window spans two workloads, neither bottleneck shows clearly; then the later half decides.
     """
     whole, later = _first_verdict(work, at), work.since(at - _LATER_SECONDS)
-    return _first_verdict(later, at) if whole.kind is VerdictKind.UNDER_USED and _is_enough(later) else whole
+    return _first_verdict(later, at) if whole.kind is VerdictKind.UNDER_USED and _is_long_enough(later) else whole
 
 
 def _first_verdict(work: CardWindow, at: float) -> Verdict:
@@ -90,60 +90,70 @@ def _first_verdict(work: CardWindow, at: float) -> Verdict:
 
 
 def _verdict_if_holds(rule: DiagnosisRule, window: CardWindow, at: float) -> Iterator[Verdict]:
-    """Yield the verdict of a rule if it holds."""
+    """Yield the verdict of a rule if the rule holds."""
     evidence = rule.evidence(window)
     if evidence is not None:
-        yield _verdict(rule, evidence, _begin(window, at), at)
+        yield _verdict_from_rule(rule, evidence, _start_seconds(window, at), at)
 
 
-def _verdict(rule: DiagnosisRule, evidence: tuple[Evidence, ...], since: float, at: float) -> Verdict:
+def _verdict_from_rule(rule: DiagnosisRule, evidence: tuple[Evidence, ...], since: float, at: float) -> Verdict:
     return Verdict(rule.kind, rule.severity, rule.title, rule.sentence, since, at, evidence, rule.advice)
 
 
-def _with_others(first: Verdict, others: list[Verdict]) -> Verdict:
+def _with_other_findings(first: Verdict, others: list[Verdict]) -> Verdict:
     also = tuple(
         OtherFinding(other.kind, other.severity, other.title) for other in others if other.kind is not first.kind
     )
     return replace(first, also=also)
 
 
-def _nothing_found(window: CardWindow, at: float, use: TimeSeries | None, why: str, *, is_enough: bool) -> Verdict:
-    since = _begin(window, at)
-    if use is None or why:
-        sentence = f"Utilization is not known: {why}. Only memory and power can be diagnosed."
+def _undecided_verdict(
+    window: CardWindow, at: float, use: TimeSeries | None, reason: str, *, is_long_enough: bool
+) -> Verdict:
+    since = _start_seconds(window, at)
+    if use is None or reason:
+        sentence = f"Utilization is not known: {reason}. Only memory and power can be diagnosed."
         return Verdict(
-            VerdictKind.UNKNOWN, "note", "utilization unknown", sentence, since, at, shown_evidence(window, _SHOWN)
+            VerdictKind.UNKNOWN,
+            "note",
+            "utilization unknown",
+            sentence,
+            since,
+            at,
+            shown_evidence(window, _DISPLAYED_QUANTITIES),
         )
-    assert not is_enough  # the last rules hold whenever the utilization is known
-    sentence = f"A diagnosis needs {_LEAST_SECONDS:.0f} seconds of steady work; so far there are {at - since:.0f}."
+    assert not is_long_enough  # the last rules hold whenever the utilization is known
+    sentence = f"A diagnosis needs {_MIN_SECONDS:.0f} seconds of steady work; so far there are {at - since:.0f}."
     return Verdict(VerdictKind.TOO_EARLY, "note", "too early to diagnose", sentence, since, at)
 
 
-def _begin(window: CardWindow, at: float) -> float:
+def _start_seconds(window: CardWindow, at: float) -> float:
     use = window.quantity("use_fraction") or window.quantity("power_watts")
     return at if use is None else use.times[0]
 
 
-def _absent(device: Device, at: float) -> Verdict:
+def _absent_card_verdict(device: Device, at: float) -> Verdict:
     kind = FaultKind.LOST if device.state == "lost" else FaultKind.ASLEEP
-    about = FAULTS[kind]
-    sentence = f"{about.title[:1].upper()}{about.title[1:]}."
-    return Verdict(VerdictKind(kind.value), about.severity, device.state, sentence, at, at, advice=(about.advice,))
+    description = FAULTS[kind]
+    sentence = f"{description.title[:1].upper()}{description.title[1:]}."
+    return Verdict(
+        VerdictKind(kind.value), description.severity, device.state, sentence, at, at, advice=(description.advice,)
+    )
 
 
-def _why_unknown(past: DiagnosisSource, device: Device) -> str:
-    """Return why a card's utilization is not known now; empty if it is known."""
-    reading = past.latest.reading(device.uuid, "utilization_fraction")
+def _unknown_utilization_reason(source: DiagnosisSource, device: Device) -> str:
+    """Return why a card's utilization is unknown now; empty if the utilization is known."""
+    reading = source.latest.reading(device.uuid, "utilization_fraction")
     if reading.value is not None:
         return ""
     cause = reading.cause or Cause.NOT_YET
-    is_otherwise_reported = any(len(past.series(device.uuid, name).times) > 1 for name in _ALSO_REPORTED)
+    is_otherwise_reported = any(len(source.series(device.uuid, name).times) > 1 for name in _ALSO_REPORTED)
     # Another program's log holds only the quantities that were requested.
     return _NOT_LOGGED if cause is Cause.NOT_YET and is_otherwise_reported else EXPLANATIONS[cause]
 
 
-def _device(inventory: Inventory, uuid: str) -> Device:
-    found = next((device for device in inventory.devices if device.uuid == uuid), None)
-    if found is None:
+def _find_device(inventory: Inventory, uuid: str) -> Device:
+    device = next((device for device in inventory.devices if device.uuid == uuid), None)
+    if device is None:
         raise KeyError(uuid)
-    return found
+    return device

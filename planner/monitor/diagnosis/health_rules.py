@@ -1,4 +1,4 @@
-"""Rules for problems that matter whatever a card does: heat, power supply, and memory that fills, leaks or fails."""
+"""Rules for problems that matter under any workload: heat, power supply, and memory that is full, leaks or fails."""
 
 from typing import Final
 
@@ -7,18 +7,18 @@ from planner.monitor.diagnosis.rule import DiagnosisRule
 from planner.monitor.diagnosis.verdict import Criterion, VerdictKind
 from planner.units import GIB
 
-_COOLING: Final = (
+_COOLING_ADVICE: Final = (
     "Remove dust and whatever blocks the airflow; check that the fans turn.",
     "Raise the fan speed, or lower the room temperature.",
     "Lower the power limit a little (sudo nvidia-smi -pl WATTS): it costs less speed than overheating.",
 )
 
 
-def _now_and_then(metric: str) -> tuple[Criterion, ...]:
-    """Return the criteria for a slow-down that recurs and has not ended."""
+def _recurring_criteria(metric: str) -> tuple[Criterion, ...]:
+    """Return the criteria for a recurring slow-down that has not ended."""
     return (
-        Criterion(metric, "share", ">", 0.05, sources.NOW_AND_THEN),
-        Criterion(metric, "lately", ">", 0, sources.NOT_OVER),
+        Criterion(metric, "share", ">", 0.05, sources.RECURRING),
+        Criterion(metric, "lately", ">", 0, sources.STILL_PRESENT),
     )
 
 
@@ -44,10 +44,10 @@ HEALTH_RULES: Final = (
     DiagnosisRule(
         VerdictKind.THERMAL,
         "warning",
-        "slowed by heat",
-        "The card lowers its clock because it, or its memory, is too hot.",
-        _now_and_then("slowed_by_heat"),
-        _COOLING,
+        "slowed because of heat",
+        "The card lowers its clock because the GPU or its memory is too hot.",
+        _recurring_criteria("slowed_by_heat"),
+        _COOLING_ADVICE,
         (("temperature_celsius", "most"), ("temperature_margin_celsius", "last"), ("sm_clock_mhz", "median")),
         is_instant=True,
     ),
@@ -56,7 +56,7 @@ HEALTH_RULES: Final = (
         "warning",
         "slowed by the power supply",
         "The machine's power supply makes the card slow down.",
-        _now_and_then("slowed_by_supply"),
+        _recurring_criteria("slowed_by_supply"),
         (
             "Check that the power supply is strong enough and all cables are plugged in.",
             "In a rack, check the power budget of the chassis.",
@@ -69,8 +69,8 @@ HEALTH_RULES: Final = (
         "warning",
         "slowed by the card's hardware",
         "The card at least halves its clock: due to heat, an external power brake, or a power draw rising too fast.",
-        _now_and_then("slowed_by_card"),
-        _COOLING,
+        _recurring_criteria("slowed_by_card"),
+        _COOLING_ADVICE,
         (("temperature_celsius", "most"), ("power_watts", "median"), ("sm_clock_mhz", "median")),
         is_instant=True,
     ),
@@ -78,7 +78,7 @@ HEALTH_RULES: Final = (
         VerdictKind.LEAK,
         "warning",
         "memory keeps growing",
-        "Memory in use has grown steadily during the work; at this rate it will run out.",
+        "Memory in use has grown steadily during the work; at this rate the card will run out of memory.",
         (
             Criterion("memory_long_fraction", "growth", ">", 0.05, sources.MEMORY_INCREASE),
             Criterion("memory_long_seconds", "last", ">=", 300, sources.STEADY_GROWTH),
@@ -88,7 +88,7 @@ HEALTH_RULES: Final = (
             "Do not keep tensors with their graph across steps: total += loss.item(), not total += loss.",
             "Clear lists of outputs and metrics; detach tensors that are kept.",
             "If sequence lengths vary, pad to a few lengths; the allocator caches blocks for each.",
-            advice.SEGMENTS,
+            advice.EXPANDABLE_SEGMENTS,
         ),
         (("memory_full_fraction", "last"),),
     ),
@@ -102,8 +102,8 @@ HEALTH_RULES: Final = (
             Criterion("memory_full_fraction", "last", ">=", 0.95, sources.NEAR_FULL),
             Criterion("memory_left_bytes", "last", "<=", 2 * GIB, sources.NEAR_FULL),
         ),
-        (advice.CHECKPOINTING, advice.SEGMENTS, "See below which other processes hold memory on this card."),
+        (advice.CHECKPOINTING, advice.EXPANDABLE_SEGMENTS, "See below which other processes hold memory on this card."),
         is_instant=True,
     ),
 )
-"""Rules whose verdicts are reported in addition to that on the workload."""
+"""Rules with verdicts that are reported in addition to the workload verdict."""

@@ -10,9 +10,9 @@ from planner.monitor.diagnosis.verdict import Criterion, Evidence, VerdictKind, 
 
 @dataclass(frozen=True, slots=True)
 class DiagnosisRule:
-    """A verdict with its criteria, all of which must hold; an unknown quantity makes the rule fail.
+    """A verdict that applies if all criteria hold; a criterion on an unknown quantity does not hold.
 
-    `shown` lists quantities, each with a statistic, that are reported along with the criteria. `is_instant` marks a
+    `shown` lists quantities, each with a statistic, displayed in addition to the criteria. `is_instant` marks a
     rule for which the latest readings are enough.
     """
 
@@ -26,25 +26,25 @@ class DiagnosisRule:
     is_instant: bool = False
 
     def evidence(self, window: CardWindow) -> tuple[Evidence, ...] | None:
-        """Return the evidence if the rule holds, else None."""
-        found = []
+        """Return the readings that support the verdict, None if the rule does not hold."""
+        evidence = []
         for condition in self.conditions:
-            seen = window.statistic(condition.metric, condition.statistic)
-            if seen is None or not condition.holds(seen):
+            value = window.statistic(condition.metric, condition.statistic)
+            if value is None or not condition.holds(value):
                 return None
-            found.append(Evidence(condition.metric, condition.statistic, seen, condition))
-        return (*found, *shown_evidence(window, self.shown))
+            evidence.append(Evidence(condition.metric, condition.statistic, value, condition))
+        return (*evidence, *shown_evidence(window, self.shown))
 
 
 def shown_evidence(window: CardWindow, shown: tuple[tuple[str, str], ...]) -> tuple[Evidence, ...]:
-    """Return evidence for quantities that are only displayed; unknown ones are left out."""
-    seen = ((name, statistic, window.statistic(name, statistic)) for name, statistic in shown)
-    return tuple(Evidence(name, statistic, value) for name, statistic, value in seen if value is not None)
+    """Return evidence for quantities that are only displayed; unknown quantities are omitted."""
+    statistics = ((name, statistic, window.statistic(name, statistic)) for name, statistic in shown)
+    return tuple(Evidence(name, statistic, value) for name, statistic, value in statistics if value is not None)
 
 
-NOT_FULL_USE: Final = Criterion("use_fraction", "median", "<", 0.7, sources.HALF_THE_TIME)
+NOT_FULL_USE: Final = Criterion("use_fraction", "median", "<", 0.7, sources.MEDIAN_USE)
 LOW_USE: Final = Criterion("use_fraction", "p95", "<", 0.7, sources.LOW_USE)
-MOSTLY_USED: Final = Criterion("use_fraction", "median", ">=", 0.7, sources.HALF_THE_TIME)
+MOSTLY_USED: Final = Criterion("use_fraction", "median", ">=", 0.7, sources.MEDIAN_USE)
 STEADY: Final = Criterion("use_fraction", "p25", ">=", 0.7, sources.STEADY)
 IN_USE: Final = Criterion("is_in_use", "last", ">", 0, sources.IDLE_AUDIT)
 ACTIVE: Final = Criterion("use_fraction", "most", ">=", 0.1, sources.IDLE_AUDIT)

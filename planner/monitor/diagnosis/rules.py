@@ -1,4 +1,4 @@
-"""Workload rules as data: the first one that holds gives the verdict, so narrower rules come before wider ones."""
+"""Workload rules as data: the first rule that holds gives the verdict, so narrower rules come before wider rules."""
 
 from typing import Final
 
@@ -24,7 +24,7 @@ IDLE_RULES: Final = (
         "busy, but no process holds memory",
         "The driver reports utilization while no process holds memory, so it may not be a workload: the memory check "
         "at driver start counts as utilization, and so do hidden processes of other users.",
-        (MOSTLY_USED, Criterion("memory_used_bytes", "most", "<", 100e6, sources.NO_MEMORY)),
+        (MOSTLY_USED, Criterion("memory_used_bytes", "most", "<", 100e6, sources.NO_PROCESS_MEMORY)),
         ("Check again in a minute.", "Find out who uses it: nvidia-smi as administrator, and the other containers."),
         (("power_of_limit_fraction", "median"),),
     ),
@@ -33,7 +33,7 @@ IDLE_RULES: Final = (
         "good",
         "encoding or decoding video",
         "The video engines are busy; utilization does not include them, so the card looks idle although it is not.",
-        (Criterion("media_fraction", "median", ">=", 0.1, sources.ENCODES), LOW_USE),
+        (Criterion("media_fraction", "median", ">=", 0.1, sources.VIDEO_ENGINES), LOW_USE),
         shown=(("encoder_fraction", "median"), ("decoder_fraction", "median")),
     ),
     DiagnosisRule(
@@ -42,7 +42,7 @@ IDLE_RULES: Final = (
         "waiting for data: the CPU is fully used",
         "The CPU is fully used while the GPU is idle: data are not prepared fast enough.",
         (Criterion("starved_by_cpu", "share", ">", 0.5, sources.CPU_BOTTLENECK), IN_USE),
-        advice.DATA,
+        advice.SLOW_DATA_LOADING,
         (("host.cpu_fraction", "median"), ("use_fraction", "mean")),
     ),
     DiagnosisRule(
@@ -51,7 +51,7 @@ IDLE_RULES: Final = (
         "waiting for data: the disks are slow",
         "Processes wait for disks while the GPU is idle: data are not read fast enough.",
         (Criterion("starved_by_disk", "share", ">", 0.5, sources.IO_BOTTLENECK), IN_USE),
-        advice.DISKS,
+        advice.SLOW_DISKS,
         (("host.io_wait_fraction", "median"), ("use_fraction", "mean")),
     ),
     DiagnosisRule(
@@ -75,7 +75,7 @@ IDLE_RULES: Final = (
         shown=(("memory_used_bytes", "last"),),
     ),
 )
-"""Rules for idle, misreported and video-only cards; they are tried before the rules for working cards."""
+"""Rules for idle, misreported and video-only cards; they are checked before the rules for working cards."""
 
 BUSY_RULES: Final = (
     DiagnosisRule(
@@ -86,8 +86,8 @@ BUSY_RULES: Final = (
         (
             MOSTLY_USED,
             Criterion("held_by_power_limit", "share", ">", 0.5, sources.CLOCK_REASONS),
-            Criterion("power_of_limit_fraction", "median", ">=", 0.9, sources.NEAR_LIMIT),
-            Criterion("clock_of_most_fraction", "median", "<", 0.9, sources.NEAR_LIMIT),
+            Criterion("power_of_limit_fraction", "median", ">=", 0.9, sources.NEAR_POWER_LIMIT),
+            Criterion("clock_of_most_fraction", "median", "<", 0.9, sources.NEAR_POWER_LIMIT),
         ),
         (
             "If the limit is below the card's maximum, raise it (sudo nvidia-smi -pl WATTS).",
@@ -116,7 +116,7 @@ BUSY_RULES: Final = (
             Criterion("tensor_active_fraction", "mean", ">=", 0.5, sources.KEMPNER),
             Criterion("sm_active_fraction", "mean", ">=", 0.6, sources.KEMPNER),
         ),
-        advice.GOOD,
+        advice.WELL_USED,
     ),
     DiagnosisRule(
         VerdictKind.COMPUTE_BOUND,
@@ -124,7 +124,7 @@ BUSY_RULES: Final = (
         "limited by compute",
         "Nearly all multiprocessors are always busy.",
         (Criterion("sm_active_fraction", "mean", ">=", 0.8, sources.DCGM), STEADY),
-        advice.GOOD,
+        advice.WELL_USED,
         (("tensor_active_fraction", "mean"),),
     ),
     DiagnosisRule(
@@ -133,7 +133,7 @@ BUSY_RULES: Final = (
         "busy, but with little work",
         "Kernels always run, but on less than half of the multiprocessors.",
         (MOSTLY_USED, Criterion("sm_active_fraction", "mean", "<", 0.5, sources.DCGM)),
-        advice.LAUNCHES,
+        advice.FEWER_LAUNCHES,
         (("dram_active_fraction", "mean"),),
     ),
     DiagnosisRule(
@@ -146,7 +146,7 @@ BUSY_RULES: Final = (
             STEADY,
             Criterion("power_of_limit_fraction", "median", ">=", 0.8, sources.HIGH_POWER),
         ),
-        advice.GOOD,
+        advice.WELL_USED,
     ),
     DiagnosisRule(
         VerdictKind.MEMORY_BOUND,
@@ -156,7 +156,7 @@ BUSY_RULES: Final = (
         (
             MOSTLY_USED,
             STEADY,
-            Criterion("memory_controller_fraction", "median", ">=", 0.6, sources.BUSY_BUS),
+            Criterion("memory_controller_fraction", "median", ">=", 0.6, sources.MEMORY_ACCESS_TIME),
         ),
         (advice.FEWER_BYTES, advice.COMPILE, advice.LARGER_BATCH),
         (("power_of_limit_fraction", "median"),),
@@ -172,7 +172,7 @@ BUSY_RULES: Final = (
             STEADY,
             Criterion("power_of_limit_fraction", "median", "<", 0.4, sources.LOW_POWER),
         ),
-        advice.LAUNCHES,
+        advice.FEWER_LAUNCHES,
         (("memory_controller_fraction", "median"),),
     ),
     DiagnosisRule(
@@ -181,7 +181,7 @@ BUSY_RULES: Final = (
         "steadily used",
         "Utilization is steadily above 70 %.",
         (MOSTLY_USED, STEADY),
-        advice.GOOD,
+        advice.WELL_USED,
         (("power_of_limit_fraction", "median"), ("memory_full_fraction", "last")),
     ),
     DiagnosisRule(
@@ -190,11 +190,11 @@ BUSY_RULES: Final = (
         "not fully used",
         "The card is used part of the time; the measurements do not show what it waits for.",
         (ACTIVE,),
-        advice.WAITING,
+        advice.WAITING_GPU,
         (("use_fraction", "mean"),),
     ),
 )
-"""Rules for cards that do not wait; the last one holds for any card that works."""
+"""Rules for cards that do not wait; the last rule holds for any card that works."""
 
 BOTTLENECK_RULES: Final = (
     DiagnosisRule(
@@ -204,7 +204,7 @@ BOTTLENECK_RULES: Final = (
         "The cards of one job are used unevenly: in each step the others wait for the slowest.",
         (
             Criterion("peer_distance", "last", ">", 0.5, sources.LOAD_BALANCING),
-            Criterion("peer_lag", "last", ">=", 0.2, sources.LAGS),
+            Criterion("peer_lag", "last", ">=", 0.2, sources.PEER_LAG),
         ),
         (
             "Balance the load: batches, sequence lengths and pipeline stages of equal cost.",
@@ -217,10 +217,10 @@ BOTTLENECK_RULES: Final = (
         "warning",
         "limited by PCIe transfers",
         "The PCIe link is nearly saturated: the card waits for copies.",
-        (Criterion("pcie_of_link_fraction", "mean", ">=", 0.7, sources.NEAR_LINK),),
+        (Criterion("pcie_of_link_fraction", "mean", ">=", 0.7, sources.NEAR_LINK_BANDWIDTH),),
         (
             "Copy less: use narrower types, process on the GPU, and keep reused data there.",
-            advice.PINNED,
+            advice.PINNED_MEMORY,
             "If weights or optimizer states are offloaded, keep more of them on the card.",
             "Check that the card's slot provides all its lanes.",
         ),
@@ -236,23 +236,23 @@ BOTTLENECK_RULES: Final = (
             Criterion("sm_active_fraction", "mean", "<", 0.3, sources.KEMPNER),
             ACTIVE,
         ),
-        (advice.PINNED, "Keep reused data on the GPU.", advice.LARGER_BATCH),
+        (advice.PINNED_MEMORY, "Keep reused data on the GPU.", advice.LARGER_BATCH),
     ),
     DiagnosisRule(
         VerdictKind.INPUT_BOUND,
         "warning",
         "waiting for data: the CPU is fully used",
         "The CPU is fully used while the GPU is not: data are probably not prepared fast enough.",
-        (NOT_FULL_USE, ACTIVE, Criterion("host.cpu_fraction", "median", ">=", 0.9, sources.PLAIN_SHARE)),
-        advice.DATA,
+        (NOT_FULL_USE, ACTIVE, Criterion("host.cpu_fraction", "median", ">=", 0.9, sources.CPU_SHARE)),
+        advice.SLOW_DATA_LOADING,
     ),
     DiagnosisRule(
         VerdictKind.INPUT_BOUND,
         "warning",
         "waiting for data: the disks are slow",
         "The GPU is not fully used while processes wait for disks.",
-        (NOT_FULL_USE, ACTIVE, Criterion("waiting_cores", "median", ">=", 1, sources.WAITS)),
-        advice.DISKS,
+        (NOT_FULL_USE, ACTIVE, Criterion("waiting_cores", "median", ">=", 1, sources.DISK_WAIT)),
+        advice.SLOW_DISKS,
     ),
     DiagnosisRule(
         VerdictKind.HOST_BOUND,
@@ -260,7 +260,7 @@ BOTTLENECK_RULES: Final = (
         "limited by one CPU thread",
         "One thread of the program is always busy while the GPU is not: it cannot launch work fast enough.",
         (NOT_FULL_USE, ACTIVE, Criterion("busiest_process_cores", "last", ">=", 0.9, sources.ONE_CORE)),
-        (advice.COMPILE, advice.NO_SYNC, advice.WORKERS, advice.LARGER_BATCH, advice.PROFILE),
+        (advice.COMPILE, advice.NO_SYNCHRONIZATION, advice.WORKERS, advice.LARGER_BATCH, advice.PROFILE),
     ),
     DiagnosisRule(
         VerdictKind.FLUCTUATING,
@@ -273,7 +273,7 @@ BOTTLENECK_RULES: Final = (
             Criterion("use_fraction", "p25", "<", 0.7, sources.STEADY),
             SWINGS,
         ),
-        advice.WAITING,
+        advice.WAITING_GPU,
         (("use_fraction", "mean"), ("host.cpu_fraction", "median")),
     ),
     DiagnosisRule(
@@ -286,7 +286,7 @@ BOTTLENECK_RULES: Final = (
             Criterion("use_fraction", "p5", "<", 0.1, sources.LOW_USE),
             SWINGS,
         ),
-        (advice.NO_SYNC, advice.WORKERS, advice.PINNED, advice.PROFILE),
+        (advice.NO_SYNCHRONIZATION, advice.WORKERS, advice.PINNED_MEMORY, advice.PROFILE),
         (("use_fraction", "mean"), ("host.cpu_fraction", "median")),
     ),
     DiagnosisRule(
@@ -316,17 +316,17 @@ BOTTLENECK_RULES: Final = (
             Criterion("graphics_active_fraction", "mean", ">=", 0.4, sources.KEMPNER),
             Criterion("sm_active_fraction", "mean", "<", 0.25, sources.KEMPNER),
         ),
-        advice.LAUNCHES,
+        advice.FEWER_LAUNCHES,
     ),
     DiagnosisRule(
         VerdictKind.SYNC_BOUND,
         "warning",
         "waiting, but not for the CPU",
-        "Neither GPU nor CPU is fully used: each kernel launch is waited for, or the program waits for other cards or "
-        "the network.",
-        (LOW_USE, ACTIVE, Criterion("host.cpu_fraction", "p95", "<", 0.7, sources.BOTH_LOW)),
+        "Neither GPU nor CPU is fully used: the program waits for each kernel launch, for other cards or "
+        "for the network.",
+        (LOW_USE, ACTIVE, Criterion("host.cpu_fraction", "p95", "<", 0.7, sources.CPU_AND_GPU_LOW)),
         (
-            advice.NO_SYNC,
+            advice.NO_SYNCHRONIZATION,
             advice.COMPILE,
             advice.WORKERS,
             "Check how long collectives take (NCCL_DEBUG=INFO, a profile).",
@@ -338,12 +338,12 @@ BOTTLENECK_RULES: Final = (
         "lightly used",
         "The card could do more; the measurements do not show what it waits for.",
         (LOW_USE, ACTIVE),
-        advice.WAITING,
+        advice.WAITING_GPU,
     ),
 )
-"""Rules for cards that wait for data, the program, copies or other cards; narrower before wider."""
+"""Rules for cards that wait for data, the program, copies or other cards; narrower rules come first."""
 
 WORKLOAD_RULES: Final = (*IDLE_RULES, *BOTTLENECK_RULES, *BUSY_RULES)
-"""Rules on the workload, of which the first that holds gives the verdict."""
+"""Rules on the workload; the first rule that holds gives the verdict."""
 RULES: Final = (*HEALTH_RULES, *WORKLOAD_RULES)
-"""All rules, in the order in which they are tried."""
+"""All rules, in the order in which they are checked."""

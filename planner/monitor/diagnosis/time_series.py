@@ -7,15 +7,15 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 _RECENT_SECONDS: Final = 30.0
-# Who looks every ten seconds has some dozen values in two minutes.
-_PARTS: Final = 6
-_LONGEST_STEP: Final = 0.5
-_LOW: Final = 0.3
-_HIGH: Final = 0.7
+# With a reading every ten seconds, two minutes hold about a dozen values.
+_PART_COUNT: Final = 6
+_MAX_STEP_FRACTION: Final = 0.5
+_LOW_FRACTION: Final = 0.3
+_HIGH_FRACTION: Final = 0.7
 
 
 class Episode(NamedTuple):
-    """A period during which a value stayed on one side of a level; it lasts until the next one begins."""
+    """Period during which a value stayed on one side of a level, until the next period begins."""
 
     is_above: bool
     start: float
@@ -23,20 +23,20 @@ class Episode(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """Return the duration."""
+        """Return the duration of the period."""
         return self.end - self.start
 
 
 @dataclass(frozen=True, slots=True)
 class TimeSeries:
-    """Values of one quantity in order of time, in monotonic seconds; at least one."""
+    """Values of one quantity in order of time (monotonic seconds); at least one value."""
 
     times: tuple[float, ...]
     values: tuple[float, ...]
 
     @classmethod
-    def of(cls, value: float) -> "TimeSeries":
-        """Return a series of a single value whose time does not matter."""
+    def single_value(cls, value: float) -> "TimeSeries":
+        """Return a series of one value at time 0, for quantities without a time."""
         return cls((0.0,), (value,))
 
     @property
@@ -51,45 +51,45 @@ class TimeSeries:
 
     @property
     def growth(self) -> float:
-        """Return the growth of a value that rose throughout and not in one large step; else 0.
+        """Return the growth of values that rose steadily; 0 if they fell in between or rose in one large step.
 
         **Formula** the difference between the means of the last and the first of six equal parts; 0 unless each mean is
-        above the one before and none of the five steps is more than half of the whole.
+        above the previous mean and none of the five steps is more than half of the total growth.
         """
-        means = [part.mean for part in self._parts()]
-        if len(means) < _PARTS:
+        means = [part.mean for part in self._equal_parts()]
+        if len(means) < _PART_COUNT:
             return 0.0
         steps = [after - before for before, after in pairwise(means)]
         whole = means[-1] - means[0]
-        return whole if min(steps) > 0 and max(steps) <= _LONGEST_STEP * whole else 0.0
+        return whole if min(steps) > 0 and max(steps) <= _MAX_STEP_FRACTION * whole else 0.0
 
     @property
     def swings(self) -> float:
         """Return how often a fraction fell from 0.7 or more to 0.3 or less."""
         is_high, falls = False, 0
         for value in self.values:
-            if value >= _HIGH:
+            if value >= _HIGH_FRACTION:
                 is_high = True
-            elif value <= _LOW and is_high:
+            elif value <= _LOW_FRACTION and is_high:
                 is_high, falls = False, falls + 1
         return float(falls)
 
     def quantile(self, share: float) -> float:
         """Return a quantile, interpolated linearly between the two nearest values."""
         ordered = sorted(self.values)
-        place = share * (len(ordered) - 1)
-        below = int(place)
+        position = share * (len(ordered) - 1)
+        below = int(position)
         above = min(below + 1, len(ordered) - 1)
-        return ordered[below] + (place - below) * (ordered[above] - ordered[below])
+        return ordered[below] + (position - below) * (ordered[above] - ordered[below])
 
     def since(self, start: float) -> "TimeSeries | None":
-        """Return the part from `start` on, None if it is empty."""
-        first = next((place for place, time in enumerate(self.times) if time >= start), None)
+        """Return the values from time `start` on, None if there are none."""
+        first = next((index for index, time in enumerate(self.times) if time >= start), None)
         return None if first is None else TimeSeries(self.times[first:], self.values[first:])
 
     def until(self, end: float) -> "TimeSeries | None":
-        """Return the part before `end`, None if it is empty."""
-        count = next((place for place, time in enumerate(self.times) if time >= end), len(self.times))
+        """Return the values before time `end`, None if there are none."""
+        count = next((index for index, time in enumerate(self.times) if time >= end), len(self.times))
         return TimeSeries(self.times[:count], self.values[:count]) if count else None
 
     @property
@@ -103,27 +103,27 @@ class TimeSeries:
         return TimeSeries(self.times[-1:], self.values[-1:])
 
     def at_times(self, times: tuple[float, ...]) -> Sequence[float | None]:
-        """Return the value last read at each of these times, None before the first reading."""
-        if times == self.times:  # what is read at every look
+        """Return the last value read up to each of `times`, None before the first reading."""
+        if times == self.times:  # quantities that are read in every sample
             return self.values
-        places = [bisect_right(self.times, time) for time in times]
-        return [self.values[place - 1] if place else None for place in places]
+        indices = [bisect_right(self.times, time) for time in times]
+        return [self.values[index - 1] if index else None for index in indices]
 
     def combine(self, compute: Callable[..., float | None], *others: "TimeSeries") -> "TimeSeries | None":
-        """Return `compute` of each value and of the values of `others` at the same time.
+        """Apply `compute` to each value and the simultaneous values of `others`.
 
-        Times at which one of them has no value yet, or for which `compute` returns None, are left out.
+        Times at which a series has no value yet, or `compute` returns None, are left out.
         """
         columns = [other.at_times(self.times) for other in others]
-        made = []
+        results = []
         for time, *values in zip(self.times, self.values, *columns, strict=True):
             result = None if None in values else compute(*values)
             if result is not None:
-                made.append((time, result))
-        return TimeSeries(tuple(time for time, _ in made), tuple(value for _, value in made)) if made else None
+                results.append((time, result))
+        return TimeSeries(tuple(time for time, _ in results), tuple(value for _, value in results)) if results else None
 
     def episodes(self, level: float) -> Iterator[Episode]:
-        """Yield the periods at or above `level`, and those below it, in order."""
+        """Yield the alternating periods at or above `level` and below `level`, in order."""
         start, is_above = self.times[0], self.values[0] >= level
         for time, value in zip(self.times, self.values, strict=True):
             if (value >= level) is not is_above:
@@ -131,12 +131,12 @@ class TimeSeries:
                 start, is_above = time, value >= level
         yield Episode(is_above, start, self.times[-1])
 
-    def _parts(self) -> list["TimeSeries"]:
-        """Return the non-empty parts of equal duration."""
-        length = self.seconds / _PARTS
+    def _equal_parts(self) -> list["TimeSeries"]:
+        """Split the series into six parts of equal duration; empty parts are left out."""
+        length = self.seconds / _PART_COUNT
         parts: dict[int, list[tuple[float, float]]] = {}
         for time, value in zip(self.times, self.values, strict=True):
-            number = min(_PARTS - 1, int((time - self.times[0]) / length)) if length else 0
+            number = min(_PART_COUNT - 1, int((time - self.times[0]) / length)) if length else 0
             parts.setdefault(number, []).append((time, value))
         return [TimeSeries(*map(tuple, zip(*part, strict=True))) for part in parts.values()]
 
@@ -156,51 +156,51 @@ STATISTICS: Final[Mapping[str, Callable[[TimeSeries], float]]] = {
 }
 """Statistics that a criterion can use, by name.
 
-`share` is the mean of an indicator (1 where something holds, else 0). `lately` is the mean of the last half minute: a
+`share` is the mean of an indicator (1 where a condition holds, else 0). `lately` is the mean of the last half minute: a
 slow-down that has ended is no problem any more.
 """
 
-ACTIVE: Final = 0.1
+ACTIVE_UTILIZATION: Final = 0.1
 """Utilization from which a card counts as active. **Source** gpu-usage-audit: 10 % or more is active."""
 
-# A card that did nothing for so long has stopped, unless it waits again and again.
+# A card that was idle for this long has stopped, unless it waits repeatedly.
 _REST_SECONDS: Final = 30.0
-# The same share as in the rules on cards that are idle.
+# The same quantile as in the rules for idle cards.
 _BRIEF_ACTIVITY_QUANTILE: Final = 0.95
 
 
 class WorkPhase(NamedTuple):
-    """Start of the current phase, and of the present wait, if any: whether work continues after it is unknown."""
+    """Start of the current work phase, and start of the wait at its end, if any; work may or may not continue."""
 
     start: float
     wait_start: float | None = None
 
 
-def current_phase(use: TimeSeries) -> WorkPhase:
+def current_phase(utilization: TimeSeries) -> WorkPhase:
     """Return the phase at the end of a utilization series.
 
-    A phase begins with the first work, with a rest, or with the work after one. A rest is a wait that is long, and
-    longer than all other waits together. Brief activity on an idle card does not count as work.
+    A phase begins with the first work, with a rest, or with the work after a rest. A rest is a wait of at least 30
+    seconds that is longer than all other waits together. Brief activity on an idle card does not count as work.
     """
-    episodes = list(use.episodes(ACTIVE))
-    if use.quantile(_BRIEF_ACTIVITY_QUANTILE) >= ACTIVE:
-        return _phase(episodes)
-    # What an idle card does at this moment may be the beginning of work.
-    return WorkPhase(episodes[-1].start if episodes[-1].is_above else use.times[0])
+    episodes = list(utilization.episodes(ACTIVE_UTILIZATION))
+    if utilization.quantile(_BRIEF_ACTIVITY_QUANTILE) >= ACTIVE_UTILIZATION:
+        return _last_phase(episodes)
+    # Current activity of an idle card may be the beginning of work.
+    return WorkPhase(episodes[-1].start if episodes[-1].is_above else utilization.times[0])
 
 
-def _phase(episodes: list[Episode]) -> WorkPhase:
+def _last_phase(episodes: list[Episode]) -> WorkPhase:
     first, last = 0 if episodes[0].is_above else 1, len(episodes) - 1
-    rest = _rest(episodes, first)
+    rest = _rest_index(episodes, first)
     if rest is None:
         return WorkPhase(episodes[first].start, None if episodes[last].is_above else episodes[last].start)
-    return WorkPhase(episodes[last].start) if rest == last else _phase(episodes[rest:])
+    return WorkPhase(episodes[last].start) if rest == last else _last_phase(episodes[rest:])
 
 
-def _rest(episodes: list[Episode], first: int) -> int | None:
-    """Return the index of the wait, from `first` on, that is a rest; None if there is none."""
-    waits = {place: episodes[place].seconds for place in range(first, len(episodes)) if not episodes[place].is_above}
-    longest = max(waits, key=lambda place: waits[place], default=None)
+def _rest_index(episodes: list[Episode], first: int) -> int | None:
+    """Return the index of the wait, from `first` on, that is a rest; None if no wait is a rest."""
+    waits = {index: episodes[index].seconds for index in range(first, len(episodes)) if not episodes[index].is_above}
+    longest = max(waits, key=lambda index: waits[index], default=None)
     if longest is None or waits[longest] < _REST_SECONDS:
         return None
     return longest if 2 * waits[longest] > sum(waits.values()) else None

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 VerdictSeverity = Literal["error", "warning", "note", "good"]
 Sign = Literal[">=", "<=", ">", "<"]
-_SIGNS: Final = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
+_COMPARISONS: Final = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
 
 
 class VerdictKind(StrEnum):
@@ -41,7 +41,7 @@ class VerdictKind(StrEnum):
 
 
 class ThresholdSource(NamedTuple):
-    """Origin of a threshold; a heuristic is one that nobody published."""
+    """Origin of a threshold: a publication, or the reason for an unpublished heuristic."""
 
     text: str
     is_heuristic: bool = False
@@ -56,13 +56,13 @@ class Criterion(NamedTuple):
     threshold: float
     source: ThresholdSource
 
-    def holds(self, seen: float) -> bool:
+    def holds(self, value: float) -> bool:
         """Return whether a value satisfies the criterion."""
-        return bool(_SIGNS[self.sign](seen, self.threshold))
+        return bool(_COMPARISONS[self.sign](value, self.threshold))
 
 
 class Evidence(NamedTuple):
-    """Observed value of one quantity, and the criterion that it meets; None if it is only displayed."""
+    """Observed value of one quantity, and the criterion that the value meets (None if the value is only displayed)."""
 
     metric: str
     statistic: str
@@ -71,12 +71,12 @@ class Evidence(NamedTuple):
 
     @property
     def source(self) -> ThresholdSource | None:
-        """Return the origin of the threshold."""
+        """Return the origin of the criterion's threshold, None without a criterion."""
         return None if self.condition is None else self.condition.source
 
 
 class OtherFinding(NamedTuple):
-    """Another problem that exists at the same time."""
+    """Further problem on a card, in addition to the verdict."""
 
     kind: VerdictKind
     severity: VerdictSeverity
@@ -85,9 +85,9 @@ class OtherFinding(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Finding on one card at `at`, from readings since `since`; both are monotonic seconds.
+    """Finding on one card at `at`, from readings since `since`; `at` and `since` are monotonic seconds.
 
-    `advice` has the likeliest remedy first. `also` lists the other problems.
+    `advice` lists the likeliest remedy first. `also` lists further problems on the card.
     """
 
     kind: VerdictKind
@@ -102,12 +102,12 @@ class Verdict:
 
     @property
     def is_heuristic(self) -> bool:
-        """Return whether it rests on a threshold that nobody published."""
-        return any(one.source.is_heuristic for one in self.evidence if one.source is not None)
+        """Return whether the verdict rests on an unpublished threshold."""
+        return any(evidence.source.is_heuristic for evidence in self.evidence if evidence.source is not None)
 
 
 def verdict_object(verdict: Verdict) -> dict[str, Any]:
-    """Return a verdict as plain values; times are monotonic seconds, quantities in the unit that ends their names."""
+    """Return a verdict as JSON values; times are monotonic seconds, quantities have the unit in their name."""
     return {
         "kind": verdict.kind.value,
         "severity": verdict.severity,
@@ -116,13 +116,13 @@ def verdict_object(verdict: Verdict) -> dict[str, Any]:
         "since": verdict.since,
         "at": verdict.at,
         "is_heuristic": verdict.is_heuristic,
-        "evidence": [_evidence(one) for one in verdict.evidence],
+        "evidence": [_evidence_object(evidence) for evidence in verdict.evidence],
         "advice": list(verdict.advice),
         "also": [{**other._asdict(), "kind": other.kind.value} for other in verdict.also],
     }
 
 
-def _evidence(evidence: Evidence) -> dict[str, Any]:
+def _evidence_object(evidence: Evidence) -> dict[str, Any]:
     condition = evidence.condition
     seen = {"metric": evidence.metric, "statistic": evidence.statistic, "seen": evidence.seen}
     if condition is None:

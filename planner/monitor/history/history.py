@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from planner.monitor.history.series import Gap, Series
 from planner.monitor.readings.events import Event, EventDetector, EventKind
-from planner.monitor.readings.intervals import LATE, UsualInterval
+from planner.monitor.readings.intervals import LATE, TypicalInterval
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.sample import Readings, Sample
@@ -20,24 +20,24 @@ class TimelineMark(NamedTuple):
 
 
 _Key = tuple[EventKind, str, str, int | None, float]
-# Processes that come and go by the dozen must not fill the memory.
+# Many short-lived processes must not fill the memory.
 _MAX_EVENTS: Final = 10_000
 
 
 class EventLog:
-    """Events by key, in the order in which they began; only the latest 10,000 are kept."""
+    """Events by key, in order of their beginning; only the latest 10,000 events are kept."""
 
     def __init__(self) -> None:
         self._events: dict[_Key, Event] = {}
 
     def note(self, event: Event) -> None:
-        """Record an event, or the end of a known one."""
+        """Record an event, or the end of a known event."""
         self._events[event.key] = event
         if len(self._events) > _MAX_EVENTS:
             self._events.pop(next(iter(self._events)))
 
     def forget_before(self, time: float) -> None:
-        """Drop events that ended before a time; an open event retains those after it until it ends."""
+        """Drop events that ended before a time; events after an open event are kept until that event ends."""
         while self._events:
             key, oldest = next(iter(self._events.items()))
             if oldest.ended is None or oldest.ended.monotonic_seconds >= time:
@@ -53,9 +53,9 @@ class EventLog:
         )
 
 
-# The clock drifts by less than this in a day; what is more is a change.
-_CHANGED_SECONDS: Final = 0.5
-_MOST_CHANGES: Final = 1000
+# The clock drifts by less than this in a day; a larger difference means that it was set.
+_MIN_CLOCK_CHANGE_SECONDS: Final = 0.5
+_MAX_OFFSETS: Final = 1000
 
 
 class WallClock:
@@ -63,36 +63,36 @@ class WallClock:
 
     def __init__(self) -> None:
         self._since: list[float] = []
-        self._ahead: list[float] = []
+        self._offsets: list[float] = []
 
     def note(self, monotonic_seconds: float, wall_seconds: float) -> None:
-        """Record simultaneous readings of both clocks."""
-        ahead = wall_seconds - monotonic_seconds
-        if not self._ahead or abs(ahead - self._ahead[-1]) > _CHANGED_SECONDS:
-            self._since = [*self._since[-_MOST_CHANGES:], monotonic_seconds]
-            self._ahead = [*self._ahead[-_MOST_CHANGES:], ahead]
+        """Record simultaneous readings of the monotonic clock and the wall clock."""
+        offset = wall_seconds - monotonic_seconds
+        if not self._offsets or abs(offset - self._offsets[-1]) > _MIN_CLOCK_CHANGE_SECONDS:
+            self._since = [*self._since[-_MAX_OFFSETS:], monotonic_seconds]
+            self._offsets = [*self._offsets[-_MAX_OFFSETS:], offset]
 
     def wall_of(self, monotonic_seconds: float) -> float:
-        """Return the seconds since 1970 at a monotonic time; the time itself before anything was recorded."""
+        """Return a monotonic time in seconds since 1970; unchanged before any clock reading was recorded."""
         if not self._since:
             return monotonic_seconds
-        place = max(0, bisect_right(self._since, monotonic_seconds) - 1)
-        return monotonic_seconds + self._ahead[place]
+        index = max(0, bisect_right(self._since, monotonic_seconds) - 1)
+        return monotonic_seconds + self._offsets[index]
 
 
 HOST: Final = "host"
-"""Owner of the host's own quantities; all other owners are UUIDs of cards."""
+"""Owner name for host quantities; all other owners are card UUIDs."""
 
 _DAY_SECONDS: Final = 86_400.0
-# Series make room at different times if they begin with different room.
+# Series with different initial capacities reallocate at different times.
 _STAGGER: Final = 7
 _STAGGERED: Final = 512
 
 
 class History:
-    """Time series of each quantity of each owner, with gaps, events and marks, over the last `seconds`.
+    """Time series of every quantity per card and host, with gaps, events and marks, over the last `seconds`.
 
-    Unknown and implausible readings leave a gap. Times are monotonic seconds. Memory is bounded whatever the sampling
+    Unknown and implausible readings leave a gap. Times are monotonic seconds. Memory is bounded at any sampling
     rate, see `Series`. Not thread-safe: it belongs to one thread.
     """
 
@@ -100,12 +100,12 @@ class History:
         self.seconds = seconds
         self.latest = Latest()
         self._series: dict[tuple[str, str], Series] = {}
-        # In the order in which they came: a dictionary keeps it.
+        # A dictionary, because it keeps the order of insertion.
         self._owners: dict[str, None] = {}
         self._known: set[tuple[bool, str]] = set()
-        self._everything, self._nothing = Series(seconds), Series(seconds)
+        self._sample_times, self._empty_series = Series(seconds), Series(seconds)
         self._clock = WallClock()
-        self._pace = UsualInterval()
+        self._interval = TypicalInterval()
         self._detector = EventDetector(1.0)
         self._event_log = EventLog()
         self._marks: list[TimelineMark] = []
@@ -117,17 +117,17 @@ class History:
 
     @property
     def start(self) -> float | None:
-        """Return the time of the first sample that is kept, None before there is one."""
-        return float(self._everything.times[0]) if len(self._everything) else None
+        """Return the time of the oldest kept sample, None without samples."""
+        return float(self._sample_times.times[0]) if len(self._sample_times) else None
 
     @property
     def end(self) -> float | None:
-        """Return the time of the last sample, None before there is one."""
-        return float(self._everything.times[-1]) if len(self._everything) else None
+        """Return the time of the latest sample, None without samples."""
+        return float(self._sample_times.times[-1]) if len(self._sample_times) else None
 
     @property
     def owners(self) -> tuple[str, ...]:
-        """Return the owners with readings, in the order in which they were first read."""
+        """Return the owners (card UUIDs and `HOST`) with readings, in order of their first reading."""
         return tuple(self._owners)
 
     @property
@@ -141,7 +141,7 @@ class History:
         return sum(series.nbytes for series in self._series.values())
 
     def note(self, update: Inventory | Sample) -> None:
-        """Record an update; a sample that is not later than the last is ignored."""
+        """Record an update; a sample that is not later than the latest sample is ignored."""
         if isinstance(update, Inventory):
             self.latest.note_inventory(update)
             self._add_events(self._detector.note_inventory(update))
@@ -149,11 +149,11 @@ class History:
             self._note_sample(update)
 
     def series(self, owner: str, metric: str) -> Series:
-        """Return the readings of one quantity of a card (its UUID) or of `HOST`; empty if there are none."""
-        return self._series.get((owner, metric), self._nothing)
+        """Return the readings of one quantity of an owner (a card UUID or `HOST`); empty if there are none."""
+        return self._series.get((owner, metric), self._empty_series)
 
     def knows(self, metric: str, *, of_host: bool) -> bool:
-        """Return whether a quantity of any card, or of the host, was ever read."""
+        """Return whether a quantity has been read from any card or, with `of_host`, from the host."""
         return (of_host, metric) in self._known
 
     def wall_of(self, time: float) -> float:
@@ -161,39 +161,39 @@ class History:
         return self._clock.wall_of(time)
 
     def events(self, start: float, end: float) -> tuple[Event, ...]:
-        """Return the events that overlap a time range, in the order in which they began."""
+        """Return the events that overlap a time range, in order of their beginning."""
         return self._event_log.between(start, end)
 
     def add_event(self, event: Event) -> None:
-        """Add an event that was detected elsewhere, such as a diagnosis, or the end of a known one."""
+        """Add an event that was detected elsewhere, such as a diagnosis, or the end of a known event."""
         self._event_log.note(event)
 
     def gaps(self, start: float, end: float) -> tuple[Gap, ...]:
-        """Return the periods in which nothing at all was read."""
-        return self._everything.gaps(start, end)
+        """Return the periods without samples."""
+        return self._sample_times.gaps(start, end)
 
     def add_mark(self, time: float, text: str) -> None:
-        """Add a note at a time."""
+        """Add a mark with a note at a time."""
         self._marks = sorted([*self._marks, TimelineMark(time, text)])
 
     def remove_mark(self, mark: TimelineMark) -> None:
-        """Remove a note; a missing one is ignored."""
+        """Remove a mark; an unknown mark is ignored."""
         self._marks = [other for other in self._marks if other != mark]
 
     def _note_sample(self, sample: Sample) -> None:
         time = sample.monotonic_seconds
         if self.end is not None:
-            self._pace.note(time - self.end)
+            self._interval.note(time - self.end)
         self._clock.note(time, sample.wall_seconds)
         self.latest.note_sample(sample)
-        # The number says only that something was read.
-        self._everything.append(time, 1.0)
+        # The value is arbitrary: only the time of the sample matters.
+        self._sample_times.append(time, 1.0)
         self._note_readings(HOST, time, sample.host)
         for uuid, readings in sample.devices.items():
             self._note_readings(uuid, time, readings)
         self._add_events(self._detector.note_sample(sample))
-        if self._pace.late_seconds < inf:
-            self._detector.interval_seconds = self._pace.late_seconds / LATE
+        if self._interval.late_seconds < inf:
+            self._detector.interval_seconds = self._interval.late_seconds / LATE
         self._event_log.forget_before(time - self.seconds)
 
     def _note_readings(self, owner: str, time: float, readings: Readings) -> None:

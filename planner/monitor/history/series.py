@@ -5,15 +5,15 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from planner.monitor.history.downsampling import ColumnCache, Floats, Indices, PlotColumns, column_width, enlarged
-from planner.monitor.readings.intervals import UsualInterval
+from planner.monitor.history.downsampling import ColumnCache, Floats, Indices, PlotColumns, column_width, enlarged_array
+from planner.monitor.readings.intervals import TypicalInterval
 
 BUCKET_SECONDS: Final = 2.0
-"""Bucket in which thinning keeps two readings: on average one per second."""
+"""Length of the time buckets of which thinning keeps two readings each: one per second on average."""
 
 
 def thinned_indices(times: Floats, values: Floats) -> Indices:
-    """Return the ascending indices of the readings to keep: the minimum and maximum of each two seconds.
+    """Return the ascending indices of the readings to keep: the minimum and maximum in each two-second bucket.
 
     Readings that were already thinned are all kept.
     """
@@ -25,16 +25,16 @@ def thinned_indices(times: Floats, values: Floats) -> Indices:
 
 
 _INITIAL_CAPACITY: Final = 256
-# Of the span's seconds. Readings are kept whole where they come once a second, and the latest whatever their rate.
+# Readings per second of the span. Readings once a second are all kept, and so are the latest at any rate.
 _MAX_PER_SECOND: Final = 1.25
-_THINNED_ABOVE: Final = 1.125
-_UNTHINNED: Final = 0.125
-# Below so many readings a column each of them can be drawn.
-_RAW_A_COLUMN: Final = 2
+_THINNED_ABOVE_PER_SECOND: Final = 1.125
+_UNTHINNED_PER_SECOND: Final = 0.125
+# Up to this many readings per pixel column, every reading is drawn.
+_MAX_RAW_PER_COLUMN: Final = 2
 
 
 class Gap(NamedTuple):
-    """A period without readings, from the last before it to the first after it."""
+    """Period without readings, from the last reading before it to the first reading after it."""
 
     began: float
     ended: float
@@ -43,9 +43,9 @@ class Gap(NamedTuple):
 class Series:
     """Readings in order of time, in monotonic seconds; those older than `seconds` are dropped.
 
-    It holds at most 1.25 readings per second of the span. If they arrive faster, older ones are thinned to the minimum
-    and maximum of every two seconds. `stagger` spreads the times at which different series reallocate, which takes some
-    milliseconds each.
+    A series holds at most 1.25 readings per second of the span. If readings arrive faster, older readings are thinned
+    to the minimum and maximum in every two seconds. `stagger` spreads the times at which different series
+    reallocate, since each reallocation takes some milliseconds.
     """
 
     def __init__(self, seconds: float, stagger: int = 0) -> None:
@@ -56,8 +56,8 @@ class Series:
         self._count = self._thinned = 0
         self._last = -np.inf
         self._gaps: list[Gap] = []
-        self._is_broken = False
-        self._pace = UsualInterval()
+        self._is_interrupted = False
+        self._interval = TypicalInterval()
         self._columns = ColumnCache()
 
     def __len__(self) -> int:
@@ -75,8 +75,8 @@ class Series:
 
     @property
     def last(self) -> float | None:
-        """Return the latest value, None if there is none or the series is interrupted."""
-        return float(self._values[self._count - 1]) if self._count and not self._is_broken else None
+        """Return the latest value, None if there is no reading or the series is interrupted."""
+        return float(self._values[self._count - 1]) if self._count and not self._is_interrupted else None
 
     @property
     def nbytes(self) -> int:
@@ -84,27 +84,27 @@ class Series:
         return self._times.nbytes + self._values.nbytes
 
     def append(self, time: float, value: float) -> None:
-        """Add a reading; one that is not later than the last is ignored."""
+        """Add a reading; a reading that is not later than the last reading is ignored."""
         if time <= self._last:
             return
         if self._count:
-            self._note_pace(time)
+            self._note_interval(time)
         if self._count == len(self._times):
-            self._make_room()
+            self._make_capacity()
         self._times[self._count] = self._last = time
         self._values[self._count] = value
         self._count += 1
 
     def note_missing(self) -> None:
         """Record that the quantity was sampled without a value: a gap until the next reading."""
-        self._is_broken = True
+        self._is_interrupted = True
 
     def at(self, time: float) -> float | None:
-        """Return the value at a time, None before the first reading, after the last and in gaps."""
+        """Return the value at a time; None before the first reading, after the last reading and in gaps."""
         if time >= self._last:
-            return float(self._values[self._count - 1]) if self._count and not self._is_over(time) else None
-        place = int(self.times.searchsorted(time, side="right")) - 1
-        return None if place < 0 or self._is_in_gap(time) else float(self._values[place])
+            return float(self._values[self._count - 1]) if self._count and not self._has_ended(time) else None
+        index = int(self.times.searchsorted(time, side="right")) - 1
+        return None if index < 0 or self._is_in_gap(time) else float(self._values[index])
 
     def gaps(self, start: float, end: float) -> tuple[Gap, ...]:
         """Return the gaps that overlap a time range, in order."""
@@ -113,62 +113,64 @@ class Series:
         return tuple(self._gaps[first:last])
 
     def between(self, start: float, end: float, pixels: int) -> PlotColumns:
-        """Return plot data from `start` to `end` for so many pixels, with the neighboring readings on either side.
+        """Return plot data from `start` to `end` for a plot `pixels` wide, with one more reading on either side.
 
-        Few readings are returned as they are; more are reduced to about one column per pixel, whose borders stay in
-        place while the span scrolls. No minimum or maximum is lost.
+        Few readings are returned unchanged; many are reduced to about one column per pixel. Column borders do
+        not move while the span scrolls. No minimum or maximum is lost.
         """
         times = self.times
         width = column_width((end - start) / pixels)
         first, stop = times.searchsorted((start // width * width, np.nextafter(end, np.inf))).tolist()
-        if stop - first > _RAW_A_COLUMN * pixels:
+        if stop - first > _MAX_RAW_PER_COLUMN * pixels:
             return self._columns.between(times, self.values, first, stop, width)
         view = slice(max(0, first - 1), stop + 1)
-        seen = self.values[view]
-        return PlotColumns(times[view], seen, seen)
+        values = self.values[view]
+        return PlotColumns(times[view], values, values)
 
-    def _note_pace(self, time: float) -> None:
+    def _note_interval(self, time: float) -> None:
         step = time - self._last
-        if self._is_broken or self._pace.is_late(step):
+        if self._is_interrupted or self._interval.is_late(step):
             self._gaps.append(Gap(float(self._last), time))
-            self._is_broken = False
-        self._pace.note(step)
+            self._is_interrupted = False
+        self._interval.note(step)
 
     def _is_in_gap(self, time: float) -> bool:
-        place = bisect_left(self._gaps, time, key=lambda gap: gap.ended)
-        after = self._gaps[place] if place < len(self._gaps) else None
+        index = bisect_left(self._gaps, time, key=lambda gap: gap.ended)
+        after = self._gaps[index] if index < len(self._gaps) else None
         return after is not None and after.began < time < after.ended
 
-    def _is_over(self, time: float) -> bool:
-        late = time - self._last
-        return late > 0 and (self._is_broken or self._pace.is_late(late))
+    def _has_ended(self, time: float) -> bool:
+        pause = time - self._last
+        return pause > 0 and (self._is_interrupted or self._interval.is_late(pause))
 
-    def _make_room(self) -> None:
+    def _make_capacity(self) -> None:
         if self._count < self._capacity:
             length = min(2 * self._count, self._capacity)
-            self._times = enlarged(self._times, self._count, length)
-            self._values = enlarged(self._values, self._count, length)
+            self._times = enlarged_array(self._times, self._count, length)
+            self._values = enlarged_array(self._values, self._count, length)
             return
-        forgotten = int(np.searchsorted(self.times, self._last - self._seconds))
-        self._thinned = max(0, self._thinned - forgotten)
-        self._keep(np.arange(forgotten, self._count))
-        if self._count > _THINNED_ABOVE * self._seconds:
+        expired = int(np.searchsorted(self.times, self._last - self._seconds))
+        self._thinned = max(0, self._thinned - expired)
+        self._keep_only(np.arange(expired, self._count))
+        if self._count > _THINNED_ABOVE_PER_SECOND * self._seconds:
             self._thin()
         oldest = float(self._times[0])
         self._gaps = self._gaps[bisect_left(self._gaps, oldest, key=lambda gap: gap.ended) :]
 
     def _thin(self) -> None:
-        """Thin all but the latest readings, and drop gaps that are too short to be seen afterwards."""
-        border = self._times[self._count - int(_UNTHINNED * self._seconds)] // BUCKET_SECONDS * BUCKET_SECONDS
+        """Thin all but the latest readings, and drop gaps that are too short to be visible afterwards."""
+        border = (
+            self._times[self._count - int(_UNTHINNED_PER_SECOND * self._seconds)] // BUCKET_SECONDS * BUCKET_SECONDS
+        )
         thinned, whole = self._thinned, int(np.searchsorted(self.times, border))
         chosen = thinned + thinned_indices(self._times[thinned:whole], self._values[thinned:whole])
         self._thinned = thinned + len(chosen)
-        self._keep(np.concatenate((np.arange(thinned), chosen, np.arange(whole, self._count))))
+        self._keep_only(np.concatenate((np.arange(thinned), chosen, np.arange(whole, self._count))))
         self._gaps = [gap for gap in self._gaps if gap.ended > border or gap.ended - gap.began > BUCKET_SECONDS]
 
-    def _keep(self, places: Indices) -> None:
-        count = len(places)
-        self._times[:count] = self._times[places]
-        self._values[:count] = self._values[places]
+    def _keep_only(self, indices: Indices) -> None:
+        count = len(indices)
+        self._times[:count] = self._times[indices]
+        self._values[:count] = self._values[indices]
         self._count = count
         self._columns.forget()

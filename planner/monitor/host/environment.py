@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 from typing import Final, NamedTuple
 
-# The inode of the first process-id space, a constant of Linux (PROC_PID_INIT_INO, include/linux/proc_ns.h).
-_FIRST_PID_SPACE: Final = "pid:[4026531836]"
-_CONTAINER_MARKS: Final = (".dockerenv", "run/.containerenv")
+# The inode of the initial PID namespace, a constant of Linux (PROC_PID_INIT_INO, include/linux/proc_ns.h).
+_INITIAL_PID_NAMESPACE: Final = "pid:[4026531836]"
+_CONTAINER_MARKERS: Final = (".dockerenv", "run/.containerenv")
 
 
 class HostEnvironment(NamedTuple):
@@ -24,7 +24,7 @@ class HostEnvironment(NamedTuple):
 
     @property
     def sees_same_pids(self) -> bool:
-        """Return whether the driver's PIDs are valid here; under WSL they are those of Windows."""
+        """Return whether the driver's PIDs are valid here; under WSL the driver reports Windows PIDs."""
         return not self.has_own_pids and not self.is_wsl
 
 
@@ -33,7 +33,7 @@ def detect_environment(root: Path = Path("/")) -> HostEnvironment:
     release = platform.release()
     return HostEnvironment(
         system=f"{platform.system()} {release}",
-        is_container=any((root / mark).exists() for mark in _CONTAINER_MARKS) or "container" in os.environ,
+        is_container=any((root / marker).exists() for marker in _CONTAINER_MARKERS) or "container" in os.environ,
         is_wsl="microsoft" in release.lower() or (root / "dev/dxg").exists(),
         has_own_pids=_has_own_pids(root),
     )
@@ -43,6 +43,6 @@ def _has_own_pids(root: Path) -> bool:
     if not sys.platform.startswith("linux"):
         return False
     try:
-        return os.readlink(root / "proc/self/ns/pid") != _FIRST_PID_SPACE
+        return os.readlink(root / "proc/self/ns/pid") != _INITIAL_PID_NAMESPACE
     except OSError:
         return False

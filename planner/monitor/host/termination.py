@@ -1,6 +1,6 @@
 """Termination of a process on a card, guarded against reused PIDs.
 
-Apart from `processes`, because the sampler loads that and must start without error classes and pydantic.
+Separate from `processes`, which the sampler loads: it must start without error classes and pydantic.
 """
 
 from typing import Final
@@ -11,11 +11,11 @@ from planner.errors import PlannerError
 from planner.monitor.readings.sample import CardProcess
 
 # Two readings of a start time may differ by this much: clock ticks are hundredths of a second.
-_SAME_START_SECONDS: Final = 0.05
+_START_TIME_TOLERANCE_SECONDS: Final = 0.05
 
 
 def termination_refusal(process: CardProcess, *, may_end_others: bool = False) -> str:
-    """Return why a process may not be terminated from here, as a sentence; empty if it may."""
+    """Return a sentence on why the process may not be terminated from here; empty if it may."""
     if process.host is None:
         return "This process belongs to another machine or PID namespace; its PID is not valid here."
     if not process.is_reliable:
@@ -31,17 +31,17 @@ def terminate(process: CardProcess, *, may_end_others: bool = False, by_force: b
     """Terminate a process, or kill it with `by_force`.
 
     Raises:
-        PlannerError: If it may not be terminated, has already ended, or another process has its PID by now.
+        PlannerError: If the process may not be terminated, has ended, or its PID now belongs to another process.
     """
     refusal = termination_refusal(process, may_end_others=may_end_others)
     if refusal or process.host is None:
         raise PlannerError(f"Process {process.pid} was not ended.", refusal)
     try:
-        found = psutil.Process(process.pid)
-        if abs(found.create_time() - process.host.started_seconds) > _SAME_START_SECONDS:
+        running = psutil.Process(process.pid)
+        if abs(running.create_time() - process.host.started_seconds) > _START_TIME_TOLERANCE_SECONDS:
             raise PlannerError(f"Process {process.pid} was not ended.", "Its PID now belongs to another process.")
         # psutil itself checks once more that the PID still belongs to this process.
-        found.kill() if by_force else found.terminate()
+        running.kill() if by_force else running.terminate()
     except psutil.NoSuchProcess as error:
         raise PlannerError(f"Process {process.pid} has already ended.") from error
     except psutil.AccessDenied as error:

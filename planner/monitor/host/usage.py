@@ -1,4 +1,4 @@
-"""Usage of the host's processors, memory, disks and network."""
+"""Usage of the host's CPUs, memory, disks and network."""
 
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -10,25 +10,26 @@ import psutil
 from planner.monitor.readings.metrics import HOST_BY_NAME, checked_reading
 from planner.monitor.readings.reading import Cause, Reading, missing
 
-# The counter moves about every 100 ms (ml.energy, on measuring GPU energy): over a second that is at most a tenth off.
+# The energy counter is updated about every 100 ms (ml.energy, on measuring GPU energy): an error of at most a tenth
+# over a second.
 WINDOW_SECONDS: Final = 1.0
 
 
-class _Point(NamedTuple):
+class _CounterReading(NamedTuple):
     at_seconds: float
     value: float
 
 
 class CounterRates:
-    """Growth rates of counters, by name, since the previous reading of each."""
+    """Growth rates of named counters since the previous reading of the same counter."""
 
     def __init__(self) -> None:
-        self._last: dict[str, _Point] = {}
+        self._last: dict[str, _CounterReading] = {}
 
     def per_second(self, name: str, at_seconds: float, value: float) -> float | None:
-        """Return the counter's growth per second; None at first, and after it was reset."""
+        """Return the counter's growth per second; None at the first reading and after a counter reset."""
         last = self._last.get(name)
-        self._last[name] = _Point(at_seconds, value)
+        self._last[name] = _CounterReading(at_seconds, value)
         if last is None or at_seconds <= last.at_seconds or value < last.value:
             return None
         return (value - last.value) / (at_seconds - last.at_seconds)
@@ -39,14 +40,14 @@ class EnergyMeter:
 
     def __init__(self, window_seconds: float = WINDOW_SECONDS) -> None:
         self._window = window_seconds
-        self._points: deque[_Point] = deque()
+        self._points: deque[_CounterReading] = deque()
 
     def watts(self, at_seconds: float, joules: float) -> float | None:
-        """Record a counter reading and return the mean power; None at first, and after the counter was reset."""
+        """Record a counter reading and return the mean power in W; None at first and after a counter reset."""
         if self._points and joules < self._points[-1].value:
             self._points.clear()
-        self._points.append(_Point(at_seconds, joules))
-        # The oldest stays the latest point that is a whole window away.
+        self._points.append(_CounterReading(at_seconds, joules))
+        # The oldest kept reading is the latest one that is a whole window old.
         while len(self._points) > 2 and at_seconds - self._points[1].at_seconds >= self._window:
             self._points.popleft()
         first = self._points[0]
@@ -63,12 +64,12 @@ _COUNTERS: Final = (
     ("network_receive_bytes_per_s", "network", "bytes_recv"),
     ("network_transmit_bytes_per_s", "network", "bytes_sent"),
 )
-# The loop-back device carries what never leaves the machine.
-_LOOP_BACKS: Final = ("lo", "lo0", "Loopback Pseudo-Interface 1")
+# Traffic on the loop-back device never leaves the machine.
+_LOOPBACK_DEVICES: Final = ("lo", "lo0", "Loopback Pseudo-Interface 1")
 
 
 class HostReadings(NamedTuple):
-    """Quantities of the host, and the usage of each CPU."""
+    """Readings of host quantities by name, and the used fraction of each CPU core."""
 
     readings: dict[str, Reading]
     cores: tuple[float, ...]
@@ -93,10 +94,10 @@ class HostReader:
         readings["memory_available_bytes"] = checked_reading(HOST_BY_NAME["memory_available_bytes"], memory.available)
         if slow:
             readings["swap_used_bytes"] = checked_reading(HOST_BY_NAME["swap_used_bytes"], psutil.swap_memory().used)
-        return HostReadings(readings | self._traffic(now), cores)
+        return HostReadings(readings | self._traffic_readings(now), cores)
 
-    def _traffic(self, now: float) -> dict[str, Reading]:
-        counters = {"disk": _disk(), "network": _network()}
+    def _traffic_readings(self, now: float) -> dict[str, Reading]:
+        counters = {"disk": _disk_counters(), "network": _network_counters()}
         readings = {}
         for name, source, attribute in _COUNTERS:
             counter = counters[source].get(attribute)
@@ -109,42 +110,44 @@ class HostReader:
 
 
 def cpu_shares(before: Sequence[Times], after: Sequence[Times]) -> tuple[dict[str, Reading], tuple[float, ...]]:
-    """Return the usage of all CPUs together and of each, between two readings of the system's counters.
+    """Return total CPU readings and the busy fraction of each CPU, between two readings of the system's counters.
 
     **Formula** busy = 1 − (idle + waiting for disks) ÷ total, with guests' time counted once.
     """
     if len(before) != len(after):
-        # A processor was added or removed.
+        # A CPU was added or removed.
         before = after
-    spent = [_differences(first, second) for first, second in zip(before, after, strict=True)]
-    everything = sum(all_of for all_of, _, _ in spent)
-    if everything <= 0:
+    spent = [_spent_seconds(first, second) for first, second in zip(before, after, strict=True)]
+    total_seconds = sum(total for total, _, _ in spent)
+    if total_seconds <= 0:
         nothing = missing(Cause.NOT_YET)
         return {"cpu_fraction": nothing, "io_wait_fraction": nothing}, tuple(0.0 for _ in after)
     waits = "iowait" in after[0]
-    waiting = sum(waited for _, _, waited in spent) / everything
+    waiting = sum(waited for _, _, waited in spent) / total_seconds
     return {
-        "cpu_fraction": checked_reading(HOST_BY_NAME["cpu_fraction"], sum(busy for _, busy, _ in spent) / everything),
+        "cpu_fraction": checked_reading(
+            HOST_BY_NAME["cpu_fraction"], sum(busy for _, busy, _ in spent) / total_seconds
+        ),
         "io_wait_fraction": checked_reading(HOST_BY_NAME["io_wait_fraction"], waiting)
         if waits
         else missing(Cause.NOT_SUPPORTED),
-    }, tuple(busy / all_of if all_of > 0 else 0.0 for all_of, busy, _ in spent)
+    }, tuple(busy / total if total > 0 else 0.0 for total, busy, _ in spent)
 
 
-def _differences(before: Times, after: Times) -> tuple[float, float, float]:
-    """Return the total time, the busy time and the time spent waiting for disks."""
+def _spent_seconds(before: Times, after: Times) -> tuple[float, float, float]:
+    """Return the total, busy and disk-wait time of one CPU between two readings, in seconds."""
     grown = {name: max(0.0, after[name] - before[name]) for name in after}
-    # The kernel counts a guest's time as user's time too.
-    everything = sum(grown.values()) - grown.get("guest", 0.0) - grown.get("guest_nice", 0.0)
+    # The kernel counts guest time as user time too.
+    total_seconds = sum(grown.values()) - grown.get("guest", 0.0) - grown.get("guest_nice", 0.0)
     waiting = grown.get("iowait", 0.0)
-    return everything, max(0.0, everything - grown["idle"] - waiting), waiting
+    return total_seconds, max(0.0, total_seconds - grown["idle"] - waiting), waiting
 
 
 def _cpu_times() -> tuple[Times, ...]:
     return tuple(times._asdict() for times in psutil.cpu_times(percpu=True))
 
 
-def _disk() -> dict[str, int]:
+def _disk_counters() -> dict[str, int]:
     with suppress(OSError, RuntimeError):
         counters = psutil.disk_io_counters(nowrap=False)
         if counters is not None:
@@ -152,9 +155,12 @@ def _disk() -> dict[str, int]:
     return {}
 
 
-def _network() -> dict[str, int]:
+def _network_counters() -> dict[str, int]:
     with suppress(OSError):
         cards = psutil.net_io_counters(pernic=True, nowrap=False)
-        real = [counters for name, counters in cards.items() if name not in _LOOP_BACKS]
-        return {"bytes_recv": sum(one.bytes_recv for one in real), "bytes_sent": sum(one.bytes_sent for one in real)}
+        real = [counters for name, counters in cards.items() if name not in _LOOPBACK_DEVICES]
+        return {
+            "bytes_recv": sum(card.bytes_recv for card in real),
+            "bytes_sent": sum(card.bytes_sent for card in real),
+        }
     return {}

@@ -1,10 +1,10 @@
-"""NVML's clock event reasons: names and titles of the bits that say why a clock is lowered."""
+"""NVML's clock event reasons: names and titles of the bits that explain a lowered clock."""
 
 from typing import Final, NamedTuple
 
 
 class ClockReason(NamedTuple):
-    """One bit of the clock reasons; `slows` marks those that lower the clock involuntarily."""
+    """One bit of NVML's clock reasons; `slows` marks a reason that lowers the clock involuntarily."""
 
     bit: int
     name: str
@@ -18,18 +18,18 @@ CLOCK_REASONS: Final = (
     ClockReason(0x4, "power-cap", "power limit", slows=True),
     ClockReason(0x8, "hardware-slowdown", "slowed by the card: heat, power brake or supply", slows=True),
     ClockReason(0x10, "sync-boost", "synchronized with other cards", slows=True),
-    ClockReason(0x20, "software-thermal", "slowed by the driver for heat", slows=True),
-    ClockReason(0x40, "hardware-thermal", "slowed by the card for heat", slows=True),
+    ClockReason(0x20, "software-thermal", "slowed by the driver: heat", slows=True),
+    ClockReason(0x40, "hardware-thermal", "slowed by the card: heat", slows=True),
     ClockReason(0x80, "power-brake", "slowed by the machine's power supply", slows=True),
     ClockReason(0x100, "display-clocks", "clocks set by the display", slows=False),
 )
-"""Every bit. **Source** nvml.h, nvmlClocksEventReasons."""
+"""Every clock reason, by ascending bit. **Source** nvml.h, nvmlClocksEventReasons."""
 
 
-def slowing(bits: int, utilization: float | None) -> tuple[ClockReason, ...]:
-    """Return the reasons that slow a card down now.
+def slowing_reasons(bits: int, utilization: float | None) -> tuple[ClockReason, ...]:
+    """Return the clock reasons in `bits` that slow a card down.
 
-    The power-cap bit is meaningless while a card is idle: it is set at 39 W of 250 W on an idle card (nvidia-smi of an
+    The power-cap bit is meaningless on an idle card: it is set at 39 W of 250 W (nvidia-smi of an
     RTX 2080 Super, nvidia_gpu_exporter, internal/captures, MIT).
     """
     return tuple(

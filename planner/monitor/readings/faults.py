@@ -79,12 +79,12 @@ FAULTS: Final = {
     ),
     FaultKind.NOT_ANSWERING: FaultDescription(
         "the driver does not respond",
-        "It is retried soon. If this persists, check dmesg for Xid or NVRM lines; a reboot may be needed.",
+        "The monitor retries soon. If this persists, check dmesg for Xid or NVRM lines; a reboot may be needed.",
         "warning",
     ),
     FaultKind.STUCK: FaultDescription(
         "a driver call hangs and cannot be interrupted",
-        "The process hangs inside the kernel; only a reboot clears that. The host is still monitored.",
+        "The process hangs inside the kernel; only a reboot ends it. The host is still monitored.",
     ),
     FaultKind.SAMPLER_CRASHED: FaultDescription(
         "the process that reads the cards crashed inside the driver's library",
@@ -105,7 +105,7 @@ FAULTS: Final = {
     ),
     FaultKind.RESET_REQUIRED: FaultDescription(
         "the card requires a reset",
-        "End what runs on it, then: sudo nvidia-smi --gpu-reset, or reboot.",
+        "End the processes on the card, then: sudo nvidia-smi --gpu-reset, or reboot.",
     ),
     FaultKind.ASLEEP: FaultDescription("the card is asleep", "Readings resume as soon as a program uses it.", "note"),
     FaultKind.RELEASED: FaultDescription("the driver was released", "Reconnect to resume readings.", "note"),
@@ -147,49 +147,49 @@ class Fault:
 
     @property
     def about(self) -> FaultDescription:
-        """Return the description of its kind."""
+        """Return title, advice and severity of the fault's kind."""
         return FAULTS[self.kind]
 
     @property
     def key(self) -> tuple[FaultKind, str | None]:
-        """Return the identity of the fault, which a changed detail does not affect."""
+        """Return the identity of the fault, which does not depend on its detail."""
         return self.kind, self.uuid
 
 
 class ActiveFaults:
-    """The active faults; one that persists keeps its start time."""
+    """Active faults; a fault that persists keeps its start time."""
 
     def __init__(self) -> None:
         self._faults: dict[tuple[FaultKind, str | None], Fault] = {}
 
     @property
     def current(self) -> tuple[Fault, ...]:
-        """Return the active faults, the oldest first."""
+        """Return the active faults, oldest first."""
         return tuple(sorted(self._faults.values(), key=lambda fault: fault.since_seconds))
 
     def note(self, fault: Fault) -> None:
-        """Add a fault; a known one keeps its start time."""
+        """Add a fault; a fault that is already active keeps its start time."""
         known = self._faults.get(fault.key)
         since = fault.since_seconds if known is None else known.since_seconds
         self._faults[fault.key] = Fault(fault.kind, since, fault.uuid, fault.detail)
 
     def clear(self, *kinds: FaultKind, uuid: str | None = None) -> None:
-        """Remove faults of these kinds, of one card or of all."""
+        """Remove faults of these kinds: those of one card, or (None) those that concern all cards."""
         for kind in kinds:
             self._faults.pop((kind, uuid), None)
 
     def keep_devices(self, uuids: frozenset[str]) -> None:
-        """Remove the faults of all cards but these."""
+        """Remove the faults of cards that are not in `uuids`."""
         self._faults = {key: fault for key, fault in self._faults.items() if key[1] is None or key[1] in uuids}
 
 
 RESTART_EXIT_CODE: Final = 75
-"""Exit code by which the sampler requests a new process: a temporary failure (EX_TEMPFAIL)."""
+"""Exit code with which the sampler requests a new process: a temporary failure (EX_TEMPFAIL)."""
 
-_CRASHES: Final = ("SIGSEGV", "SIGBUS", "SIGABRT", "SIGFPE", "SIGILL")
+_CRASH_SIGNALS: Final = ("SIGSEGV", "SIGBUS", "SIGABRT", "SIGFPE", "SIGILL")
 
-# Windows ends a process that crashed with its exception's code, an error from 0xC0000000 on.
-_FIRST_EXCEPTION: Final = 0xC0000000
+# On Windows, the exit code of a crashed process is its exception code: 0xC0000000 or more.
+_MIN_EXCEPTION_CODE: Final = 0xC0000000
 
 _CALL: Final = re.compile(r"\bin (nvml\w+)")
 
@@ -207,11 +207,11 @@ def explain_sampler_exit(code: int | None, report: str) -> SamplerExit:
         return SamplerExit(None)
     call = _CALL.search(report)
     where = f" in {call[1]}" if call else ""
-    if code is not None and code >= _FIRST_EXCEPTION:
+    if code is not None and code >= _MIN_EXCEPTION_CODE:
         return SamplerExit(FaultKind.SAMPLER_CRASHED, f"{code:#x}{where}")
     if code is not None and code < 0:
         name = _signal_name(-code)
-        kind = FaultKind.SAMPLER_CRASHED if name in _CRASHES else FaultKind.SAMPLER_FAILED
+        kind = FaultKind.SAMPLER_CRASHED if name in _CRASH_SIGNALS else FaultKind.SAMPLER_FAILED
         return SamplerExit(kind, f"{name}{where}")
     lines = report.strip().splitlines()
     return SamplerExit(FaultKind.SAMPLER_FAILED, lines[-1] if lines else f"exit code {code}")

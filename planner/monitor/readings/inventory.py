@@ -12,10 +12,10 @@ DeviceState = Literal["running", "lost", "asleep"]
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A card or MIG instance, identified by its UUID however the driver numbers it.
+    """A card or MIG instance, identified by its UUID independently of the driver's index.
 
-    `facts` holds the quantities of `metrics.FACTS`. An instance names its card in `mig_parent`. `name` is printable;
-    `raw_name` is the driver's name if that is not valid text. `state` says why a card has no readings.
+    `facts` holds the quantities of `metrics.FACTS`. `mig_parent` is the UUID of an instance's card. `name` is
+    printable; `raw_name` is the driver's name if it is not valid text. `state` explains why a card has no readings.
     """
 
     uuid: str
@@ -29,7 +29,7 @@ class Device:
     facts: Mapping[str, Reading] = field(default_factory=dict)
 
     def fact(self, name: str) -> float | None:
-        """Return a fixed quantity, None if it is not known."""
+        """Return the value of a fixed property, None if unknown."""
         reading = self.facts.get(name)
         return None if reading is None else reading.value
 
@@ -46,13 +46,13 @@ class Inventory:
 
 
 def sort_devices(devices: Iterable[Device]) -> tuple[Device, ...]:
-    """Return cards by index, each followed by its instances; a lost card keeps its position."""
+    """Sort cards by index, each followed by its MIG instances; a lost card keeps its position."""
     known = tuple(devices)
     numbers = {device.uuid: device.index for device in known}
 
-    def place(device: Device) -> tuple[int, int]:
+    def sort_key(device: Device) -> tuple[int, int]:
         if device.mig_parent is None:
             return device.index, -1
         return numbers.get(device.mig_parent, device.index), device.index
 
-    return tuple(sorted(known, key=place))
+    return tuple(sorted(known, key=sort_key))

@@ -8,7 +8,7 @@ from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.reading import Cause, Reading, missing
 from planner.monitor.readings.sample import CardProcess, Sample, SamplingCost
 
-# What keeps every card from being read. A log of another program, which may tell of one card at a time, has none.
+# Faults that prevent reading all cards. An imported log, which may list one card at a time, has none.
 _BLOCKING_CAUSES: Final[Mapping[FaultKind, Cause]] = {
     FaultKind.RELEASED: Cause.RELEASED,
     FaultKind.NO_DRIVER: Cause.NO_ANSWER,
@@ -26,7 +26,7 @@ _BLOCKING_CAUSES: Final[Mapping[FaultKind, Cause]] = {
 
 
 class Latest:
-    """The latest reading of each quantity, the processes and the inventory.
+    """Latest reading of each quantity, latest processes and inventory.
 
     Readings from before the driver was released, or stopped responding, are dropped.
     """
@@ -43,14 +43,14 @@ class Latest:
         self._blocked_by: Cause | None = None
 
     def note_inventory(self, inventory: Inventory) -> None:
-        """Update the list of cards; a card that does not run loses its readings."""
+        """Update the list of cards; the readings of a card that is not running are dropped."""
         self.inventory = inventory
         running = {device.uuid for device in inventory.devices if device.state == "running"}
         self._devices = {uuid: readings for uuid, readings in self._devices.items() if uuid in running}
         self.processes = tuple(process for process in self.processes if process.uuid in running)
 
     def note_sample(self, sample: Sample) -> None:
-        """Update the readings."""
+        """Update the readings and processes that the sample contains."""
         self.monotonic_seconds, self.wall_seconds = sample.monotonic_seconds, sample.wall_seconds
         self.host = {**self.host, **sample.host}
         self.cores, self.cost = sample.cores, sample.cost
@@ -63,11 +63,11 @@ class Latest:
             self.processes = sample.processes
 
     def readings(self, uuid: str) -> Mapping[str, Reading]:
-        """Return the latest readings of one card; empty if it does not run."""
+        """Return the latest readings of one card; empty if the card is not running."""
         return self._devices.get(uuid, {})
 
     def reading(self, uuid: str, name: str) -> Reading:
-        """Return one card's latest reading of a quantity, or the cause of its absence."""
+        """Return the latest reading of a quantity of one card, or the cause of its absence."""
         known = self._devices.get(uuid, {}).get(name)
         if known is not None:
             return known
@@ -75,6 +75,6 @@ class Latest:
         return missing({"lost": Cause.LOST, "asleep": Cause.ASLEEP}.get(state, self._blocked_by or Cause.NOT_YET))
 
     def _blocking_cause(self) -> Cause | None:
-        """Return the cause why no card is read, None if no fault is known to prevent it."""
+        """Return the cause of missing readings if a fault prevents reading all cards, else None."""
         causes = (_BLOCKING_CAUSES.get(fault.kind) for fault in self.inventory.faults if fault.uuid is None)
         return next((cause for cause in causes if cause is not None), None)

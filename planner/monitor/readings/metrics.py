@@ -1,7 +1,7 @@
 """Registry of all measured quantities: name, unit, title, cadence and plausible range.
 
-The NVML call for each is declared in `monitor/sampler/nvml_queries.py`. The names are contracts of JSON, recordings,
-history and diagnosis: add, never rename.
+The NVML call for each metric is declared in `monitor/sampler/nvml_queries.py`. The names are used in JSON,
+recordings, history and diagnosis: add names, never rename them.
 """
 
 from typing import Final, Literal, NamedTuple
@@ -26,12 +26,12 @@ class Metric(NamedTuple):
 
 
 # Bounds that no card comes near: they catch values such as 0xFFFFFFFF, not unusual ones.
-_HOTTEST: Final = 150.0
-_MOST_WATTS: Final = 10_000.0
-_FASTEST: Final = 20_000.0
-_MOST_TRAFFIC: Final = 1e13
+_MAX_CELSIUS: Final = 150.0
+_MAX_WATTS: Final = 10_000.0
+_MAX_MHZ: Final = 20_000.0
+_MAX_BYTES_PER_S: Final = 1e13
 # NVML: "this value may exceed 100 % in certain cases".
-_FASTEST_FAN: Final = 2.0
+_MAX_FAN_FRACTION: Final = 2.0
 
 DEVICE_METRICS: Final = (
     Metric("utilization_fraction", "Utilisation", "fraction", most=1.0),
@@ -39,32 +39,39 @@ DEVICE_METRICS: Final = (
     Metric("memory_used_bytes", "Memory used", "bytes"),
     Metric("memory_free_bytes", "Memory free", "bytes"),
     Metric("memory_reserved_bytes", "Memory reserved by the driver", "bytes"),
-    Metric("power_watts", "Power", "W", most=_MOST_WATTS),
-    Metric("power_reported_watts", "Power reported by the driver", "W", most=_MOST_WATTS),
+    Metric("power_watts", "Power", "W", most=_MAX_WATTS),
+    Metric("power_reported_watts", "Power reported by the driver", "W", most=_MAX_WATTS),
     Metric("energy_joules", "Energy since the driver was loaded", "J"),
-    Metric("temperature_celsius", "Temperature", "°C", least=-50.0, most=_HOTTEST),
-    Metric("memory_temperature_celsius", "Memory temperature", "°C", least=-50.0, most=_HOTTEST),
-    Metric("sm_clock_mhz", "SM clock", "MHz", most=_FASTEST),
-    Metric("memory_clock_mhz", "Memory clock", "MHz", most=_FASTEST),
-    Metric("fan_fraction", "Fan", "fraction", cadence="slow", most=_FASTEST_FAN),
+    Metric("temperature_celsius", "Temperature", "°C", least=-50.0, most=_MAX_CELSIUS),
+    Metric("memory_temperature_celsius", "Memory temperature", "°C", least=-50.0, most=_MAX_CELSIUS),
+    Metric("sm_clock_mhz", "SM clock", "MHz", most=_MAX_MHZ),
+    Metric("memory_clock_mhz", "Memory clock", "MHz", most=_MAX_MHZ),
+    Metric("fan_fraction", "Fan", "fraction", cadence="slow", most=_MAX_FAN_FRACTION),
     Metric("performance_state", "Performance state", "state", cadence="slow", most=15.0),
     Metric("clock_reasons", "Clock reasons", "bits"),
     Metric("encoder_fraction", "Encoder", "fraction", most=1.0),
     Metric("decoder_fraction", "Decoder", "fraction", most=1.0),
     Metric("power_capped_fraction", "Time limited by power", "fraction", most=1.5),
-    Metric("software_thermal_fraction", "Time slowed by the driver for heat", "fraction", most=1.5),
-    Metric("hardware_thermal_fraction", "Time slowed by the card for heat", "fraction", most=1.5),
+    Metric("software_thermal_fraction", "Time slowed by the driver because of heat", "fraction", most=1.5),
+    Metric("hardware_thermal_fraction", "Time slowed by the card because of heat", "fraction", most=1.5),
     Metric("jpeg_fraction", "JPEG decoder", "fraction", cadence="slow", most=1.0),
     Metric("ofa_fraction", "Optical flow", "fraction", cadence="slow", most=1.0),
-    Metric("power_limit_watts", "Power limit", "W", cadence="slow", most=_MOST_WATTS),
-    Metric("temperature_margin_celsius", "Margin to slow-down", "°C", cadence="slow", least=-_HOTTEST, most=_HOTTEST),
-    Metric("pcie_transmit_bytes_per_s", "PCIe out", "bytes/s", cadence="slow", most=_MOST_TRAFFIC),
-    Metric("pcie_receive_bytes_per_s", "PCIe in", "bytes/s", cadence="slow", most=_MOST_TRAFFIC),
+    Metric("power_limit_watts", "Power limit", "W", cadence="slow", most=_MAX_WATTS),
+    Metric(
+        "temperature_margin_celsius",
+        "Margin to slow-down",
+        "°C",
+        cadence="slow",
+        least=-_MAX_CELSIUS,
+        most=_MAX_CELSIUS,
+    ),
+    Metric("pcie_transmit_bytes_per_s", "PCIe out", "bytes/s", cadence="slow", most=_MAX_BYTES_PER_S),
+    Metric("pcie_receive_bytes_per_s", "PCIe in", "bytes/s", cadence="slow", most=_MAX_BYTES_PER_S),
     Metric("pcie_generation", "PCIe generation", "count", cadence="slow", most=20.0),
     Metric("pcie_width", "PCIe lanes", "count", cadence="slow", most=64.0),
     Metric("pcie_replays", "PCIe replays", "count", cadence="slow"),
-    Metric("nvlink_transmit_bytes_per_s", "NVLink out", "bytes/s", cadence="slow", most=_MOST_TRAFFIC),
-    Metric("nvlink_receive_bytes_per_s", "NVLink in", "bytes/s", cadence="slow", most=_MOST_TRAFFIC),
+    Metric("nvlink_transmit_bytes_per_s", "NVLink out", "bytes/s", cadence="slow", most=_MAX_BYTES_PER_S),
+    Metric("nvlink_receive_bytes_per_s", "NVLink in", "bytes/s", cadence="slow", most=_MAX_BYTES_PER_S),
     Metric("ecc_corrected", "Corrected memory errors", "count", cadence="slow"),
     Metric("ecc_uncorrected", "Uncorrected memory errors", "count", cadence="slow"),
     Metric("remapped_corrected", "Rows remapped after corrected errors", "count", cadence="slow"),
@@ -85,24 +92,24 @@ HOST_METRICS: Final = (
     Metric("memory_used_bytes", "RAM used", "bytes", "host"),
     Metric("memory_available_bytes", "RAM available", "bytes", "host"),
     Metric("swap_used_bytes", "Swap used", "bytes", "host", "slow"),
-    Metric("disk_read_bytes_per_s", "Disk read", "bytes/s", "host", most=_MOST_TRAFFIC),
-    Metric("disk_write_bytes_per_s", "Disk written", "bytes/s", "host", most=_MOST_TRAFFIC),
-    Metric("network_receive_bytes_per_s", "Network in", "bytes/s", "host", most=_MOST_TRAFFIC),
-    Metric("network_transmit_bytes_per_s", "Network out", "bytes/s", "host", most=_MOST_TRAFFIC),
+    Metric("disk_read_bytes_per_s", "Disk read", "bytes/s", "host", most=_MAX_BYTES_PER_S),
+    Metric("disk_write_bytes_per_s", "Disk written", "bytes/s", "host", most=_MAX_BYTES_PER_S),
+    Metric("network_receive_bytes_per_s", "Network in", "bytes/s", "host", most=_MAX_BYTES_PER_S),
+    Metric("network_transmit_bytes_per_s", "Network out", "bytes/s", "host", most=_MAX_BYTES_PER_S),
 )
 """Quantities of the host."""
 
 FACTS: Final = (
     Metric("memory_total_bytes", "Memory", "bytes"),
-    Metric("power_default_watts", "Default power limit", "W", most=_MOST_WATTS),
-    Metric("power_least_watts", "Lowest power limit", "W", most=_MOST_WATTS),
-    Metric("power_most_watts", "Highest power limit", "W", most=_MOST_WATTS),
-    Metric("sm_clock_most_mhz", "Highest SM clock", "MHz", most=_FASTEST),
-    Metric("memory_clock_most_mhz", "Highest memory clock", "MHz", most=_FASTEST),
-    Metric("shutdown_celsius", "Shuts down at", "°C", least=-50.0, most=_HOTTEST),
-    Metric("slowdown_celsius", "Slows down at", "°C", least=-50.0, most=_HOTTEST),
-    Metric("memory_most_celsius", "Highest memory temperature", "°C", least=-50.0, most=_HOTTEST),
-    Metric("target_celsius", "Target temperature", "°C", least=-50.0, most=_HOTTEST),
+    Metric("power_default_watts", "Default power limit", "W", most=_MAX_WATTS),
+    Metric("power_least_watts", "Lowest power limit", "W", most=_MAX_WATTS),
+    Metric("power_most_watts", "Highest power limit", "W", most=_MAX_WATTS),
+    Metric("sm_clock_most_mhz", "Highest SM clock", "MHz", most=_MAX_MHZ),
+    Metric("memory_clock_most_mhz", "Highest memory clock", "MHz", most=_MAX_MHZ),
+    Metric("shutdown_celsius", "Shuts down at", "°C", least=-50.0, most=_MAX_CELSIUS),
+    Metric("slowdown_celsius", "Slows down at", "°C", least=-50.0, most=_MAX_CELSIUS),
+    Metric("memory_most_celsius", "Highest memory temperature", "°C", least=-50.0, most=_MAX_CELSIUS),
+    Metric("target_celsius", "Target temperature", "°C", least=-50.0, most=_MAX_CELSIUS),
     Metric("pcie_generation_most", "Highest PCIe generation", "count", most=20.0),
     Metric("pcie_width_most", "Most PCIe lanes", "count", most=64.0),
     Metric("compute_capability", "Compute capability", "count", most=100.0),
@@ -112,17 +119,17 @@ FACTS: Final = (
     Metric("windows_display_driver", "WDDM", "state", most=1.0),
     Metric("multiprocessors", "SMs of this instance", "count"),
 )
-"""Properties that are fixed while a card is installed."""
+"""Fixed properties of a card."""
 
 BY_NAME: Final = {metric.name: metric for metric in (*FACTS, *DEVICE_METRICS)}
 """Quantities and properties of cards, by name."""
 
 HOST_BY_NAME: Final = {metric.name: metric for metric in HOST_METRICS}
-"""Quantities of the host, by name; some names are used for cards too."""
+"""Quantities of the host, by name; some cards' quantities have the same names."""
 
 
 def checked_reading(metric: Metric, value: float, most: float | None = None) -> Reading:
-    """Return a reading of `metric`, flagged if implausible; `most` overrides the upper bound."""
+    """Return a reading of `metric`, flagged if its value is implausible; `most` overrides the upper bound."""
     bound = metric.most if most is None else most
     if (metric.least is not None and value < metric.least) or (bound is not None and value > bound):
         return Reading(value, None, True)

@@ -35,13 +35,13 @@ EXPLANATIONS: Final = {
     Cause.NO_ANSWER: "the driver does not respond",
     Cause.RELEASED: "the driver was released",
 }
-"""Causes as they are shown to people."""
+"""Displayed text for each cause."""
 
 
 class Reading(NamedTuple):
-    """A value in its metric's unit, or None and the cause.
+    """A value in the unit of its metric, or None with the cause of its absence.
 
-    `is_implausible` marks a value outside the plausible range; it is kept as the driver reported it.
+    `is_implausible` marks a value outside the plausible range, which is kept as the driver reported it.
     """
 
     value: float | None
@@ -50,15 +50,15 @@ class Reading(NamedTuple):
 
 
 JsonReading = float | str | list[float]
-"""JSON form of a reading: a number, the cause's name, or a list of one implausible number."""
+"""JSON form of a reading: a number, the name of a cause, or a list with one implausible number."""
 
 _NUMBERS: Final = (float, int)
-_CAUSES: Final = {cause.value: Reading(None, cause) for cause in Cause}
+_MISSING_READINGS: Final = {cause.value: Reading(None, cause) for cause in Cause}
 
 
 def missing(cause: Cause) -> Reading:
-    """Return a reading without a value."""
-    return _CAUSES[cause]
+    """Return a reading without a value, for the given cause."""
+    return _MISSING_READINGS[cause]
 
 
 def reading_to_json(reading: Reading) -> JsonReading:
@@ -68,22 +68,22 @@ def reading_to_json(reading: Reading) -> JsonReading:
     return [reading.value] if reading.is_implausible else reading.value
 
 
-def reading_from_json(plain: JsonReading) -> Reading:
-    """Return the reading that `reading_to_json` wrote.
+def reading_from_json(json_value: JsonReading) -> Reading:
+    """Parse the JSON form of a reading; the inverse of `reading_to_json`.
 
     Raises:
-        ValueError: If the value has none of its forms.
+        ValueError: If the value is not the JSON form of a reading.
     """
-    if is_number(plain):
-        return Reading(plain)
-    if isinstance(plain, str) and plain in _CAUSES:
-        return _CAUSES[plain]
-    if isinstance(plain, list) and len(plain) == 1 and is_number(plain[0]):
-        return Reading(plain[0], is_implausible=True)
-    raise ValueError(f"{plain!r} is not a reading")
+    if is_number(json_value):
+        return Reading(json_value)
+    if isinstance(json_value, str) and json_value in _MISSING_READINGS:
+        return _MISSING_READINGS[json_value]
+    if isinstance(json_value, list) and len(json_value) == 1 and is_number(json_value[0]):
+        return Reading(json_value[0], is_implausible=True)
+    raise ValueError(f"{json_value!r} is not a reading")
 
 
 def is_number(value: object) -> TypeGuard[float]:
     """Return whether a JSON value is a number."""
-    # By its type alone: JSON knows no others, and a day of cards has a hundred million.
+    # A comparison of types is fastest: a day of readings has a hundred million values.
     return type(value) in _NUMBERS

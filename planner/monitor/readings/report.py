@@ -1,6 +1,6 @@
-"""Current state as plain values for JSON: `{"devices": [...], "host": {...}, "state": {...}}`.
+"""Current state as JSON values: `{"devices": [...], "host": {...}, "state": {...}}`.
 
-The names are contracts. An unknown quantity is null, and `missing` holds the cause.
+The names are a stable interface. An unknown quantity is null, and `missing` holds its cause.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,13 +19,13 @@ _NOT_YET = missing(Cause.NOT_YET)
 
 
 def state_report(latest: Latest) -> dict[str, Any]:
-    """Return the current state of cards, host and monitor."""
+    """Return the current state of cards, host and monitor as JSON values."""
     inventory = latest.inventory
     return {
-        "devices": [_device(device, latest) for device in inventory.devices],
-        "host": {**_quantities(HOST_METRICS, latest.host), "cores": list(latest.cores)},
+        "devices": [_device_object(device, latest) for device in inventory.devices],
+        "host": {**_quantities_object(HOST_METRICS, latest.host), "cores": list(latest.cores)},
         "state": {
-            "at": None if latest.wall_seconds is None else _iso(latest.wall_seconds),
+            "at": None if latest.wall_seconds is None else _iso_time(latest.wall_seconds),
             "monotonic_seconds": latest.monotonic_seconds,
             "driver_version": inventory.driver_version or None,
             "nvml_version": inventory.nvml_version or None,
@@ -37,7 +37,7 @@ def state_report(latest: Latest) -> dict[str, Any]:
 
 
 def fault_object(fault: Fault) -> dict[str, Any]:
-    """Return a fault with its description as plain values."""
+    """Return a fault with its description as JSON values."""
     return {
         "kind": fault.kind.value,
         "severity": fault.about.severity,
@@ -45,14 +45,14 @@ def fault_object(fault: Fault) -> dict[str, Any]:
         "advice": fault.about.advice,
         "detail": fault.detail,
         "uuid": fault.uuid,
-        "since": _iso(fault.since_seconds),
+        "since": _iso_time(fault.since_seconds),
     }
 
 
-def _device(device: Device, latest: Latest) -> dict[str, Any]:
+def _device_object(device: Device, latest: Latest) -> dict[str, Any]:
     readings = {metric.name: latest.reading(device.uuid, metric.name) for metric in DEVICE_METRICS}
     bits = readings["clock_reasons"].value
-    facts = _quantities(FACTS, device.facts)
+    facts = _quantities_object(FACTS, device.facts)
     return {
         "uuid": device.uuid,
         "name": device.name,
@@ -63,22 +63,22 @@ def _device(device: Device, latest: Latest) -> dict[str, Any]:
         "state": device.state,
         "facts": facts["metrics"],
         "facts_missing": facts["missing"],
-        **_quantities(DEVICE_METRICS, readings),
+        **_quantities_object(DEVICE_METRICS, readings),
         "clock_reasons": None if bits is None else [reason.name for reason in CLOCK_REASONS if int(bits) & reason.bit],
-        "processes": [_process(process) for process in latest.processes if process.uuid == device.uuid],
+        "processes": [_process_object(process) for process in latest.processes if process.uuid == device.uuid],
     }
 
 
-def _quantities(metrics: Iterable[Metric], readings: Mapping[str, Reading]) -> dict[str, Any]:
-    found = {metric.name: readings.get(metric.name, _NOT_YET) for metric in metrics}
+def _quantities_object(metrics: Iterable[Metric], readings: Mapping[str, Reading]) -> dict[str, Any]:
+    selected = {metric.name: readings.get(metric.name, _NOT_YET) for metric in metrics}
     return {
-        "metrics": {name: reading.value for name, reading in found.items()},
-        "missing": {name: reading.cause for name, reading in found.items() if reading.value is None},
-        "implausible": [name for name, reading in found.items() if reading.is_implausible],
+        "metrics": {name: reading.value for name, reading in selected.items()},
+        "missing": {name: reading.cause for name, reading in selected.items() if reading.value is None},
+        "implausible": [name for name, reading in selected.items() if reading.is_implausible],
     }
 
 
-def _process(process: CardProcess) -> dict[str, Any]:
+def _process_object(process: CardProcess) -> dict[str, Any]:
     quantities, host = process.quantities, process.host
     return {
         "pid": process.pid,
@@ -86,9 +86,9 @@ def _process(process: CardProcess) -> dict[str, Any]:
         **{name: reading.value for name, reading in quantities.items()},
         "missing": {name: reading.cause for name, reading in quantities.items() if reading.value is None},
         "is_reliable": process.is_reliable,
-        "host": None if host is None else {**host._asdict(), "started": _iso(host.started_seconds)},
+        "host": None if host is None else {**host._asdict(), "started": _iso_time(host.started_seconds)},
     }
 
 
-def _iso(wall_seconds: float) -> str:
+def _iso_time(wall_seconds: float) -> str:
     return datetime.fromtimestamp(wall_seconds, UTC).isoformat(timespec="milliseconds")

@@ -22,7 +22,7 @@ class HostProcess(NamedTuple):
     """Fraction of one core; None until the second reading."""
     memory_bytes: int
     is_own: bool
-    """Whether it belongs to the user of this program."""
+    """Whether the process belongs to the user of this program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class CardProcess:
 
 
 Readings = Mapping[str, Reading]
-"""Readings by metric name. A metric that is absent was not read this time: its last reading stays valid."""
+"""Readings by metric name. A metric that is absent from a sample was not read; its last reading stays valid."""
 
 
 class SamplingCost(NamedTuple):
@@ -80,8 +80,8 @@ class Sample:
     """All readings of one instant.
 
     `monotonic_seconds` orders samples and measures durations, even if the wall clock is changed; `wall_seconds` are
-    since 1970. Cards are identified by UUID. `processes` is None if they were not read this time. `cores` has the usage
-    of each CPU.
+    since 1970. Cards are identified by UUID. `processes` is None if the sample does not include them. `cores` is the
+    used fraction of each CPU core.
     """
 
     monotonic_seconds: float

@@ -1,7 +1,7 @@
 """JSON lines of samples and inventories: the sampler's messages, and the contents of recordings.
 
-A line is an object with one key, the kind of message. Input is validated: a process that dies while writing leaves half
-a line.
+A line is an object with one key, the kind of message. Input is validated: a process that dies while writing leaves an
+incomplete line.
 """
 
 import json
@@ -26,8 +26,8 @@ class PendingCall(NamedTuple):
 Message = Inventory | Sample | PendingCall | None
 """Content of a line; None means that no driver call is in progress."""
 
-# Made once: json.dumps would make one for each line.
-_encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
+# Created once: json.dumps would create an encoder for each line.
+_encode_json: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
 
 
 class BadLineError(ValueError):
@@ -35,17 +35,17 @@ class BadLineError(ValueError):
 
 
 def inventory_line(inventory: Inventory) -> bytes:
-    """Return an inventory as a line."""
-    return _line("inventory", inventory_object(inventory))
+    """Return an inventory as a JSON line."""
+    return _json_line("inventory", inventory_object(inventory))
 
 
 def sample_line(sample: Sample) -> bytes:
-    """Return a sample as a line."""
+    """Return a sample as a JSON line."""
     body: dict[str, Any] = {
         "at": sample.monotonic_seconds,
         "wall": sample.wall_seconds,
-        "devices": {uuid: _plain(readings) for uuid, readings in sample.devices.items()},
-        "host": _plain(sample.host),
+        "devices": {uuid: _json_readings(readings) for uuid, readings in sample.devices.items()},
+        "host": _json_readings(sample.host),
         "cores": sample.cores,
     }
     if sample.processes is not None:
@@ -54,89 +54,89 @@ def sample_line(sample: Sample) -> bytes:
         body["xids"] = sample.xids
     if sample.cost is not None:
         body["cost"] = sample.cost
-    return _line("sample", body)
+    return _json_line("sample", body)
 
 
-def pending_call_line(busy: PendingCall | None) -> bytes:
-    """Return the driver call in progress as a line."""
-    return _line("busy", busy)
+def pending_call_line(pending_call: PendingCall | None) -> bytes:
+    """Return the driver call in progress as a JSON line."""
+    return _json_line("busy", pending_call)
 
 
 def read_line(line: bytes) -> Message:
-    """Parse a line.
+    """Parse a JSON line.
 
     Raises:
-        BadLineError: If it is not a valid message.
+        BadLineError: If the line is not a valid message.
     """
     try:
         ((kind, body),) = json.loads(line).items()
         if kind == "sample":
-            return _sample(body)
+            return _parse_sample(body)
         if kind == "inventory":
-            return _inventory(body)
+            return _parse_inventory(body)
         if kind == "busy":
             return None if body is None else PendingCall(str(body[0]), str(body[1]), float(body[2]))
     except (ValueError, TypeError, KeyError, AttributeError, IndexError) as error:
         raise BadLineError(str(error)) from error
-    raise BadLineError(f"there is no message {kind!r}")
+    raise BadLineError(f"unknown kind of message: {kind!r}")
 
 
 def inventory_object(inventory: Inventory) -> dict[str, Any]:
-    """Return an inventory as plain values."""
+    """Return an inventory as JSON values."""
     return {
         "driver": inventory.driver_version,
         "nvml": inventory.nvml_version,
         "cuda": inventory.cuda_version,
-        "devices": [{**_fields(device), "facts": _plain(device.facts)} for device in inventory.devices],
+        "devices": [{**_device_fields(device), "facts": _json_readings(device.facts)} for device in inventory.devices],
         "faults": [asdict(fault) for fault in inventory.faults],
     }
 
 
 def process_object(process: CardProcess) -> dict[str, Any]:
-    """Return a process as plain values."""
+    """Return a process as JSON values."""
     return {
         "pid": process.pid,
         "uuid": process.uuid,
         "kind": process.kind,
-        **_plain(process.quantities),
+        **_json_readings(process.quantities),
         "host": None if process.host is None else process.host._asdict(),
         "is_reliable": process.is_reliable,
     }
 
 
-def _fields(device: Device) -> dict[str, Any]:
+def _device_fields(device: Device) -> dict[str, Any]:
     return {field.name: getattr(device, field.name) for field in fields(device) if field.name != "facts"}
 
 
-def _line(kind: str, body: object) -> bytes:
-    # A text that came from the system may hold what is no UTF-8.
-    return _encode({kind: body}).encode("utf-8", "backslashreplace") + b"\n"
+def _json_line(kind: str, body: object) -> bytes:
+    # Text from the operating system may contain bytes that are not valid UTF-8.
+    return _encode_json({kind: body}).encode("utf-8", "backslashreplace") + b"\n"
 
 
-def _plain(readings: Readings) -> dict[str, JsonReading]:
+def _json_readings(readings: Readings) -> dict[str, JsonReading]:
     return {name: reading_to_json(reading) for name, reading in readings.items()}
 
 
-def _sample(body: Mapping[str, Any]) -> Sample:
+def _parse_sample(body: Mapping[str, Any]) -> Sample:
     processes = body.get("processes")
     cost = body.get("cost")
     return Sample(
         monotonic_seconds=float(body["at"]),
         wall_seconds=float(body["wall"]),
-        devices={uuid: _readings(readings) for uuid, readings in body["devices"].items()},
-        host=_readings(body["host"]),
+        devices={uuid: _parse_readings(readings) for uuid, readings in body["devices"].items()},
+        host=_parse_readings(body["host"]),
         cores=tuple(body["cores"]),
-        processes=None if processes is None else tuple(map(_process, processes)),
+        processes=None if processes is None else tuple(map(_parse_process, processes)),
         xids=tuple(Xid(uuid, number) for uuid, number in body.get("xids", ())),
         cost=None if cost is None else SamplingCost(*cost),
     )
 
 
-def _readings(body: Mapping[str, JsonReading]) -> dict[str, Reading]:
-    return {name: reading_from_json(plain) for name, plain in body.items()}
+def _parse_readings(body: Mapping[str, JsonReading]) -> dict[str, Reading]:
+    return {name: reading_from_json(value) for name, value in body.items()}
 
 
-def _process(body: Mapping[str, Any]) -> CardProcess:
+def _parse_process(body: Mapping[str, Any]) -> CardProcess:
     host = body["host"]
     return CardProcess(
         pid=body["pid"],
@@ -150,17 +150,17 @@ def _process(body: Mapping[str, Any]) -> CardProcess:
     )
 
 
-def _inventory(body: Mapping[str, Any]) -> Inventory:
+def _parse_inventory(body: Mapping[str, Any]) -> Inventory:
     return Inventory(
         driver_version=body["driver"],
         nvml_version=body["nvml"],
         cuda_version=body["cuda"],
-        devices=tuple(map(_device, body["devices"])),
+        devices=tuple(map(_parse_device, body["devices"])),
         faults=tuple(Fault(**{**fault, "kind": FaultKind(fault["kind"])}) for fault in body["faults"]),
     )
 
 
-def _device(body: Mapping[str, Any]) -> Device:
+def _parse_device(body: Mapping[str, Any]) -> Device:
     instance = body["mig_instance"]
-    changed = {"facts": _readings(body["facts"]), "mig_instance": None if instance is None else tuple(instance)}
+    changed = {"facts": _parse_readings(body["facts"]), "mig_instance": None if instance is None else tuple(instance)}
     return Device(**{**body, **changed})

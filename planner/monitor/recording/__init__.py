@@ -1,1 +1,1 @@
-"""Recordings of the monitor: written so that a kill loses at most a second, and read, replayed and summarized."""
+"""Recordings of the monitor: writing (a kill loses at most a second), reading, replay and summary."""

@@ -1,8 +1,8 @@
-"""Export of recordings as tables, CSV or Parquet: one row per sample for each card and for the host.
+"""Export of recordings as tables, CSV or Parquet: one row per sample for each card and the host.
 
 The columns are `time` (UTC), `seconds` since the first sample, `owner` (the card's UUID, or `host`), its `index` and
-`name`, then every quantity by its name in `metrics`, in its unit. Unread and unknown values are empty; the last column
-names the implausible values of the row.
+`name`, then every quantity by its name and in its unit from `metrics`. Unread and unknown values are empty; the last
+column names the implausible values in the row.
 
 Parquet adds metadata: unit and title of each column, and under the key `gpu-planner`, as JSON, the program that wrote
 the recording, its start, data loss, notes and marks.
@@ -33,17 +33,17 @@ _HOST: Final = "host"
 _METRICS: Final = {metric.name: metric for metric in (*HOST_METRICS, *DEVICE_METRICS)}
 _QUANTITIES: Final = tuple(dict.fromkeys(metric.name for metric in (*DEVICE_METRICS, *HOST_METRICS)))
 # Bit fields are exported as integers.
-_BITS: Final = frozenset(name for name, metric in _METRICS.items() if metric.unit == "bits")
-_MOST_BITS: Final = 2**63
+_BIT_FIELDS: Final = frozenset(name for name, metric in _METRICS.items() if metric.unit == "bits")
+_MAX_BITS: Final = 2**63
 COLUMNS: Final = ("time", "seconds", "owner", "index", "name", *_QUANTITIES, "implausible")
 """The columns of every table."""
-# So many rows are held in memory at a time.
+# Number of rows in memory at a time.
 _ROWS_A_GROUP: Final = 20_000
 _NO_PYARROW: Final = 'Run: pip install "gpu-planner[parquet]", or export to a file that ends in .csv.'
 
 
 class Row(NamedTuple):
-    """One row of the table; `quantities` are in the order of the columns."""
+    """One row of the table, with `quantities` in the order of the columns."""
 
     time: datetime
     seconds: float
@@ -55,35 +55,38 @@ class Row(NamedTuple):
 
     @property
     def cells(self) -> tuple[object, ...]:
-        """Return the row in the order of the columns."""
+        """Return the cells of the row in the order of the columns."""
         return *self[:5], *self.quantities, self.implausible
 
 
 def export(recording: MonitorRecording, path: Path) -> int:
-    """Write a recording in the format of the suffix, `.csv` or `.parquet`; return the number of rows.
+    """Export a recording as CSV or Parquet, by the suffix of `path`; return the number of rows.
 
     Raises:
-        RecordingError: If the suffix is another, the file cannot be written, or Parquet is not installed.
+        RecordingError: If the suffix is neither, the file cannot be written, or pyarrow is not installed.
     """
     if path.suffix.lower() == ".parquet":
         return export_parquet(recording, path)
     if path.suffix.lower() == ".csv":
         return export_csv(recording, path)
-    raise RecordingError(path, "has neither suffix .csv nor .parquet", "Use one of them.")
+    raise RecordingError(path, "has neither suffix .csv nor .parquet", "Choose one of these suffixes.")
 
 
 def export_csv(recording: MonitorRecording, path: Path) -> int:
     """Write a recording as CSV, UTF-8 with a header; return the number of rows.
 
     Raises:
-        RecordingError: If it cannot be written.
+        RecordingError: If the file cannot be written.
     """
     count = 0
-    with _replacing(path) as part, part.open("w", encoding="utf-8", errors="backslashreplace", newline="") as stream:
+    with (
+        _temporary_file(path) as part,
+        part.open("w", encoding="utf-8", errors="backslashreplace", newline="") as stream,
+    ):
         writer = csv.writer(stream)
         writer.writerow(COLUMNS)
-        for row in rows(recording):
-            writer.writerow([row.time.isoformat(timespec="milliseconds"), *map(_text, row.cells[1:])])
+        for row in table_rows(recording):
+            writer.writerow([row.time.isoformat(timespec="milliseconds"), *map(_csv_cell, row.cells[1:])])
             count += 1
     return count
 
@@ -92,24 +95,24 @@ def export_parquet(recording: MonitorRecording, path: Path) -> int:
     """Write a recording as Parquet; return the number of rows.
 
     Raises:
-        RecordingError: If pyarrow is not installed, or it cannot be written.
+        RecordingError: If pyarrow is not installed, or the file cannot be written.
     """
     try:
         arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
     except ImportError as error:
         raise RecordingError(path, "Parquet needs the package pyarrow", _NO_PYARROW) from error
     schema, count = _schema(arrow, recording), 0
-    waiting = rows(recording)
-    with _replacing(path) as part, parquet.ParquetWriter(str(part), schema) as writer:
-        while group := list(islice(waiting, _ROWS_A_GROUP)):
+    pending_rows = table_rows(recording)
+    with _temporary_file(path) as part, parquet.ParquetWriter(str(part), schema) as writer:
+        while group := list(islice(pending_rows, _ROWS_A_GROUP)):
             columns = dict(zip(COLUMNS, map(list, zip(*(row.cells for row in group), strict=True)), strict=True))
             writer.write_table(arrow.Table.from_pydict(columns, schema=schema))
             count += len(group)
     return count
 
 
-def rows(recording: MonitorRecording) -> Iterator[Row]:
-    """Yield the rows of the table."""
+def table_rows(recording: MonitorRecording) -> Iterator[Row]:
+    """Yield the rows of the exported table."""
     devices: dict[str, Device] = {}
     for update in recording:
         if isinstance(update, Inventory):
@@ -123,35 +126,35 @@ def rows(recording: MonitorRecording) -> Iterator[Row]:
 
 def _row(sample: Sample, start: float, owner: str, device: Device | None, readings: Readings) -> Row:
     return Row(
-        _time(sample.wall_seconds),
+        _utc_time(sample.wall_seconds),
         round(sample.monotonic_seconds - start, 6),
         owner,
         None if device is None else device.index,
         None if device is None else device.name,
-        tuple(_number(name, readings.get(name)) for name in _QUANTITIES),
+        tuple(_table_value(name, readings.get(name)) for name in _QUANTITIES),
         " ".join(name for name, reading in readings.items() if reading.is_implausible),
     )
 
 
-def _number(name: str, reading: Reading | None) -> float | None:
+def _table_value(name: str, reading: Reading | None) -> float | None:
     if reading is None or reading.value is None:
         return None
-    if name in _BITS:
-        return int(reading.value) if 0 <= reading.value < _MOST_BITS else None
-    # Parquet takes no large integer for a float.
+    if name in _BIT_FIELDS:
+        return int(reading.value) if 0 <= reading.value < _MAX_BITS else None
+    # A float column in Parquet rejects large integers.
     return float(reading.value)
 
 
-def _time(wall_seconds: float) -> datetime:
+def _utc_time(wall_seconds: float) -> datetime:
     try:
         return datetime.fromtimestamp(wall_seconds, UTC)
     except (OverflowError, OSError, ValueError):
-        # A clock that was never set, in a file from elsewhere.
+        # The file may come from a machine whose clock was never set.
         return datetime.fromtimestamp(0, UTC)
 
 
-def _text(cell: object) -> object:
-    # Spreadsheets would evaluate such a text as a formula.
+def _csv_cell(cell: object) -> object:
+    # Spreadsheets would evaluate such text as a formula.
     if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r")):
         return f"'{cell}"
     return int(cell) if isinstance(cell, float) and cell.is_integer() else cell
@@ -159,24 +162,26 @@ def _text(cell: object) -> object:
 
 def _schema(arrow: ModuleType, recording: MonitorRecording) -> object:
     texts = dict.fromkeys(("owner", "name", "implausible"), arrow.string())
-    whole = dict.fromkeys(_BITS, arrow.int64())
+    whole = dict.fromkeys(_BIT_FIELDS, arrow.int64())
     special = {"time": arrow.timestamp("us", tz="UTC"), "index": arrow.int32(), **texts, **whole}
-    fields = [arrow.field(name, special.get(name, arrow.float64()), metadata=_about(name)) for name in COLUMNS]
-    return arrow.schema(fields, metadata={"gpu-planner": json.dumps(_about_recording(recording))})
+    fields = [
+        arrow.field(name, special.get(name, arrow.float64()), metadata=_column_metadata(name)) for name in COLUMNS
+    ]
+    return arrow.schema(fields, metadata={"gpu-planner": json.dumps(_recording_metadata(recording))})
 
 
-def _about(name: str) -> dict[str, str] | None:
+def _column_metadata(name: str) -> dict[str, str] | None:
     if name == "seconds":
         return {"unit": "s", "title": "Time since the first sample"}
     metric = _METRICS.get(name)
     return None if metric is None else {"unit": metric.unit, "title": metric.title}
 
 
-def _about_recording(recording: MonitorRecording) -> dict[str, Any]:
+def _recording_metadata(recording: MonitorRecording) -> dict[str, Any]:
     return {
         "program": recording.header.program,
         "recording": recording.path.name,
-        "began": None if recording.first is None else _time(recording.first.wall_seconds).isoformat(),
+        "began": None if recording.first is None else _utc_time(recording.first.wall_seconds).isoformat(),
         "seconds": recording.seconds,
         "loss": recording.loss._asdict(),
         "notes": list(recording.notes),
@@ -185,8 +190,8 @@ def _about_recording(recording: MonitorRecording) -> dict[str, Any]:
 
 
 @contextmanager
-def _replacing(path: Path) -> Iterator[Path]:
-    """Provide a temporary file beside `path`, and move it into place once it is complete."""
+def _temporary_file(path: Path) -> Iterator[Path]:
+    """Provide a temporary file in the same folder, which replaces `path` once it is complete."""
     part = path.with_name(f"{path.name}{UNFINISHED_SUFFIX}")
     try:
         yield part

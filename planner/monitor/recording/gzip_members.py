@@ -1,6 +1,6 @@
-"""File format of recordings: lines in consecutive gzip members, flushed so that a cut loses little.
+"""File format of recordings: lines in consecutive gzip members, flushed so that a truncated file loses little.
 
-`zcat` reads it. Each member can be read without the others, and each flush without what follows.
+`zcat` reads it. Each member can be read independently, and all flushed data without later data.
 """
 
 import os
@@ -14,24 +14,24 @@ from planner.units import KIB, MIB
 MAX_LINE_BYTES: Final = 8 * MIB
 """Longest valid line; a sample of a thousand cards is shorter."""
 _GZIP: Final = 16 + zlib.MAX_WBITS
-# What every member starts with here: gzip, deflate, no name, no time.
+# Start of every member that this program writes: gzip, deflate, no name, no time.
 _MAGIC: Final = b"\x1f\x8b\x08" + bytes(5)
 _READ_BYTES: Final = 64 * KIB
-_OUT_BYTES: Final = 1 * MIB
-# Of data in which a broken place is, so much is lost before it.
-_STEP_BYTES: Final = 64
-# A file with more broken places is not worth the time that looking for the next member takes.
-_MOST_DAMAGES: Final = 100
+_MAX_STEP_BYTES: Final = 1 * MIB
+# At most this much compressed data is lost before damage.
+_PIECE_BYTES: Final = 64
+# In a file with more damaged places, the search for the next member would take too long.
+_MAX_DAMAGES: Final = 100
 
 
 class MemberStart(NamedTuple):
-    """A gzip member starts at this byte of the file."""
+    """Start of a gzip member, as a byte offset in the file."""
 
     offset: int
 
 
 class DamagedSpan(NamedTuple):
-    """Unreadable bytes of the file; `is_end` if the file merely ends within a member."""
+    """Unreadable part of the file; `is_end` if the file merely ends within a member."""
 
     offset: int
     lost_bytes: int
@@ -39,38 +39,38 @@ class DamagedSpan(NamedTuple):
 
 
 class MemberWriter:
-    """Writes lines to `stream`; everything flushed can be read whatever happens next."""
+    """Writes lines to `stream`; all flushed lines can be read even if the program is killed."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
         self._compressor = zlib.compressobj(wbits=_GZIP)
 
     def write(self, lines: bytes) -> None:
-        """Write whole lines and hand them to the operating system.
+        """Write complete lines and flush them to the operating system.
 
         Raises:
-            OSError: If they cannot be written.
+            OSError: If the lines cannot be written.
         """
-        self._out(self._compressor.compress(lines) + self._compressor.flush(zlib.Z_SYNC_FLUSH))
+        self._write_compressed(self._compressor.compress(lines) + self._compressor.flush(zlib.Z_SYNC_FLUSH))
 
     def end_member(self) -> None:
-        """End the member, so that later lines can be read without it.
+        """End the current member, so that later lines can be read independently.
 
         Raises:
-            OSError: If its end cannot be written.
+            OSError: If the end of the member cannot be written.
         """
-        self._out(self._compressor.flush())
+        self._write_compressed(self._compressor.flush())
         self._compressor = zlib.compressobj(wbits=_GZIP)
 
-    def _out(self, data: bytes) -> None:
+    def _write_compressed(self, data: bytes) -> None:
         self._stream.write(data)
         self._stream.flush()
 
 
 def read_lines(stream: BinaryIO, offset: int = 0) -> Iterator[MemberStart | DamagedSpan | bytes]:
-    """Yield the lines from the member at `offset` on, with the starts of members and damaged spans.
+    """Yield the lines from the member at `offset` on, with member starts and damaged spans in between.
 
-    An incomplete line at the end of readable data is left out. Memory use is bounded, whatever the file claims to hold.
+    An incomplete line at the end of readable data is left out. Memory use is bounded, even for a malicious file.
 
     Raises:
         OSError: If the file cannot be read.
@@ -80,7 +80,7 @@ def read_lines(stream: BinaryIO, offset: int = 0) -> Iterator[MemberStart | Dama
         end, is_cut = yield from _read_member(stream, offset)
         if end is None:
             damages += 1
-            end = size if is_cut or damages > _MOST_DAMAGES else _next_member(stream, offset + 1, size)
+            end = size if is_cut or damages > _MAX_DAMAGES else _next_member_offset(stream, offset + 1, size)
             yield DamagedSpan(offset, end - offset, is_cut)
         offset = end
 
@@ -96,10 +96,10 @@ def _read_member(stream: BinaryIO, offset: int) -> Generator[MemberStart | bytes
             return None, True
         before = decompressor.copy()
         try:
-            # A little data may hold much: it is taken out bit by bit.
-            *lines, rest = (rest + decompressor.decompress(data, _OUT_BYTES)).split(b"\n")
+            # A little compressed data may expand to very much: it is decompressed in limited steps.
+            *lines, rest = (rest + decompressor.decompress(data, _MAX_STEP_BYTES)).split(b"\n")
         except zlib.error:
-            yield from (rest + b"".join(_until_damage(before, data))).split(b"\n")[:-1]
+            yield from (rest + b"".join(_data_before_damage(before, data))).split(b"\n")[:-1]
             return None, False
         yield from lines
         if len(rest) > MAX_LINE_BYTES:
@@ -107,20 +107,20 @@ def _read_member(stream: BinaryIO, offset: int) -> Generator[MemberStart | bytes
     return stream.tell() - len(decompressor.unused_data), False
 
 
-def _until_damage(decompressor: "zlib._Decompress", data: bytes) -> Iterator[bytes]:
-    """Yield the decompressed data up to the damage, which lies within the next `_OUT_BYTES`."""
-    pieces = (data[place : place + _STEP_BYTES] for place in range(0, len(data), _STEP_BYTES))
+def _data_before_damage(decompressor: "zlib._Decompress", data: bytes) -> Iterator[bytes]:
+    """Yield the decompressed data up to the damage, which is within the next `_MAX_STEP_BYTES`."""
+    pieces = (data[position : position + _PIECE_BYTES] for position in range(0, len(data), _PIECE_BYTES))
     with suppress(zlib.error):
         yield from map(decompressor.decompress, pieces)
 
 
-def _next_member(stream: BinaryIO, offset: int, size: int) -> int:
-    """Return where the next member may start; the file's size if there is none."""
+def _next_member_offset(stream: BinaryIO, offset: int, size: int) -> int:
+    """Return the offset at which the next member may start; the file's size if there is none."""
     stream.seek(offset)
-    kept = b""
+    tail = b""
     while data := stream.read(_READ_BYTES):
-        place = (kept + data).find(_MAGIC)
-        if place >= 0:
-            return stream.tell() - len(kept) - len(data) + place
-        kept = data[-len(_MAGIC) :]
+        position = (tail + data).find(_MAGIC)
+        if position >= 0:
+            return stream.tell() - len(tail) - len(data) + position
+        tail = data[-len(_MAGIC) :]
     return size

@@ -11,59 +11,59 @@ from planner.monitor.recording.recording import MonitorRecording, TimedUpdate
 
 MAX_SPEED: Final = 1000.0
 """Highest replay speed, as a multiple of real time."""
-# The slowest readings of all come within so many seconds, also where everything is read every ten.
+# Every quantity is read at least once in this time, even at the longest sampling interval of ten seconds.
 _SETTLING_SECONDS: Final = 30.0
 
 
 class Player:
-    """Emits a recording's updates as time passes; positions are seconds from its first sample on."""
+    """Replays the updates of a recording; positions are in seconds from the first sample."""
 
     def __init__(self, recording: MonitorRecording, speed: float = 1.0) -> None:
         self.recording = recording
         self.speed = speed
         self.position = 0.0
         self._updates = recording.timed()
-        self._next: TimedUpdate | None = None
+        self._next_update: TimedUpdate | None = None
 
     @property
     def is_over(self) -> bool:
-        """Return whether the end was reached."""
+        """Return whether the end of the recording was reached."""
         return self.position >= self.recording.seconds
 
     def advance(self, seconds: float) -> tuple[Inventory | Sample, ...]:
-        """Let so many seconds pass, times `speed`, and return the updates in them."""
+        """Advance by `seconds` times `speed`, and return the updates in between."""
         return self.updates_until(self.position + seconds * self.speed)
 
     def updates_until(self, position: float) -> tuple[Inventory | Sample, ...]:
-        """Advance to `position`, never back, and return the updates on the way, in order."""
+        """Advance to `position`, never backwards, and return the updates in between, in order."""
         self.position = max(self.position, min(position, self.recording.seconds))
-        return tuple(timed.update for timed in self._until(self.recording.start + self.position))
+        return tuple(timed.update for timed in self._updates_until(self.recording.start + self.position))
 
     def seek(self, position: float) -> tuple[Inventory | Sample, ...]:
-        """Jump to `position`, and return the state there: the inventory, and one sample of the latest readings."""
+        """Jump to `position`, and return its state: the inventory, and a sample with the latest readings."""
         self.position = min(max(position, 0.0), self.recording.seconds)
         at = self.recording.start + self.position
-        self._updates, self._next = self.recording.timed(at - _SETTLING_SECONDS), None
+        self._updates, self._next_update = self.recording.timed(at - _SETTLING_SECONDS), None
         inventory, sample = None, None
-        for timed in self._until(at):
+        for timed in self._updates_until(at):
             if isinstance(timed.update, Inventory):
                 inventory = timed.update
             else:
-                sample = timed.update if sample is None else _merged(sample, timed.update)
+                sample = timed.update if sample is None else _merge_samples(sample, timed.update)
         return tuple(update for update in (inventory, sample) if update is not None)
 
-    def _until(self, at: float) -> Iterator[TimedUpdate]:
+    def _updates_until(self, at: float) -> Iterator[TimedUpdate]:
         while True:
-            timed = self._next or next(self._updates, None)
-            self._next = timed
+            timed = self._next_update or next(self._updates, None)
+            self._next_update = timed
             if timed is None or timed.monotonic_seconds > at:
                 return
-            self._next = None
+            self._next_update = None
             yield timed
 
 
-def _merged(before: Sample, sample: Sample) -> Sample:
-    """Return `sample` completed by the latest earlier readings; Xids and cost are its own."""
+def _merge_samples(before: Sample, sample: Sample) -> Sample:
+    """Return `sample` completed with the latest readings of the sample `before`; Xids and cost are not merged."""
     devices: dict[str, dict[str, Reading]] = {uuid: dict(readings) for uuid, readings in before.devices.items()}
     for uuid, readings in sample.devices.items():
         devices.setdefault(uuid, {}).update(readings)

@@ -1,4 +1,4 @@
-"""Reading of recordings: span, marks and plan are loaded at once, updates are streamed."""
+"""Reading of recordings: time span, marks and plan are loaded at once, updates are streamed."""
 
 import stat
 from collections.abc import Callable, Iterator, Mapping
@@ -14,8 +14,8 @@ from planner.monitor.readings.sample import Sample
 from planner.monitor.readings.wire import BadLineError
 from planner.monitor.recording.gzip_members import DamagedSpan, MemberStart, read_lines
 from planner.monitor.recording.records import (
+    FORMAT_VERSION,
     SAMPLE_START,
-    VERSION,
     Record,
     RecordedMark,
     RecordedPlan,
@@ -33,7 +33,7 @@ _HOW_TO_RECORD: Final = (
 
 
 class DataLoss(NamedTuple):
-    """Missing data: whether the end is cut off, damaged places, the bytes of the file they affect, and bad lines."""
+    """Lost data: whether the end is cut off, number and size in bytes of damaged places, and number of bad lines."""
 
     is_cut: bool = False
     places: int = 0
@@ -49,19 +49,19 @@ class TimedUpdate(NamedTuple):
 
 
 class MonitorRecording:
-    """A recording file. Each iteration streams it from disk, so that a day of eight cards fits in memory.
+    """A recording file. Each iteration streams the file from disk, so that even long recordings need little memory.
 
     `notes` are remarks on an imported log of another program. Times are monotonic seconds.
 
     Raises:
-        RecordingError: If the file is not a recording, or one of a later version.
-        OSError: If it cannot be read.
+        RecordingError: If the file is not a recording, or was written by a later version.
+        OSError: If the file cannot be read.
     """
 
     def __init__(self, open_stream: Callable[[], BinaryIO], path: Path, notes: tuple[str, ...] = ()) -> None:
         self.path, self.notes = path, notes
         self._open = open_stream
-        contents = _Contents(path)
+        contents = _RecordingIndex(path)
         with closing(open_stream()) as stream:
             contents.scan(stream)
         if contents.header is None:
@@ -76,46 +76,46 @@ class MonitorRecording:
 
     @property
     def start(self) -> float:
-        """Return the time of the first sample; 0 if there is none."""
+        """Return the monotonic time of the first sample, 0 if there is no sample."""
         return 0.0 if self.first is None else self.first.monotonic_seconds
 
     @property
     def seconds(self) -> float:
-        """Return the duration, from the first sample to the last."""
+        """Return the duration from the first sample to the last."""
         return 0.0 if self.last is None else max(0.0, self.last.monotonic_seconds - self.start)
 
     def __iter__(self) -> Iterator[Inventory | Sample]:
         return (timed.update for timed in self.timed())
 
     def content(self) -> bytes:
-        """Return the bytes of the file, which exist only in memory for an imported log.
-
-        Raises:
-            OSError: If they can no longer be read.
-        """
-        with closing(self._open()) as stream:
-            return stream.read()
-
-    def timed(self, since: float | None = None) -> Iterator[TimedUpdate]:
-        """Yield the updates with their times; with `since`, from somewhat before that time on, inventory first.
+        """Return the content of the recording file, which exists only in memory for an imported log.
 
         Raises:
             OSError: If the file can no longer be read.
         """
         with closing(self._open()) as stream:
-            yield from _updates(read_lines(stream, self._offset(since)))
+            return stream.read()
 
-    def _offset(self, since: float | None) -> int:
+    def timed(self, since: float | None = None) -> Iterator[TimedUpdate]:
+        """Yield the updates with their times; with `since`, from shortly before that time on, inventory first.
+
+        Raises:
+            OSError: If the file can no longer be read.
+        """
+        with closing(self._open()) as stream:
+            yield from _updates(read_lines(stream, self._member_offset_before(since)))
+
+    def _member_offset_before(self, since: float | None) -> int:
         offset = 0
-        for place, first in self._members:
+        for start_offset, first in self._members:
             if since is None or first > since:
                 break
-            offset = place
+            offset = start_offset
         return offset
 
 
-class _Contents:
-    """Index of a file: all but the samples between the first and the last of each member."""
+class _RecordingIndex:
+    """Index of a recording file: all records except samples, and the times of the first and last sample."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -127,44 +127,44 @@ class _Contents:
         self.members: list[tuple[int, float]] = []
         self.samples = 0
         self.loss = DataLoss(is_cut=True)
-        self._begun: int | None = None
-        self._latest = b""
+        self._member_offset: int | None = None
+        self._latest_sample_line = b""
 
     def scan(self, stream: BinaryIO) -> None:
-        for found in read_lines(stream):
-            if isinstance(found, bytes):
-                self._note_line(found)
-            elif isinstance(found, MemberStart):
+        for item in read_lines(stream):
+            if isinstance(item, bytes):
+                self._note_line(item)
+            elif isinstance(item, MemberStart):
                 self._end_member()
-                self._begun = found.offset
+                self._member_offset = item.offset
             else:
-                self._note_damage(found)
+                self._note_damage(item)
         self._end_member()
 
     def _note_line(self, line: bytes) -> None:
         if not line.startswith(SAMPLE_START):
-            self._note_other(line)
-        elif self._begun is None:
+            self._note_record(line)
+        elif self._member_offset is None:
             self.samples += 1
-            self._latest = line
-        elif (at := self._moment(line)) is not None:
+            self._latest_sample_line = line
+        elif (at := self._sample_timestamp(line)) is not None:
             self.samples += 1
-            self.members.append((self._begun, at.monotonic_seconds))
+            self.members.append((self._member_offset, at.monotonic_seconds))
             self.first = self.first or at
-            self.last, self._begun, self._latest = at, None, b""
+            self.last, self._member_offset, self._latest_sample_line = at, None, b""
 
     def _end_member(self) -> None:
         """Record the time of the member's last sample."""
-        if self._latest:
-            self.last = self._moment(self._latest) or self.last
-            self._latest = b""
+        if self._latest_sample_line:
+            self.last = self._sample_timestamp(self._latest_sample_line) or self.last
+            self._latest_sample_line = b""
 
-    def _moment(self, line: bytes) -> Timestamp | None:
-        sample = self._read(line)
+    def _sample_timestamp(self, line: bytes) -> Timestamp | None:
+        sample = self._read_record(line)
         return Timestamp(sample.monotonic_seconds, sample.wall_seconds) if isinstance(sample, Sample) else None
 
-    def _note_other(self, line: bytes) -> None:
-        record = self._read(line)
+    def _note_record(self, line: bytes) -> None:
+        record = self._read_record(line)
         if isinstance(record, RecordingHeader):
             self._note_header(record)
         elif isinstance(record, RecordedMark) and len(self.marks) < _MAX_MARKS:
@@ -175,12 +175,12 @@ class _Contents:
             self.loss = self.loss._replace(is_cut=False)
 
     def _note_header(self, header: RecordingHeader) -> None:
-        if header.version > VERSION:
+        if header.version > FORMAT_VERSION:
             reason = f"was written by a later version ({header.program})"
             raise RecordingError(self._path, reason, "Update GPU Planner.")
         self.header = self.header or header
 
-    def _read(self, line: bytes) -> Record | None:
+    def _read_record(self, line: bytes) -> Record | None:
         try:
             return read_record(line)
         except BadLineError:
@@ -195,27 +195,27 @@ class _Contents:
             self.loss = loss._replace(places=loss.places + 1, lost_bytes=loss.lost_bytes + damage.lost_bytes)
 
 
-def _updates(found: Iterator[MemberStart | DamagedSpan | bytes]) -> Iterator[TimedUpdate]:
-    """Yield the updates of lines; an unchanged inventory is left out."""
-    standing: Inventory | None = None
+def _updates(lines: Iterator[MemberStart | DamagedSpan | bytes]) -> Iterator[TimedUpdate]:
+    """Yield the updates in recorded lines; an unchanged inventory is left out."""
+    current_inventory: Inventory | None = None
     at = 0.0
-    waiting: list[TimedUpdate] = []
-    for line in found:
-        record = _record(line) if isinstance(line, bytes) else None
+    pending: list[TimedUpdate] = []
+    for line in lines:
+        record = _valid_record(line) if isinstance(line, bytes) else None
         if isinstance(record, Timestamp):
             at = record.monotonic_seconds
-        elif isinstance(record, Inventory) and record != standing:
-            standing = record
-            waiting.append(TimedUpdate(at, record))
+        elif isinstance(record, Inventory) and record != current_inventory:
+            current_inventory = record
+            pending.append(TimedUpdate(at, record))
         elif isinstance(record, Sample):
-            # The clocks of who reads and who writes may differ: what comes first in the file came first.
-            yield from (timed._replace(monotonic_seconds=min(timed[0], record.monotonic_seconds)) for timed in waiting)
-            waiting.clear()
+            # An inventory and a sample are dated by different processes: the order in the file decides.
+            yield from (timed._replace(monotonic_seconds=min(timed[0], record.monotonic_seconds)) for timed in pending)
+            pending.clear()
             yield TimedUpdate(record.monotonic_seconds, record)
-    yield from waiting
+    yield from pending
 
 
-def _record(line: bytes) -> Record | None:
+def _valid_record(line: bytes) -> Record | None:
     try:
         return read_record(line)
     except BadLineError:
@@ -223,31 +223,31 @@ def _record(line: bytes) -> Record | None:
 
 
 def read_recording(path: Path) -> MonitorRecording:
-    """Open a file written by `Recorder`, however it ended.
+    """Open a file written by `Recorder`, even if it is incomplete.
 
     Raises:
-        RecordingError: If it cannot be read, or is not a recording.
+        RecordingError: If the file cannot be read, or is not a recording.
     """
     return MonitorRecording(lambda: open_regular(path), path)
 
 
-def recording_of_bytes(data: bytes, path: Path, notes: tuple[str, ...] = ()) -> MonitorRecording:
-    """Return a recording that is in memory; `path` and `notes` describe its origin.
+def recording_from_bytes(data: bytes, path: Path, notes: tuple[str, ...] = ()) -> MonitorRecording:
+    """Return a recording from its file content; `path` and `notes` describe its origin.
 
     Raises:
-        RecordingError: If it is not a recording.
+        RecordingError: If `data` is not a recording.
     """
     return MonitorRecording(lambda: BytesIO(data), path, notes)
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """Open a regular file for reading bytes.
+    """Open a regular file in binary mode.
 
     Raises:
-        RecordingError: If it is a folder, a device or a pipe, or cannot be opened.
+        RecordingError: If the path is a folder, a device or a pipe, or cannot be opened.
     """
     try:
-        # Opening a pipe would wait for whoever writes into it.
+        # Opening a pipe would wait for its writer.
         if not stat.S_ISREG(path.stat().st_mode):
             raise RecordingError(path, "is not a file", "Give the path of a recording.")
         return path.open("rb")

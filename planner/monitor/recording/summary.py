@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from planner.monitor.readings.clock_reasons import slowing
+from planner.monitor.readings.clock_reasons import slowing_reasons
 from planner.monitor.readings.intervals import late_seconds
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.protocols import Numbers, ReadingSeries, SeriesSource
@@ -14,8 +14,8 @@ from planner.monitor.readings.sample import Sample
 from planner.monitor.recording.recording import MonitorRecording
 
 JOULES_PER_KWH: Final = 3.6e6
-"""By definition: 1,000 W for 3,600 s."""
-AVERAGED: Final = (
+"""Joules per kilowatt-hour: 1,000 W for 3,600 s."""
+SUMMARIZED_METRICS: Final = (
     "utilization_fraction",
     "memory_controller_fraction",
     "memory_used_bytes",
@@ -23,12 +23,12 @@ AVERAGED: Final = (
     "temperature_celsius",
     "sm_clock_mhz",
 )
-"""Quantities with a mean and a peak."""
-_NEEDED: Final = frozenset((*AVERAGED, "energy_joules", "clock_reasons"))
+"""Names of the quantities that are summarized by mean and peak."""
+_NEEDED_METRICS: Final = frozenset((*SUMMARIZED_METRICS, "energy_joules", "clock_reasons"))
 
 
 class Statistic(NamedTuple):
-    """Mean over time, and maximum."""
+    """Mean over time and maximum of a quantity."""
 
     mean: float
     peak: float
@@ -36,10 +36,10 @@ class Statistic(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CardSummary:
-    """Summary of one card over the `seconds` in which it was read.
+    """Summary of one card over the `seconds` during which the card was read.
 
-    `energy_joules` is from the card's own counter, or, if `is_estimated`, integrated from its power; `usd` is its
-    price. `statistics` are by the names of `metrics`, `slowed_seconds` by those of clock reasons.
+    `energy_joules` is from the card's own counter, or, if `is_estimated`, integrated from its power; `usd` is the
+    cost of this energy. `statistics` are by metric name, `slowed_seconds` by the name of the clock reason.
     """
 
     device: Device
@@ -60,23 +60,23 @@ class RecordingSummary:
 
     @property
     def energy_joules(self) -> float | None:
-        """Return the energy of the cards for which it is known, None if it is known for none."""
+        """Return the total energy of all cards with known energy, None if there are none."""
         known = [card.energy_joules for card in self.cards if card.energy_joules is not None]
         return sum(known) if known else None
 
     @property
     def usd(self) -> float | None:
-        """Return the cost of the energy, None without a price."""
-        return _energy_cost(self.energy_joules, self.usd_per_kwh)
+        """Return the cost of the energy in USD, None without a price."""
+        return _energy_cost_usd(self.energy_joules, self.usd_per_kwh)
 
     def at(self, usd_per_kwh: float | None) -> "RecordingSummary":
-        """Return the same summary at another price of energy."""
-        cards = (replace(card, usd=_energy_cost(card.energy_joules, usd_per_kwh)) for card in self.cards)
+        """Return the same summary at another price of energy, in USD per kWh."""
+        cards = (replace(card, usd=_energy_cost_usd(card.energy_joules, usd_per_kwh)) for card in self.cards)
         return RecordingSummary(tuple(cards), usd_per_kwh)
 
     @property
     def is_estimated(self) -> bool:
-        """Return whether some of the energy is integrated from reported power."""
+        """Return whether any card's energy is integrated from reported power."""
         return any(card.is_estimated for card in self.cards)
 
 
@@ -84,27 +84,27 @@ def summarize_recording(source: MonitorRecording | SeriesSource, usd_per_kwh: fl
     """Summarize a recording or a history, at a price of energy in USD per kWh.
 
     **Formula** Energy is the sum of the counter's increases. Without a counter it is ∫ P dt by the trapezoidal rule,
-    and means are ∫ x dt ÷ ∫ dt likewise; gaps are excluded from both.
+    and means are ∫ x dt ÷ ∫ dt by the same rule; gaps are excluded from all integrals.
 
     **Assumes** that power is what the driver reports: an A100 or H100 samples only a quarter of the time (arXiv
-    2312.02741), so such an energy is an estimate. A counter that falls was reset, and that step counts as nothing.
+    2312.02741), so integrated energy is an estimate. A counter that falls was reset, and that step is not counted.
     """
     series = _RecordedSeries(source) if isinstance(source, MonitorRecording) else source
-    # What an instance draws is part of its card.
-    cards = (_of_card(device, series, usd_per_kwh) for device in series.inventory.devices)
+    # The energy of a MIG instance is part of its card's energy.
+    cards = (_card_summary(device, series, usd_per_kwh) for device in series.inventory.devices)
     return RecordingSummary(tuple(cards), usd_per_kwh)
 
 
-class _Column(NamedTuple):
+class _ReadingColumn(NamedTuple):
     times: "array[float]"
     values: "array[float]"
 
 
 class _RecordedSeries:
-    """The readings of a recording, as a history keeps them; cards that went away are there too."""
+    """Readings of a recording as time series, including cards that were removed."""
 
     def __init__(self, recording: MonitorRecording) -> None:
-        self._columns: dict[tuple[str, str], _Column] = {}
+        self._columns: dict[tuple[str, str], _ReadingColumn] = {}
         self._devices: dict[str, Device] = {}
         for update in recording:
             if isinstance(update, Inventory):
@@ -116,28 +116,28 @@ class _RecordedSeries:
     def inventory(self) -> Inventory:
         return Inventory(devices=tuple(self._devices.values()))
 
-    def series(self, owner: str, metric: str) -> _Column:
-        return self._columns.get((owner, metric)) or _Column(array("d"), array("d"))
+    def series(self, owner: str, metric: str) -> _ReadingColumn:
+        return self._columns.get((owner, metric)) or _ReadingColumn(array("d"), array("d"))
 
     def _note(self, sample: Sample) -> None:
         for uuid, readings in sample.devices.items():
-            for name in _NEEDED & readings.keys():
+            for name in _NEEDED_METRICS & readings.keys():
                 reading = readings[name]
                 if reading.value is None or reading.is_implausible:
                     continue
                 column = self._columns.get((uuid, name))
                 if column is None:
-                    column = self._columns[uuid, name] = _Column(array("d"), array("d"))
+                    column = self._columns[uuid, name] = _ReadingColumn(array("d"), array("d"))
                 if not column.times or sample.monotonic_seconds > column.times[-1]:
                     column.times.append(sample.monotonic_seconds)
                     column.values.append(reading.value)
 
 
-def _of_card(device: Device, source: SeriesSource, usd_per_kwh: float | None) -> CardSummary:
-    series = {name: source.series(device.uuid, name) for name in AVERAGED}
-    integrals = {name: _integrated(readings) for name, readings in series.items() if len(readings.values)}
+def _card_summary(device: Device, source: SeriesSource, usd_per_kwh: float | None) -> CardSummary:
+    series = {name: source.series(device.uuid, name) for name in SUMMARIZED_METRICS}
+    integrals = {name: _time_integral(readings) for name, readings in series.items() if len(readings.values)}
     statistics = {name: _statistic(series[name].values, integral) for name, integral in integrals.items()}
-    energy = _counter_growth(source.series(device.uuid, "energy_joules"))
+    energy = _counter_growth_joules(source.series(device.uuid, "energy_joules"))
     is_estimated = energy is None and "power_watts" in integrals
     if is_estimated:
         energy = integrals["power_watts"].area
@@ -146,13 +146,13 @@ def _of_card(device: Device, source: SeriesSource, usd_per_kwh: float | None) ->
         max((integral.seconds for integral in integrals.values()), default=0.0),
         energy,
         is_estimated,
-        _energy_cost(energy, usd_per_kwh),
+        _energy_cost_usd(energy, usd_per_kwh),
         statistics,
-        _slowed(source, device.uuid),
+        _slowed_seconds(source, device.uuid),
     )
 
 
-def _counter_growth(counter: ReadingSeries) -> float | None:
+def _counter_growth_joules(counter: ReadingSeries) -> float | None:
     if len(counter.values) < 2:
         return None
     return sum(max(0.0, float(after) - float(before)) for before, after in pairwise(counter.values))
@@ -165,9 +165,9 @@ class _Integral(NamedTuple):
     seconds: float
 
 
-def _integrated(readings: ReadingSeries) -> _Integral:
-    """Return the integral over time, gaps excluded."""
-    late, area, seconds = _late_seconds(readings.times), 0.0, 0.0
+def _time_integral(readings: ReadingSeries) -> _Integral:
+    """Return the integral of readings over time, gaps excluded."""
+    late, area, seconds = _max_pause_seconds(readings.times), 0.0, 0.0
     points = zip(map(float, readings.times), map(float, readings.values), strict=True)
     for (start, first), (end, last) in pairwise(points):
         if end - start <= late:
@@ -181,24 +181,24 @@ def _statistic(values: Numbers, integral: _Integral) -> Statistic:
     return Statistic(mean, float(max(values)))
 
 
-def _late_seconds(times: Numbers) -> float:
-    """Return the pause beyond which readings are missing."""
+def _max_pause_seconds(times: Numbers) -> float:
+    """Return the pause in seconds beyond which readings are missing."""
     steps = [float(after) - float(before) for before, after in pairwise(times)]
     return late_seconds(sorted(steps)[len(steps) // 2]) if steps else 0.0
 
 
-def _slowed(source: SeriesSource, uuid: str) -> dict[str, float]:
-    """Return the seconds that each reason slowed the card down; a reason holds until the next reading."""
+def _slowed_seconds(source: SeriesSource, uuid: str) -> dict[str, float]:
+    """Return for how many seconds each clock reason slowed the card; a reason holds until the next reading."""
     bits, use = source.series(uuid, "clock_reasons"), source.series(uuid, "utilization_fraction")
     use_at = dict(zip(map(float, use.times), map(float, use.values), strict=True))
-    late = _late_seconds(bits.times)
-    found: dict[str, float] = {}
+    late = _max_pause_seconds(bits.times)
+    seconds_by_reason: dict[str, float] = {}
     for (start, value), (end, _) in pairwise(zip(map(float, bits.times), bits.values, strict=True)):
         if end - start <= late:
-            for reason in slowing(int(value), use_at.get(start)):
-                found[reason.name] = found.get(reason.name, 0.0) + end - start
-    return found
+            for reason in slowing_reasons(int(value), use_at.get(start)):
+                seconds_by_reason[reason.name] = seconds_by_reason.get(reason.name, 0.0) + end - start
+    return seconds_by_reason
 
 
-def _energy_cost(energy_joules: float | None, usd_per_kwh: float | None) -> float | None:
+def _energy_cost_usd(energy_joules: float | None, usd_per_kwh: float | None) -> float | None:
     return None if energy_joules is None or usd_per_kwh is None else energy_joules / JOULES_PER_KWH * usd_per_kwh

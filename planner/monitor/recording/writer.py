@@ -1,4 +1,4 @@
-"""Writing of records into gzip members, each of which begins with everything needed to read it alone."""
+"""Writing of records into gzip members that can be read independently."""
 
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -9,69 +9,69 @@ from planner.monitor.readings.inventory import Inventory
 from planner.monitor.recording.gzip_members import MemberWriter
 from planner.monitor.recording.records import Record, RecordedPlan, RecordingHeader, record_line
 
-# A broken place costs at most one member, and a jump reads at most one; shorter ones would make the file larger.
+# Damage costs at most one member, and a jump reads at most one; shorter members would make the file larger.
 _MEMBER_SECONDS: Final = 60.0
 
 
 class RecordingWriter:
     """Writes records to `stream`. Every member begins with the header, the plan and the current inventory.
 
-    So each member can be read alone.
+    Therefore each member can be read independently.
     """
 
     def __init__(self, stream: BinaryIO) -> None:
-        self._blocks = MemberWriter(stream)
-        self._waiting: list[bytes] = []
-        self._standing: dict[type, bytes] = {}
-        self._began: float | None = None
+        self._member_writer = MemberWriter(stream)
+        self._pending_lines: list[bytes] = []
+        self._context_lines: dict[type, bytes] = {}
+        self._member_start_seconds: float | None = None
 
     def put(self, record: Record, at: Timestamp) -> bool:
-        """Add a record observed at `at`; return whether it started a new member.
+        """Add a record observed at `at`; return whether the record started a new member.
 
         Raises:
             OSError: If the previous member cannot be written.
         """
-        if self._began is None:
-            self._began = at.monotonic_seconds
-        is_over = at.monotonic_seconds - self._began >= _MEMBER_SECONDS
-        if is_over:
+        if self._member_start_seconds is None:
+            self._member_start_seconds = at.monotonic_seconds
+        is_member_over = at.monotonic_seconds - self._member_start_seconds >= _MEMBER_SECONDS
+        if is_member_over:
             self.flush()
-            self._blocks.end_member()
-            self._began = at.monotonic_seconds
-            self._waiting += self._standing.values()
+            self._member_writer.end_member()
+            self._member_start_seconds = at.monotonic_seconds
+            self._pending_lines += self._context_lines.values()
         line = record_line(record)
         if isinstance(record, Inventory):
             line = record_line(at) + line
         if isinstance(record, RecordingHeader | RecordedPlan | Inventory):
-            self._standing[type(record)] = line
-        self._waiting.append(line)
-        return is_over
+            self._context_lines[type(record)] = line
+        self._pending_lines.append(line)
+        return is_member_over
 
     def flush(self) -> None:
-        """Write the records added so far, so that they outlive this process.
+        """Write all added records to the file, so that they are not lost if this process is killed.
 
         Raises:
-            OSError: If they cannot be written.
+            OSError: If the records cannot be written.
         """
-        if self._waiting:
-            self._blocks.write(b"".join(self._waiting))
-            self._waiting.clear()
+        if self._pending_lines:
+            self._member_writer.write(b"".join(self._pending_lines))
+            self._pending_lines.clear()
 
     def end(self) -> None:
-        """Write the rest.
+        """Write all added records and the end of the last member.
 
         Raises:
-            OSError: If it cannot be written.
+            OSError: If the file cannot be written.
         """
         self.flush()
-        self._blocks.end_member()
+        self._member_writer.end_member()
 
 
 def open_new(path: Path, *, replace: bool = False) -> BinaryIO:
-    """Create a file for writing bytes.
+    """Create a file in binary mode.
 
     Raises:
-        RecordingError: If it exists and `replace` is False, or it cannot be created.
+        RecordingError: If the file exists and `replace` is False, or it cannot be created.
     """
     try:
         return path.open("wb" if replace else "xb")
@@ -85,7 +85,7 @@ def write_new(path: Path, data: bytes) -> None:
     """Write a new file, completely or not at all.
 
     Raises:
-        RecordingError: If it exists, or cannot be written.
+        RecordingError: If the file exists, or cannot be written.
     """
     try:
         with open_new(path) as stream:

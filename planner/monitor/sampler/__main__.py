@@ -22,7 +22,7 @@ _LONGEST_SEARCH_SECONDS: Final = 300.0
 
 
 def main(arguments: list[str]) -> NoReturn:
-    """Sample until the parent sends `stop`."""
+    """Run the sampler until the parent process sends `stop`."""
     redirect_missing_streams()
     settings = SamplerSettings(**json.loads(arguments[0]))
     root = Path(os.environ.get(ROOT_VARIABLE, "/"))
@@ -34,11 +34,11 @@ def main(arguments: list[str]) -> NoReturn:
         look_again=BackOff(settings.look_again_seconds, _LONGEST_SEARCH_SECONDS),
     )
     sampler = Sampler(cards, settings)
-    channel = ParentChannel(sampler.where)
-    # What was made so far stays: the collector need not look at it again.
+    channel = ParentChannel(sampler.pending_call_message)
+    # The objects so far are permanent: the garbage collector need not scan them again.
     gc.freeze()
     code = sampler.run(channel)
-    # A library that hangs while it is unloaded would hold up an ordinary end.
+    # A library that hangs while it is unloaded would block a normal exit.
     os._exit(code)
 
 

@@ -13,31 +13,39 @@ from planner.monitor.nvml import (
     Handle,
     Nvml,
     NvmlFailure,
-    cause_of,
+    missing_reading_cause,
 )
 from planner.monitor.readings.inventory import Device
 from planner.monitor.readings.metrics import BY_NAME, checked_reading
 from planner.monitor.readings.reading import Cause, Reading, missing
 from planner.monitor.sampler.card_queries import CardLostError, CardQueries
 from planner.monitor.sampler.discovery import DiscoveredDevice
-from planner.monitor.sampler.nvml_queries import FAST, FAST_FIELDS, GPM, SLOW, SLOW_FIELDS, FieldQuery, Query
+from planner.monitor.sampler.nvml_queries import (
+    FAST_FIELD_QUERIES,
+    FAST_QUERIES,
+    GPM_METRICS,
+    SLOW_FIELD_QUERIES,
+    SLOW_QUERIES,
+    FieldQuery,
+    NvmlQuery,
+)
 
-_NUMBERS: Final = tuple(number for _, number in GPM)
+_GPM_NUMBERS: Final = tuple(number for _, number in GPM_METRICS)
 
 
 class GpmMeter:
-    """GPM metrics of one card or instance; support is queried, never assumed from the card's name."""
+    """GPM metrics of one card or MIG instance; support is queried, never inferred from the card's name."""
 
     def __init__(self, nvml: Nvml, device: Device, handle: Handle, parent_handle: Handle | None) -> None:
         self._nvml, self._device = nvml, device
         self._handle = handle if parent_handle is None else parent_handle
         self._samples: tuple[Any, Any] | None = None
         self._request: Any = None
-        self._has_first = False
+        self._has_first_sample = False
         self._unsupported: Cause | None = None
 
     def read(self) -> dict[str, Reading]:
-        """Return the metrics since the previous call, which must be at least 100 ms ago.
+        """Return the GPM metrics since the previous call, which must be at least 100 ms ago.
 
         Raises:
             NvmlFailure: If the card or the session is lost.
@@ -45,18 +53,18 @@ class GpmMeter:
         if self._samples is None and self._unsupported is None:
             self._start()
         if self._samples is None:
-            return _all(self._unsupported or Cause.NOT_SUPPORTED)
+            return _all_missing(self._unsupported or Cause.NOT_SUPPORTED)
         first, second = self._samples
-        self._take(second)
+        self._take_sample(second)
         self._samples = (second, first)
-        if not self._has_first:
-            self._has_first = True
-            return _all(Cause.NOT_YET)
-        values = self._nvml.gpm(self._device.uuid, self._request, first, second)
-        return {name: _reading(name, value) for (name, _), value in zip(GPM, values, strict=True)}
+        if not self._has_first_sample:
+            self._has_first_sample = True
+            return _all_missing(Cause.NOT_YET)
+        values = self._nvml.gpm_values(self._device.uuid, self._request, first, second)
+        return {name: _gpm_reading(name, value) for (name, _), value in zip(GPM_METRICS, values, strict=True)}
 
     def close(self) -> None:
-        """Free the samples."""
+        """Free the GPM samples."""
         for sample in self._samples or ():
             with suppress(NvmlFailure):
                 self._nvml.call("nvmlGpmSampleFree", self._device.uuid, sample)
@@ -72,11 +80,11 @@ class GpmMeter:
         except NvmlFailure as failure:
             if failure.code not in (NOT_SUPPORTED, FUNCTION_NOT_FOUND):
                 raise
-            self._unsupported = cause_of(failure.code)
+            self._unsupported = missing_reading_cause(failure.code)
             return
-        self._request = self._nvml.gpm_request(_NUMBERS)
+        self._request = self._nvml.gpm_request(_GPM_NUMBERS)
 
-    def _take(self, sample: Any) -> None:
+    def _take_sample(self, sample: Any) -> None:
         uuid, instance = self._device.uuid, self._device.mig_instance
         if instance is None:
             self._nvml.call("nvmlGpmSampleGet", uuid, self._handle, sample)
@@ -84,96 +92,104 @@ class GpmMeter:
             self._nvml.call("nvmlGpmMigSampleGet", uuid, self._handle, instance[0], sample)
 
 
-def _reading(name: str, value: float | Cause) -> Reading:
+def _gpm_reading(name: str, value: float | Cause) -> Reading:
     return missing(value) if isinstance(value, Cause) else checked_reading(BY_NAME[name], value / _PER_CENT)
 
 
-def _all(cause: Cause) -> dict[str, Reading]:
-    return {name: missing(cause) for name, _ in GPM}
+def _all_missing(cause: Cause) -> dict[str, Reading]:
+    return {name: missing(cause) for name, _ in GPM_METRICS}
 
 
 _PER_CENT: Final = 100
 _UTILIZATION: Final = "utilization_fraction"
-_CONTROLLER: Final = "memory_controller_fraction"
+_MEMORY_CONTROLLER: Final = "memory_controller_fraction"
 _MEMORY: Final = ("memory_used_bytes", "memory_reserved_bytes", "memory_free_bytes")
-_NOT_OF_INSTANCES: Final = (
-    *(query.name for queries in (FAST, FAST_FIELDS, SLOW, SLOW_FIELDS) for query in queries),
+_CARD_ONLY_METRICS: Final = (
+    *(
+        query.name
+        for queries in (FAST_QUERIES, FAST_FIELD_QUERIES, SLOW_QUERIES, SLOW_FIELD_QUERIES)
+        for query in queries
+    ),
     _UTILIZATION,
-    _CONTROLLER,
+    _MEMORY_CONTROLLER,
     "power_watts",
 )
 
-# A container whose rights to the devices were withdrawn gets an unknown error for everything (nvidia-docker, issue
-# 1671); one look may fail for a passing reason.
+# In a container that lost its device permissions, every call returns an unknown error (nvidia-docker, issue 1671);
+# a single failed read may be temporary.
 _MAX_SILENT_READS: Final = 3
 
 _Readings = dict[str, Reading]
 
 
 class Card:
-    """Reads one card; of a MIG instance only memory and, if GPM is supported, activity.
+    """Reads one card; from a MIG instance only memory and, if GPM is supported, activity.
 
-    Every reading method raises `CardLostError` if the card is lost, and `SessionOverError` if the session is invalid.
+    Reading methods raise `CardLostError` if the card is lost, and `SessionOverError` if the NVML session is invalid.
     """
 
-    def __init__(self, nvml: Nvml, found: DiscoveredDevice) -> None:
-        self.device: Device = found.device
-        self.handle = found.handle
+    def __init__(self, nvml: Nvml, discovered: DiscoveredDevice) -> None:
+        self.device: Device = discovered.device
+        self.handle = discovered.handle
         self._nvml = nvml
         self._queries = CardQueries(
-            nvml, found.device.uuid, found.handle, in_mig_mode=bool(found.device.fact("mig_enabled"))
+            nvml, discovered.device.uuid, discovered.handle, in_mig_mode=bool(discovered.device.fact("mig_enabled"))
         )
-        self._gpm = GpmMeter(nvml, found.device, found.handle, found.parent_handle)
+        self._gpm = GpmMeter(nvml, discovered.device, discovered.handle, discovered.parent_handle)
         self._rates = CounterRates()
         self._energy = EnergyMeter()
-        self._is_instance = found.device.mig_parent is not None
+        self._is_instance = discovered.device.mig_parent is not None
         self._silent_reads = 0
 
     @property
     def supports_mig(self) -> bool:
-        """Return whether the card can have MIG instances, enabled now or not."""
+        """Return whether the card supports MIG, even if MIG is disabled."""
         return self.device.fact("mig_enabled") is not None
 
     def read_fast(self, now: float) -> _Readings:
-        """Return fast-changing quantities, without permanently missing ones; `now` is monotonic, in seconds."""
-        readings = self._memory()
+        """Return fast-changing quantities, except permanently missing quantities; `now` is monotonic, in seconds."""
+        readings = self._memory_readings()
         if not self._is_instance:
-            readings |= self._utilization() | self._read_all(FAST) | self._fields(FAST_FIELDS, now)
-            power = self._power(readings, now)
+            readings |= (
+                self._utilization_readings()
+                | self._query_readings(FAST_QUERIES)
+                | self._field_readings(FAST_FIELD_QUERIES, now)
+            )
+            power = self._power_reading(readings, now)
             if power is not None:
                 readings["power_watts"] = power
         self._check_silence(readings)
         return readings
 
     def read_slow(self, now: float) -> _Readings:
-        """Return quantities that change or are read slowly, and the causes of permanently missing ones."""
+        """Return quantities that change or are read slowly, and the causes of permanently missing quantities."""
         if self._is_instance:
-            readings = {name: missing(Cause.MIG) for name in _NOT_OF_INSTANCES}
+            readings = {name: missing(Cause.MIG) for name in _CARD_ONLY_METRICS}
         else:
-            readings = self._read_all(SLOW) | self._fields(SLOW_FIELDS, now)
-        return self._queries.all_unsupported | readings | self._read_gpm()
+            readings = self._query_readings(SLOW_QUERIES) | self._field_readings(SLOW_FIELD_QUERIES, now)
+        return self._queries.unsupported_readings | readings | self._gpm_readings()
 
     def check_failure(self, failure: NvmlFailure) -> None:
-        """Raise what a failed call implies, if it implies more than its own failure."""
-        self._queries.failed("", failure)
+        """Raise `CardLostError` or `SessionOverError` if a failed call implies it."""
+        self._queries.reading_after_failure("", failure)
 
     def close(self) -> None:
-        """Free the resources of the library."""
+        """Free the NVML resources of the card."""
         self._gpm.close()
 
     def _check_silence(self, readings: _Readings) -> None:
-        """Treat a card as lost if all calls fail several times in a row without saying that it is lost."""
+        """Treat a card as lost if all calls fail several times in a row, even without a code for a lost card."""
         answers = any(reading.value is not None for reading in readings.values())
         fails = any(reading.cause is Cause.FAILED for reading in readings.values())
         self._silent_reads = self._silent_reads + 1 if fails and not answers else 0
         if self._silent_reads >= _MAX_SILENT_READS:
             raise CardLostError(self.device.uuid, NvmlFailure("every call", UNKNOWN))
 
-    def _memory(self) -> _Readings:
+    def _memory_readings(self) -> _Readings:
         try:
-            total, used, reserved, free = self._nvml.memory(self.device.uuid, self.handle)
+            total, used, reserved, free = self._nvml.memory_bytes(self.device.uuid, self.handle)
         except NvmlFailure as failure:
-            return {name: self._queries.failed(name, failure) for name in _MEMORY}
+            return {name: self._queries.reading_after_failure(name, failure) for name in _MEMORY}
         self._queries.note_answer(_MEMORY[0])
         return {
             "memory_used_bytes": checked_reading(BY_NAME["memory_used_bytes"], used, total),
@@ -183,34 +199,38 @@ class Card:
             else checked_reading(BY_NAME["memory_reserved_bytes"], reserved, total),
         }
 
-    def _read_all(self, queries: Sequence[Query]) -> _Readings:
-        wanted = (query for query in queries if not self._queries.unsupported(query.name))
-        return {query.name: self._queries.read(query) for query in wanted}
+    def _query_readings(self, queries: Sequence[NvmlQuery]) -> _Readings:
+        supported = (query for query in queries if not self._queries.unsupported_reading(query.name))
+        return {query.name: self._queries.read(query) for query in supported}
 
-    def _utilization(self) -> _Readings:
-        if self._queries.unsupported(_UTILIZATION):
+    def _utilization_readings(self) -> _Readings:
+        if self._queries.unsupported_reading(_UTILIZATION):
             return {}
         try:
             rates = self._nvml.call("nvmlDeviceGetUtilizationRates", self.device.uuid, self.handle)
         except NvmlFailure as failure:
-            return {name: self._queries.failed(name, failure) for name in (_UTILIZATION, _CONTROLLER)}
+            return {
+                name: self._queries.reading_after_failure(name, failure) for name in (_UTILIZATION, _MEMORY_CONTROLLER)
+            }
         self._queries.note_answer(_UTILIZATION)
         return {
             _UTILIZATION: checked_reading(BY_NAME[_UTILIZATION], rates.gpu / _PER_CENT),
-            _CONTROLLER: checked_reading(BY_NAME[_CONTROLLER], rates.memory / _PER_CENT),
+            _MEMORY_CONTROLLER: checked_reading(BY_NAME[_MEMORY_CONTROLLER], rates.memory / _PER_CENT),
         }
 
-    def _fields(self, queries: Sequence[FieldQuery], now: float) -> _Readings:
-        wanted = [query for query in queries if not self._queries.unsupported(query.name)]
-        if not wanted:
+    def _field_readings(self, queries: Sequence[FieldQuery], now: float) -> _Readings:
+        supported = [query for query in queries if not self._queries.unsupported_reading(query.name)]
+        if not supported:
             return {}
         try:
-            values = self._nvml.fields(self.device.uuid, self.handle, [query.field for query in wanted])
+            values = self._nvml.field_values(self.device.uuid, self.handle, [query.field for query in supported])
         except NvmlFailure as failure:
-            return {query.name: self._queries.failed(query.name, failure) for query in wanted}
-        return {query.name: self._field(query, value, now) for query, value in zip(wanted, values, strict=True)}
+            return {query.name: self._queries.reading_after_failure(query.name, failure) for query in supported}
+        return {
+            query.name: self._field_reading(query, value, now) for query, value in zip(supported, values, strict=True)
+        }
 
-    def _field(self, query: FieldQuery, value: float | Cause, now: float) -> Reading:
+    def _field_reading(self, query: FieldQuery, value: float | Cause, now: float) -> Reading:
         if isinstance(value, Cause):
             if value is Cause.LOST:
                 raise CardLostError(self.device.uuid, NvmlFailure("nvmlDeviceGetFieldValues", GPU_IS_LOST))
@@ -221,17 +241,17 @@ class Card:
         rate = self._rates.per_second(query.name, now, scaled)
         return missing(Cause.NOT_YET) if rate is None else checked_reading(BY_NAME[query.name], rate)
 
-    def _power(self, readings: _Readings, now: float) -> Reading | None:
-        """Return the mean power of the last second by the energy counter, or else the reported power."""
+    def _power_reading(self, readings: _Readings, now: float) -> Reading | None:
+        """Return the mean power over the last second from the energy counter, or else the reported power."""
         energy, reported = readings.get("energy_joules"), readings.get("power_reported_watts")
         watts = None if energy is None or energy.value is None else self._energy.watts(now, energy.value)
-        # A counter that stands still while the card draws power is none.
+        # A counter that does not grow while the card draws power is broken.
         if watts is None or (watts == 0 and reported is not None and reported.value):
             return reported
         return checked_reading(BY_NAME["power_watts"], watts)
 
-    def _read_gpm(self) -> _Readings:
+    def _gpm_readings(self) -> _Readings:
         try:
             return self._gpm.read()
         except NvmlFailure as failure:
-            return {name: self._queries.failed(name, failure) for name, _ in GPM}
+            return {name: self._queries.reading_after_failure(name, failure) for name, _ in GPM_METRICS}

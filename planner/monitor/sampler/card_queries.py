@@ -4,35 +4,35 @@ from typing import Any, Final
 
 from planner.monitor.nvml import (
     ARGUMENT_VERSION_MISMATCH,
+    CARD_GONE_CODES,
     DEPRECATED,
     FUNCTION_NOT_FOUND,
-    GONE,
     INVALID_ARGUMENT,
     NOT_SUPPORTED,
     RESET_REQUIRED,
-    SESSION_OVER,
+    SESSION_OVER_CODES,
     Handle,
     Nvml,
     NvmlFailure,
-    cause_of,
+    missing_reading_cause,
 )
 from planner.monitor.readings.metrics import BY_NAME, Metric, checked_reading
 from planner.monitor.readings.reading import Cause, Reading, missing
-from planner.monitor.sampler.nvml_queries import HIDDEN_BY_MIG, Query
+from planner.monitor.sampler.nvml_queries import HIDDEN_BY_MIG, NvmlQuery
 
 # NVML_VALUE_NOT_AVAILABLE, as an unsigned int.
 _NOT_AVAILABLE: Final = 0xFFFFFFFF
-_TRY_OLDER_CALL: Final = frozenset({FUNCTION_NOT_FOUND, ARGUMENT_VERSION_MISMATCH, DEPRECATED})
-_PERMANENT: Final = frozenset({Cause.NOT_SUPPORTED, Cause.MISSING_SYMBOL, Cause.NO_PERMISSION, Cause.MIG})
+_CODES_FOR_OLDER_CALL: Final = frozenset({FUNCTION_NOT_FOUND, ARGUMENT_VERSION_MISMATCH, DEPRECATED})
+_PERMANENT_CAUSES: Final = frozenset({Cause.NOT_SUPPORTED, Cause.MISSING_SYMBOL, Cause.NO_PERMISSION, Cause.MIG})
 
 
 class CardLostError(Exception):
-    """The card no longer responds, or requires a reset; it must not be queried again."""
+    """The card no longer responds, or requires a reset, and must not be queried again."""
 
     def __init__(self, uuid: str, failure: NvmlFailure) -> None:
         super().__init__(str(failure))
         self.uuid, self.failure = uuid, failure
-        self.wants_reset = failure.code == RESET_REQUIRED
+        self.requires_reset = failure.code == RESET_REQUIRED
 
 
 class SessionOverError(Exception):
@@ -46,66 +46,66 @@ class CardQueries:
         self.nvml, self.uuid, self.handle = nvml, uuid, handle
         self._in_mig_mode = in_mig_mode
         self._unsupported: dict[str, Reading] = {}
-        self._chosen: dict[str, int] = {}
+        self._working_calls: dict[str, int] = {}
         self._has_answered: set[str] = set()
 
-    def read(self, query: Query) -> Reading:
+    def read(self, query: NvmlQuery) -> Reading:
         """Return the reading of one quantity, or the cause of its absence.
 
         Raises:
             CardLostError: If the card is lost.
             SessionOverError: If the session is invalid.
         """
-        last = NvmlFailure("no call", NOT_SUPPORTED)
-        for at in range(self._chosen.get(query.name, 0), len(query.calls)):
-            name, *numbers = query.calls[at]
+        last_failure = NvmlFailure("no call", NOT_SUPPORTED)
+        for index in range(self._working_calls.get(query.name, 0), len(query.calls)):
+            name, *numbers = query.calls[index]
             try:
                 value = self.nvml.call(name, self.uuid, self.handle, *numbers)
             except NvmlFailure as failure:
-                last = failure
-                if failure.code not in _TRY_OLDER_CALL:
+                last_failure = failure
+                if failure.code not in _CODES_FOR_OLDER_CALL:
                     break
             else:
-                self._chosen[query.name] = at
+                self._working_calls[query.name] = index
                 self._has_answered.add(query.name)
-                return _scaled(BY_NAME[query.name], value, query)
-        return self.failed(query.name, last)
+                return _scaled_reading(BY_NAME[query.name], value, query)
+        return self.reading_after_failure(query.name, last_failure)
 
-    def failed(self, name: str, failure: NvmlFailure) -> Reading:
-        """Return the missing reading that a failed call results in.
+    def reading_after_failure(self, name: str, failure: NvmlFailure) -> Reading:
+        """Return a reading without a value after a failed call, with the cause of the failure.
 
         Raises:
             CardLostError: If the card is lost.
             SessionOverError: If the session is invalid.
         """
-        if failure.code in GONE or failure.code == RESET_REQUIRED:
+        if failure.code in CARD_GONE_CODES or failure.code == RESET_REQUIRED:
             raise CardLostError(self.uuid, failure)
-        if failure.code in SESSION_OVER:
+        if failure.code in SESSION_OVER_CODES:
             raise SessionOverError(str(failure))
         if failure.code == INVALID_ARGUMENT and name in self._has_answered:
             self._check_handle()
-        return self.missing_reading(name, cause_of(failure.code))
+        return self.missing_reading(name, missing_reading_cause(failure.code))
 
     def missing_reading(self, name: str, cause: Cause) -> Reading:
-        """Return a missing reading, and remember permanent causes."""
+        """Return a reading without a value; a quantity with a permanent cause is not queried again."""
         if cause is Cause.NOT_SUPPORTED and self._in_mig_mode and name in HIDDEN_BY_MIG:
             cause = Cause.MIG
         reading = missing(cause)
-        if cause in _PERMANENT:
+        if cause in _PERMANENT_CAUSES:
             self._unsupported[name] = reading
         return reading
 
-    def unsupported(self, name: str) -> Reading | None:
-        """Return the reading of a permanently missing quantity, None if it may exist."""
+    def unsupported_reading(self, name: str) -> Reading | None:
+        """Return the reading of a permanently missing quantity, None if the quantity may be supported."""
         return self._unsupported.get(name)
 
     @property
-    def all_unsupported(self) -> dict[str, Reading]:
+    def unsupported_readings(self) -> dict[str, Reading]:
         """Return the readings of all permanently missing quantities."""
         return dict(self._unsupported)
 
     def note_answer(self, name: str) -> None:
-        """Record that a quantity was read by a call that returns several."""
+        """Record that a quantity was read by a call that returns several quantities."""
         self._has_answered.add(name)
 
     def _check_handle(self) -> None:
@@ -115,14 +115,14 @@ class CardQueries:
             SessionOverError: If the handle no longer refers to this card.
         """
         try:
-            uuid = self.nvml.text("nvmlDeviceGetUUID", self.uuid, self.handle)
+            uuid = self.nvml.call_for_text("nvmlDeviceGetUUID", self.uuid, self.handle)
         except NvmlFailure as failure:
             raise SessionOverError(f"the handle of {self.uuid} is stale: {failure}") from failure
         if uuid != self.uuid:
             raise SessionOverError(f"the handle of {self.uuid} leads to {uuid}")
 
 
-def _scaled(metric: Metric, value: Any, query: Query) -> Reading:
+def _scaled_reading(metric: Metric, value: Any, query: NvmlQuery) -> Reading:
     number = value if query.place is None else value[query.place]
     if number == _NOT_AVAILABLE and metric.unit != "bits":
         return missing(Cause.HIDDEN)

@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
-from planner.monitor.nvml import Handle, Nvml, NvmlFailure, cause_of
+from planner.monitor.nvml import Handle, Nvml, NvmlFailure, missing_reading_cause
 from planner.monitor.readings.inventory import Device
 from planner.monitor.readings.metrics import BY_NAME, checked_reading
 from planner.monitor.readings.reading import Reading, missing
 from planner.monitor.sampler.card_queries import CardLostError, CardQueries
-from planner.monitor.sampler.nvml_queries import FACTS
+from planner.monitor.sampler.nvml_queries import FACT_QUERIES
 
 _WDDM: Final = 0
 _COMPUTED_FACTS: Final[tuple[tuple[str, str, Callable[[Any], float]], ...]] = (
@@ -19,7 +19,7 @@ _COMPUTED_FACTS: Final[tuple[tuple[str, str, Callable[[Any], float]], ...]] = (
 
 
 class DiscoveredDevice(NamedTuple):
-    """A card or instance that responds, and the driver's handle."""
+    """A card or MIG instance that responds, with its NVML handle."""
 
     device: Device
     handle: Handle
@@ -27,30 +27,30 @@ class DiscoveredDevice(NamedTuple):
 
 
 class UnreachableCard(NamedTuple):
-    """A card that the driver counts but cannot open."""
+    """A card that the driver counts but cannot open, with its index."""
 
     number: int
     failure: NvmlFailure
 
 
 def find_devices(nvml: Nvml) -> Iterator[DiscoveredDevice | UnreachableCard]:
-    """Yield every card that the driver counts, each followed by its instances.
+    """Yield every card that the driver counts, each followed by its MIG instances.
 
     Raises:
         NvmlFailure: If the cards cannot be counted.
-        SessionOverError: If the driver disappears meanwhile.
+        SessionOverError: If the NVML session becomes invalid.
     """
     for index in range(nvml.call("nvmlDeviceGetCount", "")):
         try:
             handle = nvml.call("nvmlDeviceGetHandleByIndex", str(index), index)
-            card = _card(nvml, index, handle)
+            card = _read_card(nvml, index, handle)
         except NvmlFailure as failure:
             yield UnreachableCard(index, failure)
         except CardLostError as error:
             yield UnreachableCard(index, error.failure)
         else:
             yield DiscoveredDevice(card, handle)
-            yield from _instances(nvml, card, handle)
+            yield from _discover_instances(nvml, card, handle)
 
 
 def instance_uuids(nvml: Nvml, uuid: str, handle: Handle) -> frozenset[str]:
@@ -62,61 +62,61 @@ def instance_uuids(nvml: Nvml, uuid: str, handle: Handle) -> frozenset[str]:
     if not nvml.call("nvmlDeviceGetMigMode", uuid, handle)[0]:
         return frozenset()
     return frozenset(
-        nvml.text("nvmlDeviceGetUUID", uuid, instance) for _, instance in _instance_handles(nvml, uuid, handle)
+        nvml.call_for_text("nvmlDeviceGetUUID", uuid, instance) for _, instance in _instance_handles(nvml, uuid, handle)
     )
 
 
-def _card(nvml: Nvml, index: int, handle: Handle) -> Device:
-    uuid = nvml.text("nvmlDeviceGetUUID", str(index), handle)
-    pci = _pci_bus_id(nvml, uuid, handle)
-    name, raw = _name(nvml, uuid, handle, pci)
-    return Device(uuid, name, index, pci, raw_name=raw, facts=_facts(nvml, uuid, handle))
+def _read_card(nvml: Nvml, index: int, handle: Handle) -> Device:
+    uuid = nvml.call_for_text("nvmlDeviceGetUUID", str(index), handle)
+    pci = _read_pci_bus_id(nvml, uuid, handle)
+    name, raw = _read_name(nvml, uuid, handle, pci)
+    return Device(uuid, name, index, pci, raw_name=raw, facts=_read_facts(nvml, uuid, handle))
 
 
-def _instances(nvml: Nvml, card: Device, handle: Handle) -> Iterator[DiscoveredDevice]:
+def _discover_instances(nvml: Nvml, card: Device, handle: Handle) -> Iterator[DiscoveredDevice]:
     if not card.fact("mig_enabled"):
         return
-    for at, instance in _instance_handles(nvml, card.uuid, handle):
+    for index, instance in _instance_handles(nvml, card.uuid, handle):
         with suppress(NvmlFailure):
-            yield DiscoveredDevice(_instance(nvml, card, at, instance), instance, handle)
+            yield DiscoveredDevice(_read_instance(nvml, card, index, instance), instance, handle)
 
 
 def _instance_handles(nvml: Nvml, uuid: str, handle: Handle) -> Iterator[tuple[int, Handle]]:
-    """Yield the index and handle of a card's current instances."""
+    """Yield index and handle of each current MIG instance of a card."""
     try:
-        most = nvml.call("nvmlDeviceGetMaxMigDeviceCount", uuid, handle)
+        max_count = nvml.call("nvmlDeviceGetMaxMigDeviceCount", uuid, handle)
     except NvmlFailure:
         return
-    for at in range(most):
+    for index in range(max_count):
         with suppress(NvmlFailure):
-            yield at, nvml.call("nvmlDeviceGetMigDeviceHandleByIndex", uuid, handle, at)
+            yield index, nvml.call("nvmlDeviceGetMigDeviceHandleByIndex", uuid, handle, index)
 
 
-def _instance(nvml: Nvml, card: Device, at: int, handle: Handle) -> Device:
-    uuid = nvml.text("nvmlDeviceGetUUID", card.uuid, handle)
-    name, raw = _name(nvml, uuid, handle, f"{card.name} MIG {at}")
+def _read_instance(nvml: Nvml, card: Device, index: int, handle: Handle) -> Device:
+    uuid = nvml.call_for_text("nvmlDeviceGetUUID", card.uuid, handle)
+    name, raw = _read_name(nvml, uuid, handle, f"{card.name} MIG {index}")
     ids = tuple(
         int(nvml.call(call, uuid, handle)) for call in ("nvmlDeviceGetGpuInstanceId", "nvmlDeviceGetComputeInstanceId")
     )
-    facts = {"memory_total_bytes": _memory_total(nvml, uuid, handle)}
+    facts = {"memory_total_bytes": _total_memory_reading(nvml, uuid, handle)}
     try:
-        units = nvml.call("nvmlDeviceGetAttributes", uuid, handle).multiprocessorCount
-        facts["multiprocessors"] = checked_reading(BY_NAME["multiprocessors"], units)
+        sm_count = nvml.call("nvmlDeviceGetAttributes", uuid, handle).multiprocessorCount
+        facts["multiprocessors"] = checked_reading(BY_NAME["multiprocessors"], sm_count)
     except NvmlFailure as failure:
-        facts["multiprocessors"] = missing(cause_of(failure.code))
-    return Device(uuid, name, at, card.pci_bus_id, card.uuid, (ids[0], ids[1]), raw, facts=facts)
+        facts["multiprocessors"] = missing(missing_reading_cause(failure.code))
+    return Device(uuid, name, index, card.pci_bus_id, card.uuid, (ids[0], ids[1]), raw, facts=facts)
 
 
-def _name(nvml: Nvml, uuid: str, handle: Handle, otherwise: str) -> tuple[str, str | None]:
-    """Return a printable name, and the driver's raw name if that is not valid text."""
+def _read_name(nvml: Nvml, uuid: str, handle: Handle, fallback: str) -> tuple[str, str | None]:
+    """Return a printable name, and the driver's name in raw form if it is not valid text."""
     try:
-        return nvml.text("nvmlDeviceGetName", uuid, handle), None
+        return nvml.call_for_text("nvmlDeviceGetName", uuid, handle), None
     except NvmlFailure as failure:
         raw = failure.raw.decode("ascii", "backslashreplace") if failure.raw else None
-        return otherwise or uuid, raw
+        return fallback or uuid, raw
 
 
-def _pci_bus_id(nvml: Nvml, uuid: str, handle: Handle) -> str:
+def _read_pci_bus_id(nvml: Nvml, uuid: str, handle: Handle) -> str:
     try:
         place = nvml.call("nvmlDeviceGetPciInfo", uuid, handle).busId
     except (NvmlFailure, UnicodeDecodeError):
@@ -124,20 +124,20 @@ def _pci_bus_id(nvml: Nvml, uuid: str, handle: Handle) -> str:
     return place.decode("ascii", "replace") if isinstance(place, bytes) else str(place)
 
 
-def _facts(nvml: Nvml, uuid: str, handle: Handle) -> dict[str, Reading]:
+def _read_facts(nvml: Nvml, uuid: str, handle: Handle) -> dict[str, Reading]:
     queries = CardQueries(nvml, uuid, handle)
-    facts = {query.name: queries.read(query) for query in FACTS}
-    facts["memory_total_bytes"] = _memory_total(nvml, uuid, handle)
+    facts = {query.name: queries.read(query) for query in FACT_QUERIES}
+    facts["memory_total_bytes"] = _total_memory_reading(nvml, uuid, handle)
     for name, call, value_of in _COMPUTED_FACTS:
         try:
             facts[name] = checked_reading(BY_NAME[name], value_of(nvml.call(call, uuid, handle)))
         except NvmlFailure as failure:
-            facts[name] = queries.failed(name, failure)
+            facts[name] = queries.reading_after_failure(name, failure)
     return facts
 
 
-def _memory_total(nvml: Nvml, uuid: str, handle: Handle) -> Reading:
+def _total_memory_reading(nvml: Nvml, uuid: str, handle: Handle) -> Reading:
     try:
-        return checked_reading(BY_NAME["memory_total_bytes"], nvml.memory(uuid, handle)[0])
+        return checked_reading(BY_NAME["memory_total_bytes"], nvml.memory_bytes(uuid, handle)[0])
     except NvmlFailure as failure:
-        return missing(cause_of(failure.code))
+        return missing(missing_reading_cause(failure.code))

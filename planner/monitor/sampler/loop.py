@@ -18,34 +18,34 @@ from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.sample import Sample, SamplingCost
 from planner.monitor.readings.wire import PendingCall, inventory_line, pending_call_line, sample_line
 from planner.monitor.sampler.watch import CardWatch
-from planner.monitor.settings import SamplerSettings, bounded
+from planner.monitor.settings import SamplerSettings, clamp_interval
 
 PARENT_GONE_EXIT_CODE: Final = 74
-"""Exit code if the parent went away: an input or output error (EX_IOERR)."""
+"""Exit code if the parent process is gone: an input or output error (EX_IOERR)."""
 
 
 class ParentChannel:
-    """Pipe to the parent: lines out, commands in.
+    """Pipes to the parent process: lines out, commands in.
 
-    The command pipe is open for as long as the parent lives: when it closes, this process exits at once, even while a
-    driver call hangs. The command `where` is answered at once too, by `answer_where`.
+    The command pipe stays open as long as the parent lives: when it closes, this process exits at once, even while a
+    driver call hangs. The command `where` is also answered at once, with the line that `answer_where` returns.
     """
 
     def __init__(self, answer_where: Callable[[], bytes]) -> None:
         self._answer_where = answer_where
         self._lines = open(os.dup(1), "wb", buffering=0)  # noqa: SIM115  # open for as long as the process
-        self._commands = open(os.dup(0), "rb")  # noqa: SIM115  # so too
+        self._commands = open(os.dup(0), "rb")  # noqa: SIM115  # open for as long as the process
         self._sending = Lock()
-        self._arrived: deque[dict[str, Any]] = deque()
+        self._received_commands: deque[dict[str, Any]] = deque()
         self._changed = Condition()
-        # What a library prints must not come between the lines.
+        # Output of libraries must not be mixed with the lines.
         os.dup2(2, 1)
-        # Where the process crashes, Python's report goes to the parent.
+        # If the process crashes, Python's report goes to the parent.
         faulthandler.enable(self._lines, all_threads=False)
         Thread(target=self._listen, name="commands", daemon=True).start()
 
     def send(self, line: bytes) -> None:
-        """Send a line; exit this process if nobody reads it."""
+        """Send a line; exit this process if the parent has closed the pipe."""
         try:
             with self._sending:
                 _write_all(self._lines, line)
@@ -53,10 +53,10 @@ class ParentChannel:
             os._exit(PARENT_GONE_EXIT_CODE)
 
     def wait(self, seconds: float) -> dict[str, Any]:
-        """Return the next command, or an empty one after the timeout."""
+        """Return the next command, or an empty command after the timeout."""
         with self._changed:
-            self._changed.wait_for(lambda: bool(self._arrived), timeout=max(0.0, seconds))
-            return self._arrived.popleft() if self._arrived else {}
+            self._changed.wait_for(lambda: bool(self._received_commands), timeout=max(0.0, seconds))
+            return self._received_commands.popleft() if self._received_commands else {}
 
     def _listen(self) -> None:
         for line in self._commands:
@@ -65,7 +65,7 @@ class ParentChannel:
                 self.send(self._answer_where())
                 continue
             with self._changed:
-                self._arrived.append(command)
+                self._received_commands.append(command)
                 self._changed.notify()
         os._exit(0)
 
@@ -83,7 +83,7 @@ def redirect_missing_streams() -> None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115  # open for as long as the process
 
 
-# Of an interval, what reading slowly may take before the next cards have to wait.
+# Share of an interval that slow readings may take before further cards must wait.
 _SLOW_SHARE: Final = 0.25
 # This process's memory changes slowly.
 _MEMORY_SECONDS: Final = 10.0
@@ -99,15 +99,15 @@ class Sampler:
         self._sent_inventory: Inventory | None = None
         self._next_slow = self._next_processes = 0.0
 
-    def where(self) -> bytes:
-        """Return the line that reports the driver call in progress; may be called from any thread."""
+    def pending_call_message(self) -> bytes:
+        """Return a JSON line with the driver call in progress; may be called from any thread."""
         nvml = self._cards.nvml
-        busy: PendingCall | None = None if nvml is None else nvml.pending_call
-        return pending_call_line(busy)
+        pending_call: PendingCall | None = None if nvml is None else nvml.pending_call
+        return pending_call_line(pending_call)
 
     def run(self, channel: ParentChannel) -> int:
         """Send samples until the parent sends `stop`, and return the exit code."""
-        # Opening the driver can take many seconds: that this process lives is told before.
+        # Opening the driver can take many seconds: this first line shows that the process is alive.
         channel.send(inventory_line(self._cards.inventory()))
         due = monotonic()
         while not self._cards.must_restart:
@@ -119,8 +119,8 @@ class Sampler:
                 self._execute(command)
             if monotonic() < due:
                 continue
-            self._tick(channel)
-            # What was missed is not made up for.
+            self._sample_once(channel)
+            # Missed samples are not made up for.
             due = max(due + self._settings.fast_seconds, monotonic())
         self._cards.close()
         return RESTART_EXIT_CODE
@@ -131,22 +131,22 @@ class Sampler:
         elif "resume" in command:
             self._cards.resume()
         elif "interval" in command:
-            self._settings = self._settings._replace(fast_seconds=bounded(float(str(command["interval"]))))
+            self._settings = self._settings._replace(fast_seconds=clamp_interval(float(str(command["interval"]))))
 
-    def _tick(self, channel: ParentChannel) -> None:
+    def _sample_once(self, channel: ParentChannel) -> None:
         began, wall, settings = monotonic(), time(), self._settings
         slow, processes = began >= self._next_slow, began >= self._next_processes
         if slow:
             self._next_slow = began + settings.slow_seconds
         if processes:
             self._next_processes = began + settings.process_seconds
-        before = self._spent()
+        before = self._driver_usage()
         host = self._host.read(began, slow=slow)
         budget = settings.fast_seconds * _SLOW_SHARE
         result = self._cards.sweep(began, wall, slow=slow, processes=processes, budget_seconds=budget)
-        calls, driver, fields = (now - then for now, then in zip(self._spent(), before, strict=True))
+        calls, driver, fields = (after - earlier for after, earlier in zip(self._driver_usage(), before, strict=True))
         cost = SamplingCost(
-            monotonic() - began, int(calls), driver, int(fields), self._cpu.fraction(), self._cpu.memory_bytes
+            monotonic() - began, int(calls), driver, int(fields), self._cpu.core_fraction(), self._cpu.memory_bytes
         )
         self._send_inventory(channel)
         channel.send(
@@ -155,7 +155,7 @@ class Sampler:
             )
         )
 
-    def _spent(self) -> tuple[float, float, float]:
+    def _driver_usage(self) -> tuple[float, float, float]:
         nvml = self._cards.nvml
         return (0, 0.0, 0) if nvml is None else (nvml.calls, nvml.driver_seconds, nvml.field_microseconds)
 
@@ -167,20 +167,20 @@ class Sampler:
 
 
 class CpuMeter:
-    """This process's own CPU usage since the previous reading, and its memory."""
+    """CPU usage of this process since the previous reading, and its memory in bytes."""
 
     def __init__(self) -> None:
         self._process = psutil.Process(os.getpid())
         self._at, self._spent = monotonic(), process_time()
-        self._looked_at = 0.0
+        self._memory_read_at = 0.0
         self.memory_bytes = self._process.memory_info().rss
 
-    def fraction(self) -> float:
-        """Return the fraction of one core."""
+    def core_fraction(self) -> float:
+        """Return the CPU usage as a fraction of one core."""
         at, spent = monotonic(), process_time()
         elapsed, used = at - self._at, spent - self._spent
         self._at, self._spent = at, spent
-        if at - self._looked_at >= _MEMORY_SECONDS:
-            self._looked_at = at
+        if at - self._memory_read_at >= _MEMORY_SECONDS:
+            self._memory_read_at = at
             self.memory_bytes = self._process.memory_info().rss
         return used / elapsed if elapsed > 0 else 0.0

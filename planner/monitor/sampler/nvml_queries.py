@@ -10,10 +10,10 @@ EVERY_LINK: Final = 0xFFFFFFFF
 """Scope of NVLink counters that sums all links (nvml.h, at NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX)."""
 
 
-class Query(NamedTuple):
-    """A quantity with a call of its own; `calls` are alternatives, the newest first.
+class NvmlQuery(NamedTuple):
+    """Query of one quantity by its own NVML call; `calls` are alternatives, newest first.
 
-    The result is divided by `per`; of several values the one at index `place` is used.
+    The result is divided by `per`; of several values, the value at index `place` is used.
     """
 
     name: str
@@ -23,7 +23,7 @@ class Query(NamedTuple):
 
 
 class FieldQuery(NamedTuple):
-    """A quantity that is an NVML field value; a counter is converted to its rate per second."""
+    """Query of one quantity by an NVML field number; a counter is converted to its rate per second."""
 
     name: str
     field: int | tuple[int, int]
@@ -31,44 +31,44 @@ class FieldQuery(NamedTuple):
     is_counter: bool = False
 
 
-# Division keeps what is told: 57 / 100 is 0.57, while 57 * 0.01 is not.
+# Division gives the nearest number: 57 / 100 is 0.57, while 57 * 0.01 is not.
 _PER_CENT: Final = 100
 _MILLI: Final = 1000
 _NANO: Final = 10**9
 _KIB: Final = 1 / 1024
 _KB: Final = 1 / 1000
 
-FAST: Final = (
-    Query(
+FAST_QUERIES: Final = (
+    NvmlQuery(
         "temperature_celsius",
         (("nvmlDeviceGetTemperatureV", 0), ("nvmlDeviceGetTemperature", 0)),
     ),
-    Query("power_reported_watts", (("nvmlDeviceGetPowerUsage",),), _MILLI),
-    Query("sm_clock_mhz", (("nvmlDeviceGetClockInfo", 1),)),
-    Query("memory_clock_mhz", (("nvmlDeviceGetClockInfo", 2),)),
-    Query(
+    NvmlQuery("power_reported_watts", (("nvmlDeviceGetPowerUsage",),), _MILLI),
+    NvmlQuery("sm_clock_mhz", (("nvmlDeviceGetClockInfo", 1),)),
+    NvmlQuery("memory_clock_mhz", (("nvmlDeviceGetClockInfo", 2),)),
+    NvmlQuery(
         "clock_reasons",
         (("nvmlDeviceGetCurrentClocksEventReasons",), ("nvmlDeviceGetCurrentClocksThrottleReasons",)),
     ),
-    Query("encoder_fraction", (("nvmlDeviceGetEncoderUtilization",),), _PER_CENT, 0),
-    Query("decoder_fraction", (("nvmlDeviceGetDecoderUtilization",),), _PER_CENT, 0),
+    NvmlQuery("encoder_fraction", (("nvmlDeviceGetEncoderUtilization",),), _PER_CENT, 0),
+    NvmlQuery("decoder_fraction", (("nvmlDeviceGetDecoderUtilization",),), _PER_CENT, 0),
 )
 
-SLOW: Final = (
-    Query("fan_fraction", (("nvmlDeviceGetFanSpeed",),), _PER_CENT),
-    Query("performance_state", (("nvmlDeviceGetPerformanceState",),)),
-    Query("power_limit_watts", (("nvmlDeviceGetEnforcedPowerLimit",),), _MILLI),
-    Query("temperature_margin_celsius", (("nvmlDeviceGetMarginTemperature",),)),
-    # 20 ms each, which the driver counts in KB/s.
-    Query("pcie_transmit_bytes_per_s", (("nvmlDeviceGetPcieThroughput", 0),), _KB),
-    Query("pcie_receive_bytes_per_s", (("nvmlDeviceGetPcieThroughput", 1),), _KB),
-    Query("pcie_generation", (("nvmlDeviceGetCurrPcieLinkGeneration",),)),
-    Query("pcie_width", (("nvmlDeviceGetCurrPcieLinkWidth",),)),
-    Query("jpeg_fraction", (("nvmlDeviceGetJpgUtilization",),), _PER_CENT, 0),
-    Query("ofa_fraction", (("nvmlDeviceGetOfaUtilization",),), _PER_CENT, 0),
+SLOW_QUERIES: Final = (
+    NvmlQuery("fan_fraction", (("nvmlDeviceGetFanSpeed",),), _PER_CENT),
+    NvmlQuery("performance_state", (("nvmlDeviceGetPerformanceState",),)),
+    NvmlQuery("power_limit_watts", (("nvmlDeviceGetEnforcedPowerLimit",),), _MILLI),
+    NvmlQuery("temperature_margin_celsius", (("nvmlDeviceGetMarginTemperature",),)),
+    # Each call measures for 20 ms and returns KB/s.
+    NvmlQuery("pcie_transmit_bytes_per_s", (("nvmlDeviceGetPcieThroughput", 0),), _KB),
+    NvmlQuery("pcie_receive_bytes_per_s", (("nvmlDeviceGetPcieThroughput", 1),), _KB),
+    NvmlQuery("pcie_generation", (("nvmlDeviceGetCurrPcieLinkGeneration",),)),
+    NvmlQuery("pcie_width", (("nvmlDeviceGetCurrPcieLinkWidth",),)),
+    NvmlQuery("jpeg_fraction", (("nvmlDeviceGetJpgUtilization",),), _PER_CENT, 0),
+    NvmlQuery("ofa_fraction", (("nvmlDeviceGetOfaUtilization",),), _PER_CENT, 0),
 )
 
-FAST_FIELDS: Final = (
+FAST_FIELD_QUERIES: Final = (
     FieldQuery("energy_joules", 83, _MILLI),
     FieldQuery("memory_temperature_celsius", 82),
     FieldQuery("power_capped_fraction", 74, _NANO, is_counter=True),
@@ -76,7 +76,7 @@ FAST_FIELDS: Final = (
     FieldQuery("hardware_thermal_fraction", 270, _NANO, is_counter=True),
 )
 
-SLOW_FIELDS: Final = (
+SLOW_FIELD_QUERIES: Final = (
     FieldQuery("ecc_corrected", 3),
     FieldQuery("ecc_uncorrected", 4),
     FieldQuery("pcie_replays", 94),
@@ -88,30 +88,30 @@ SLOW_FIELDS: Final = (
     FieldQuery("nvlink_receive_bytes_per_s", (139, EVERY_LINK), _KIB, is_counter=True),
 )
 
-GPM: Final = (
+GPM_METRICS: Final = (
     ("graphics_active_fraction", 1),
     ("sm_active_fraction", 2),
     ("sm_occupancy_fraction", 3),
     ("tensor_active_fraction", 5),
     ("dram_active_fraction", 10),
 )
-"""Metrics of Hopper and later, in percent."""
+"""GPM metrics of Hopper and later, in percent, with their numbers in NVML."""
 
-FACTS: Final = (
-    Query("power_default_watts", (("nvmlDeviceGetPowerManagementDefaultLimit",),), _MILLI),
-    Query("power_least_watts", (("nvmlDeviceGetPowerManagementLimitConstraints",),), _MILLI, 0),
-    Query("power_most_watts", (("nvmlDeviceGetPowerManagementLimitConstraints",),), _MILLI, 1),
-    Query("sm_clock_most_mhz", (("nvmlDeviceGetMaxClockInfo", 1),)),
-    Query("memory_clock_most_mhz", (("nvmlDeviceGetMaxClockInfo", 2),)),
-    Query("shutdown_celsius", (("nvmlDeviceGetTemperatureThreshold", 0),)),
-    Query("slowdown_celsius", (("nvmlDeviceGetTemperatureThreshold", 1),)),
-    Query("memory_most_celsius", (("nvmlDeviceGetTemperatureThreshold", 2),)),
-    Query("target_celsius", (("nvmlDeviceGetTemperatureThreshold", 3),)),
-    Query("pcie_generation_most", (("nvmlDeviceGetMaxPcieLinkGeneration",),)),
-    Query("pcie_width_most", (("nvmlDeviceGetMaxPcieLinkWidth",),)),
-    Query("ecc_enabled", (("nvmlDeviceGetEccMode",),), place=0),
-    Query("mig_enabled", (("nvmlDeviceGetMigMode",),), place=0),
-    Query("persistence_enabled", (("nvmlDeviceGetPersistenceMode",),)),
+FACT_QUERIES: Final = (
+    NvmlQuery("power_default_watts", (("nvmlDeviceGetPowerManagementDefaultLimit",),), _MILLI),
+    NvmlQuery("power_least_watts", (("nvmlDeviceGetPowerManagementLimitConstraints",),), _MILLI, 0),
+    NvmlQuery("power_most_watts", (("nvmlDeviceGetPowerManagementLimitConstraints",),), _MILLI, 1),
+    NvmlQuery("sm_clock_most_mhz", (("nvmlDeviceGetMaxClockInfo", 1),)),
+    NvmlQuery("memory_clock_most_mhz", (("nvmlDeviceGetMaxClockInfo", 2),)),
+    NvmlQuery("shutdown_celsius", (("nvmlDeviceGetTemperatureThreshold", 0),)),
+    NvmlQuery("slowdown_celsius", (("nvmlDeviceGetTemperatureThreshold", 1),)),
+    NvmlQuery("memory_most_celsius", (("nvmlDeviceGetTemperatureThreshold", 2),)),
+    NvmlQuery("target_celsius", (("nvmlDeviceGetTemperatureThreshold", 3),)),
+    NvmlQuery("pcie_generation_most", (("nvmlDeviceGetMaxPcieLinkGeneration",),)),
+    NvmlQuery("pcie_width_most", (("nvmlDeviceGetMaxPcieLinkWidth",),)),
+    NvmlQuery("ecc_enabled", (("nvmlDeviceGetEccMode",),), place=0),
+    NvmlQuery("mig_enabled", (("nvmlDeviceGetMigMode",),), place=0),
+    NvmlQuery("persistence_enabled", (("nvmlDeviceGetPersistenceMode",),)),
 )
 
 HIDDEN_BY_MIG: Final = frozenset(
@@ -130,7 +130,7 @@ HIDDEN_BY_MIG: Final = frozenset(
         "remapping_failed",
     }
 )
-"""Quantities that a card does not report in MIG mode, but would otherwise.
+"""Quantities that a card does not report in MIG mode, although it does otherwise.
 
 **Source** nvidia-smi of an H100 and an H200 with and without MIG, driver 590.48.01 (nvidia_gpu_exporter,
 internal/captures, MIT).

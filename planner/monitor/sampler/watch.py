@@ -13,10 +13,10 @@ from planner.monitor.readings.inventory import Device, Inventory, sort_devices
 from planner.monitor.readings.reading import Reading
 from planner.monitor.readings.sample import CardProcess, Xid
 from planner.monitor.sampler.card_queries import SessionOverError
-from planner.monitor.sampler.session import CardProcesses, NvmlSession, Versions
+from planner.monitor.sampler.session import CardProcesses, DriverVersions, NvmlSession
 from planner.monitor.settings import BackOff
 
-# A card falls asleep about six seconds after the last program let it go (System Monitor applet for COSMIC, issue 38).
+# A card falls asleep about six seconds after the last program released it (System Monitor applet for COSMIC, issue 38).
 _SUSPEND_DELAY_SECONDS: Final = 15.0
 _IDLE_SECONDS: Final = 10.0
 _INITIAL_PAUSE_SECONDS: Final = 60.0
@@ -26,23 +26,23 @@ _LONGEST_PAUSE_SECONDS: Final = 3600.0
 class SleepPolicy:
     """Decides when the driver may be opened and when it should be released; times are monotonic, in seconds.
 
-    A card that stays awake although it was released (it drives a display, say) is released ever more rarely.
+    A card that stays awake although it was released (for example because of a display) is released less and less often.
     """
 
     def __init__(self, folder: Path = PCI_DEVICES) -> None:
         self._folder = folder
         self._idle_since: float | None = None
         self._released_at: float | None = None
-        self._not_before = 0.0
+        self._earliest_release = 0.0
         self._pause = _INITIAL_PAUSE_SECONDS
 
     def asleep(self) -> tuple[str, ...]:
-        """Return the sleeping cards if all cards sleep, else nothing."""
+        """Return the PCI addresses of all cards if all cards are asleep, else an empty tuple."""
         cards = find_cards(self._folder)
         return tuple(cards) if cards and all(state == "asleep" for state in cards.values()) else ()
 
     def may_open(self, now: float) -> bool:
-        """Return whether the driver may be opened without waking a card, or preventing its sleep."""
+        """Return whether the driver may be opened without waking a card or keeping it awake."""
         if self.asleep():
             if self._released_at is not None:
                 self._pause = _INITIAL_PAUSE_SECONDS
@@ -53,7 +53,7 @@ class SleepPolicy:
         if now - self._released_at < _SUSPEND_DELAY_SECONDS:
             return False
         self._released_at = None
-        self._not_before = now + self._pause
+        self._earliest_release = now + self._pause
         self._pause = min(self._pause * 2, _LONGEST_PAUSE_SECONDS)
         return True
 
@@ -64,10 +64,10 @@ class SleepPolicy:
             return False
         if self._idle_since is None:
             self._idle_since = now
-        if now - self._idle_since < _IDLE_SECONDS or now < self._not_before:
+        if now - self._idle_since < _IDLE_SECONDS or now < self._earliest_release:
             return False
         if not self._can_sleep():
-            self._not_before = now + _INITIAL_PAUSE_SECONDS
+            self._earliest_release = now + _INITIAL_PAUSE_SECONDS
             return False
         self._idle_since, self._released_at = None, now
         return True
@@ -85,14 +85,14 @@ _OPENING_FAULTS: Final = (
     FaultKind.DRIVER_ERROR,
     FaultKind.NO_CARDS,
 )
-# How often a card that sleeps is looked at.
+# Interval at which the state of sleeping cards is checked.
 _SLEEP_CHECK_SECONDS: Final = 1.0
-# How long all must go well to be called so.
+# Time without faults after which the cards count as stable.
 _STABLE_SECONDS: Final = 60.0
 
 
 class SweepResult(NamedTuple):
-    """Readings of all cards; processes are None if they were not read."""
+    """Readings of all cards, and processes (None if they were not read)."""
 
     devices: dict[str, dict[str, Reading]]
     processes: tuple[CardProcess, ...] | None = None
@@ -100,30 +100,30 @@ class SweepResult(NamedTuple):
 
 
 class CardWatch:
-    """All cards, through losses, resets, sleep and driver updates.
+    """Sampling of all cards through losses, resets, sleep and driver updates.
 
     `first_try` is the earliest time at which to open the driver, by the monotonic clock.
     """
 
     def __init__(
         self,
-        surroundings: HostEnvironment,
+        environment: HostEnvironment,
         sleep: SleepPolicy,
         first_try: float,
         retry: BackOff,
         look_again: BackOff,
     ) -> None:
-        self.book = ActiveFaults()
+        self.faults = ActiveFaults()
         self.nvml: Nvml | None = None
         self.must_restart = False
-        self._surroundings, self._sleep = surroundings, sleep
+        self._environment, self._sleep = environment, sleep
         self._retry, self._look_again = retry, look_again
         self._next_try = first_try
-        self._next_look: float | None = None
+        self._next_search: float | None = None
         self._session: NvmlSession | None = None
-        self._known: dict[str, Device] = {}
-        self._odd: dict[str, frozenset[str]] = {}
-        self._versions = Versions()
+        self._devices: dict[str, Device] = {}
+        self._implausible_metrics: dict[str, frozenset[str]] = {}
+        self._versions = DriverVersions()
         self._host_processes = HostProcesses()
         self._is_released = False
         self._was_open = False
@@ -133,19 +133,19 @@ class CardWatch:
 
     def inventory(self) -> Inventory:
         """Return the current inventory."""
-        return Inventory(*self._versions, sort_devices(self._known.values()), self.book.current)
+        return Inventory(*self._versions, sort_devices(self._devices.values()), self.faults.current)
 
     def release(self, wall: float) -> None:
         """Release the driver until `resume`."""
         self._is_released = True
         self.close()
-        self.book.note(Fault(FaultKind.RELEASED, wall))
+        self.faults.note(Fault(FaultKind.RELEASED, wall))
 
     def resume(self) -> None:
         """Reconnect to the driver at the next sweep."""
         self._is_released = False
         self._next_try = 0.0
-        self.book.clear(FaultKind.RELEASED)
+        self.faults.clear(FaultKind.RELEASED)
 
     def close(self) -> None:
         """Release the driver; the next sweep opens it again."""
@@ -154,9 +154,9 @@ class CardWatch:
             self._session = None
 
     def sweep(self, now: float, wall: float, *, slow: bool, processes: bool, budget_seconds: float) -> SweepResult:
-        """Read every card, after opening the driver if that is due and wakes no card.
+        """Read every card; first open the driver, if an attempt is due and wakes no card.
 
-        `slow` also reads slow quantities, of as many cards as `budget_seconds` allow.
+        `slow` also reads slow quantities, from as many cards as `budget_seconds` allow.
         """
         if self._is_released:
             return SweepResult({})
@@ -182,19 +182,19 @@ class CardWatch:
         self, session: NvmlSession, now: float, wall: float, *, slow: bool, processes: bool, budget_seconds: float
     ) -> SweepResult:
         devices = session.read(now, wall, slow=slow, budget_seconds=budget_seconds)
-        listed = session.read_processes(wall) if processes else None
+        card_processes = session.read_processes(wall) if processes else None
         if processes:
             self._host_processes.end_round()
-        result = SweepResult(devices, listed, session.read_xids() if slow else ())
-        self._adopt(session, now)
-        self._check_plausibility(result, wall)
+        result = SweepResult(devices, card_processes, session.read_xids() if slow else ())
+        self._update_from_session(session, now)
+        self._note_implausible_values(result, wall)
         if self._reset_at is not None and now - self._reset_at > _STABLE_SECONDS:
             self._reset_at = None
-            self.book.clear(FaultKind.DRIVER_RESET)
+            self.faults.clear(FaultKind.DRIVER_RESET)
         if processes and self._sleep.should_release(now, is_idle=_is_idle(result)):
             self.close()
             self._mark_asleep()
-            self.book.note(Fault(FaultKind.ASLEEP, wall, detail="let go, so that it can sleep"))
+            self.faults.note(Fault(FaultKind.ASLEEP, wall, detail="released so that it can sleep"))
         return result
 
     def _open(self, now: float, wall: float) -> None:
@@ -202,116 +202,118 @@ class CardWatch:
             return
         try:
             self.nvml = self.nvml or Nvml()
-            listing = CardProcesses(self.nvml, self._host_processes, sees_same_pids=self._surroundings.sees_same_pids)
-            session = NvmlSession(self.nvml, listing)
+            process_reader = CardProcesses(
+                self.nvml, self._host_processes, sees_same_pids=self._environment.sees_same_pids
+            )
+            session = NvmlSession(self.nvml, process_reader)
             session.open(wall)
         except NoBindingError as error:
             self._next_try = float("inf")
-            self.book.note(Fault(error.kind, wall, detail=error.detail))
+            self.faults.note(Fault(error.kind, wall, detail=error.detail))
             return
         except NvmlFailure as failure:
-            self._note_closed(failure, now, wall)
+            self._note_opening_failure(failure, now, wall)
             return
         except SessionOverError as error:
             self._next_try = now + self._retry.next_seconds()
-            self.book.note(Fault(FaultKind.DRIVER_ERROR, wall, detail=str(error)))
+            self.faults.note(Fault(FaultKind.DRIVER_ERROR, wall, detail=str(error)))
             return
-        self._note_open(session, now, wall)
+        self._note_opened(session, now, wall)
 
     def _may_open(self, now: float, wall: float) -> bool:
         asleep = self._sleep.asleep()
-        for place in asleep if not self._known else ():
+        for place in asleep if not self._devices else ():
             uuid = f"pci-{place}"
-            self._known[uuid] = Device(uuid, f"NVIDIA card at {place}", len(self._known), place, state="asleep")
+            self._devices[uuid] = Device(uuid, f"NVIDIA card at {place}", len(self._devices), place, state="asleep")
         if asleep:
             self._mark_asleep()
-            self.book.note(Fault(FaultKind.ASLEEP, wall))
+            self.faults.note(Fault(FaultKind.ASLEEP, wall))
         may_open = self._sleep.may_open(now)
         if not may_open:
             self._next_try = now + _SLEEP_CHECK_SECONDS
         return may_open
 
-    def _note_open(self, session: NvmlSession, now: float, wall: float) -> None:
+    def _note_opened(self, session: NvmlSession, now: float, wall: float) -> None:
         self._session, self._versions = session, session.versions
         self._retry.reset()
-        self.book.clear(*_OPENING_FAULTS, FaultKind.ASLEEP)
+        self.faults.clear(*_OPENING_FAULTS, FaultKind.ASLEEP)
         self._was_open, self._opened_at = True, now
-        self._next_look = None
+        self._next_search = None
         if self._reset_at is not None:
-            self.book.note(Fault(FaultKind.DRIVER_RESET, wall, detail=self._reset_by))
-        found = {device.uuid: device for device in session.devices}
-        # What was known and is not found any more is lost, unless it only was a place.
-        gone = {
+            self.faults.note(Fault(FaultKind.DRIVER_RESET, wall, detail=self._reset_by))
+        listed = {device.uuid: device for device in session.devices}
+        # A known card that is no longer found is lost, unless only its address was known.
+        lost = {
             uuid: replace(device, state="lost")
-            for uuid, device in self._known.items()
-            if uuid not in found and uuid.startswith("GPU-")
+            for uuid, device in self._devices.items()
+            if uuid not in listed and uuid.startswith("GPU-")
         }
-        for uuid, device in gone.items():
-            session.forget_place(device.index)
-            session.faults.append(Fault(FaultKind.LOST, wall, uuid, "the driver does not list it any more"))
-        session.lost |= gone
-        for uuid in found:
+        for uuid, device in lost.items():
+            session.forget_unreachable_card(device.index)
+            session.faults.append(Fault(FaultKind.LOST, wall, uuid, "no longer listed by the driver"))
+        session.lost |= lost
+        for uuid in listed:
             if uuid not in session.lost:
-                self.book.clear(FaultKind.LOST, FaultKind.RESET_REQUIRED, uuid=uuid)
-        self._adopt(session, now)
-        self._note_surroundings(session, wall)
+                self.faults.clear(FaultKind.LOST, FaultKind.RESET_REQUIRED, uuid=uuid)
+        self._update_from_session(session, now)
+        self._note_environment_faults(session, wall)
 
-    def _note_surroundings(self, session: NvmlSession, wall: float) -> None:
+    def _note_environment_faults(self, session: NvmlSession, wall: float) -> None:
         if not session.devices:
-            self.book.note(Fault(FaultKind.NO_CARDS, wall))
-        elif self._surroundings.has_own_pids:
-            self.book.note(Fault(FaultKind.FOREIGN_PIDS, wall))
-        if self._surroundings.is_wsl:
-            self.book.note(Fault(FaultKind.WSL, wall))
+            self.faults.note(Fault(FaultKind.NO_CARDS, wall))
+        elif self._environment.has_own_pids:
+            self.faults.note(Fault(FaultKind.FOREIGN_PIDS, wall))
+        if self._environment.is_wsl:
+            self.faults.note(Fault(FaultKind.WSL, wall))
         for device in session.devices:
             if device.raw_name is None:
-                self.book.clear(FaultKind.BAD_NAME, uuid=device.uuid)
+                self.faults.clear(FaultKind.BAD_NAME, uuid=device.uuid)
             else:
-                self.book.note(Fault(FaultKind.BAD_NAME, wall, device.uuid, device.raw_name))
+                self.faults.note(Fault(FaultKind.BAD_NAME, wall, device.uuid, device.raw_name))
 
-    def _note_closed(self, failure: NvmlFailure, now: float, wall: float) -> None:
+    def _note_opening_failure(self, failure: NvmlFailure, now: float, wall: float) -> None:
         kind = opening_fault(failure.code)
         self._next_try = now + self._retry.next_seconds()
-        self.book.clear(*(other for other in _OPENING_FAULTS if other is not kind))
-        self.book.note(Fault(kind, wall, detail=str(failure)))
-        # An older library stays loaded in this process: only a new process takes the new one.
+        self.faults.clear(*(other for other in _OPENING_FAULTS if other is not kind))
+        self.faults.note(Fault(kind, wall, detail=str(failure)))
+        # The old library stays loaded in this process: only a new process loads the new library.
         self.must_restart = kind is FaultKind.MISMATCH and self._was_open
 
-    def _adopt(self, session: NvmlSession, now: float) -> None:
-        """Take over what the session lost and found."""
+    def _update_from_session(self, session: NvmlSession, now: float) -> None:
+        """Update devices and faults from the session."""
         for fault in session.faults:
-            self.book.note(fault)
+            self.faults.note(fault)
         session.faults.clear()
-        self._known = {device.uuid: device for device in session.devices}
-        self.book.keep_devices(frozenset(self._known))
-        if session.lost and self._next_look is None:
-            self._next_look = now + self._look_again.next_seconds()
+        self._devices = {device.uuid: device for device in session.devices}
+        self.faults.keep_devices(frozenset(self._devices))
+        if session.lost and self._next_search is None:
+            self._next_search = now + self._look_again.next_seconds()
         elif not session.lost and now - self._opened_at > _STABLE_SECONDS:
             self._look_again.reset()
 
     def _should_look_again(self, session: NvmlSession, now: float) -> bool:
-        return (self._next_look is not None and now >= self._next_look) or session.has_changed()
+        return (self._next_search is not None and now >= self._next_search) or session.has_changed()
 
-    def _check_plausibility(self, result: SweepResult, wall: float) -> None:
+    def _note_implausible_values(self, result: SweepResult, wall: float) -> None:
         for uuid, readings in result.devices.items():
-            # What is read slowly stays odd until it is read again.
-            odd = self._odd.get(uuid, frozenset()) - readings.keys()
-            odd |= {name for name, reading in readings.items() if reading.is_implausible}
-            self._odd[uuid] = odd
-            if odd:
-                self.book.note(Fault(FaultKind.IMPLAUSIBLE, wall, uuid, ", ".join(sorted(odd))))
+            # A slow quantity stays implausible until it is read again.
+            implausible = self._implausible_metrics.get(uuid, frozenset()) - readings.keys()
+            implausible |= {name for name, reading in readings.items() if reading.is_implausible}
+            self._implausible_metrics[uuid] = implausible
+            if implausible:
+                self.faults.note(Fault(FaultKind.IMPLAUSIBLE, wall, uuid, ", ".join(sorted(implausible))))
             else:
-                self.book.clear(FaultKind.IMPLAUSIBLE, uuid=uuid)
+                self.faults.clear(FaultKind.IMPLAUSIBLE, uuid=uuid)
         if result.processes is not None:
             unreliable = {process.uuid for process in result.processes if not process.is_reliable}
             for uuid in result.devices:
                 if uuid in unreliable:
-                    self.book.note(Fault(FaultKind.UNRELIABLE_PROCESSES, wall, uuid))
+                    self.faults.note(Fault(FaultKind.UNRELIABLE_PROCESSES, wall, uuid))
                 else:
-                    self.book.clear(FaultKind.UNRELIABLE_PROCESSES, uuid=uuid)
+                    self.faults.clear(FaultKind.UNRELIABLE_PROCESSES, uuid=uuid)
 
     def _mark_asleep(self) -> None:
-        self._known = {uuid: replace(device, state="asleep") for uuid, device in self._known.items()}
+        self._devices = {uuid: replace(device, state="asleep") for uuid, device in self._devices.items()}
 
 
 def _is_idle(result: SweepResult) -> bool:

@@ -1,32 +1,37 @@
-"""Cards across several samplers: identified by UUID, and remembered when a sampler ends."""
+"""Merging of inventories across sampler processes: cards are identified by UUID, and kept when a sampler ends."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 
-from planner.monitor.host.pci import same_card
+from planner.monitor.host.pci import is_same_pci_address
 from planner.monitor.readings.faults import Fault, FaultKind
 from planner.monitor.readings.inventory import Device, Inventory, sort_devices
 
 
 def is_startup_inventory(inventory: Inventory) -> bool:
-    """Return whether an inventory is a sampler's first sign of life, before it looked for cards."""
+    """Return whether an inventory is the empty one that a sampler sends at start, before it has searched for cards."""
     return not (inventory.driver_version or inventory.devices or inventory.faults)
 
 
 def merge_inventories(before: Inventory, now: Inventory, wall: float) -> Inventory:
-    """Return `now` with the cards of `before` that it lacks; `wall` is in seconds since 1970.
+    """Return the inventory `now`, completed with cards that only `before` lists; `wall` is in seconds since 1970.
 
-    If a driver responds and lists other cards, missing ones are lost; if none responds, they keep their state. A card
-    known only by its address (it sleeps, or cannot be opened) is the card that was known there.
+    If the driver responds and lists other cards, a missing card is lost; otherwise it keeps its state. A card known
+    only by its address (asleep, or impossible to open) is identified with the earlier card at that address.
     """
     listed = {device.uuid for device in now.devices}
-    gone = [device for device in before.devices if device.uuid not in listed and device.uuid.startswith("GPU-")]
-    if not gone:
+    unlisted = [device for device in before.devices if device.uuid not in listed and device.uuid.startswith("GPU-")]
+    if not unlisted:
         return now
-    answers = any(device.state == "running" for device in now.devices)
-    known_as = {place.uuid: device for place in now.devices for device in gone if _is_place_of(place, device)}
-    recognised = {device.uuid for device in known_as.values()}
-    missing = [device for device in gone if device.uuid not in recognised]
+    responds = any(device.state == "running" for device in now.devices)
+    known_by_address = {
+        placeholder.uuid: device
+        for placeholder in now.devices
+        for device in unlisted
+        if _is_same_card(placeholder, device)
+    }
+    identified = {device.uuid for device in known_by_address.values()}
+    missing = [device for device in unlisted if device.uuid not in identified]
     versions = now if now.driver_version else before
     return Inventory(
         versions.driver_version,
@@ -34,34 +39,34 @@ def merge_inventories(before: Inventory, now: Inventory, wall: float) -> Invento
         versions.cuda_version,
         sort_devices(
             (
-                *(_recognised(device, known_as) for device in now.devices),
-                *(replace(device, state="lost") if answers else device for device in missing),
+                *(_identified_device(device, known_by_address) for device in now.devices),
+                *(replace(device, state="lost") if responds else device for device in missing),
             )
         ),
         (
-            *(_of_recognised(fault, known_as) for fault in now.faults),
-            *(_lost(device, before, wall) for device in missing if answers),
+            *(_fault_of_identified_device(fault, known_by_address) for fault in now.faults),
+            *(_lost_fault(device, before, wall) for device in missing if responds),
         ),
     )
 
 
-def _is_place_of(place: Device, device: Device) -> bool:
-    if place.uuid.startswith("pci-"):
-        return same_card(device.pci_bus_id, place.pci_bus_id)
-    return place.uuid == f"index-{device.index}"
+def _is_same_card(placeholder: Device, device: Device) -> bool:
+    if placeholder.uuid.startswith("pci-"):
+        return is_same_pci_address(device.pci_bus_id, placeholder.pci_bus_id)
+    return placeholder.uuid == f"index-{device.index}"
 
 
-def _recognised(device: Device, known_as: Mapping[str, Device]) -> Device:
-    known = known_as.get(device.uuid)
+def _identified_device(device: Device, known_by_address: Mapping[str, Device]) -> Device:
+    known = known_by_address.get(device.uuid)
     return device if known is None else replace(known, state=device.state)
 
 
-def _of_recognised(fault: Fault, known_as: Mapping[str, Device]) -> Fault:
-    known = known_as.get(fault.uuid or "")
+def _fault_of_identified_device(fault: Fault, known_by_address: Mapping[str, Device]) -> Fault:
+    known = known_by_address.get(fault.uuid or "")
     return fault if known is None else replace(fault, uuid=known.uuid)
 
 
-def _lost(device: Device, before: Inventory, wall: float) -> Fault:
+def _lost_fault(device: Device, before: Inventory, wall: float) -> Fault:
     since = {fault.key: fault.since_seconds for fault in before.faults}
     first_seen = since.get((FaultKind.LOST, device.uuid), wall)
-    return Fault(FaultKind.LOST, first_seen, device.uuid, "the driver does not list it any more")
+    return Fault(FaultKind.LOST, first_seen, device.uuid, "no longer listed by the driver")

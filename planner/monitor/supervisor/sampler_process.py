@@ -13,9 +13,9 @@ from typing import Final, cast
 from planner.monitor.readings.wire import BadLineError, Message, read_line
 from planner.monitor.settings import SamplerSettings
 
-_LONGEST_LINE: Final = 1 << 24
+_MAX_LINE_BYTES: Final = 1 << 24
 _KEPT_LINES: Final = 40
-# What a process that is gone has written is read by then, unless another that it started holds its end of the pipe.
+# Time to read the remaining output of an ended process; a child of that process may keep the pipe open.
 _DRAIN_SECONDS: Final = 1.0
 
 MessageCallback = Callable[["SamplerProcess", Message], None]
@@ -23,7 +23,7 @@ EndCallback = Callable[["SamplerProcess"], None]
 
 
 class SamplerProcess:
-    """A running sampler. `on_message` and `on_end` are called from its reader thread."""
+    """A sampler in a child process. `on_message` and `on_end` are called from a reader thread."""
 
     def __init__(
         self,
@@ -46,39 +46,39 @@ class SamplerProcess:
         self._commands = cast("BufferedWriter", self._process.stdin)
         self._lines = cast("BufferedReader", self._process.stdout)
         self._printed: deque[str] = deque(maxlen=_KEPT_LINES)
-        self._reader = Thread(target=self._read, args=(on_message, on_end), name="sampler", daemon=True)
+        self._reader = Thread(target=self._read_messages, args=(on_message, on_end), name="sampler", daemon=True)
         self._reader.start()
 
     @property
     def pid(self) -> int:
-        """Return the PID."""
+        """Return the PID of the sampler."""
         return self._process.pid
 
     @property
     def exit_code(self) -> int | None:
-        """Return the exit code, None while it runs."""
+        """Return the exit code, None while the sampler runs."""
         return self._process.poll()
 
     @property
     def printed(self) -> str:
-        """Return the end of its output other than messages."""
+        """Return the last lines of output that are not messages."""
         return "\n".join(self._printed)
 
     def command(self, **command: object) -> None:
-        """Send a command; errors are ignored, as the process may have ended."""
+        """Send a command to the sampler; errors are ignored, since the process may have ended."""
         with suppress(OSError, ValueError):
             self._commands.write(json.dumps(command).encode() + b"\n")
             self._commands.flush()
 
     def stop(self, seconds: float) -> bool:
-        """Ask it to stop, kill it after the timeout, and return whether it is gone."""
+        """Ask the sampler to stop, kill it after the timeout, and return whether it has ended."""
         self.command(stop=True)
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(seconds)
         return self.kill(seconds)
 
     def kill(self, seconds: float) -> bool:
-        """Kill it, and return whether it is gone within the timeout: one stuck in the kernel remains."""
+        """Kill the sampler, and return whether it ended within the timeout; a process stuck in the kernel does not."""
         if self._process.poll() is None:
             self._process.kill()
         with suppress(subprocess.TimeoutExpired):
@@ -86,19 +86,19 @@ class SamplerProcess:
         return self.reap()
 
     def reap(self) -> bool:
-        """Return whether it is gone, and close its pipes and thread if so."""
+        """Return whether the sampler has ended; if so, close its pipes and reader thread."""
         if self._process.poll() is None:
             return False
         with suppress(OSError):
             self._commands.close()
         self._reader.join(_DRAIN_SECONDS)
-        # Closing it under the thread that still reads would wait for that.
+        # Closing the pipe would wait for a thread that still reads from it.
         if not self._reader.is_alive():
             self._lines.close()
         return True
 
-    def _read(self, on_message: MessageCallback, on_end: EndCallback) -> None:
-        while line := self._lines.readline(_LONGEST_LINE):
+    def _read_messages(self, on_message: MessageCallback, on_end: EndCallback) -> None:
+        while line := self._lines.readline(_MAX_LINE_BYTES):
             try:
                 message = read_line(line)
             except BadLineError:

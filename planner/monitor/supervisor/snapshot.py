@@ -1,4 +1,4 @@
-"""A single complete snapshot, long enough for quantities that need two readings."""
+"""A single complete snapshot, long is_complete for quantities that need two readings."""
 
 from collections.abc import Callable
 from queue import Empty, Queue
@@ -12,29 +12,29 @@ from planner.monitor.readings.sample import Sample
 from planner.monitor.settings import SamplerSettings, Timeouts
 from planner.monitor.supervisor.supervisor import Supervisor, Update
 
-# The energy counter needs a second; within it everything else is read twice.
+# The energy counter needs a second; all other quantities are read twice in that time.
 _SETTINGS: Final = SamplerSettings(fast_seconds=0.5, slow_seconds=0.5, process_seconds=0.5)
 _MIN_SAMPLES: Final = 3
-# After the driver was opened or given up; many cards are read slowly one after the other.
+# In addition to the time to open the driver, since many cards are read one after another.
 _LONGEST_SECONDS: Final = 15.0
-# Told with every slow reading, whether it is known or not.
+# Present in every slow reading, with or without a value.
 _SLOW_METRIC: Final = "power_limit_watts"
-_GIVEN_UP: Final = frozenset({FaultKind.SAMPLER_CRASHED, FaultKind.SAMPLER_FAILED, FaultKind.STUCK})
+_FATAL_FAULTS: Final = frozenset({FaultKind.SAMPLER_CRASHED, FaultKind.SAMPLER_FAILED, FaultKind.STUCK})
 
 
 def take_snapshot(
     timeouts: Timeouts | None = None, listener: Callable[[Update], object] = lambda _update: None
 ) -> Latest:
-    """Return the current state, after a second or a little more; sooner if the driver does not respond.
+    """Return the current state of all cards after about a second; sooner if the driver does not respond.
 
-    `listener` receives every update meanwhile.
+    `listener` receives every update in the meantime.
     """
     updates: Queue[Update] = Queue()
     timeouts = timeouts or Timeouts()
-    latest, counter = Latest(), _SampleCounter()
+    latest, counter = Latest(), _ReadingCounter()
     with Supervisor(updates.put, _SETTINGS, timeouts):
         deadline = monotonic() + timeouts.start + _LONGEST_SECONDS
-        while not counter.enough(latest) and monotonic() < deadline:
+        while not counter.is_complete(latest) and monotonic() < deadline:
             try:
                 apply_update(latest, update := updates.get(timeout=max(0.0, deadline - monotonic())))
             except Empty:
@@ -45,33 +45,33 @@ def take_snapshot(
 
 
 def apply_update(latest: Latest, update: Update) -> None:
-    """Apply an update to the current state."""
+    """Update the current state with an inventory or sample."""
     if isinstance(update, Inventory):
         latest.note_inventory(update)
     else:
         latest.note_sample(update)
 
 
-class _SampleCounter:
-    """Counts how often each card was read."""
+class _ReadingCounter:
+    """Counts the readings of each card."""
 
     def __init__(self) -> None:
         self._samples = 0
-        self._slow: dict[str, int] = {}
+        self._slow_reading_counts: dict[str, int] = {}
         self._has_inventory = False
 
     def note(self, update: Update) -> None:
         if isinstance(update, Sample):
             self._samples += 1
             for uuid, readings in update.devices.items():
-                self._slow[uuid] = self._slow.get(uuid, 0) + (_SLOW_METRIC in readings)
+                self._slow_reading_counts[uuid] = self._slow_reading_counts.get(uuid, 0) + (_SLOW_METRIC in readings)
         else:
             self._has_inventory = True
 
-    def enough(self, latest: Latest) -> bool:
+    def is_complete(self, latest: Latest) -> bool:
         running = [device.uuid for device in latest.inventory.devices if device.state == "running"]
         kinds = {fault.kind for fault in latest.inventory.faults}
-        # Opening a driver may take long: only one that fell silent later, or was given up, will not answer.
-        is_silent = bool(kinds & _GIVEN_UP) or (FaultKind.NOT_ANSWERING in kinds and self._samples > 0)
-        is_read = all(self._slow.get(uuid, 0) > 1 for uuid in running)
+        # Opening a driver may take long: only one that stopped responding later, or failed, counts as silent.
+        is_silent = bool(kinds & _FATAL_FAULTS) or (FaultKind.NOT_ANSWERING in kinds and self._samples > 0)
+        is_read = all(self._slow_reading_counts.get(uuid, 0) > 1 for uuid in running)
         return self._has_inventory and (is_silent or (self._samples >= _MIN_SAMPLES and is_read))

@@ -1,4 +1,4 @@
-"""Supervisor that keeps a sampler running whatever the driver does, and reports its updates and faults."""
+"""Supervisor that keeps a sampler running despite driver failures, and reports updates and faults."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -13,23 +13,23 @@ from planner.monitor.readings.faults import ActiveFaults, Fault, FaultKind, expl
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.sample import Sample
 from planner.monitor.readings.wire import Message, PendingCall
-from planner.monitor.settings import BackOff, SamplerSettings, Timeouts, bounded
+from planner.monitor.settings import BackOff, SamplerSettings, Timeouts, clamp_interval
 from planner.monitor.supervisor.roster import is_startup_inventory, merge_inventories
 from planner.monitor.supervisor.sampler_process import SamplerProcess
 
 Update = Inventory | Sample
-"""An update for listeners. A sample follows the inventory that it belongs to."""
+"""Update for listeners; an inventory comes before the samples of its cards."""
 
 _OWN_FAULTS: Final = (FaultKind.NOT_ANSWERING, FaultKind.SAMPLER_CRASHED, FaultKind.SAMPLER_FAILED, FaultKind.STUCK)
-_LOOK_SECONDS: Final = 1.0
+_MAX_CHECK_SECONDS: Final = 1.0
 
 
-class _Ended(NamedTuple):
-    """The sampler closed its pipe."""
+class _SamplerEnded(NamedTuple):
+    """Marker in the queue: the sampler has closed its pipe."""
 
 
 class Supervisor:
-    """Runs the sampler; `listener` is called from the supervisor's thread, must return soon and never raise.
+    """Keeps a sampler running; `listener` is called from the supervisor's thread, must return soon and never raise.
 
     Use it as a context manager, or call `start` and `stop`: after `stop` no process, thread or file of it remains,
     except a sampler that hangs in the kernel, which nothing can end.
@@ -45,14 +45,14 @@ class Supervisor:
         self._listener, self._environment = listener, environment
         self._settings, self._timeouts = settings or SamplerSettings(), timeouts or Timeouts()
         self._retry = BackOff(self._timeouts.first_retry, self._timeouts.last_retry)
-        # All that is done to the sampler is done in one thread: who asks for it waits for no lock and no pipe.
-        self._queue: Queue[tuple[SamplerProcess, Message | _Ended] | Callable[[], None] | None] = Queue()
+        # All actions on the sampler happen in one thread, so that callers wait for no lock and no pipe.
+        self._queue: Queue[tuple[SamplerProcess, Message | _SamplerEnded] | Callable[[], None] | None] = Queue()
         self._child: SamplerProcess | None = None
         self._stuck: SamplerProcess | None = None
         self._thread: Thread | None = None
-        self._book = ActiveFaults()
-        self._from_child = Inventory()
-        self._reported = Inventory()
+        self._faults = ActiveFaults()
+        self._sampler_inventory = Inventory()
+        self._reported_inventory = Inventory()
         self._heard_at = self._cards_since = 0.0
         self._has_sample = self._is_released = self._waits_for_driver = False
         self._asked_at: float | None = None
@@ -67,18 +67,18 @@ class Supervisor:
 
     @property
     def pid(self) -> int | None:
-        """Return the sampler's PID, None while there is none."""
+        """Return the sampler's PID, None while no sampler runs."""
         child = self._child
         return None if child is None else child.pid
 
     def start(self) -> None:
-        """Start the sampler; once only."""
+        """Start the sampler; may be called only once."""
         self._start_child(self._settings.driver_after_seconds)
-        self._thread = Thread(target=self._run, name="supervisor", daemon=True)
+        self._thread = Thread(target=self._supervise, name="supervisor", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop the sampler, release the driver, and wait for both, no longer than `Timeouts.stop`."""
+        """Stop the sampler, which releases the driver, and wait for its end, at most `Timeouts.stop`."""
         if self._thread is None:
             return
         self._queue.put(None)
@@ -86,22 +86,22 @@ class Supervisor:
         self._thread = None
 
     def set_interval(self, seconds: float) -> None:
-        """Set the sampling interval, limited to the supported range."""
-        self._queue.put(partial(self._take_interval, bounded(seconds)))
+        """Set the sampling interval in seconds, limited to the supported range."""
+        self._queue.put(partial(self._apply_interval, clamp_interval(seconds)))
 
     def release(self) -> None:
         """Release the driver, so that it can be unloaded or the card can sleep; the host is still read."""
-        self._queue.put(partial(self._take_released, is_released=True))
+        self._queue.put(partial(self._apply_release, is_released=True))
 
     def resume(self) -> None:
         """Reconnect to the driver."""
-        self._queue.put(partial(self._take_released, is_released=False))
+        self._queue.put(partial(self._apply_release, is_released=False))
 
-    def _take_interval(self, seconds: float) -> None:
+    def _apply_interval(self, seconds: float) -> None:
         self._settings = self._settings._replace(fast_seconds=seconds)
         self._command(interval=seconds)
 
-    def _take_released(self, *, is_released: bool) -> None:
+    def _apply_release(self, *, is_released: bool) -> None:
         self._is_released = is_released
         self._command(**({"release": True} if is_released else {"resume": True}))
 
@@ -109,47 +109,47 @@ class Supervisor:
         if self._child is not None:
             self._child.command(**command)
 
-    def _run(self) -> None:
+    def _supervise(self) -> None:
         self._report_inventory()
         while True:
             with suppress(Empty):
-                came = self._queue.get(timeout=self._wait_seconds())
-                if came is None:
+                item = self._queue.get(timeout=self._wait_seconds())
+                if item is None:
                     break
-                if callable(came):
-                    came()
-                elif came[0] is self._child:
-                    self._hear(came[1])
+                if callable(item):
+                    item()
+                elif item[0] is self._child:
+                    self._handle_message(item[1])
             self._check()
         self._finish()
 
     def _wait_seconds(self) -> float:
-        """Return how long to wait for a message before the next check."""
+        """Return the seconds to wait for a message before the next check."""
         now = monotonic()
-        dues = [now + _LOOK_SECONDS]
+        dues = [now + _MAX_CHECK_SECONDS]
         if self._child is not None:
-            dues.append(self._due())
+            dues.append(self._due_seconds())
         if self._restart_at is not None:
             dues.append(self._restart_at)
         return max(0.0, min(dues) - now)
 
-    def _due(self) -> float:
-        """Return when the sampler's silence requires the next step."""
+    def _due_seconds(self) -> float:
+        """Return the monotonic time at which a silent sampler must be asked or killed."""
         timeouts = self._timeouts
         if self._asked_at is None:
             return self._heard_at + self._settings.fast_seconds + timeouts.quiet
-        # Not from when it was last heard: a machine that slept would find it silent for hours.
+        # Counted from the question, not from the last message: after a suspend, the silence would last hours.
         return self._asked_at + (timeouts.kill if self._has_sample else timeouts.start) - timeouts.quiet
 
-    def _hear(self, message: Message | _Ended) -> None:
-        if isinstance(message, _Ended):
+    def _handle_message(self, message: Message | _SamplerEnded) -> None:
+        if isinstance(message, _SamplerEnded):
             self._note_end()
         elif isinstance(message, PendingCall) or message is None:
-            self._note_busy(message)
+            self._note_pending_call(message)
         else:
             self._heard_at, self._asked_at = monotonic(), None
             if not self._waits_for_driver:
-                self._book.clear(FaultKind.NOT_ANSWERING)
+                self._faults.clear(FaultKind.NOT_ANSWERING)
             if isinstance(message, Inventory):
                 self._note_inventory(message)
             else:
@@ -157,14 +157,14 @@ class Supervisor:
 
     def _note_inventory(self, inventory: Inventory) -> None:
         if not is_startup_inventory(inventory):
-            self._from_child = merge_inventories(self._from_child, inventory, time())
+            self._sampler_inventory = merge_inventories(self._sampler_inventory, inventory, time())
             self._note_driver()
             self._report_inventory()
 
     def _note_driver(self) -> None:
-        """Record that the driver, or its absence, was reported again."""
+        """Record that the sampler has reported the driver, or its absence, again."""
         self._waits_for_driver = False
-        self._book.clear(*_OWN_FAULTS)
+        self._faults.clear(*_OWN_FAULTS)
 
     def _note_sample(self, sample: Sample) -> None:
         self._has_sample = True
@@ -178,15 +178,19 @@ class Supervisor:
         self._report_inventory()
         self._listener(sample)
 
-    def _note_busy(self, busy: PendingCall | None) -> None:
+    def _note_pending_call(self, pending_call: PendingCall | None) -> None:
         if self._asked_at is None:
             return
-        detail = "the sampler does not say why" if busy is None else busy.call
-        uuid = None if busy is None or not busy.subject.startswith(("GPU-", "MIG-")) else busy.subject
+        detail = "driver call unknown" if pending_call is None else pending_call.call
+        uuid = (
+            None
+            if pending_call is None or not pending_call.subject.startswith(("GPU-", "MIG-"))
+            else pending_call.subject
+        )
         if uuid is not None:
             detail = f"{detail} of {uuid}"
         silent = monotonic() - self._heard_at
-        self._book.note(Fault(FaultKind.NOT_ANSWERING, time() - silent, detail=detail))
+        self._faults.note(Fault(FaultKind.NOT_ANSWERING, time() - silent, detail=detail))
         self._report_inventory()
 
     def _check(self) -> None:
@@ -196,7 +200,7 @@ class Supervisor:
             self._restart_at = None
             self._start_child(self._retry.next_seconds())
             self._report_inventory()
-        if self._child is None or now < self._due():
+        if self._child is None or now < self._due_seconds():
             return
         if self._asked_at is None:
             self._asked_at = now
@@ -205,43 +209,43 @@ class Supervisor:
             self._kill()
 
     def _kill(self) -> None:
-        """Kill a sampler that does not respond, and leave the driver alone for a while."""
-        child = self._take_child()
-        if not any(fault.kind is FaultKind.NOT_ANSWERING for fault in self._book.current):
-            self._note_busy(None)
+        """Kill a sampler that does not respond, and start another that opens the driver after a pause."""
+        child = self._remove_child()
+        if not any(fault.kind is FaultKind.NOT_ANSWERING for fault in self._faults.current):
+            self._note_pending_call(None)
         if not child.kill(self._timeouts.end):
             self._stuck = child
-            self._book.note(Fault(FaultKind.STUCK, time()))
+            self._faults.note(Fault(FaultKind.STUCK, time()))
         self._report_inventory()
         self._start_child(float("inf") if self._stuck is not None else self._retry.next_seconds())
 
     def _note_end(self) -> None:
-        child = self._take_child()
+        child = self._remove_child()
         child.kill(self._timeouts.end)
         ending = explain_sampler_exit(child.exit_code, child.printed)
         if ending.kind is None:
             self._start_child(0.0)
             return
-        self._book.note(Fault(ending.kind, time(), detail=ending.detail))
+        self._faults.note(Fault(ending.kind, time(), detail=ending.detail))
         self._report_inventory()
         if self._has_sample:
             self._start_child(self._retry.next_seconds())
         else:
-            # It cannot even begin: it is not the driver that must be waited for.
+            # The sampler fails at start, so the pause is before its start, not before opening the driver.
             self._restart_at = monotonic() + self._retry.next_seconds()
 
     def _reap_stuck(self) -> None:
         if self._stuck is not None and self._stuck.reap():
             self._stuck = None
-            self._book.clear(FaultKind.STUCK)
+            self._faults.clear(FaultKind.STUCK)
             self._command(resume=True)
 
     def _start_child(self, driver_after_seconds: float) -> None:
         settings = self._settings._replace(driver_after_seconds=driver_after_seconds)
         try:
-            child = SamplerProcess(settings, self._pass_on, self._pass_on_end, self._environment)
+            child = SamplerProcess(settings, self._enqueue_message, self._enqueue_end, self._environment)
         except OSError as error:
-            self._book.note(Fault(FaultKind.SAMPLER_FAILED, time(), detail=str(error)))
+            self._faults.note(Fault(FaultKind.SAMPLER_FAILED, time(), detail=str(error)))
             self._restart_at = monotonic() + self._retry.next_seconds()
             return
         self._child = child
@@ -251,27 +255,27 @@ class Supervisor:
         if self._is_released:
             child.command(release=True)
 
-    def _take_child(self) -> SamplerProcess:
+    def _remove_child(self) -> SamplerProcess:
         child, self._child = self._child, None
         assert child is not None  # only called while there is one
         return child
 
-    def _pass_on(self, child: SamplerProcess, message: Message) -> None:
+    def _enqueue_message(self, child: SamplerProcess, message: Message) -> None:
         self._queue.put((child, message))
 
-    def _pass_on_end(self, child: SamplerProcess) -> None:
-        self._queue.put((child, _Ended()))
+    def _enqueue_end(self, child: SamplerProcess) -> None:
+        self._queue.put((child, _SamplerEnded()))
 
     def _report_inventory(self) -> None:
-        inventory = replace(self._from_child, faults=(*self._from_child.faults, *self._book.current))
-        if inventory != self._reported:
-            self._reported = inventory
+        inventory = replace(self._sampler_inventory, faults=(*self._sampler_inventory.faults, *self._faults.current))
+        if inventory != self._reported_inventory:
+            self._reported_inventory = inventory
             self._listener(inventory)
 
     def _finish(self) -> None:
         child, self._child = self._child, None
         if child is not None and self._asked_at is not None:
-            # It is silent already: asking it to end would only take time.
+            # The sampler does not respond: asking it to stop would only take time.
             child.kill(self._timeouts.end)
         elif child is not None:
             child.stop(self._timeouts.end)

@@ -3,12 +3,12 @@
 from typing import Final, NamedTuple
 
 from planner.dtypes import ELEMENT_BYTES
-from planner.memory.software import sharder_of
+from planner.memory.software import sharding_strategy_of
 from planner.memory.training.adapters.trained import tuning_of
 from planner.memory.training.optimizer_states import optimizer_term, parameters_in
 from planner.models.architecture import Architecture
 from planner.performance.software.lookup import training_pace
-from planner.workload.defaults import default_weights
+from planner.workload.defaults import default_weight_format
 from planner.workload.training import Training
 
 HOST_BYTES_PER_S: Final = 100e9
@@ -47,7 +47,7 @@ def optimizer_traffic(architecture: Architecture, workload: Training, gathered_b
     trained = tuning_of(architecture, workload).trained
     count, size = parameters_in(trained), trained_bytes(workload)
     shards = parallel.state_shards if parallel.zero else 1
-    updated = max(size, _MASTER) if sharder_of(workload).keeps_masters else size
+    updated = max(size, _MASTER) if sharding_strategy_of(workload).keeps_masters else size
     states = optimizer_term(trained, workload.optimizer, updated)
     gradient = exchanged_bytes(workload)
     moved = (count * (gradient + 2 * updated) + 2 * (states.bytes if states else 0)) / shards
@@ -73,5 +73,5 @@ def exchanged_bytes(workload: Training) -> int:
 def _trained_format(workload: Training) -> str:
     if workload.lora is not None:
         return workload.lora.adapter_dtype
-    kept = workload.weights or default_weights(workload)
+    kept = workload.weights or default_weight_format(workload)
     return kept if kept in ELEMENT_BYTES else "bf16"

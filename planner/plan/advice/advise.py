@@ -11,8 +11,8 @@ from planner.hardware.gpu import Gpu
 from planner.memory.fit import CardFit
 from planner.memory.result import Verdict
 from planner.plan.advice.change import COSTS, RISKS, Cost, PlanChange, Risk
+from planner.plan.advice.change_sequences import plan_sequences
 from planner.plan.advice.inference_changes import INFERENCE_CHANGES
-from planner.plan.advice.ladders import plan_ladders
 from planner.plan.advice.pipeline_changes import PIPELINE_CHANGES
 from planner.plan.advice.search import ChangedPlan, ChangeSearch, apply_change, find_changes
 from planner.plan.advice.software.lookup import PROGRAM_CHANGES
@@ -40,11 +40,11 @@ CHANGES: Final[tuple[PlanChange, ...]] = (
     *PIPELINE_CHANGES,
     *PROGRAM_CHANGES,
 )
-"""Every change that is one value for another: another way to save memory is another record in one of these tables."""
+"""All changes that set a field to a fixed value; a new memory-saving change is one more record in these tables."""
 
 
 def larger_card(plan: Plan, catalog: Catalog) -> tuple[PlanChange, CardFit] | None:
-    """Return the smallest card that `plan` fits on as a change, with its verdict, or None.
+    """Return the change to the smallest card that `plan` fits on, with the card's verdict, or None.
 
     Cards of the same maker with at least the same compute capability take precedence.
     """
@@ -60,11 +60,11 @@ def larger_card(plan: Plan, catalog: Catalog) -> tuple[PlanChange, CardFit] | No
 def _is_as_capable(card: Gpu, present: Gpu) -> bool:
     if card.vendor != present.vendor or card.unified_memory != present.unified_memory:
         return False
-    return _capability(card) >= _capability(present)
+    return _capability_key(card) >= _capability_key(present)
 
 
-def _capability(card: Gpu) -> float:
-    """Return NVIDIA's compute capability; for other makers, the year of release."""
+def _capability_key(card: Gpu) -> float:
+    """Return the compute capability of an NVIDIA card; for other makers, the year of release."""
     if card.vendor == "NVIDIA" and card.compute_capability:
         return float(card.compute_capability)
     return card.year or 0
@@ -75,7 +75,7 @@ def _card_change(card: Gpu, fit: CardFit) -> PlanChange:
         name=f"{card.name} instead",
         lever="card",
         sentence=f"Use the smallest card that the plan fits on, with {(fit.capacity_bytes or 0) / GIB:.1f} GiB.",
-        source="this plan, estimated on every card of the catalog",
+        source="this plan, estimated on every card in the catalog",
         hardware={"gpu": card.id},
         cost="hardware",
         slower_by_about=None,
@@ -94,7 +94,7 @@ _VERDICT_ORDER: Final[tuple[Verdict | None, ...]] = ("fits", "tight", None, "doe
 
 
 class AdviceStep(Spec):
-    """One change of an advice: its name, instruction, lever, and the source for its cost."""
+    """One change in a piece of advice: its name, instruction, lever, and the source for its cost."""
 
     name: str
     lever: str
@@ -110,7 +110,7 @@ class Setting(Spec):
 
 
 class Advice(Spec):
-    """Changes that reduce the memory of a plan or provide more, and their effects.
+    """Changes that make a plan need less memory or give it more, and their effects.
 
     `saved_bytes` is the reduction per card. `verdict` is the one after the changes; None without a card, or if the card
     cannot run the plan, which `needs` then explains. `slower_by_about` is the known slowdown as a factor, None if
@@ -140,42 +140,42 @@ def advise(plan: Plan, catalog: Catalog, changes: tuple[PlanChange, ...] = CHANG
     """Return up to eight pieces of advice that make `plan` fit, the best first; `changes` are the permitted ones.
 
     Each advice is minimal: without one of its changes the plan would not fit. If only other hardware makes it fit, the
-    changes that come nearest are returned as well. For a plan that fits or has no card, they are the single changes
-    that save at least 1 % of its memory, the largest saving first. A traced plan can only move to another card.
+    changes that come nearest to fitting are returned, too. For a plan that fits or has no card, these are the changes
+    that each save at least 1 % of its memory, the largest saving first. A traced plan can only move to another card.
 
     **Formula** Ranked by the verdict, the cost (none, time, less work, much time, hardware; a real risk to quality
     counts as less work), the risk, and the number of changes.
     """
     if plan.model.trace is not None:
         return tuple(_hardware_advice(plan, catalog))
-    search = ChangeSearch.of(plan, catalog, architecture_of(plan, catalog))
+    search = ChangeSearch.for_plan(plan, catalog, architecture_of(plan, catalog))
     workload = with_defaults(plan.workload, search.architecture, plan.count)
     gpu = catalog.hardware.gpu(plan.gpu) if plan.gpu else None
     offered = [change for change in changes if change.applies_to(workload, gpu)]
     if not _needs_advice(search.start):
-        return tuple(sorted(_savings(search, offered), key=lambda advice: -advice.saved_bytes)[:_MAX_ADVICE])
-    candidate = find_changes(search, offered, plan_ladders(plan, workload, search.architecture))
-    found = [_advice(search.start, one) for one in candidate if _helps(search.start, one)]
-    found.extend(_hardware_advice(plan, catalog))
-    if all(advice.cost == "hardware" for advice in found):
-        found.extend(_nearest(search.start, candidate))
-    return _best(found)
+        return tuple(sorted(_saving_advice(search, offered), key=lambda advice: -advice.saved_bytes)[:_MAX_ADVICE])
+    candidate = find_changes(search, offered, plan_sequences(plan, workload, search.architecture))
+    pieces = [_build_advice(search.start, changed) for changed in candidate if _improves_fit(search.start, changed)]
+    pieces.extend(_hardware_advice(plan, catalog))
+    if all(advice.cost == "hardware" for advice in pieces):
+        pieces.extend(_nearest_advice(search.start, candidate))
+    return _best_advice(pieces)
 
 
 def _needs_advice(start: ChangedPlan) -> bool:
     return bool(start.fit.unsupported) or start.fit.verdict in ("tight", "does-not-fit")
 
 
-def _savings(search: ChangeSearch, offered: Iterable[PlanChange]) -> Iterator[Advice]:
-    least = _MIN_SAVING * search.start.held_bytes
+def _saving_advice(search: ChangeSearch, offered: Iterable[PlanChange]) -> Iterator[Advice]:
+    least = _MIN_SAVING * search.start.used_bytes
     for change in offered:
         candidate = search.evaluate(search.start, change)
-        if candidate is not None and search.start.held_bytes - candidate.held_bytes >= least:
-            yield _advice(search.start, candidate)
+        if candidate is not None and search.start.used_bytes - candidate.used_bytes >= least:
+            yield _build_advice(search.start, candidate)
 
 
-def _helps(start: ChangedPlan, candidate: ChangedPlan) -> bool:
-    """Return whether the plan then fits, becomes likely to fit, or would fit if its card could run it."""
+def _improves_fit(start: ChangedPlan, candidate: ChangedPlan) -> bool:
+    """Return whether the changed plan fits, becomes likely to fit, or would fit if its card could run it."""
     fit = candidate.fit
     if fit.unsupported:
         has_room = fit.free_bytes is not None and fit.free_bytes >= 0
@@ -183,48 +183,48 @@ def _helps(start: ChangedPlan, candidate: ChangedPlan) -> bool:
     return fit.verdict == "fits" or (fit.likely and not start.fit.likely)
 
 
-def _nearest(start: ChangedPlan, candidate: Iterable[ChangedPlan]) -> Iterator[Advice]:
+def _nearest_advice(start: ChangedPlan, candidate: Iterable[ChangedPlan]) -> Iterator[Advice]:
     """Yield the candidates that come nearest to fitting, each with a different combination of levers."""
     seen: list[frozenset[str]] = []
-    for one in sorted(candidate, key=lambda one: (one.held_bytes, len(one.changes))):
-        levers = frozenset(change.lever for change in one.changes)
-        if one.fit.likely or one.held_bytes >= start.held_bytes:
+    for changed in sorted(candidate, key=lambda changed: (changed.used_bytes, len(changed.changes))):
+        levers = frozenset(change.lever for change in changed.changes)
+        if changed.fit.likely or changed.used_bytes >= start.used_bytes:
             continue
         if len(seen) < _NEAREST and not any(part <= levers for part in seen):
             seen.append(levers)
-            yield _advice(start, one)
+            yield _build_advice(start, changed)
 
 
 def _hardware_advice(plan: Plan, catalog: Catalog) -> Iterator[Advice]:
-    """Yield the advice to use another card, the only one for traced plans."""
+    """Yield the advice to use another card, the only advice for traced plans."""
     before = None if plan.gpu is None else fits_by_gpu(plan, catalog)[plan.gpu]
     other = larger_card(plan, catalog)
     if before is None or other is None or before.verdict == "fits":
         return
     change, fit = other
-    yield _advice(ChangedPlan((), plan, before), ChangedPlan((change,), apply_change(plan, change), fit))
+    yield _build_advice(ChangedPlan((), plan, before), ChangedPlan((change,), apply_change(plan, change), fit))
 
 
-def _advice(start: ChangedPlan, candidate: ChangedPlan) -> Advice:
+def _build_advice(start: ChangedPlan, candidate: ChangedPlan) -> Advice:
     changes = candidate.changes
     return Advice(
         name=" + ".join(change.name for change in changes),
         steps=tuple(
             AdviceStep(name=one.name, lever=one.lever, sentence=one.sentence, source=one.source) for one in changes
         ),
-        settings=tuple(_settings(start.plan, candidate.plan)),
+        settings=tuple(_changed_settings(start.plan, candidate.plan)),
         verdict=candidate.fit.verdict,
-        saved_bytes=start.held_bytes - candidate.held_bytes,
+        saved_bytes=start.used_bytes - candidate.used_bytes,
         total_bytes=candidate.fit.total_bytes,
         free_bytes=candidate.fit.free_bytes,
         fit_probability=candidate.fit.fit_probability,
         cost=max((change.cost for change in changes), key=COSTS.index),
         slower_by_about=_combined_slowdown([change.slower_by_about for change in changes]),
-        costs=_unique(change.costs for change in changes),
+        costs=_unique_texts(change.costs for change in changes),
         kept=prod(change.kept for change in changes),
         risk=max((change.risk for change in changes), key=RISKS.index),
-        needs=_unique((*(change.needs for change in changes), *candidate.fit.unsupported)),
-        keeps=_unique(change.keeps for change in changes),
+        needs=_unique_texts((*(change.needs for change in changes), *candidate.fit.unsupported)),
+        keeps=_unique_texts(change.keeps for change in changes),
         plan=candidate.plan,
     )
 
@@ -234,12 +234,12 @@ def _combined_slowdown(factors: list[float | None]) -> float | None:
     return None if known == 1 and None in factors else known
 
 
-def _unique(words: Iterable[str]) -> tuple[str, ...]:
+def _unique_texts(words: Iterable[str]) -> tuple[str, ...]:
     """Return the non-empty texts without duplicates."""
     return tuple(dict.fromkeys(word for word in words if word))
 
 
-def _settings(old: Plan, new: Plan) -> Iterator[Setting]:
+def _changed_settings(old: Plan, new: Plan) -> Iterator[Setting]:
     for name in ("gpu", "count"):
         if getattr(old, name) != getattr(new, name):
             yield Setting(field=name, value=getattr(new, name))
@@ -255,51 +255,51 @@ def _changed_fields(old: Spec, new: Spec, place: str) -> Iterator[Setting]:
             yield Setting(field=f"{place}.{name}", value=after)
 
 
-def _best(found: Iterable[Advice]) -> tuple[Advice, ...]:
-    """Return the best advice: nothing that a simpler one matches, and few of one kind."""
-    ranked = sorted(found, key=_rank)
-    kept: list[Advice] = []
+def _best_advice(pieces: Iterable[Advice]) -> tuple[Advice, ...]:
+    """Return the best pieces of advice, without those that a simpler one matches, and with few of the same kind."""
+    ranked = sorted(pieces, key=_ranking_key)
+    chosen: list[Advice] = []
     for advice in ranked:
-        alike = sum(1 for other in kept if _levers(other) == _levers(advice))
+        alike = sum(1 for other in chosen if _advice_levers(other) == _advice_levers(advice))
         simpler = any(_is_simpler(other, advice) for other in ranked)
         if not simpler and alike < (_MAX_SIMILAR if len(advice.steps) == 1 else 1):
-            kept.append(advice)
-    return tuple(kept[:_MAX_ADVICE])
+            chosen.append(advice)
+    return tuple(chosen[:_MAX_ADVICE])
 
 
-def _rank(advice: Advice) -> tuple[object, ...]:
+def _ranking_key(advice: Advice) -> tuple[object, ...]:
     return (
         _VERDICT_ORDER.index(advice.verdict),
-        _burden(advice),
+        _cost_rank(advice),
         -advice.kept,
-        _slowness(advice),
+        _slowdown_key(advice),
         RISKS.index(advice.risk),
         len(advice.steps),
         -advice.saved_bytes,
     )
 
 
-def _burden(advice: Advice) -> int:
-    """Return the rank of the cost; a real risk to quality counts as less work."""
+def _cost_rank(advice: Advice) -> int:
+    """Return the rank of the advice's cost; a real risk to quality counts as less work."""
     return max(COSTS.index(advice.cost), COSTS.index("less") if advice.risk == "real" else 0)
 
 
-def _slowness(advice: Advice) -> tuple[float, bool]:
-    """Return the sort key for time; an unknown slowdown comes before the known ones."""
+def _slowdown_key(advice: Advice) -> tuple[float, bool]:
+    """Return the sort key for the slowdown; unknown slowdowns come before known slowdowns."""
     return (advice.slower_by_about or 1.0, advice.slower_by_about is None)
 
 
-def _levers(advice: Advice) -> frozenset[str]:
+def _advice_levers(advice: Advice) -> frozenset[str]:
     return frozenset(step.lever for step in advice.steps)
 
 
-def _is_simpler(one: Advice, other: Advice) -> bool:
-    """Return whether `one` needs fewer changes than `other` for about the same result at no higher cost."""
+def _is_simpler(advice: Advice, other: Advice) -> bool:
+    """Return whether `advice` has fewer changes than the `other` advice, about the same effect, and no higher cost."""
     return (
-        len(one.steps) < len(other.steps)
-        and _VERDICT_ORDER.index(one.verdict) <= _VERDICT_ORDER.index(other.verdict)
-        and _burden(one) <= _burden(other)
-        and (one.slower_by_about or 1.0) <= (other.slower_by_about or 1.0)
-        and RISKS.index(one.risk) <= RISKS.index(other.risk)
-        and one.kept >= _SIMILAR_WORK * other.kept
+        len(advice.steps) < len(other.steps)
+        and _VERDICT_ORDER.index(advice.verdict) <= _VERDICT_ORDER.index(other.verdict)
+        and _cost_rank(advice) <= _cost_rank(other)
+        and (advice.slower_by_about or 1.0) <= (other.slower_by_about or 1.0)
+        and RISKS.index(advice.risk) <= RISKS.index(other.risk)
+        and advice.kept >= _SIMILAR_WORK * other.kept
     )

@@ -1,4 +1,4 @@
-"""Changes that reduce the memory of a plan, and their costs; savings are computed by the whole estimate."""
+"""Changes that reduce the memory of a plan, and their costs; savings are computed by the full estimate."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Literal, NamedTuple, get_args
@@ -19,7 +19,7 @@ _FEWEST_TOKENS: Final = 32
 
 
 class PlanChange(NamedTuple):
-    """One change that reduces the memory of a plan.
+    """A change that reduces the memory of a plan.
 
     `lever` is what it changes: an advice never combines two changes of the same lever. `applies` are the values that
     workload fields must have, with defaults filled in; `engine.n_ubatch` is a field of a part. `settings` are the
@@ -48,24 +48,24 @@ class PlanChange(NamedTuple):
     shares_states: bool = False
 
     def applies_to(self, workload: Workload, gpu: Gpu | None) -> bool:
-        """Return whether the change affects `workload`, with its defaults filled in, on `gpu`."""
+        """Return whether the change affects `workload`, whose defaults are filled in, on `gpu`."""
         if self.native_bf16 is not None and gpu is not None and computes_bf16(gpu) != self.native_bf16:
             return False
         if self.shares_states and workload.parallel.state_shards == 1:
             return False
-        return all(_value(workload, name) in values for name, values in self.applies.items())
+        return all(_field_value(workload, name) in values for name, values in self.applies.items())
 
 
-def _value(workload: Workload, path: str) -> object:
-    """Return the value at `path` of the workload, or None if it has no such field."""
+def _field_value(workload: Workload, path: str) -> object:
+    """Return the workload value at the dotted name `path`, or None if there is no such field."""
     value: object = workload
     for name in path.split("."):
         value = getattr(value, name, None)
     return value
 
 
-class Ladder(NamedTuple):
-    """Values of one number from the mildest to the strongest, with the change for each; `lever` is what they change.
+class ChangeSequence(NamedTuple):
+    """Ordered list of settings from the mildest to the strongest, with the change for each; `lever` names the setting.
 
     Each value needs no more memory than the one before, so bisection finds the first one that fits.
     """
@@ -83,7 +83,7 @@ def quantization_change(
     applies: Mapping[str, tuple[object, ...]],
     needs: str,
 ) -> PlanChange:
-    """Return a change to weights in fewer bits, whose speed depends on the kernels."""
+    """Return a change to weights with fewer bits; its speed depends on the kernels."""
     return PlanChange(
         name=name,
         lever="weights",
@@ -99,8 +99,8 @@ def quantization_change(
     )
 
 
-def smaller_chunks(setting: str, present: int, source: str) -> Ladder:
-    """Return a ladder of smaller prompt chunks; the engine's `setting` is their size in tokens."""
+def smaller_chunks(setting: str, present: int, source: str) -> ChangeSequence:
+    """Return an ordered list of smaller prompt chunks; the engine's `setting` is the chunk size in tokens."""
 
     def smaller(tokens: int) -> PlanChange:
         return PlanChange(
@@ -115,7 +115,7 @@ def smaller_chunks(setting: str, present: int, source: str) -> Ladder:
             keeps="the outputs",
         )
 
-    return Ladder("pieces", smaller_powers(present, _FEWEST_TOKENS), smaller)
+    return ChangeSequence("pieces", smaller_powers(present, _FEWEST_TOKENS), smaller)
 
 
 def smaller_powers(present: int, least: int) -> list[int]:

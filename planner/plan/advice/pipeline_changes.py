@@ -1,9 +1,9 @@
-"""Changes of diffusion pipelines, and ladders of smaller images."""
+"""Memory-saving changes of diffusion pipelines, and the ordered list of smaller image sizes."""
 
 from collections.abc import Mapping
 from typing import Final
 
-from planner.plan.advice.change import Ladder, PlanChange, quantization_change
+from planner.plan.advice.change import ChangeSequence, PlanChange, quantization_change
 from planner.workload.workload import Inference
 
 _OFFLOAD: Final = (
@@ -14,7 +14,7 @@ _VAE: Final = "Hugging Face Diffusers, Reduce memory usage: enable_vae_slicing a
 _NF4: Final = "Hugging Face blog, Exploring Quantization Backends in Diffusers: FLUX.1-dev in NF4 by bitsandbytes"
 _INT8: Final = "Hugging Face blog, Exploring Quantization Backends in Diffusers: FLUX.1-dev in 8 bits by bitsandbytes"
 _ANY_PIPELINE: Final[Mapping[str, tuple[object, ...]]] = {"diffusion.guidance": (True, False)}
-"""Matches all pipelines, as only they have a filled-in guidance."""
+"""Matches all diffusion pipelines, since only diffusion workloads have a filled-in guidance."""
 _PLAIN: Final = ("fp32", "bf16", "fp16")
 _STEP_PIXELS: Final = 64
 _MIN_PIXELS: Final = 256
@@ -96,13 +96,13 @@ PIPELINE_CHANGES: Final[tuple[PlanChange, ...]] = (
 )
 
 
-def smaller_images(workload: Inference) -> Ladder:
-    """Return the ladder of smaller images with nearly the same aspect ratio."""
+def smaller_images(workload: Inference) -> ChangeSequence:
+    """Return the ordered list of smaller image sizes with nearly the same aspect ratio."""
     width, height = workload.image_size or (_MIN_PIXELS, _MIN_PIXELS)
     longer = max(width, height)
 
     def smaller(side: int) -> PlanChange:
-        size = (_scaled(width, side, longer), _scaled(height, side, longer))
+        size = (_scaled_side(width, side, longer), _scaled_side(height, side, longer))
         return PlanChange(
             name=f"images of {size[0]:,} × {size[1]:,} pixels",
             lever="length",
@@ -115,9 +115,11 @@ def smaller_images(workload: Inference) -> Ladder:
             risk="real",
         )
 
-    return Ladder("length", range((longer - 1) // _STEP_PIXELS * _STEP_PIXELS, _MIN_PIXELS - 1, -_STEP_PIXELS), smaller)
+    return ChangeSequence(
+        "length", range((longer - 1) // _STEP_PIXELS * _STEP_PIXELS, _MIN_PIXELS - 1, -_STEP_PIXELS), smaller
+    )
 
 
-def _scaled(side: int, longest: int, longer: int) -> int:
+def _scaled_side(side: int, longest: int, longer: int) -> int:
     """Return `side` scaled so that the longer side is `longest`, in steps that every pipeline accepts."""
     return max(_STEP_PIXELS, side * longest // longer // _STEP_PIXELS * _STEP_PIXELS)

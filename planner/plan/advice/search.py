@@ -14,7 +14,7 @@ from planner.base import Spec
 from planner.errors import SpecError
 from planner.memory.fit import CardFit
 from planner.models.architecture import Architecture
-from planner.plan.advice.change import Ladder, PlanChange
+from planner.plan.advice.change import ChangeSequence, PlanChange
 from planner.plan.catalog import Catalog
 from planner.plan.plan import Plan
 from planner.plan.solve import MinimumVerdict, assess_fit, meets
@@ -22,33 +22,33 @@ from planner.plan.solve import MinimumVerdict, assess_fit, meets
 _MAX_CHANGES: Final = 3
 # Larger sets are made from the smaller ones that need the least: the table may grow without the time doing so.
 _BEAM: Final = 10
-_LADDER_BASES: Final = 5
+_SEQUENCE_BASES: Final = 5
 
 
 class ChangedPlan(NamedTuple):
-    """A plan after some changes, and its verdict."""
+    """A plan after some changes, with its memory verdict."""
 
     changes: tuple[PlanChange, ...]
     plan: Plan
     fit: CardFit
 
     @property
-    def held_bytes(self) -> int:
-        """Return the memory that is then used on the card, including that of other programs."""
+    def used_bytes(self) -> int:
+        """Return the memory used on the card after the changes, including the memory used by other programs."""
         return self.fit.total_bytes + self.plan.workload.other_processes_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeSearch:
-    """The catalog, architecture and starting point of a search."""
+    """A search for changes: catalog, architecture, and the plan that it starts from."""
 
     catalog: Catalog
     architecture: Architecture
     start: ChangedPlan
 
     @classmethod
-    def of(cls, plan: Plan, catalog: Catalog, architecture: Architecture) -> "ChangeSearch":
-        """Return the search for changes of `plan`, whose model is `architecture`."""
+    def for_plan(cls, plan: Plan, catalog: Catalog, architecture: Architecture) -> "ChangeSearch":
+        """Return a search for changes to `plan`, whose model is `architecture`."""
         return cls(catalog, architecture, ChangedPlan((), plan, assess_fit(plan, catalog, architecture)))
 
     def evaluate(self, base: ChangedPlan, change: PlanChange) -> ChangedPlan | None:
@@ -67,23 +67,25 @@ def apply_change(plan: Plan, change: PlanChange) -> Plan:
     Raises:
         pydantic.ValidationError: If the workload does not allow it.
     """
-    settings = {name: _merge(getattr(plan.workload, name, None), value) for name, value in change.settings.items()}
+    settings = {
+        name: _merge_settings(getattr(plan.workload, name, None), value) for name, value in change.settings.items()
+    }
     return plan.evolve(workload=plan.workload.evolve(**settings), **change.hardware)
 
 
-def _merge(old: object, new: object) -> object:
+def _merge_settings(old: object, new: object) -> object:
     if not (isinstance(old, Spec) and isinstance(new, dict)):
         return new
     return {**{name: getattr(old, name) for name in old.model_fields_set}, **new}
 
 
 def find_changes(
-    search: ChangeSearch, offered: Iterable[PlanChange], numbers: Iterable[Ladder]
+    search: ChangeSearch, offered: Iterable[PlanChange], numbers: Iterable[ChangeSequence]
 ) -> tuple[ChangedPlan, ...]:
-    """Return every set of changes that was evaluated; a set that fits is not extended.
+    """Return every evaluated set of changes; a set that fits is not extended.
 
-    A ladder stands alone or ends a set: its value is the mildest with which the set fits, or is tight if none fits. A
-    change that takes much time is combined with at most one other, so that sets without it are found too.
+    A change from a sequence stands alone or ends a set, with the mildest value with which the set fits, or is tight. A
+        change that takes much time is combined with at most one other, so that sets without it are found too.
     """
     singles = [
         candidate
@@ -91,33 +93,37 @@ def find_changes(
         if candidate is not None
     ]
     changes = [candidate.changes[0] for candidate in singles]
-    found, level = list(singles), _not_fitting(singles)
-    ladders = tuple(numbers)
-    found.extend(_apply_ladders(search, [search.start, *level[:_LADDER_BASES]], ladders))
+    evaluated, level = list(singles), _not_fitting(singles)
+    sequences = tuple(numbers)
+    evaluated.extend(_apply_sequences(search, [search.start, *level[:_SEQUENCE_BASES]], sequences))
     for size in range(2, _MAX_CHANGES + 1):
-        level = _extend(search, level, changes, [one for one in found if meets(one.fit, "fits")])
-        found.extend(level)
-        level = _not_fitting(one for one in level if not _takes_much_time(one))
+        level = _extend_sets(
+            search, level, changes, [candidate for candidate in evaluated if meets(candidate.fit, "fits")]
+        )
+        evaluated.extend(level)
+        level = _not_fitting(candidate for candidate in level if not _takes_much_time(candidate))
         if size < _MAX_CHANGES:
-            found.extend(_apply_ladders(search, level[:_LADDER_BASES], ladders))
-    return tuple(found)
+            evaluated.extend(_apply_sequences(search, level[:_SEQUENCE_BASES], sequences))
+    return tuple(evaluated)
 
 
 def _not_fitting(candidate: Iterable[ChangedPlan]) -> list[ChangedPlan]:
     """Return the most promising sets that do not fit yet, the nearest first."""
-    return sorted((one for one in candidate if not meets(one.fit, "fits")), key=lambda one: one.held_bytes)[:_BEAM]
+    return sorted(
+        (changed for changed in candidate if not meets(changed.fit, "fits")), key=lambda changed: changed.used_bytes
+    )[:_BEAM]
 
 
-def _extend(
+def _extend_sets(
     search: ChangeSearch, level: list[ChangedPlan], changes: list[PlanChange], enough: list[ChangedPlan]
 ) -> list[ChangedPlan]:
-    """Return the sets with one more change, except supersets of those that already fit."""
-    done = {frozenset(change.name for change in one.changes) for one in enough}
+    """Return the sets in `level` with one more change, except supersets of the sets in `enough`, which already fit."""
+    done = {frozenset(change.name for change in changed.changes) for changed in enough}
     grown: dict[frozenset[str], ChangedPlan] = {}
     for base in level:
         for change in changes:
-            names = frozenset((change.name, *(one.name for one in base.changes)))
-            if names in grown or _same_lever(base, change.lever) or any(part < names for part in done):
+            names = frozenset((change.name, *(changed.name for changed in base.changes)))
+            if names in grown or _has_lever(base, change.lever) or any(part < names for part in done):
                 continue
             candidate = search.evaluate(base, change)
             if candidate is not None:
@@ -125,28 +131,28 @@ def _extend(
     return list(grown.values())
 
 
-def _apply_ladders(
-    search: ChangeSearch, bases: list[ChangedPlan], ladders: tuple[Ladder, ...]
+def _apply_sequences(
+    search: ChangeSearch, bases: list[ChangedPlan], sequences: tuple[ChangeSequence, ...]
 ) -> Iterator[ChangedPlan]:
     for base in bases:
-        for ladder in ladders:
-            candidate = None if _same_lever(base, ladder.lever) else _mildest_fit(search, base, ladder)
+        for sequence in sequences:
+            candidate = None if _has_lever(base, sequence.lever) else _mildest_fit(search, base, sequence)
             if candidate is not None:
                 yield candidate
 
 
-def _mildest_fit(search: ChangeSearch, base: ChangedPlan, ladder: Ladder) -> ChangedPlan | None:
-    """Return `base` with the mildest value that makes it fit, or else tight, or else with the strongest value."""
-    hardest = search.evaluate(base, ladder.change(ladder.values[-1]))
+def _mildest_fit(search: ChangeSearch, base: ChangedPlan, sequence: ChangeSequence) -> ChangedPlan | None:
+    """Return `base` with the mildest value with which it fits, else with a tight fit, else with the strongest value."""
+    hardest = search.evaluate(base, sequence.change(sequence.values[-1]))
     if hardest is None:
         return None
     at_worst: MinimumVerdict = "fits" if meets(hardest.fit, "fits") else "tight"
     if not meets(hardest.fit, at_worst):
         return hardest
-    low, high, best = -1, len(ladder.values) - 1, hardest
+    low, high, best = -1, len(sequence.values) - 1, hardest
     while high - low > 1:
         middle = (low + high) // 2
-        candidate = search.evaluate(base, ladder.change(ladder.values[middle]))
+        candidate = search.evaluate(base, sequence.change(sequence.values[middle]))
         if candidate is not None and meets(candidate.fit, at_worst):
             high, best = middle, candidate
         else:
@@ -158,5 +164,5 @@ def _takes_much_time(base: ChangedPlan) -> bool:
     return any(change.cost == "much-time" for change in base.changes)
 
 
-def _same_lever(base: ChangedPlan, lever: str) -> bool:
+def _has_lever(base: ChangedPlan, lever: str) -> bool:
     return any(change.lever == lever for change in base.changes)

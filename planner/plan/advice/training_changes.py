@@ -1,4 +1,4 @@
-"""Changes of training workloads."""
+"""Memory-saving changes of training workloads."""
 
 from typing import Final
 
@@ -8,14 +8,14 @@ _LIGER: Final = "Hsu et al. 2024, arXiv 2410.10989: exact, and faster than the p
 _CHECKPOINTING: Final = "Chen et al. 2016, arXiv 1604.06174: one more forward pass, a third of a step's operations"
 _SELECTIVE: Final = "Korthikanti et al. 2022, arXiv 2205.05198: attention alone costs at most 2.7 % more operations"
 _EIGHT_BIT: Final = "Dettmers et al. 2022, arXiv 2110.02861: 8-bit states match 32-bit ones, and are no slower"
-_PAGED: Final = "Dettmers et al. 2023, arXiv 2305.14314: states move to the host's memory when the card's is full"
+_PAGED: Final = "Dettmers et al. 2023, arXiv 2305.14314: states move to host memory when the card's memory is full"
 _ADAFACTOR: Final = "Shazeer and Stern 2018, arXiv 1804.04235: sums of rows and columns stand for second moments"
-_LION: Final = "Chen et al. 2023, arXiv 2302.06675: one moment; it wants another learning rate"
+_LION: Final = "Chen et al. 2023, arXiv 2302.06675: one moment; needs another learning rate"
 _GALORE: Final = "Zhao et al. 2024, arXiv 2403.03507: moments of gradients projected to a low rank"
 _ADAPTIVE: Final = "Zhang et al. 2020, arXiv 1912.03194: SGD falls behind Adam on attention models"
 _PURE_BF16: Final = "Zamirai et al. 2020, arXiv 2010.06192: updates rounded to bf16 get lost"
 _AUTOCAST: Final = "Micikevicius et al. 2018, arXiv 1710.03740: mixed precision matches fp32"
-_CHUNKED: Final = "torchtune CEWithChunkedOutputLoss: the same loss, of a part of the tokens at a time"
+_CHUNKED: Final = "torchtune CEWithChunkedOutputLoss: the same loss, for a part of the tokens at a time"
 _LORA: Final = "Biderman et al. 2024, arXiv 2405.09673: LoRA learns less than full training, and forgets less"
 _QLORA: Final = "Dettmers et al. 2023, arXiv 2305.14314: adapters on NF4 match those on 16 bits"
 _QLORA_TIME: Final = "Lightning AI, Insights from hundreds of experiments: QLoRA takes 39 % longer than LoRA"
@@ -223,7 +223,7 @@ TRAINING_CHANGES: Final[tuple[PlanChange, ...]] = (
 )
 
 
-_ZERO: Final = "Rajbhandari et al. 2020, arXiv 1910.02054 §7: ZeRO-1 and 2 send what replicas do, ZeRO-3 half more"
+_ZERO: Final = "Rajbhandari et al. 2020, arXiv 1910.02054 §7: ZeRO-1 and 2 send as much as replicas, ZeRO-3 50 % more"
 _OFFLOAD: Final = "Ren et al. 2021, arXiv 2101.06840: ZeRO-Offload"
 _INFINITY: Final = "Rajbhandari et al. 2021, arXiv 2104.07857: ZeRO-Infinity"
 

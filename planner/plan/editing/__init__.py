@@ -1,1 +1,1 @@
-"""Edits of a plan, and the adjustment of other fields that an edit conflicts with."""
+"""Edits of a plan, and the adjustment of conflicting fields."""

@@ -1,6 +1,6 @@
-"""Resolution of conflicts after an edit: fields that the edit rules out are adjusted and reported.
+"""Conflict resolution after an edit: fields that conflict with the edit are adjusted and reported.
 
-The command line rejects conflicting options, since all of them were given at once. A form edits one field at a time,
+The command line rejects conflicting options, since all were set at once. A form edits one field at a time,
 and the last edit wins.
 """
 
@@ -21,14 +21,14 @@ from planner.workload.workload import Inference, Training
 _MAX_ROUNDS = 8
 
 
-class Resolved(NamedTuple):
-    """A plan that can be evaluated, and the workload fields that were adjusted to the edit."""
+class ResolvedPlan(NamedTuple):
+    """A plan that can be evaluated, and the names of the workload fields that were adjusted after the edit."""
 
     plan: Plan
     adjustments: tuple[str, ...] = ()
 
 
-def resolve_conflicts(plan: Plan, edits: Mapping[str, object], catalog: Catalog) -> Resolved:
+def resolve_conflicts(plan: Plan, edits: Mapping[str, object], catalog: Catalog) -> ResolvedPlan:
     """Return `plan` with the fields in `edits` changed, and conflicting fields set to allowed values.
 
     Fields of the workload have names such as `workload.lora.rank`, those of the plan their own. If a new model cannot
@@ -39,22 +39,22 @@ def resolve_conflicts(plan: Plan, edits: Mapping[str, object], catalog: Catalog)
         PlannerError: If the plan cannot be evaluated.
     """
     try:
-        return _resolve(plan, edits, catalog)
+        return _resolve_fields(plan, edits, catalog)
     except SpecError as error:
         if error.field != "task" or "model" not in edits or not isinstance(plan.workload, Training):
             raise
         held = {name: getattr(plan.workload, name) for name in ("gpus", "other_processes_bytes")}
         run = plan.evolve(workload=Inference().evolve(**held), count=plan.count)
-        resolved = _resolve(run, edits, catalog)
+        resolved = _resolve_fields(run, edits, catalog)
         return resolved._replace(adjustments=("task", *resolved.adjustments))
 
 
-def _resolve(plan: Plan, edits: Mapping[str, object], catalog: Catalog) -> Resolved:
+def _resolve_fields(plan: Plan, edits: Mapping[str, object], catalog: Catalog) -> ResolvedPlan:
     own = {name: value for name, value in edits.items() if not name.startswith(WORKLOAD)}
     edited = {name.removeprefix(WORKLOAD): value for name, value in edits.items() if name.startswith(WORKLOAD)}
-    context = {"count": own.get("count", plan.count), "model": _architecture(plan, own, catalog)}
+    context = {"count": own.get("count", plan.count), "model": _edited_architecture(plan, own, catalog)}
     draft = WorkloadDraft(plan.workload, edited, context, plan_fields=own.keys())
-    _check(draft)
+    _check_draft(draft)
     if plan.workload.gpus and own.keys() & {"gpu", "count"} and "gpus" not in edited:
         draft.adjust_field("gpus", ())
         own = {"gpu": plan.workload.gpus[0].id, "count": plan.count} | own
@@ -67,7 +67,7 @@ def _resolve(plan: Plan, edits: Mapping[str, object], catalog: Catalog) -> Resol
             # Each time another field goes back to its default, until none is left that could.
             draft.reset_blamed(error)
         else:
-            return Resolved(changed, draft.adjustments)
+            return ResolvedPlan(changed, draft.adjustments)
 
 
 def _apply_rules(draft: WorkloadDraft) -> None:
@@ -77,15 +77,15 @@ def _apply_rules(draft: WorkloadDraft) -> None:
         rounds += 1
 
 
-def _architecture(plan: Plan, own: Mapping[str, object], catalog: Catalog) -> Architecture | None:
-    """Return the edited plan's model, or None for a traced module or a model that cannot be read."""
+def _edited_architecture(plan: Plan, own: Mapping[str, object], catalog: Catalog) -> Architecture | None:
+    """Return the edited plan's architecture, or None for a traced module or an unreadable model."""
     try:
         return architecture_of(plan.evolve(**{name: own[name] for name in ("model",) if name in own}), catalog)
     except (PlannerError, ValidationError):
         return None
 
 
-def _check(draft: WorkloadDraft) -> None:
+def _check_draft(draft: WorkloadDraft) -> None:
     try:
         draft.check()
     except ValidationError as error:
@@ -100,7 +100,7 @@ def _build_plan(plan: Plan, own: Mapping[str, object], draft: WorkloadDraft) -> 
 
 
 def _spec_error(error: ValidationError) -> SpecError:
-    """Return `error` with the field named as in edits."""
+    """Return the pydantic error as a `SpecError` whose field has the same name as in edits."""
     problem = SpecError.from_validation(error)
     place = problem.field if problem.field in Plan.model_fields else f"{WORKLOAD}{problem.field}".removesuffix(".")
     return SpecError(place, problem.reason, problem.hint)

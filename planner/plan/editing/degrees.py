@@ -1,4 +1,4 @@
-"""Degrees of parallelism and card counts that are possible for a plan."""
+"""Possible degrees of parallelism and card counts of a plan."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -15,26 +15,26 @@ _MAX_DEGREE: Final = 64
 
 def possible_degrees(plan: Plan, name: str, catalog: Catalog) -> tuple[int, ...]:
     """Return the possible values of a degree of parallelism `name`, such as `parallel.tensor`, in ascending order."""
-    return tuple(_accepted(plan, f"{WORKLOAD}{name}", _divisors(plan.count), catalog))
+    return tuple(_accepted_values(plan, f"{WORKLOAD}{name}", _divisors(plan.count), catalog))
 
 
 def possible_counts(plan: Plan, wanted: int, catalog: Catalog) -> tuple[int, ...]:
-    """Return the numbers of cards around `wanted` that the plan's parallelism allows."""
+    """Return the card counts near `wanted` that the plan's parallelism allows."""
     shards = plan.workload.parallel.model_shards * plan.workload.parallel.expert
     below = wanted // shards * shards
-    return tuple(_accepted(plan, "count", (count for count in (below, below + shards) if count), catalog))
+    return tuple(_accepted_values(plan, "count", (count for count in (below, below + shards) if count), catalog))
 
 
 def _divisors(count: int) -> Iterator[int]:
     return (number for number in range(1, min(count, _MAX_DEGREE) + 1) if count % number == 0)
 
 
-def _accepted(plan: Plan, name: str, numbers: Iterator[int], catalog: Catalog) -> list[int]:
-    found: list[int] = []
+def _accepted_values(plan: Plan, name: str, numbers: Iterator[int], catalog: Catalog) -> list[int]:
+    possible_values: list[int] = []
     for number in numbers:
         try:
             resolve_conflicts(plan, {name: number}, catalog)
         except PlannerError:
             continue
-        found.append(number)
-    return found[:_MAX_RESULTS]
+        possible_values.append(number)
+    return possible_values[:_MAX_RESULTS]

@@ -1,4 +1,4 @@
-"""A workload during an edit, by the dotted names of its fields."""
+"""A workload during an edit, as field values by dotted name."""
 
 from collections.abc import Collection, Mapping
 from typing import Final
@@ -15,9 +15,9 @@ WORKLOAD: Final = "workload."
 
 
 class WorkloadDraft:
-    """The fields of a workload by their dotted names; `edited` fields keep their values, others may be adjusted.
+    """Workload fields during an edit, by dotted name; `edited` fields keep their values, others may be adjusted.
 
-    `context` are the values that rules read besides the workload: the number of GPUs and the model. `plan_fields` names
+    `context` has the other values that rules read: the number of GPUs and the model. `plan_fields` names
     the edited fields of the plan.
     """
 
@@ -34,14 +34,16 @@ class WorkloadDraft:
         self._context = context
         self._edited = edited
         self._all_edited = {*edited, *plan_fields}
-        self._before = _flat(workload)
+        self._before = _flat_fields(workload)
         self._fields = {**self._before, **edited}
         self._adjusted: dict[str, None] = {}
 
     @property
     def adjustments(self) -> tuple[str, ...]:
-        """Return the fields that were adjusted: their values differ from before and they were not edited."""
-        return tuple(name for name in self._adjusted if self.value(name) != self._before.get(name, self._default(name)))
+        """Return the names of the adjusted fields: not edited, but with a different value than before."""
+        return tuple(
+            name for name in self._adjusted if self.value(name) != self._before.get(name, self._default_value(name))
+        )
 
     def check(self) -> None:
         """Validate the edited values on their own, independent of the other fields.
@@ -58,41 +60,41 @@ class WorkloadDraft:
                 raise
 
     def value(self, name: str) -> FieldValue:
-        """Return the value of the field `name`; for a part such as `lora`, a mapping of its fields, or None."""
-        return self._value(name, self._fields)
+        """Return the value of the field `name`; for a group such as `lora`, a mapping of its fields, or None."""
+        return self._field_value(name, self._fields)
 
     def adjust_field(self, name: str, value: object) -> None:
-        """Set a field, unless it was edited."""
-        if self._is_free(name) and self.value(name) != value:
-            self._fields = _updated(self._fields, {name: value})
+        """Set the field `name`, unless the user edited it."""
+        if self._is_adjustable(name) and self.value(name) != value:
+            self._fields = _updated_fields(self._fields, {name: value})
             if not _nested_fields(self._before, name):
                 self._adjusted.setdefault(name)
 
     def apply_remedy(self, rule: WorkloadRule) -> bool:
         """Apply the first remedy after which `rule` holds; return whether anything was adjusted."""
-        if not self._concerns(rule):
+        if not self._rule_applies(rule):
             return False
         values = rule.values(self.value)
         if rule.holds(*values):
             return False
         for remedy in rule.remedies:
             made = remedy(*values) if callable(remedy) else remedy
-            changes = {name: self._default(name) if value is RESET else value for name, value in made.items()}
-            if self._helps(rule, changes):
+            changes = {name: self._default_value(name) if value is RESET else value for name, value in made.items()}
+            if self._satisfies_rule(rule, changes):
                 for name, value in changes.items():
                     self.adjust_field(name, value)
                 return True
         return False
 
     def reset_blamed(self, error: SpecError) -> None:
-        """Reset the field that `error` blames to its default.
+        """Reset the field named in `error` to its default.
 
         Raises:
             SpecError: The same error, if that field was edited or the error blames a group of fields.
         """
         name = error.field.removeprefix(WORKLOAD)
-        default = self._default(name)
-        if not self._is_free(name) or _nested_fields(self._fields, name) or self.value(name) == default:
+        default = self._default_value(name)
+        if not self._is_adjustable(name) or _nested_fields(self._fields, name) or self.value(name) == default:
             raise error
         self.adjust_field(name, default)
 
@@ -104,28 +106,28 @@ class WorkloadDraft:
         """
         return self._kind.model_validate(nest_fields(self._fields))
 
-    def _concerns(self, rule: WorkloadRule) -> bool:
+    def _rule_applies(self, rule: WorkloadRule) -> bool:
         if not rule.concerns(self._task) or (self._context["model"] is None and "model" in rule.fields):
             return False
         triggered = not rule.after or bool(self._all_edited.intersection(rule.after))
         return triggered and not self._all_edited.intersection(rule.yields_to)
 
-    def _helps(self, rule: WorkloadRule, changes: Mapping[str, object]) -> bool:
-        """Return whether `rule` holds after `changes`, and `changes` leave edited fields alone."""
-        if any(self.value(name) != value and not self._is_free(name) for name, value in changes.items()):
+    def _satisfies_rule(self, rule: WorkloadRule, changes: Mapping[str, object]) -> bool:
+        """Return whether `rule` holds after `changes`, which must not change edited fields."""
+        if any(self.value(name) != value and not self._is_adjustable(name) for name, value in changes.items()):
             return False
-        changed = _updated(self._fields, changes)
-        return rule.holds(*rule.values(lambda name: self._value(name, changed)))
+        changed = _updated_fields(self._fields, changes)
+        return rule.holds(*rule.values(lambda name: self._field_value(name, changed)))
 
-    def _is_free(self, name: str) -> bool:
+    def _is_adjustable(self, name: str) -> bool:
         return not any(edited == name or edited.startswith(f"{name}.") for edited in self._edited)
 
-    def _value(self, name: str, fields: Mapping[str, object]) -> FieldValue:
+    def _field_value(self, name: str, fields: Mapping[str, object]) -> FieldValue:
         if name in self._context:
             return self._context[name]
-        return _nested_fields(fields, name) or fields.get(name, self._default(name))
+        return _nested_fields(fields, name) or fields.get(name, self._default_value(name))
 
-    def _default(self, name: str) -> FieldValue:
+    def _default_value(self, name: str) -> FieldValue:
         outer, _, inner = name.partition(".")
         if not inner:
             return getattr(self._fresh, outer, None)
@@ -133,7 +135,7 @@ class WorkloadDraft:
         return getattr(part, inner, None)
 
 
-def _flat(workload: Workload) -> dict[str, object]:
+def _flat_fields(workload: Workload) -> dict[str, object]:
     fields: dict[str, object] = {}
     for name in workload.model_fields_set:
         value = getattr(workload, name)
@@ -145,11 +147,11 @@ def _flat(workload: Workload) -> dict[str, object]:
 
 
 def _nested_fields(fields: Mapping[str, object], part: str) -> dict[str, object]:
-    """Return those of `fields` that belong to `part`."""
+    """Return the fields nested in the group `part`, without its prefix."""
     return {name: value for name, value in fields.items() if name.startswith(f"{part}.")}
 
 
-def _updated(fields: Mapping[str, object], changes: Mapping[str, object]) -> dict[str, object]:
-    """Return `fields` with `changes`; setting a part as a whole replaces its fields."""
+def _updated_fields(fields: Mapping[str, object], changes: Mapping[str, object]) -> dict[str, object]:
+    """Return `fields` with `changes` applied; a new value for a whole group replaces all its fields."""
     remaining = {name: value for name, value in fields.items() if name.partition(".")[0] not in changes}
     return {**remaining, **changes}

@@ -1,11 +1,11 @@
-"""Corrections that apply to a plan; separate from log reading, which not every estimate needs."""
+"""Corrections that apply to a plan, in a module of their own so that estimates need not load log reading."""
 
 from planner.memory.corrections import Correction
 from planner.plan.evaluate import Evaluation
 
 
 def correction_key(evaluation: Evaluation) -> tuple[str, str, str, str] | None:
-    """Return the engine, task, card and kind of model that a correction is for; None without a card."""
+    """Return the engine, task, card and kind of model that identify a correction; None without a card."""
     if evaluation.plan.gpu is None or evaluation.architecture is None:
         return None
     workload = evaluation.workload
@@ -13,11 +13,11 @@ def correction_key(evaluation: Evaluation) -> tuple[str, str, str, str] | None:
 
 
 def applied_corrections(evaluation: Evaluation) -> tuple[Correction, ...]:
-    """Return the corrections of the plan that its estimate includes."""
+    """Return the plan's corrections that its memory estimate includes."""
     key = correction_key(evaluation)
     return tuple(correction for correction in evaluation.plan.corrections if correction.key == key)
 
 
 def with_correction(corrections: tuple[Correction, ...], correction: Correction) -> tuple[Correction, ...]:
-    """Return `corrections` with `correction` added, replacing one for the same kind of run."""
+    """Return `corrections` with `correction` added; it replaces a correction for the same kind of run."""
     return (*(known for known in corrections if known.key != correction.key), correction)

@@ -1,4 +1,4 @@
-"""Comparison of an estimate with a log: by term if the log separates them, otherwise by counter."""
+"""Comparison of a memory estimate with a log: by memory term if the log separates terms, otherwise by counter."""
 
 from collections.abc import Iterator
 from typing import Final, get_args
@@ -29,7 +29,7 @@ GROUPS: Final[dict[RowName, tuple[TermName, ...]]] = {
     "working": ("activations", "logits", "temporaries", "buffers"),
     "overhead": ("framework_overhead", "communication"),
 }
-"""The estimate's terms that each row of a log includes."""
+"""Memory terms of the estimate that each row in a log includes."""
 _COUNTERS: Final[tuple[RowName, ...]] = tuple(name for name in get_args(RowName) if name not in (*GROUPS, "sum"))
 _FEWEST_SUMMED: Final = 2
 
@@ -44,17 +44,17 @@ def compare_plan(plan: Plan, catalog: Catalog, reading: LogReading) -> LogCompar
 
 
 def compare_with_log(evaluation: Evaluation, reading: LogReading) -> LogComparison:
-    """Return the rows of `evaluation` and `reading`, with explanations of their differences.
+    """Compare the estimate in `evaluation` with the log `reading`, with explanations for the differences.
 
-    A term is taken at the phase in which it is largest. Of several devices the fullest counts, or their sum if they
-    hold parts of a model that the plan has on one.
+    Each term has its largest value in any phase. Of several devices the fullest counts, or the sum over the devices if
+    they hold parts of a model that the plan has on one.
 
     Raises:
         SpecError: If nothing in the log has a counterpart in an estimate.
     """
     actuals = amounts_in_log(evaluation, reading)
     terms = tuple(_term_rows(evaluation, actuals, reading))
-    rows = (*terms, *_sum(terms), *_counter_rows(evaluation, actuals, reading, with_terms=bool(terms)))
+    rows = (*terms, *_sum_row(terms), *_counter_rows(evaluation, actuals, reading, with_terms=bool(terms)))
     if not rows:
         hint = "Choose a log with the size of weights, caches, or allocated, reserved or used memory."
         raise SpecError("log", "nothing in this log can be compared with an estimate", hint)
@@ -67,9 +67,9 @@ def _term_rows(evaluation: Evaluation, actuals: LogAmounts, reading: LogReading)
         actual = actuals.terms.get(name)
         if actual is None:
             continue
-        predicted = _largest(evaluation, terms)
+        predicted = _largest_bytes(evaluation, terms)
         corrections = term_corrections(name, predicted, actual, actuals, evaluation, reading) if correctable else ()
-        yield _row(
+        yield _comparison_row(
             name, predicted, actual, explain_row(name, predicted, actual, evaluation, reading, actuals), corrections
         )
 
@@ -83,17 +83,17 @@ def _counter_rows(
         actual = actuals.pool if name == "pool" else actuals.counters.get(name)
         if actual is None:
             continue
-        predicted = _predicted(evaluation, name)
+        predicted = _predicted_bytes(evaluation, name)
         corrections: tuple[TermCorrection, ...] = ()
         if correctable and predicted is not None:
             corrections = counter_correction(name, predicted, attributed, actual, evaluation)
             attributed += sum(item.added_bytes for item in corrections)
-        yield _row(
+        yield _comparison_row(
             name, predicted, actual, explain_row(name, predicted, actual, evaluation, reading, actuals), corrections
         )
 
 
-def _row(
+def _comparison_row(
     name: RowName, predicted: int | None, actual: MeasuredAmount, reason: str, corrections: tuple[TermCorrection, ...]
 ) -> LogComparisonRow:
     return LogComparisonRow(
@@ -109,8 +109,8 @@ def _row(
     )
 
 
-def _sum(rows: tuple[LogComparisonRow, ...]) -> Iterator[LogComparisonRow]:
-    """Yield the sum of the terms that both sides have, if there are several."""
+def _sum_row(rows: tuple[LogComparisonRow, ...]) -> Iterator[LogComparisonRow]:
+    """Yield the sum of the terms that are in the log and in the estimate, if there are several."""
     summed = [row for row in rows if row.name in GROUPS and row.predicted_bytes is not None]
     if len(summed) >= _FEWEST_SUMMED:
         yield LogComparisonRow(
@@ -119,19 +119,19 @@ def _sum(rows: tuple[LogComparisonRow, ...]) -> Iterator[LogComparisonRow]:
             actual_bytes=sum(row.actual_bytes for row in summed),
             low_bytes=sum(row.low_bytes for row in summed),
             high_bytes=sum(row.high_bytes for row in summed),
-            explanation="The sum of the rows above, whose peaks may be at different times.",
+            explanation="Sum of the rows above, which may peak at different times.",
             lines=tuple(sorted({line for row in summed for line in row.lines})),
         )
 
 
-def _largest(evaluation: Evaluation, names: tuple[TermName, ...]) -> int:
+def _largest_bytes(evaluation: Evaluation, names: tuple[TermName, ...]) -> int:
     phases = evaluation.memory.phases
     return max(sum(share.bytes for share in phase.shares if share.name in names) for phase in phases)
 
 
-def _predicted(evaluation: Evaluation, name: RowName) -> int | None:
+def _predicted_bytes(evaluation: Evaluation, name: RowName) -> int | None:
     memory = evaluation.memory
-    found: dict[RowName, int | None] = {
+    amounts: dict[RowName, int | None] = {
         "pool": memory.cache_pool.bytes if memory.cache_pool else None,
         "allocated": memory.allocated_bytes,
         "reserved": memory.reserved_bytes,
@@ -141,4 +141,4 @@ def _predicted(evaluation: Evaluation, name: RowName) -> int | None:
         "card-total": evaluation.gpu.smi_memory_bytes if evaluation.gpu else None,
         "host": memory.host_bytes,
     }
-    return found[name]
+    return amounts[name]

@@ -1,4 +1,4 @@
-"""Corrections of an estimate that a log suggests.
+"""Corrections to a memory estimate, derived from a log.
 
 Only differences of the same engine on the plan's card count that no other setting explains: weights in another format
 or a longer context are not errors of the estimate.
@@ -19,7 +19,7 @@ from planner.workload.workload import Inference
 _MIN_DIFFERENCE: Final = 1 * MIB
 MIN_FACTOR: Final = 0.7
 MAX_FACTOR: Final = 1.4
-"""Beyond these ratios of measured to estimated, the log is from a different run: checked runs are within 6 %."""
+"""Largest measured-to-estimated ratio for a correction; beyond it, the runs differ: checked runs are within 6 %."""
 _MAX_WEIGHT_DIFFERENCE: Final = 0.1
 _SCALING: Final[dict[RowName, tuple[TermName, ...]]] = {
     "kv_cache": ("kv_cache",),
@@ -42,14 +42,14 @@ def term_corrections(
     evaluation: Evaluation,
     reading: LogReading,
 ) -> tuple[TermCorrection, ...]:
-    """Return corrections that make a term match the log: bytes for weights, a factor for other terms."""
+    """Return corrections that make a term match the log: a size in bytes for weights, a factor for other terms."""
     difference = actual.bytes - predicted
     if abs(difference) < max(_MIN_DIFFERENCE, actual.high - actual.bytes) or not predicted:
         return ()
     if name == "weights" and not actuals.host_weights and abs(difference) <= _MAX_WEIGHT_DIFFERENCE * predicted:
         return (TermCorrection(term="weights", added_bytes=difference),)
     factor = actual.bytes / predicted
-    same_length = reading.context_length in (None, _context(evaluation)) or actuals.pool is not None
+    same_length = reading.context_length in (None, _context_tokens(evaluation)) or actuals.pool is not None
     if name in _SCALING and same_length and actuals.summed == 1 and MIN_FACTOR <= factor <= MAX_FACTOR:
         return tuple(TermCorrection(term=term, factor=factor) for term in _SCALING[name])
     return ()
@@ -58,7 +58,7 @@ def term_corrections(
 def counter_correction(
     name: RowName, predicted: int, attributed: int, actual: MeasuredAmount, evaluation: Evaluation
 ) -> tuple[TermCorrection, ...]:
-    """Return the correction for a counter's difference, less the bytes `attributed` to narrower counters.
+    """Return the correction for a counter's difference, minus the bytes `attributed` to narrower counters.
 
     A value from one snapshot or from a failed run is a lower bound, so it never reduces the estimate.
     """
@@ -76,18 +76,18 @@ def counter_correction(
     return ()
 
 
-def _context(evaluation: Evaluation) -> int | None:
+def _context_tokens(evaluation: Evaluation) -> int | None:
     return evaluation.workload.context_length if isinstance(evaluation.workload, Inference) else None
 
 
 def _working_term(evaluation: Evaluation) -> TermName:
-    """Return the largest short-lived term at the peak, which is the least certain of the allocated memory."""
+    """Return the largest short-lived term at the peak, the least certain part of the allocated memory."""
     short_lived = [term for term in evaluation.memory.terms if term.name in ("activations", "logits", "temporaries")]
     return max(short_lived, key=lambda term: term.bytes).name if short_lived else "temporaries"
 
 
 def suggest_correction(comparison: LogComparison, evaluation: Evaluation, date: str, digest: str) -> Correction | None:
-    """Return the correction that this log of `date` suggests, or None if there is nothing to correct."""
+    """Return the correction derived from the log of `date`, or None if there is nothing to correct."""
     terms = tuple(item for row in comparison.rows for item in row.corrections)
     key = correction_key(evaluation)
     if not terms or key is None:

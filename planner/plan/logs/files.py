@@ -21,7 +21,7 @@ _MOST_KEPT: Final = 1_000
 
 
 class Log(NamedTuple):
-    """The text of a log, with its name, date and the first digits of its digest."""
+    """Text of a log, with its name, date and the first digits of its SHA-256 digest."""
 
     text: str
     name: str
@@ -87,9 +87,9 @@ def save_correction(path: Path, correction: Correction) -> None:
         PlanFileError: If the file is damaged or cannot be written.
     """
     others = tuple(known for known in load_corrections(path) if known.key != correction.key)
-    kept = _CorrectionsFile(corrections=(correction, *others)[:_MOST_KEPT])
+    content = _CorrectionsFile(corrections=(correction, *others)[:_MOST_KEPT])
     try:
-        write_atomically(path, kept.model_dump_json(indent=2) + "\n")
+        write_atomically(path, content.model_dump_json(indent=2) + "\n")
     except OSError as error:
         raise PlanFileError(
             path, f"cannot be written ({error.strerror})", hint="Check the folder's permissions."

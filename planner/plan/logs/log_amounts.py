@@ -1,4 +1,4 @@
-"""Amounts of memory in a log, added up to one amount per row of the comparison."""
+"""Memory amounts in a log, added up to one amount per comparison row."""
 
 from collections.abc import Iterable
 from typing import Final, Literal, NamedTuple
@@ -31,7 +31,7 @@ RowName = Literal[
 
 
 class MeasuredAmount(NamedTuple):
-    """The amount in the log for one row, with the interval that its printed digits allow."""
+    """Amount in the log for one comparison row, with its rounding interval."""
 
     bytes: int
     low: int
@@ -41,7 +41,7 @@ class MeasuredAmount(NamedTuple):
 
 
 class LogComparisonRow(Spec):
-    """One amount, estimated and measured.
+    """One amount of memory, estimated and measured.
 
     `at_least` is true if the run may have used more than the log shows. `corrections` would remove the difference;
     there are none if its cause is a different setup.
@@ -69,7 +69,7 @@ class LogComparisonRow(Spec):
 
 
 class LogComparison(Spec):
-    """An estimate compared with a log, with notes on both."""
+    """A memory estimate compared with a log, with notes on the differences."""
 
     reading: LogReading
     rows: tuple[LogComparisonRow, ...]
@@ -100,7 +100,7 @@ _COUNTED: Final[dict[Counter, RowName]] = {
 
 
 class LogAmounts(NamedTuple):
-    """The measured amount of each row, and the facts that explanations need.
+    """Measured amount of each comparison row, and further log data for explanations.
 
     `pool` is a cache that fills the card, `summed` the number of devices added up, `others` the memory of other
     processes, and `host_weights` the weights kept in host memory.
@@ -121,13 +121,13 @@ def amounts_in_log(evaluation: Evaluation, reading: LogReading) -> LogAmounts:
     for item in reading.measured:
         if item.term is not None:
             by_device.setdefault(item.device or "", []).append(item)
-    together = reading.splits_model and _model_parallel(evaluation) == 1
-    chosen = list(by_device.values()) if together else [max(by_device.values(), key=_sum_without_pools, default=[])]
-    terms = _terms((item for items in chosen for item in items), graphs_of(evaluation.workload))
+    together = reading.splits_model and _model_parallel_cards(evaluation) == 1
+    chosen = list(by_device.values()) if together else [max(by_device.values(), key=_bytes_without_pools, default=[])]
+    terms = _term_sums((item for items in chosen for item in items), cuda_graphs_row(evaluation.workload))
     pool = terms.get("kv_cache")
     return LogAmounts(
         terms=_with_planned_cache(terms, evaluation, reading),
-        counters=_counters(reading.measured),
+        counters=_largest_counters(reading.measured),
         pool=pool if pool and pool.sense == "pool" else None,
         summed=len(chosen) if together else 1,
         others=sum(item.bytes for item in reading.measured if item.counter == "other-processes"),
@@ -136,32 +136,32 @@ def amounts_in_log(evaluation: Evaluation, reading: LogReading) -> LogAmounts:
     )
 
 
-def graphs_of(workload: Workload) -> Literal["overhead", "working"]:
-    """Return the row that includes CUDA graphs in the logs of the workload's program."""
+def cuda_graphs_row(workload: Workload) -> Literal["overhead", "working"]:
+    """Return the comparison row that includes CUDA graphs in the logs of the workload's program."""
     return serving_support(workload.profile).graphs if isinstance(workload, Inference) else "overhead"
 
 
-def _model_parallel(evaluation: Evaluation) -> int:
-    """Return the number of cards that hold one copy of the plan's model."""
+def _model_parallel_cards(evaluation: Evaluation) -> int:
+    """Return the number of cards that together hold one copy of the plan's model."""
     return evaluation.plan.count // (evaluation.workload.parallel.data or evaluation.plan.count)
 
 
-def _sum_without_pools(items: list[LoggedAmount]) -> int:
+def _bytes_without_pools(items: list[LoggedAmount]) -> int:
     return sum(item.bytes for item in items if item.sense != "pool")
 
 
-def _terms(items: Iterable[LoggedAmount], graphs: RowName) -> dict[RowName, MeasuredAmount]:
-    """Return the sum of each row; CUDA graphs go to the row `graphs`, which depends on the engine."""
-    found: dict[RowName, MeasuredAmount] = {}
+def _term_sums(items: Iterable[LoggedAmount], graphs: RowName) -> dict[RowName, MeasuredAmount]:
+    """Return the sum of each row; CUDA graphs are added to the row `graphs`, which depends on the engine."""
+    sums: dict[RowName, MeasuredAmount] = {}
     for item in items:
         row = _ROW_OF.get(item.term) if item.term else None
         if row is not None:
             row = graphs if item.name == GRAPHS else row
-            found[row] = _add(found.get(row), item)
-    return found
+            sums[row] = _add_amount(sums.get(row), item)
+    return sums
 
 
-def _add(known: MeasuredAmount | None, item: LoggedAmount) -> MeasuredAmount:
+def _add_amount(known: MeasuredAmount | None, item: LoggedAmount) -> MeasuredAmount:
     if known is None:
         return MeasuredAmount(item.bytes, item.low_bytes, item.high_bytes, item.sense, (item.line,))
     return MeasuredAmount(
@@ -176,7 +176,7 @@ def _add(known: MeasuredAmount | None, item: LoggedAmount) -> MeasuredAmount:
 def _with_planned_cache(
     terms: dict[RowName, MeasuredAmount], evaluation: Evaluation, reading: LogReading
 ) -> dict[RowName, MeasuredAmount]:
-    """Replace a cache pool by the share of it that the plan's tokens need, if the log states its size in tokens."""
+    """Replace a cache pool by the part that the plan's tokens need, if the log states the pool's size in tokens."""
     pool, tokens = terms.get("kv_cache"), planned_tokens(evaluation)
     if pool is None or pool.sense != "pool":
         return terms
@@ -193,16 +193,16 @@ def planned_tokens(evaluation: Evaluation) -> int | None:
     return workload.batch * (workload.context_length or 0) if isinstance(workload, Inference) else None
 
 
-def _counters(measured: Iterable[LoggedAmount]) -> dict[RowName, MeasuredAmount]:
+def _largest_counters(measured: Iterable[LoggedAmount]) -> dict[RowName, MeasuredAmount]:
     """Return the largest value of each counter over the devices; host buffers are added up."""
-    found: dict[RowName, MeasuredAmount] = {}
+    largest: dict[RowName, MeasuredAmount] = {}
     for item in measured:
         row = _COUNTED.get(item.counter) if item.counter else None
         if row is None:
             continue
-        known = found.get(row)
+        known = largest.get(row)
         if row == "host":
-            found[row] = _add(known, item)
+            largest[row] = _add_amount(known, item)
         elif known is None or item.bytes > known.bytes:
-            found[row] = _add(None, item)
-    return found
+            largest[row] = _add_amount(None, item)
+    return largest

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from planner.memory.logs.reading import LogReading
 from planner.plan.evaluate import Evaluation
 from planner.plan.logs.corrections import MAX_FACTOR, MIN_FACTOR
-from planner.plan.logs.log_amounts import LogAmounts, MeasuredAmount, RowName, graphs_of, planned_tokens
+from planner.plan.logs.log_amounts import LogAmounts, MeasuredAmount, RowName, cuda_graphs_row, planned_tokens
 from planner.units import GIB, MIB
 from planner.workload.software.registry import DEFAULT, SERVERS, SOFTWARE, serving_support
 from planner.workload.workload import Inference
@@ -18,8 +18,8 @@ _BITS: Final = {32.0: "fp32", 16.0: "bf16 or fp16", 8.0: "8 bits per weight", 4.
 _COUNTED: Final = ("allocated", "reserved", "process")
 
 
-class _Row(NamedTuple):
-    """A row of the comparison with everything that its explanations need."""
+class _ExplainedRow(NamedTuple):
+    """A row of the log comparison, with the data for its explanations."""
 
     name: RowName
     predicted: int | None
@@ -30,11 +30,11 @@ class _Row(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """Return measured over estimated memory."""
+        """Return measured divided by estimated memory."""
         return self.actual.bytes / self.predicted if self.predicted else 0.0
 
 
-_Explanation = Callable[[_Row], str | None]
+_Explanation = Callable[[_ExplainedRow], str | None]
 
 
 def explain_row(
@@ -46,13 +46,13 @@ def explain_row(
     actuals: LogAmounts,
 ) -> str:
     """Return the explanations of one row as sentences; empty if no mechanism is known."""
-    case = _Row(name, predicted, actual, evaluation, reading, actuals)
-    sentences = (rule(case) for rule in (*_EXPLANATIONS.get(name, ()), _agreement))
+    case = _ExplainedRow(name, predicted, actual, evaluation, reading, actuals)
+    sentences = (rule(case) for rule in (*_EXPLANATIONS.get(name, ()), _explain_agreement))
     return " ".join(sentence for sentence in sentences if sentence)
 
 
 def log_notes(evaluation: Evaluation, reading: LogReading, actuals: LogAmounts) -> Iterator[str]:
-    """Yield notes if the log and the plan are not for the same run."""
+    """Yield notes on differences between the run in the log and the plan."""
     program = SOFTWARE[evaluation.workload.profile or DEFAULT]
     if reading.engine not in (None, program.log_format):
         logged = SOFTWARE.get(reading.engine or "")
@@ -60,9 +60,9 @@ def log_notes(evaluation: Evaluation, reading: LogReading, actuals: LogAmounts) 
             f"The log is from {logged.title if logged else 'PyTorch'}, but the plan is for {program.title}: "
             "their memory differs for the same model."
         )
-    if reading.model is not None and not _same_model(reading.model, evaluation):
+    if reading.model is not None and not _is_same_model(reading.model, evaluation):
         yield f"The log is for the model {reading.model}, the plan for {evaluation.plan.model.id}."
-    length = _context(evaluation)
+    length = _context_tokens(evaluation)
     if reading.context_length and length and reading.context_length != length:
         yield f"The log's context is {reading.context_length:,} tokens, the plan's {length:,}."
     if actuals.summed > 1:
@@ -70,28 +70,28 @@ def log_notes(evaluation: Evaluation, reading: LogReading, actuals: LogAmounts) 
     yield from reading.notes
 
 
-def _same_model(name: str, evaluation: Evaluation) -> bool:
+def _is_same_model(name: str, evaluation: Evaluation) -> bool:
     own = evaluation.plan.model.id.rpartition("/")[2]
     plain = [text.lower().replace("-", "").replace("_", "").replace(" ", "") for text in (name, own)]
     return plain[1] in plain[0] or plain[0] in plain[1]
 
 
-def _context(evaluation: Evaluation) -> int | None:
+def _context_tokens(evaluation: Evaluation) -> int | None:
     return evaluation.workload.context_length if isinstance(evaluation.workload, Inference) else None
 
 
-def _agreement(case: _Row) -> str | None:
+def _explain_agreement(case: _ExplainedRow) -> str | None:
     if case.predicted is None:
         return "The estimate does not include this amount."
     if case.actual.sense in ("at-least", "moment"):
-        return _lower_bound(case)
+        return _explain_lower_bound(case)
     if abs(case.ratio - 1) <= _AGREEMENT:
-        return "They agree within 1 %."
+        return "The log and the estimate agree within 1 %."
     far = case.name in _COUNTED and not MIN_FACTOR <= case.ratio <= MAX_FACTOR
     return "The log is not from a run of this plan: compare model, batch size, length and formats." if far else None
 
 
-def _lower_bound(case: _Row) -> str:
+def _explain_lower_bound(case: _ExplainedRow) -> str:
     more = case.actual.low - (case.predicted or 0)
     usage = "The run used at least this much at that moment"
     if case.actual.sense == "at-least":
@@ -99,10 +99,10 @@ def _lower_bound(case: _Row) -> str:
         usage = f"The run {'used or requested' if requested else 'used'} at least this much when it failed"
     if more <= 0:
         return f"{usage}; the estimate is not below it."
-    return f"{usage}: {_gib(more)} more than estimated."
+    return f"{usage}: {_gib_text(more)} more than estimated."
 
 
-def _number_format(case: _Row) -> str | None:
+def _explain_number_format(case: _ExplainedRow) -> str | None:
     """Explain a difference of weights by their number format.
 
     **Formula**: bits per parameter = 8 × bytes ÷ parameters, of the log and of the plan.
@@ -117,57 +117,57 @@ def _number_format(case: _Row) -> str | None:
     return f"The log has {bits:.1f} bits per parameter, which suggests {likely}; the plan has {planned:.1f}."
 
 
-def _host_weights(case: _Row) -> str | None:
-    held = case.actuals.host_weights
-    return f"{_gib(held)} of the weights are in host memory." if held > _NOTABLE else None
+def _explain_host_weights(case: _ExplainedRow) -> str | None:
+    host_bytes = case.actuals.host_weights
+    return f"{_gib_text(host_bytes)} of the weights are in host memory." if host_bytes > _NOTABLE else None
 
 
-def _pool(case: _Row) -> str | None:
+def _explain_cache_pool(case: _ExplainedRow) -> str | None:
     pool, tokens = case.actuals.pool, planned_tokens(case.evaluation)
     if pool is None:
         return None
     return (
-        f"vLLM fills its share of the card with the KV cache: the pool of {_gib(pool.bytes)} has room for "
+        f"vLLM fills its share of the card with the KV cache: the pool of {_gib_text(pool.bytes)} has room for "
         f"{case.reading.cache_tokens:,} tokens. This row is the part that the plan's {tokens:,} tokens need."
     )
 
 
-def _whole_pool(_case: _Row) -> str:
+def _explain_rest_of_pool(_case: _ExplainedRow) -> str:
     return "The rest of vLLM's share of the card: it depends on that share, on other processes and on the terms above."
 
 
-def _other_length(case: _Row) -> str | None:
-    length, logged = _context(case.evaluation), case.reading.context_length
+def _explain_cache_length(case: _ExplainedRow) -> str | None:
+    length, logged = _context_tokens(case.evaluation), case.reading.context_length
     if case.actuals.pool is not None or not length or not logged or length == logged:
         return None
     return f"The log's cache is for {logged:,} tokens, {logged / length:.3g} times the plan's {length:,}."
 
 
-def _cache_format(case: _Row) -> str | None:
-    if _other_length(case) or case.predicted is None:
+def _explain_cache_format(case: _ExplainedRow) -> str | None:
+    if _explain_cache_length(case) or case.predicted is None:
         return None
     if abs(case.ratio - 0.5) <= _SIMILARITY / 2:
         return "Half of the plan's, which suggests an 8-bit cache."
     return "Twice the plan's, which suggests a cache in a wider format." if abs(case.ratio - 2) <= _SIMILARITY else None
 
 
-def _profiled(case: _Row) -> str | None:
+def _explain_profiled_batch(case: _ExplainedRow) -> str | None:
     logged = SERVERS.get(case.reading.engine or "")
     if logged is None or logged.name == case.evaluation.workload.profile:
         return None
     return serving_support(logged.name).working_memory or None
 
 
-def _libraries(case: _Row) -> str | None:
+def _explain_library_memory(case: _ExplainedRow) -> str | None:
     logged = SERVERS.get(case.reading.engine or "")
     if logged is None:
         return None
-    inside = case.actuals.graphs and graphs_of(case.evaluation.workload) == "overhead"
-    graphs = f" CUDA graphs take {_gib(case.actuals.graphs)} of it." if inside else ""
+    inside = case.actuals.graphs and cuda_graphs_row(case.evaluation.workload) == "overhead"
+    graphs = f" CUDA graphs take {_gib_text(case.actuals.graphs)} of it." if inside else ""
     return f"{serving_support(logged.name).outside_memory}{graphs}"
 
 
-def _slack(case: _Row) -> str | None:
+def _explain_allocator_slack(case: _ExplainedRow) -> str | None:
     if case.actual.sense == "at-least":
         return None  # a failed request counts as allocated, but was never reserved
     allocated = case.actuals.counters.get("allocated")
@@ -176,37 +176,39 @@ def _slack(case: _Row) -> str | None:
     unused = max(case.actual.bytes - allocated.bytes, 0)
     memory = case.evaluation.memory
     expected = memory.reserved_bytes - memory.allocated_bytes
-    return f"PyTorch's allocator holds {_gib(unused)} beyond its tensors; the estimate allows {_gib(expected)}."
+    return (
+        f"PyTorch's allocator holds {_gib_text(unused)} beyond its tensors; the estimate allows {_gib_text(expected)}."
+    )
 
 
-def _whole_card(case: _Row) -> str | None:
+def _explain_other_processes(case: _ExplainedRow) -> str | None:
     process, others = case.actuals.counters.get("process"), case.actuals.others
     if process is None:
         return "This includes the card's other processes."
     rest = case.actual.bytes - process.bytes - others
-    users = [f"other processes use {_gib(others)}"] if others else []
-    users += [f"the driver and unlisted processes use {_gib(rest)}"] if rest > _NOTABLE else []
+    users = [f"other processes use {_gib_text(others)}"] if others else []
+    users += [f"the driver and unlisted processes use {_gib_text(rest)}"] if rest > _NOTABLE else []
     return f"Of the card's memory, {' and '.join(users)}." if users else None
 
 
-def _other_card(case: _Row) -> str | None:
+def _explain_other_card(case: _ExplainedRow) -> str | None:
     if case.predicted is None or abs(case.ratio - 1) <= _SIMILARITY / 2:
         return None
-    return f"This is not the plan's card, which has {_gib(case.predicted)}."
+    return f"This is not the plan's card, which has {_gib_text(case.predicted)}."
 
 
-def _gib(count_bytes: int) -> str:
-    return f"{count_bytes / GIB:,.2f} GiB"
+def _gib_text(size_bytes: int) -> str:
+    return f"{size_bytes / GIB:,.2f} GiB"
 
 
 _EXPLANATIONS: Final[dict[RowName, tuple[_Explanation, ...]]] = {
-    "weights": (_number_format, _host_weights),
-    "kv_cache": (_pool, _other_length, _cache_format),
-    "pool": (_whole_pool,),
-    "working": (_profiled,),
-    "overhead": (_libraries,),
-    "reserved": (_slack,),
-    "card": (_whole_card,),
-    "capacity": (_other_card,),
-    "card-total": (_other_card,),
+    "weights": (_explain_number_format, _explain_host_weights),
+    "kv_cache": (_explain_cache_pool, _explain_cache_length, _explain_cache_format),
+    "pool": (_explain_rest_of_pool,),
+    "working": (_explain_profiled_batch,),
+    "overhead": (_explain_library_memory,),
+    "reserved": (_explain_allocator_slack,),
+    "card": (_explain_other_processes,),
+    "capacity": (_explain_other_card,),
+    "card-total": (_explain_other_card,),
 }

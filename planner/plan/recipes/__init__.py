@@ -1,1 +1,1 @@
-"""Sources of plans: training files of other programs, and presets."""
+"""Plans made from other programs' training files and from presets."""

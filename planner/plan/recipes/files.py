@@ -1,4 +1,4 @@
-"""Training files of other programs on disk, and the plans that follow from them.
+"""Loading of other programs' training files, and conversion to plans.
 
 YAML and JSON files are untrusted input: references, duplicate keys, deep nesting and tags are rejected.
 """
@@ -33,14 +33,14 @@ _Loader: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _DuplicateKeyError(ValueError):
-    """A key that occurs twice in one section."""
+    """Error for a key that occurs twice in one section."""
 
 
 class _StrictLoader(_Loader):  # type: ignore[misc,valid-type]  # the class depends on what PyYAML was built with
     """A YAML loader that rejects duplicate keys, which YAML forbids and PyYAML accepts."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, object]:
-        """Return the section as a mapping."""
+        """Return the YAML section as a mapping."""
         seen: set[str] = set()
         for key, _ in node.value:
             name = str(key.value)
@@ -49,8 +49,8 @@ class _StrictLoader(_Loader):  # type: ignore[misc,valid-type]  # the class depe
                     f"the key {name[:60]!r} occurs a second time in line {key.start_mark.line + 1:,}"
                 )
             seen.add(name)
-        found: dict[Hashable, object] = super().construct_mapping(node, deep=deep)
-        return found
+        mapping: dict[Hashable, object] = super().construct_mapping(node, deep=deep)
+        return mapping
 
 
 def parse_recipe(data: bytes, source: str, *, is_json: bool) -> Mapping[str, object]:
@@ -66,7 +66,7 @@ def parse_recipe(data: bytes, source: str, *, is_json: bool) -> Mapping[str, obj
     kind = "JSON" if is_json else "YAML"
     try:
         text = data.decode("utf-8-sig")
-        found = _from_json(text) if is_json else _from_yaml(text)
+        content = _from_json(text) if is_json else _from_yaml(text)
     except UnicodeDecodeError as error:
         raise RecipeError(source, "is not text in UTF-8", _HINT) from error
     except RecursionError as error:
@@ -74,10 +74,10 @@ def parse_recipe(data: bytes, source: str, *, is_json: bool) -> Mapping[str, obj
     except _DuplicateKeyError as error:
         raise RecipeError(source, str(error), "Keep one of them.") from error
     except (yaml.YAMLError, ValueError, OverflowError, IndexError) as error:
-        raise RecipeError(source, f"is not {kind}: {_reason(error)}", _HINT) from error
-    if not isinstance(found, dict):
-        raise RecipeError(source, f"has no keys, but {_describe_content(found)}", _HINT)
-    return {str(key): value for key, value in found.items()}
+        raise RecipeError(source, f"is not {kind}: {_parse_error_reason(error)}", _HINT) from error
+    if not isinstance(content, dict):
+        raise RecipeError(source, f"has no keys, but {_describe_content(content)}", _HINT)
+    return {str(key): value for key, value in content.items()}
 
 
 def _from_json(text: str) -> object:
@@ -85,12 +85,12 @@ def _from_json(text: str) -> object:
 
 
 def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    found: dict[str, object] = {}
+    mapping: dict[str, object] = {}
     for key, value in pairs:
-        if key in found:
+        if key in mapping:
             raise _DuplicateKeyError(f"the key {key[:60]!r} occurs twice")
-        found[key] = value
-    return found
+        mapping[key] = value
+    return mapping
 
 
 def _from_yaml(text: str) -> object:
@@ -124,7 +124,7 @@ def _has_foreign_tag(event: yaml.NodeEvent) -> bool:
     return tag is not None and tag not in _PLAIN_TAGS
 
 
-def _reason(error: Exception) -> str:
+def _parse_error_reason(error: Exception) -> str:
     if isinstance(error, yaml.MarkedYAMLError):
         mark = error.problem_mark
         where = "" if mark is None else f" in line {mark.line + 1:,}"
@@ -132,9 +132,9 @@ def _reason(error: Exception) -> str:
     return str(error).replace("\n", " ")[:200]
 
 
-def _describe_content(found: object) -> str:
-    """Return the type of the file's content in plain words."""
-    return "nothing" if found is None else "a list" if isinstance(found, list) else "a single value"
+def _describe_content(content: object) -> str:
+    """Describe the type of a parsed file's content, such as `a list`."""
+    return "nothing" if content is None else "a list" if isinstance(content, list) else "a single value"
 
 
 YAML_ENDINGS: Final = (".yml", ".yaml")
@@ -146,7 +146,7 @@ _LINK_KEYS: Final = (("deepspeed",), ("deepspeed_config", "deepspeed_config_file
 
 
 def load_recipe(path: Path | str) -> Recipe:
-    """Return the workload in a training file of axolotl, TRL, transformers, DeepSpeed, accelerate or LLaMA-Factory.
+    """Read a training file of axolotl, TRL, transformers, DeepSpeed, accelerate or LLaMA-Factory.
 
     PEFT's `adapter_config.json`, or its folder, gives the training of such adapters. A DeepSpeed file that the training
     file names is included if it is in the same folder or below.
@@ -155,21 +155,21 @@ def load_recipe(path: Path | str) -> Recipe:
         RecipeError: If it cannot be read, is not a training file, has a value that is not allowed, or its training
             cannot be estimated; the error names the file and the key.
     """
-    file = _file_of(Path(path))
-    return read_recipe(_with_linked_files(_parsed(file), file), str(file))
+    file = _recipe_file(Path(path))
+    return read_recipe(_with_linked_files(_parsed_file(file), file), str(file))
 
 
 def is_recipe_file(path: Path) -> bool:
-    """Return whether the file is a training file of another program, or a folder with a PEFT adapter.
+    """Return whether `path` is another program's training file, or a folder with a PEFT adapter.
 
-    YAML files always are. JSON files are if they have keys of such a program and none of a model, a plan or a workload.
+    YAML files always count. JSON files count if they have keys of such a program and none of a model, plan or workload.
     """
-    path = _file_of(path)
+    path = _recipe_file(path)
     ending = path.suffix.lower()
     if ending != _JSON:
         return ending in YAML_ENDINGS
     try:
-        config = _parsed(path)
+        config = _parsed_file(path)
     except RecipeError:
         return False
     return detect_format(config) is not None and not any(key in config for key in _MODEL_KEYS)
@@ -185,13 +185,13 @@ def plan_of_recipe(recipe: Recipe, path: Path, catalog: ModelCatalog) -> Plan:
     if recipe.model is None:
         raise RecipeError(path, "names no model", f"Give it: gpu-planner fit MODEL --workload {path}")
     try:
-        found = load_model(recipe.model, catalog)
+        model = load_model(recipe.model, catalog)
     except SpecError as error:
         hint = f"Read it from the Hugging Face Hub: gpu-planner fit hf:{recipe.model} --workload {path}"
         raise RecipeError(path, f"its model {recipe.model!r} is not in the catalog", hint) from error
-    if found.path is None:
-        return with_recipe(Plan(model=ModelChoice(id=found.name)), recipe)
-    return with_recipe(Plan(model=ModelChoice.of_file(found.name, found.architecture, found.path)), recipe)
+    if model.path is None:
+        return with_recipe(Plan(model=ModelChoice(id=model.name)), recipe)
+    return with_recipe(Plan(model=ModelChoice.of_file(model.name, model.architecture, model.path)), recipe)
 
 
 def with_recipe(plan: Plan, recipe: Recipe) -> Plan:
@@ -200,13 +200,13 @@ def with_recipe(plan: Plan, recipe: Recipe) -> Plan:
     return plan.evolve(workload=recipe.workload, count=cards)
 
 
-def _file_of(path: Path) -> Path:
-    """Return the adapter's configuration if `path` is the folder of an adapter and not of a whole model."""
+def _recipe_file(path: Path) -> Path:
+    """Return `path`, or the adapter's configuration file if `path` is an adapter's folder without a whole model."""
     adapter = path / ADAPTER_FILE
     return adapter if os.path.isfile(adapter) and not os.path.lexists(path / _CONFIG) else path
 
 
-def _parsed(file: Path) -> Mapping[str, object]:
+def _parsed_file(file: Path) -> Mapping[str, object]:
     try:
         data = read_regular(file, "training file", MIB)
     except UnreadableFileError as error:
@@ -215,7 +215,7 @@ def _parsed(file: Path) -> Mapping[str, object]:
 
 
 def _with_linked_files(config: Mapping[str, object], file: Path) -> Mapping[str, object]:
-    """Return `config` with linked DeepSpeed files that are next to `file` in place of their names."""
+    """Return `config` with the names of linked DeepSpeed files in the folder of `file` replaced by their content."""
     for outer, *inner in _LINK_KEYS:
         value = config.get(outer)
         if not inner:
@@ -237,4 +237,4 @@ def _read_linked_file(name: object, file: Path) -> Mapping[str, object] | None:
         inside = os.path.commonpath([folder, target]) == folder and os.path.isfile(target)
     except ValueError:
         return None
-    return _parsed(Path(target)) if inside else None
+    return _parsed_file(Path(target)) if inside else None

@@ -1,4 +1,4 @@
-"""Presets: well-known ways to run or train a model, with their sources."""
+"""Presets: well-known training and inference setups, with their sources."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -18,7 +18,7 @@ _LIST_HINT: Final = "`gpu-planner fit --list-presets` lists all presets."
 
 
 class Preset(Spec):
-    """A well-known setup as fields of a plan; unset model and card fields keep the plan's own."""
+    """A well-known setup as plan fields; an unset model or card keeps the plan's own."""
 
     id: str = Field(pattern=r"^[a-z0-9]+([.-][a-z0-9]+)*$")
     title: str = Field(min_length=3)
@@ -40,7 +40,7 @@ class Preset(Spec):
 
     @property
     def own_model(self) -> ModelChoice | None:
-        """Return the preset's model, or None if it is for any model."""
+        """Return the preset's model, or None if the preset is for any model."""
         if self.model is None or self.config is None:
             return None if self.model is None else ModelChoice(id=self.model)
         from planner.models.readers.config_json import read_config  # most presets name a model of the catalog
@@ -50,29 +50,29 @@ class Preset(Spec):
 
 @cache
 def load_presets(folder: Path | None = None) -> tuple[Preset, ...]:
-    """Return the presets in `folder`, by default the bundled ones, those for training first.
+    """Return the presets in `folder`, by default the bundled presets, training presets first.
 
     Raises:
         CatalogError: If a record does not validate; it names the file, the record and the field.
     """
     place = folder or catalog_dir() / "presets"
-    found = read_records(place, Preset)
-    return tuple(sorted(found, key=lambda preset: preset.workload.task, reverse=True))
+    presets = read_records(place, Preset)
+    return tuple(sorted(presets, key=lambda preset: preset.workload.task, reverse=True))
 
 
 def find_preset(presets: Sequence[Preset], name: str) -> Preset:
     """Return the preset with the id `name`, ignoring case.
 
     Raises:
-        SpecError: If there is none; the hint lists similar names.
+        SpecError: If no preset has this id; the hint lists similar ids.
     """
     wanted = name.strip().casefold()
-    found = next((preset for preset in presets if preset.id == wanted), None)
-    if found is None:
+    preset = next((preset for preset in presets if preset.id == wanted), None)
+    if preset is None:
         alike = [preset.id for preset in presets if wanted and wanted in preset.id]
-        hint = f"Close names: {', '.join(alike)}." if alike else _LIST_HINT
+        hint = f"Similar names: {', '.join(alike)}." if alike else _LIST_HINT
         raise SpecError("preset", f"no preset is called {name[:80]!r}", hint)
-    return found
+    return preset
 
 
 def plan_of_preset(preset: Preset) -> Plan:
@@ -84,12 +84,12 @@ def plan_of_preset(preset: Preset) -> Plan:
     model = preset.own_model
     if model is None:
         hint = f"Give one: gpu-planner fit MODEL --preset {preset.id}"
-        raise SpecError("preset", f"{preset.id} is for any model, but none is given", hint)
+        raise SpecError("preset", f"{preset.id} is for any model, but no model is named", hint)
     return with_preset(Plan(model=model), preset)
 
 
 def with_preset(plan: Plan, preset: Preset) -> Plan:
-    """Return `plan` with the workload of `preset`, and with its cards if it names any.
+    """Return `plan` with the workload of `preset`, and with the preset's cards if it names any.
 
     The model and the memory used by other programs stay the same.
 
@@ -98,9 +98,9 @@ def with_preset(plan: Plan, preset: Preset) -> Plan:
     """
     if plan.model.trace is not None:
         raise SpecError("preset", "a traced module runs as it was traced", "Choose another model.")
-    kept: dict[str, object] = {"other_processes_bytes": plan.workload.other_processes_bytes}
+    kept_fields: dict[str, object] = {"other_processes_bytes": plan.workload.other_processes_bytes}
     if preset.gpu is not None:
-        return plan.evolve(workload=preset.workload.evolve(**kept), gpu=preset.gpu, count=preset.count)
+        return plan.evolve(workload=preset.workload.evolve(**kept_fields), gpu=preset.gpu, count=preset.count)
     if plan.workload.gpus:
-        kept["gpus"] = plan.workload.gpus
-    return plan.evolve(workload=preset.workload.evolve(**kept))
+        kept_fields["gpus"] = plan.workload.gpus
+    return plan.evolve(workload=preset.workload.evolve(**kept_fields))

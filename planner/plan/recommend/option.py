@@ -15,7 +15,7 @@ Acquisition = Literal["rent", "own"]
 
 
 class Wish(Spec):
-    """Limits on the options; `None` means no limit. Money and time are per run, for services per month."""
+    """Limits on hardware options; `None` means no limit. Cost and time are per run, for services per month."""
 
     budget_usd: float | None = Field(default=None, gt=0, le=1e9, allow_inf_nan=False)
     deadline_hours: float | None = Field(default=None, gt=0, le=1e6, allow_inf_nan=False)
@@ -35,7 +35,7 @@ Award = Literal["cheapest", "fastest", "best value"]
 
 
 class HardwareOption(Spec):
-    """Cards that the plan fits on, rented or owned, with their throughput and the time and cost of the job.
+    """A hardware option: cards that the plan fits on, rented or owned, with throughput, job time and job cost.
 
     `usd` and `hours` are per `period`: a run, or a month of a service or daily hours. Rented cards cost what is billed,
     owned ones their share of all costs over the horizon. `comparable` options may be ranked as the cheapest.
@@ -46,7 +46,7 @@ class HardwareOption(Spec):
     having: Acquisition
     period: Literal["run", "month"]
     sharing: str = ""
-    """Sharding of the model across the cards; empty without any."""
+    """Name of the sharding across the cards; empty if the model is not sharded."""
     verdict: Verdict
     free_bytes: int
     fit_probability: float | None
@@ -70,25 +70,25 @@ class HardwareOption(Spec):
 
     @property
     def key(self) -> str:
-        """Return a text that identifies the option."""
+        """Return the option's key, which identifies it in a recommendation."""
         return f"{self.count}×{self.gpu}·{self.offer or self.having}·{self.mode or ''}"
 
     @property
     def slowness(self) -> float:
-        """Return the hours of a run, else the seconds per token or sample; lower is faster."""
+        """Return the time for ranking by speed: hours of a run, else seconds per token or sample."""
         throughput = self.tokens_per_second or self.samples_per_second
         return self.hours if self.period == "run" or not throughput else 1 / throughput
 
 
 class ExcludedCount(Spec):
-    """A number of cards or offers that were excluded, with the reason."""
+    """Number of cards or offers excluded for the same reason."""
 
     reason: str
     count: int
 
 
 class Recommendation(Spec):
-    """All options within the limits, the cheapest first, the best three, and the numbers excluded.
+    """All options within the limits, the cheapest first, the best three, and the excluded counts.
 
     `pareto` are the keys of the options on the Pareto front of time and cost. If nothing is within the limits,
     `nearest` is the option that exceeds them least.
@@ -96,7 +96,7 @@ class Recommendation(Spec):
 
     wish: Wish
     period: Literal["run", "month"]
-    """Period that money and time refer to."""
+    """Period that cost and time refer to."""
     options: tuple[HardwareOption, ...]
     cheapest: HardwareOption | None
     fastest: HardwareOption | None
@@ -139,7 +139,7 @@ def rank_options(
     period: Literal["run", "month"],
     left_out: Counter[str],
 ) -> Recommendation:
-    """Return the options in order, comparable ones first and the cheapest first, with the best three."""
+    """Rank the options: comparable options first, then by cost; and select the best three."""
     in_order = sorted(allowed, key=lambda option: (not option.comparable, option.usd, option.hours))
     sure = [option for option in in_order if option.comparable]
     others = [option for option in candidates if option.comparable]
@@ -153,7 +153,7 @@ def rank_options(
         best_value=min(sure, key=lambda option: option.usd * option.slowness, default=None),
         pareto=tuple(option.key for option in _pareto_front(sure)),
         left_out=tuple(ExcludedCount(reason=reason, count=count) for reason, count in left_out.most_common() if count),
-        nearest=min(others, key=lambda option: _excess(option, wish), default=None) if not sure else None,
+        nearest=min(others, key=lambda option: _excess_factor(option, wish), default=None) if not sure else None,
         oldest_price_date=min(dates, default=None),
     )
 
@@ -167,8 +167,8 @@ def _pareto_front(cheapest_first: Sequence[HardwareOption]) -> Iterator[Hardware
             yield option
 
 
-def _excess(option: HardwareOption, wish: Wish) -> float:
-    """Return the product of the factors by which an option exceeds its limits."""
+def _excess_factor(option: HardwareOption, wish: Wish) -> float:
+    """Return the product of the factors by which an option exceeds the limits in `wish`."""
     limits = (
         (option.usd, wish.budget_usd),
         (option.hours, wish.deadline_hours),

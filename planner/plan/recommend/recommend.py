@@ -28,7 +28,7 @@ from planner.workload.defaults import with_defaults
 
 
 class ShardedPlan(NamedTuple):
-    """The plan without a card on a number of cards; `how` names the sharding, empty without any."""
+    """The plan on a number of unspecified cards; `how` names the sharding, empty if the model is not sharded."""
 
     plan: Plan
     how: str
@@ -37,7 +37,7 @@ class ShardedPlan(NamedTuple):
 def sharded_plans(
     plan: Plan, architecture: Architecture | None, counts: tuple[int, ...]
 ) -> Iterator[tuple[ShardedPlan, ...]]:
-    """Yield, for each possible count, the variants of `plan` on it, the one without sharding first.
+    """Yield the sharding variants of `plan` for each possible card count, the unsharded variant first.
 
     A plan with its own parallelism keeps it, on multiples of its cards. A traced module keeps its number of cards.
     """
@@ -48,17 +48,17 @@ def sharded_plans(
     parallel = bare.workload.parallel
     if not parallel.is_plain:
         unit = parallel.model_shards * parallel.expert
-        yield from ((ShardedPlan(on_cards(bare, count), ""),) for count in _sorted(counts) if count % unit == 0)
+        yield from ((ShardedPlan(on_cards(bare, count), ""),) for count in _sorted_counts(counts) if count % unit == 0)
         return
     sharing = default_sharding(with_defaults(bare.workload, architecture, 1), architecture)
-    for count in _sorted(counts):
+    for count in _sorted_counts(counts):
         plain = ShardedPlan(on_cards(bare, count), "")
         shared = (ShardedPlan(on_cards(bare, count, sharing.settings(count)), sharing.title),)
         yield (plain, *(shared if count > 1 and count in sharing.counts else ()))
 
 
 def apply_option(option: HardwareOption, plan: Plan, catalog: Catalog) -> Plan:
-    """Return `plan` on the cards of `option`, rented or owned accordingly.
+    """Return `plan` with the cards of `option`, and with its rental or ownership terms.
 
     Raises:
         SpecError: If the option belongs to another plan.
@@ -74,7 +74,7 @@ def apply_option(option: HardwareOption, plan: Plan, catalog: Catalog) -> Plan:
     return spread.plan.evolve(gpu=option.gpu, cost=plan.cost.evolve(rent=rent))
 
 
-def _sorted(counts: tuple[int, ...]) -> list[int]:
+def _sorted_counts(counts: tuple[int, ...]) -> list[int]:
     return sorted(set(counts))
 
 
@@ -91,7 +91,7 @@ _NO_PRICE: Final = "the cost of owning it is unknown"
 
 
 class _CapableCards(NamedTuple):
-    """Cards that can do the job, with the memory, time and demand on them."""
+    """Cards that can do the job, with the memory verdict, throughput and demand on these cards."""
 
     gpu: Gpu
     spread: ShardedPlan
@@ -108,7 +108,7 @@ def recommend(
     stop: Stop = lambda: False,
     progress: Progress = lambda _done, _all: None,
 ) -> Recommendation | None:
-    """Return all options for the job of `plan` within `wish`, or None as soon as `stop` returns true.
+    """Return all hardware options for the plan's job within `wish`, or None as soon as `stop` returns true.
 
     The best value is the option with the lowest product of cost and time: half the time is worth twice the money. For
     services and daily hours, the time is that of a token.
@@ -128,7 +128,7 @@ def recommend(
         return None
     options = [
         option
-        for group in _by_count(capable)
+        for group in _group_by_count(capable)
         for option in (
             *_rent_options(plan, catalog, group, limits, today, left_out),
             *_own_options(plan, catalog, group, limits, today, left_out),
@@ -144,34 +144,34 @@ def _find_capable_cards(
 ) -> list[_CapableCards] | None:
     """Return the cards that can do the job, each with the simplest sharding that fits."""
     architecture = None if plan.model.trace is not None else architecture_of(plan, catalog)
-    found: list[_CapableCards] = []
+    capable: list[_CapableCards] = []
     variants = list(sharded_plans(plan, architecture, wish.counts))
     for done, spread in enumerate(variants):
         progress(done, len(variants))
-        for gpu, fits in _fits(spread, catalog, wish):
+        for gpu, fits in _card_fits(spread, catalog, wish):
             if stop():
                 return None
             chosen = next((fit for fit in fits if _is_acceptable(fit[1], wish)), None)
             if chosen is None:
                 left_out[_exclusion_reason(fits[-1][1])] += 1
                 continue
-            ready = _with_pace(gpu, *chosen, plan, catalog)
+            ready = _with_throughput(gpu, *chosen, plan, catalog)
             if ready is None:
                 left_out[_NO_TIME] += 1
             elif _exceeds_horizon(ready.demand, plan):
                 left_out[_TOO_LONG] += 1
             else:
-                found.append(ready)
+                capable.append(ready)
     progress(len(variants), len(variants))
-    if variants and not found and not left_out:
-        fits_by_gpu(variants[0][0].plan, catalog)  # which says what is wrong with the plan itself
-    return found
+    if variants and not capable and not left_out:
+        fits_by_gpu(variants[0][0].plan, catalog)  # raises the error in the plan itself
+    return capable
 
 
-def _fits(
+def _card_fits(
     variants: Sequence[ShardedPlan], catalog: Catalog, wish: Wish
 ) -> Iterator[tuple[Gpu, list[tuple[ShardedPlan, CardFit]]]]:
-    """Yield each card with its verdicts, one for each sharding that the model allows."""
+    """Yield each card with one memory verdict per sharding that the model allows."""
     verdicts: list[tuple[ShardedPlan, Mapping[str, CardFit]]] = []
     for spread in variants:
         try:
@@ -188,15 +188,15 @@ def _is_acceptable(fit: CardFit, wish: Wish) -> bool:
 
 
 def _exclusion_reason(fit: CardFit) -> str:
-    """Return the verdict that excludes a card; `planner.present.memory.verdict` has its title."""
+    """Return the verdict that excludes a card; its title is in `planner.present.memory.verdict`."""
     if fit.unsupported:
         return "not-supported"
     return "tight" if fit.verdict == "tight" else "does-not-fit"
 
 
-def _with_pace(gpu: Gpu, spread: ShardedPlan, fit: CardFit, plan: Plan, catalog: Catalog) -> _CapableCards | None:
+def _with_throughput(gpu: Gpu, spread: ShardedPlan, fit: CardFit, plan: Plan, catalog: Catalog) -> _CapableCards | None:
     """Return the card with its throughput and the demand of the job, or None if the throughput is unknown."""
-    evaluation = evaluate(spread.plan.evolve(gpu=gpu.id, timing=_timing(plan)), catalog)
+    evaluation = evaluate(spread.plan.evolve(gpu=gpu.id, timing=_timing_settings(plan)), catalog)
     time = evaluation.time
     throughput = plan_throughput(evaluation)
     if time is None or throughput is None:
@@ -209,8 +209,8 @@ def _exceeds_horizon(demand: Demand, plan: Plan) -> bool:
     return demand.period == "run" and demand.busy_hours > plan.cost.horizon_years * HOURS_PER_YEAR
 
 
-def _timing(plan: Plan) -> object:
-    """Return the plan's time settings, with a measured speed attributed to the plan's own cards."""
+def _timing_settings(plan: Plan) -> object:
+    """Return the plan's time settings, with any measured speed attributed to the plan's own cards."""
     measured = plan.timing.measured
     if measured is None:
         return plan.timing
@@ -218,9 +218,9 @@ def _timing(plan: Plan) -> object:
     return plan.timing.evolve(measured=own)
 
 
-def _by_count(capable: Sequence[_CapableCards]) -> Iterator[dict[str, _CapableCards]]:
-    for count in dict.fromkeys(one.spread.plan.count for one in capable):
-        yield {one.gpu.id: one for one in capable if one.spread.plan.count == count}
+def _group_by_count(capable: Sequence[_CapableCards]) -> Iterator[dict[str, _CapableCards]]:
+    for count in dict.fromkeys(cards.spread.plan.count for cards in capable):
+        yield {cards.gpu.id: cards for cards in capable if cards.spread.plan.count == count}
 
 
 def _rent_options(
@@ -228,7 +228,7 @@ def _rent_options(
 ) -> Iterator[HardwareOption]:
     if "rent" not in wish.having:
         return
-    candidates = {gpu_id: CardDemand(gpu_id, one.spread.plan.count, one.demand) for gpu_id, one in group.items()}
+    candidates = {gpu_id: CardDemand(gpu_id, cards.spread.plan.count, cards.demand) for gpu_id, cards in group.items()}
     terms, facts = plan.cost.rent, RentFacts.of(catalog.cost)
     rows = quote_offers(catalog.offers, candidates, terms, facts, today, wish.modes)
     for row in rows:
@@ -238,9 +238,9 @@ def _rent_options(
         left_out[_NO_OFFER] += len(group.keys() - offered)
 
 
-def _rented_option(one: _CapableCards, row: OfferRow) -> HardwareOption:
+def _rented_option(cards: _CapableCards, row: OfferRow) -> HardwareOption:
     return HardwareOption(
-        **_shared_fields(one),
+        **_common_fields(cards),
         having="rent",
         hours=row.hours,
         low_hours=row.low_hours,
@@ -263,24 +263,28 @@ def _own_options(
     """Yield the options of owning the cards."""
     if "own" not in wish.having:
         return
-    for one in group.values():
+    for cards in group.values():
         try:
-            yield _owned_option(plan, catalog, one, today)
+            yield _owned_option(plan, catalog, cards, today)
         except UnknownFigureError:
             left_out[_NO_PRICE] += 1
 
 
-def _owned_option(plan: Plan, catalog: Catalog, one: _CapableCards, today: date) -> HardwareOption:
+def _owned_option(plan: Plan, catalog: Catalog, cards: _CapableCards, today: date) -> HardwareOption:
     """Return the option of owning the cards: all costs over the horizon, divided among its runs or months."""
-    terms, demand = plan.cost, one.demand
-    case = build_case(terms, one.gpu, one.spread.plan.count, demand, None, catalog.cost, today)
+    terms, demand = plan.cost, cards.demand
+    case = build_case(terms, cards.gpu, cards.spread.plan.count, demand, None, catalog.cost, today)
     periods = demand.per_year(terms.horizon_years) * terms.horizon_years
     usd, low, high = (
         case.streams(deviations).own_usd(terms.horizon_years) / periods
-        for deviations in ({}, _only_uncertain(_LOW, case.uncertain), _only_uncertain(_HIGH, case.uncertain))
+        for deviations in (
+            {},
+            _uncertain_deviations(_LOW, case.uncertain),
+            _uncertain_deviations(_HIGH, case.uncertain),
+        )
     )
     return HardwareOption(
-        **_shared_fields(one),
+        **_common_fields(cards),
         having="own",
         hours=demand.busy_hours,
         low_hours=demand.low_busy_hours,
@@ -292,24 +296,24 @@ def _owned_option(plan: Plan, catalog: Catalog, one: _CapableCards, today: date)
     )
 
 
-def _only_uncertain(deviations: Mapping[str, float], uncertain: tuple[str, ...]) -> dict[str, float]:
+def _uncertain_deviations(deviations: Mapping[str, float], uncertain: tuple[str, ...]) -> dict[str, float]:
     return {name: value for name, value in deviations.items() if name in uncertain}
 
 
-def _shared_fields(one: _CapableCards) -> dict[str, object]:
+def _common_fields(cards: _CapableCards) -> dict[str, object]:
     """Return the fields that renting and owning the same cards have in common."""
-    power, count = one.gpu.drawn_watts, one.spread.plan.count
+    power, count = cards.gpu.drawn_watts, cards.spread.plan.count
     return {
-        "gpu": one.gpu.id,
-        "period": one.demand.period,
+        "gpu": cards.gpu.id,
+        "period": cards.demand.period,
         "count": count,
-        "sharing": one.spread.how,
-        "verdict": one.fit.verdict,
-        "free_bytes": one.fit.free_bytes,
-        "fit_probability": one.fit.fit_probability,
-        "tokens_per_second": one.time.tokens_per_second,
-        "samples_per_second": one.time.samples_per_second,
-        "bound": one.time.bound,
-        "basis": one.time.basis,
-        "power_watts": None if power is None else power * count * one.demand.groups,
+        "sharing": cards.spread.how,
+        "verdict": cards.fit.verdict,
+        "free_bytes": cards.fit.free_bytes,
+        "fit_probability": cards.fit.fit_probability,
+        "tokens_per_second": cards.time.tokens_per_second,
+        "samples_per_second": cards.time.samples_per_second,
+        "bound": cards.time.bound,
+        "basis": cards.time.basis,
+        "power_watts": None if power is None else power * count * cards.demand.groups,
     }

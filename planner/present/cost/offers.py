@@ -39,7 +39,7 @@ def outcome_lines(outcomes: Iterable[ProviderOutcome]) -> Iterator[str]:
         for doubt in outcome.doubts:
             yield f"  {doubt}"
         for refused in outcome.refused[:_MOST_REFUSED]:
-            yield f"  skipped: {refused.what}: {refused.reason}"
+            yield f"  skipped: {refused.name}: {refused.reason}"
         if len(outcome.refused) > _MOST_REFUSED:
             yield f"  and {len(outcome.refused) - _MOST_REFUSED:,} more skipped"
 

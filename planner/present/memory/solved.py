@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from planner.plan.solve import Solved
+from planner.plan.solve import SolveResult
 from planner.present import format as fmt
 
 _TITLES: Final = {
@@ -17,7 +17,7 @@ _TITLES: Final = {
 }
 
 
-def solved_sentence(surely: Solved, barely: Solved, card: str | None = None) -> str:
+def solved_sentence(surely: SolveResult, barely: SolveResult, card: str | None = None) -> str:
     """Return the solution as one sentence: `Largest micro-batch that fits: 6, up to 8 tight.`.
 
     `card` is the name of the card if that was solved for; see `solved_words` for the others.
@@ -26,7 +26,7 @@ def solved_sentence(surely: Solved, barely: Solved, card: str | None = None) -> 
     return f"{_TITLES[surely.asked]}: {card or solved_text(surely, barely)}{how}."
 
 
-def solved_text(surely: Solved, barely: Solved) -> str:
+def solved_text(surely: SolveResult, barely: SolveResult) -> str:
     """Return `6`, `6, up to 8 tight`, `8, tight`, `131,072, the model's maximum`, or why there is no solution.
 
     `surely` is the solution with the verdict `fits`, `barely` the one with at worst `tight`.

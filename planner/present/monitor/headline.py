@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from planner.monitor.diagnosis.verdict import Verdict, VerdictKind
-from planner.monitor.readings.clock_reasons import slowing
+from planner.monitor.readings.clock_reasons import slowing_reasons
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.reading import Reading
 from planner.present import format as fmt
@@ -96,7 +96,7 @@ def _card_count_text(found: Sequence[tuple[Device, Verdict]]) -> str:
 
 
 def _verdicts_text(found: Sequence[tuple[Device, Verdict]]) -> str:
-    """Return `idle (cards 5, 6), slowed by heat (card 3)`, the most common first."""
+    """Return `idle (cards 5, 6), slowed because of heat (card 3)`, the most common first."""
     cards: dict[str, list[Device]] = {}
     for device, verdict in found:
         cards.setdefault(verdict.title, []).append(device)
@@ -206,7 +206,7 @@ def _tone(row: CardReadings) -> Tone:
     if row.device.state != "running":
         return "bad" if row.device.state == "lost" else "muted"
     use, bits = row.value("utilization_fraction"), row.value("clock_reasons")
-    if (bits is not None and slowing(int(bits), use)) or row.reading("utilization_fraction").is_implausible:
+    if (bits is not None and slowing_reasons(int(bits), use)) or row.reading("utilization_fraction").is_implausible:
         return "warn"
     return "" if use else "muted"
 

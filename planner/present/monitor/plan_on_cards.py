@@ -20,7 +20,7 @@ from planner.plan.measured import (
     predict_card,
 )
 from planner.plan.plan import Plan
-from planner.plan.solve import Solved
+from planner.plan.solve import SolveResult
 from planner.present import format as fmt
 from planner.present.memory.solved import solved_text
 from planner.present.names import term_in_sentence
@@ -38,7 +38,7 @@ def measured_sentence(found: PredictionCheck) -> str:
     )
 
 
-def fill_sentence(plan: Plan, solved: tuple[Solved, Solved] | None) -> str:
+def fill_sentence(plan: Plan, solved: tuple[SolveResult, SolveResult] | None) -> str:
     """Return how far the batch can be raised: `The batch can go from 4 to 6, up to 8 tight.`; or that it cannot."""
     if solved is None:
         return ""

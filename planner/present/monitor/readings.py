@@ -6,7 +6,7 @@ from itertools import groupby
 from typing import Final
 
 from planner.monitor.doctor import SetupCheck
-from planner.monitor.readings.clock_reasons import slowing
+from planner.monitor.readings.clock_reasons import slowing_reasons
 from planner.monitor.readings.faults import Fault
 from planner.monitor.readings.inventory import Device
 from planner.monitor.readings.latest import Latest
@@ -56,7 +56,7 @@ def card_state(row: CardReadings) -> str:
     if cause in _UNREAD:
         return _UNREAD[cause]
     use, bits = row.value("utilization_fraction"), row.value("clock_reasons")
-    reasons = slowing(int(bits), use) if bits is not None else ()
+    reasons = slowing_reasons(int(bits), use) if bits is not None else ()
     if reasons:
         return reasons[0].title
     if row.reading("utilization_fraction").is_implausible:

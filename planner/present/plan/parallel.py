@@ -4,7 +4,7 @@ from typing import Final, NamedTuple
 
 from planner.hardware.catalog import HardwareCatalog
 from planner.memory.result import DeviceShare, MemoryResult
-from planner.memory.software import sharder_of
+from planner.memory.software import sharding_strategy_of
 from planner.present import format as fmt
 from planner.present.memory.verdict import VERDICT_TITLES, scarcity_phrase
 from planner.workload.choices import Offload
@@ -99,4 +99,4 @@ def _sharing_parts(workload: Workload) -> list[str]:
 
 
 def _zero_title(workload: Training) -> str:
-    return sharder_of(workload).called(workload.parallel.zero)
+    return sharding_strategy_of(workload).stage_name(workload.parallel.zero)

@@ -62,9 +62,9 @@ def field_value_text(field: WorkloadField | None, value: FieldValue, situation: 
 
 def offered_choices(field: WorkloadField, situation: FieldContext, value: FieldValue) -> Mapping[Any, str]:
     """Return the choices offered for `field`: those compatible with the rest of the workload, and its own `value`."""
-    read = field_reader(situation.used, count=situation.count, model=situation.architecture)
+    read = field_reader(situation.workload, count=situation.count, model=situation.architecture)
     known = field.choices(situation) or {stop: field_value_text(field, stop) for stop in field.option.stops}
-    offered = {one: words for one, words in known.items() if is_offered(field.name, one, read, situation.used.task)}
+    offered = {one: words for one, words in known.items() if is_offered(field.name, one, read, situation.workload.task)}
     usual = {None: default_text(field, read(field.name) if value is None else None, situation)}
     found = {**(usual if field.is_optional else {}), **offered}
     return found if value in found else {**found, value: field_value_text(field, value, situation)}
@@ -80,7 +80,7 @@ def default_text(field: WorkloadField, used: FieldValue, situation: FieldContext
 
 def settings_summary(fields: Iterable[WorkloadField], situation: FieldContext) -> str:
     """Return the summary of a collapsed section's fields: `BF16 autocast, weights in FP32`."""
-    read = field_reader(situation.used)
+    read = field_reader(situation.workload)
     said = (_brief_text(field, read(field.name), situation) for field in fields)
     return ", ".join(words for words in said if words)
 

@@ -55,7 +55,7 @@ def phase_moment(phase: PhaseName, step: int) -> str:
 def operation_place(operator: str, module: str, line: str) -> str:
     """Return the place of an operation, `mm in layers.3 (net.py:42)`, without the parts that are not known."""
     by = " in ".join(part for part in (operator_name(operator), module) if part)
-    return f"{by} ({short_source_line(line)})" if by and line else by
+    return f"{by} ({short_source_line(line)})" if by and line else by or short_source_line(line)
 
 
 _WHOLE: Final = "(whole model)"

@@ -13,8 +13,8 @@ from planner.trace.allocator.settings import (
     SMALL_BYTES,
     SMALL_SEGMENT_BYTES,
     AllocatorSettings,
-    round_size,
-    segment_size,
+    block_size_bytes,
+    segment_size_bytes,
 )
 from planner.units import round_up
 
@@ -22,26 +22,26 @@ from planner.units import round_up
 class MemoryBlock:
     """A range of addresses within a segment: allocated, free, or (`mapped` is false) without physical memory."""
 
-    __slots__ = ("address", "allocated", "born", "mapped", "next", "pool", "previous", "size")
+    __slots__ = ("address", "allocated", "freed_at_search", "mapped", "next", "pool", "previous", "size")
 
-    def __init__(self, pool: "Pool", address: int, size: int, mapped: bool = True) -> None:
+    def __init__(self, pool: "BlockPool", address: int, size: int, mapped: bool = True) -> None:
         self.pool: Final = pool
         self.address = address
         self.size = size
         self.mapped = mapped
         self.allocated = False
-        self.born = 0
+        self.freed_at_search = 0
         """How many searches the pool had seen when the block became free."""
         self.previous: MemoryBlock | None = None
         self.next: MemoryBlock | None = None
 
     @property
     def is_split(self) -> bool:
-        """Return whether it is only a part of its segment."""
+        """Return whether the block is only a part of its segment."""
         return self.previous is not None or self.next is not None
 
     def cut_front(self, size: int) -> "MemoryBlock":
-        """Split off the first `size` bytes, and return them as a block before this one."""
+        """Split off the first `size` bytes, and return them as a block before this block."""
         front = MemoryBlock(self.pool, self.address, size, self.mapped)
         front.previous, front.next = self.previous, self
         if front.previous is not None:
@@ -51,25 +51,25 @@ class MemoryBlock:
         self.size -= size
         return front
 
-    def absorb(self, other: "MemoryBlock | None") -> None:
-        """Merge with a neighbor if that is not allocated and in the same mapping state."""
-        if other is None or other.allocated or other.mapped != self.mapped:
+    def absorb(self, neighbor: "MemoryBlock | None") -> None:
+        """Merge with `neighbor` unless it is allocated or the mapping states differ."""
+        if neighbor is None or neighbor.allocated or neighbor.mapped != self.mapped:
             return
-        other.pool.discard(other)
-        self.size += other.size
-        if other is self.previous:
-            self.address = other.address
-            self.previous = other.previous
+        neighbor.pool.discard(neighbor)
+        self.size += neighbor.size
+        if neighbor is self.previous:
+            self.address = neighbor.address
+            self.previous = neighbor.previous
             if self.previous is not None:
                 self.previous.next = self
         else:
-            self.next = other.next
+            self.next = neighbor.next
             if self.next is not None:
                 self.next.previous = self
 
 
-class Pool:
-    """Free blocks of one of the two pools, smallest first, and unmapped ones, lowest address first.
+class BlockPool:
+    """Pool for small or large requests: free blocks, smallest first, and unmapped blocks, lowest address first.
 
     **Assumes** that a new segment lies above all older ones: the driver's placement cannot be known, and only the
     choice between free blocks of equal size depends on it.
@@ -79,22 +79,22 @@ class Pool:
 
     def __init__(self, page_bytes: int) -> None:
         self.page_bytes: Final = page_bytes
-        """What an expandable segment of this pool grows by."""
+        """Size in bytes by which an expandable segment of this pool grows."""
         self.free: list[tuple[int, int, MemoryBlock]] = []
         self.unmapped: list[tuple[int, MemoryBlock]] = []
         self.searches = 0
         self.top = 0
 
-    def place(self, size: int, mapped: bool = True) -> MemoryBlock:
-        """Return a new segment as one block, which is not in the pool yet."""
+    def new_segment(self, size: int, mapped: bool = True) -> MemoryBlock:
+        """Return a new segment as one block, which is not added to the pool yet."""
         block = MemoryBlock(self, self.top, size, mapped)
         self.top += size
         return block
 
     def add(self, block: MemoryBlock) -> None:
-        """Add a block that was freed or unmapped."""
+        """Add a freed or unmapped block to the pool."""
         if block.mapped:
-            block.born = self.searches
+            block.freed_at_search = self.searches
             insort(self.free, (block.size, block.address, block))
         else:
             insort(self.unmapped, (block.address, block))
@@ -106,26 +106,26 @@ class Pool:
         else:
             del self.unmapped[bisect_left(self.unmapped, (block.address,))]
 
-    def age(self, block: MemoryBlock) -> int:
+    def searches_since_freed(self, block: MemoryBlock) -> int:
         """Return the number of searches since the block was freed."""
-        return self.searches - block.born
+        return self.searches - block.freed_at_search
 
-    def best_fit(self, size: int) -> int | None:
+    def best_fit_index(self, size: int) -> int | None:
         """Return the index of the smallest free block of at least `size` bytes; None if there is none.
 
-        In expandable segments, a block that can grow counts with its potential size, so a larger block that cannot grow
-        is preferred.
+        In expandable segments, a block that can grow counts with the size that it can grow to, so a larger block that
+        cannot grow is preferred.
         """
         free = self.free
-        at = bisect_left(free, (size,))
-        if at == len(free):
+        index = bisect_left(free, (size,))
+        if index == len(free):
             return None
-        while at + 1 < len(free) and _growable_size(free[at + 1][2]) < _growable_size(free[at][2]):
-            at += 1
-        return at
+        while index + 1 < len(free) and _growable_size_bytes(free[index + 1][2]) < _growable_size_bytes(free[index][2]):
+            index += 1
+        return index
 
 
-def _growable_size(block: MemoryBlock) -> int:
+def _growable_size_bytes(block: MemoryBlock) -> int:
     following = block.next
     return block.size if following is None or following.mapped else block.size + following.size
 
@@ -135,18 +135,18 @@ _NO_LIMIT_BYTES: Final = 1 << 80
 
 
 class CachingAllocator:
-    """The allocator of one card and one stream; `capacity_bytes` limits its memory, `None` means no limit."""
+    """Caching allocator of one card and one stream; `capacity_bytes` limits its memory, `None` means no limit."""
 
     def __init__(self, settings: AllocatorSettings, capacity_bytes: int | None = None) -> None:
         self._expandable: Final = settings.expandable_segments
-        self._max_split: Final = settings.max_split_size_bytes
+        self._max_split_bytes: Final = settings.max_split_size_bytes
         self._divisions: Final = settings.roundup_power2_divisions or 1
-        self._capacity: Final = _NO_LIMIT_BYTES if capacity_bytes is None else max(capacity_bytes, 0)
+        self._capacity_bytes: Final = _NO_LIMIT_BYTES if capacity_bytes is None else max(capacity_bytes, 0)
         collects = capacity_bytes is not None and not self._expandable
         threshold = settings.garbage_collection_threshold if collects else None
-        self._collect_above: Final = None if threshold is None else int(threshold * self._capacity)
-        self.small: Final = Pool(page_bytes=SMALL_SEGMENT_BYTES)
-        self.large: Final = Pool(page_bytes=LARGE_SEGMENT_BYTES)
+        self._collection_threshold_bytes: Final = None if threshold is None else int(threshold * self._capacity_bytes)
+        self.small: Final = BlockPool(page_bytes=SMALL_SEGMENT_BYTES)
+        self.large: Final = BlockPool(page_bytes=LARGE_SEGMENT_BYTES)
         self.allocated_bytes = 0
         self.reserved_bytes = 0
         self.max_reserved_bytes = 0
@@ -154,14 +154,14 @@ class CachingAllocator:
 
     @property
     def largest_free_block_bytes(self) -> int:
-        """Return the size of the largest block available without reserving more memory."""
+        """Return the size in bytes of the largest block available without reserving more memory."""
         return max((pool.free[-1][0] for pool in (self.small, self.large) if pool.free), default=0)
 
     def malloc(self, requested_bytes: int) -> MemoryBlock | None:
         """Allocate a block, or return `None` if memory runs out; models `malloc` and `alloc_found_block`."""
-        size = round_size(requested_bytes, self._divisions)
+        size = block_size_bytes(requested_bytes, self._divisions)
         pool = self.small if size <= SMALL_BYTES else self.large
-        block = self._cached(pool, size) or self._new(pool, size)
+        block = self._take_cached(pool, size) or self._reserve_with_retries(pool, size)
         if block is None:
             return None
         if self._should_split(pool, block.size - size, size):
@@ -180,59 +180,61 @@ class CachingAllocator:
         block.pool.add(block)
 
     def empty_cache(self) -> None:
-        """Release every wholly free segment, and every free page; models `release_cached_blocks`."""
+        """Release every completely free segment, and every free page; models `release_cached_blocks`."""
         for pool in (self.large, self.small):
             blocks = [block for _, _, block in pool.free]
             for block in blocks:
                 if self._expandable:
-                    self._unmap(block)
+                    self._unmap_pages(block)
                 elif not block.is_split:
                     self._release(block)
 
-    def _should_split(self, pool: Pool, rest: int, size: int) -> bool:
+    def _should_split(self, pool: BlockPool, rest_bytes: int, size: int) -> bool:
         if pool is self.small or self._expandable:
-            return rest >= MIN_BLOCK_BYTES
-        return rest > SMALL_BYTES and (self._max_split is None or size < self._max_split)
+            return rest_bytes >= MIN_BLOCK_BYTES
+        return rest_bytes > SMALL_BYTES and (self._max_split_bytes is None or size < self._max_split_bytes)
 
-    def _cached(self, pool: Pool, size: int) -> MemoryBlock | None:
-        """Return a cached free block; models `get_free_block`."""
-        if self._collect_above is not None:
+    def _take_cached(self, pool: BlockPool, size: int) -> MemoryBlock | None:
+        """Remove a cached free block from its pool and return it; models `get_free_block`."""
+        if self._collection_threshold_bytes is not None:
             pool.searches += 1
-        at = pool.best_fit(size)
-        if at is None:
+        index = pool.best_fit_index(size)
+        if index is None:
             return None
-        found, _, block = pool.free[at]
-        limit = self._max_split
-        if limit is not None and (found >= limit if size < limit else found >= size + LARGE_SEGMENT_BYTES):
+        block_bytes, _, block = pool.free[index]
+        max_split_bytes = self._max_split_bytes
+        if max_split_bytes is not None and (
+            block_bytes >= max_split_bytes if size < max_split_bytes else block_bytes >= size + LARGE_SEGMENT_BYTES
+        ):
             return None
-        del pool.free[at]
+        del pool.free[index]
         return block
 
-    def _new(self, pool: Pool, size: int) -> MemoryBlock | None:
-        """Reserve memory, releasing cached segments and retrying if that fails; models the second half of `malloc`."""
-        if self._collect_above is not None:
-            self._collect_garbage(self._collect_above)
-        block = self._ask(pool, size)
+    def _reserve_with_retries(self, pool: BlockPool, size: int) -> MemoryBlock | None:
+        """Reserve a block, releasing cached segments and retrying if that fails; models the second half of `malloc`."""
+        if self._collection_threshold_bytes is not None:
+            self._collect_garbage(self._collection_threshold_bytes)
+        block = self._reserve_block(pool, size)
         if block is None and self._release_oversize(pool, size):
-            block = self._ask(pool, size)
+            block = self._reserve_block(pool, size)
         if block is None:
             self.empty_cache()
-            block = self._ask(pool, size)
+            block = self._reserve_block(pool, size)
         return block
 
-    def _ask(self, pool: Pool, size: int) -> MemoryBlock | None:
-        """Reserve memory from the card; models `alloc_block`."""
+    def _reserve_block(self, pool: BlockPool, size: int) -> MemoryBlock | None:
+        """Reserve a block of memory from the card once; models `alloc_block`."""
         if self._expandable:
-            return self._expand(pool, size)
-        bytes_ = segment_size(size)
-        if self.reserved_bytes + bytes_ > self._capacity:
+            return self._allocate_expandable(pool, size)
+        segment_bytes = segment_size_bytes(size)
+        if self.reserved_bytes + segment_bytes > self._capacity_bytes:
             return None
-        self._reserve(bytes_)
+        self._count_reserved(segment_bytes)
         self.segments += 1
-        return pool.place(bytes_)
+        return pool.new_segment(segment_bytes)
 
-    def _reserve(self, bytes_: int) -> None:
-        self.reserved_bytes += bytes_
+    def _count_reserved(self, size: int) -> None:
+        self.reserved_bytes += size
         self.max_reserved_bytes = max(self.max_reserved_bytes, self.reserved_bytes)
 
     def _release(self, block: MemoryBlock) -> None:
@@ -241,85 +243,85 @@ class CachingAllocator:
         self.reserved_bytes -= block.size
         self.segments -= 1
 
-    def _release_oversize(self, pool: Pool, size: int) -> bool:
+    def _release_oversize(self, pool: BlockPool, size: int) -> bool:
         """Release oversize segments, which are never split; models `release_available_cached_blocks`."""
-        limit = self._max_split
-        if limit is None or self._expandable:
+        max_split_bytes = self._max_split_bytes
+        if max_split_bytes is None or self._expandable:
             return False
-        wanted = max(size, limit)
-        at = pool.best_fit(wanted)
-        if at is not None:
-            self._release(pool.free[at][2])
+        wanted_bytes = max(size, max_split_bytes)
+        index = pool.best_fit_index(wanted_bytes)
+        if index is not None:
+            self._release(pool.free[index][2])
             return True
-        released = 0
-        while released < wanted and pool.free and pool.free[-1][0] >= limit:
-            released += pool.free[-1][0]
+        released_bytes = 0
+        while released_bytes < wanted_bytes and pool.free and pool.free[-1][0] >= max_split_bytes:
+            released_bytes += pool.free[-1][0]
             self._release(pool.free[-1][2])
-        return released >= wanted
+        return released_bytes >= wanted_bytes
 
     def _collect_garbage(self, threshold_bytes: int) -> None:
-        """Release free large segments, those above the mean age first; models `garbage_collect_cached_blocks`."""
-        target = self.reserved_bytes - threshold_bytes
+        """Release free large segments, segments above the mean age first; models `garbage_collect_cached_blocks`."""
+        excess_bytes = self.reserved_bytes - threshold_bytes
         pool = self.large
         candidates = [block for _, _, block in pool.free if not block.is_split]
-        while target > 0 and candidates:
-            mean_age = sum(map(pool.age, candidates)) / len(candidates)
+        while excess_bytes > 0 and candidates:
+            mean_age = sum(map(pool.searches_since_freed, candidates)) / len(candidates)
             for block in candidates:
-                if pool.age(block) >= mean_age:
-                    target -= block.size
+                if pool.searches_since_freed(block) >= mean_age:
+                    excess_bytes -= block.size
                     self._release(block)
-            candidates = [block for block in candidates if pool.age(block) < mean_age]
+            candidates = [block for block in candidates if pool.searches_since_freed(block) < mean_age]
 
-    def _expand(self, pool: Pool, size: int) -> MemoryBlock | None:
+    def _allocate_expandable(self, pool: BlockPool, size: int) -> MemoryBlock | None:
         """Allocate from an expandable segment; models `try_allocate_expandable_block`."""
         block = self._find_room(pool, size)
         if not block.mapped:
-            mapped = self._map(block, min(block.size, size))
+            mapped = self._map_pages(block, min(block.size, size))
             if mapped is None:
                 return None
             block = mapped
         while block.size < size:
-            # What has room for the request has unmapped addresses behind what is mapped so far.
+            # A segment with room for the request has unmapped addresses after its mapped blocks.
             following = block.next
             assert following is not None
-            mapped = self._map(following, min(size - block.size, following.size))
+            mapped = self._map_pages(following, min(size - block.size, following.size))
             if mapped is None:
                 return None
             block = mapped
         pool.discard(block)
         return block
 
-    def _find_room(self, pool: Pool, size: int) -> MemoryBlock:
+    def _find_room(self, pool: BlockPool, size: int) -> MemoryBlock:
         """Return the lowest free and unmapped blocks with enough room; models `find_expandable_block`."""
         for _, block in pool.unmapped:
             previous = block.previous
             first = block if previous is None or previous.allocated else previous
             if _has_room(first, size):
                 return first
-        space = max(self._capacity + self._capacity // 8, 1)
-        segment = pool.place(round_up(space, pool.page_bytes), mapped=False)
+        segment_bytes = max(self._capacity_bytes + self._capacity_bytes // 8, 1)
+        segment = pool.new_segment(round_up(segment_bytes, pool.page_bytes), mapped=False)
         pool.add(segment)
         return segment
 
-    def _map(self, block: MemoryBlock, size: int) -> MemoryBlock | None:
+    def _map_pages(self, block: MemoryBlock, size: int) -> MemoryBlock | None:
         """Map the first `size` bytes in whole pages and return them as a free block; models `map_block`."""
         pool = block.pool
         size = round_up(size, pool.page_bytes)
-        if self.reserved_bytes + size > self._capacity:
+        if self.reserved_bytes + size > self._capacity_bytes:
             return None
         pool.discard(block)
         if size < block.size:
             rest, block = block, block.cut_front(size)
             pool.add(rest)
         block.mapped = True
-        self._reserve(size)
-        self.segments += 1 - _mapped_neighbours(block)
+        self._count_reserved(size)
+        self.segments += 1 - _mapped_neighbor_count(block)
         block.absorb(block.previous)
         block.absorb(block.next)
         pool.add(block)
         return block
 
-    def _unmap(self, block: MemoryBlock) -> None:
+    def _unmap_pages(self, block: MemoryBlock) -> None:
         """Unmap the whole pages of a free block; models `unmap_block` and `release_expandable_segment`."""
         pool = block.pool
         begin = round_up(block.address, pool.page_bytes)
@@ -334,7 +336,7 @@ class CachingAllocator:
             pool.add(rest)
         block.mapped = False
         self.reserved_bytes -= end - begin
-        self.segments += _mapped_neighbours(block) - 1
+        self.segments += _mapped_neighbor_count(block) - 1
         block.absorb(block.previous)
         block.absorb(block.next)
         if block.is_split:
@@ -342,7 +344,7 @@ class CachingAllocator:
 
 
 def _has_room(first: MemoryBlock, size: int) -> bool:
-    """Return whether the free and unmapped blocks from `first` on have `size` bytes together."""
+    """Return whether the free and unmapped blocks from `first` on have at least `size` bytes together."""
     block: MemoryBlock | None = first
     while size > 0 and block is not None and not block.allocated:
         size -= block.size
@@ -350,5 +352,5 @@ def _has_room(first: MemoryBlock, size: int) -> bool:
     return size <= 0
 
 
-def _mapped_neighbours(block: MemoryBlock) -> int:
+def _mapped_neighbor_count(block: MemoryBlock) -> int:
     return sum(neighbour is not None and neighbour.mapped for neighbour in (block.previous, block.next))

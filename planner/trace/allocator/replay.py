@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from planner.trace.allocator.allocator import CachingAllocator, MemoryBlock
-from planner.trace.allocator.settings import DEFAULTS, AllocatorSettings
+from planner.trace.allocator.settings import DEFAULT_SETTINGS, AllocatorSettings
 from planner.trace.recording import Allocations
 
 
@@ -33,9 +33,9 @@ class FailedAllocation:
 
 @dataclass(frozen=True, slots=True)
 class AllocatorReplay:
-    """Result of a replay; with `out_of_memory`, up to that event.
+    """Result of a replay; if memory runs out, of the part before `out_of_memory`.
 
-    `time`, `allocated_bytes`, `largest_free_block_bytes` and `segments` are of the time when `reserved_bytes`
+    `time`, `allocated_bytes`, `largest_free_block_bytes` and `segments` apply when `reserved_bytes`
     (`torch.cuda.max_memory_reserved`) was first reached; a time is `None` if nothing was ever allocated. Each mapped
     address range of an expandable segment counts as one segment, as in PyTorch's snapshots.
     """
@@ -46,7 +46,7 @@ class AllocatorReplay:
     largest_free_block_bytes: int
     segments: int
     peak_allocated_bytes: int
-    """`torch.cuda.max_memory_allocated`: with every size rounded as by the allocator."""
+    """`torch.cuda.max_memory_allocated`: with every size rounded up by the allocator."""
     peak_allocated_time: int | None
     out_of_memory: FailedAllocation | None
 
@@ -58,7 +58,7 @@ class AllocatorReplay:
 
 def replay(
     allocations: Allocations,
-    settings: AllocatorSettings = DEFAULTS,
+    settings: AllocatorSettings = DEFAULT_SETTINGS,
     capacity_bytes: int | None = None,
 ) -> AllocatorReplay:
     """Replay a recording's allocations and frees, with at most `capacity_bytes` from the card.
@@ -68,75 +68,79 @@ def replay(
     allocator = CachingAllocator(settings, capacity_bytes)
     alive: dict[int, MemoryBlock] = {}
     peaks = _PeakRecorder()
-    for time, index, is_free in _events(allocations):
+    for time, index, is_free in _ordered_events(allocations):
         if is_free:
             allocator.free(alive.pop(index))
             continue
         block = allocator.malloc(allocations.bytes[index])
-        peaks.see(allocator, time)
+        peaks.record(allocator, time)
         if block is None:
             allocated, reserved = allocator.allocated_bytes, allocator.reserved_bytes
-            return peaks.replay(FailedAllocation(index, time, allocations.bytes[index], allocated, reserved))
+            return peaks.result(FailedAllocation(index, time, allocations.bytes[index], allocated, reserved))
         alive[index] = block
-    return peaks.replay(None)
+    return peaks.result(None)
 
 
 class _PeakRecorder:
-    """Running maxima, with the allocator's state when they were reached."""
+    """Running maxima of allocated and reserved memory, with the allocator's state at each maximum."""
 
     def __init__(self) -> None:
-        self._reserved = self._allocated = self._allocated_then = self._largest_free_block = self._segments = 0
-        self._reserved_at: int | None = None
-        self._allocated_at: int | None = None
+        self._peak_reserved = self._peak_allocated = self._allocated_at_reserved_peak = (
+            self._largest_free_block_bytes
+        ) = self._segments = 0
+        self._peak_reserved_time: int | None = None
+        self._peak_allocated_time: int | None = None
 
-    def see(self, allocator: CachingAllocator, time: int) -> None:
-        if allocator.allocated_bytes > self._allocated:
-            self._allocated, self._allocated_at = allocator.allocated_bytes, time
-        if allocator.max_reserved_bytes > self._reserved:
-            self._reserved, self._reserved_at = allocator.max_reserved_bytes, time
-            self._allocated_then = allocator.allocated_bytes
-            self._largest_free_block = allocator.largest_free_block_bytes
+    def record(self, allocator: CachingAllocator, time: int) -> None:
+        if allocator.allocated_bytes > self._peak_allocated:
+            self._peak_allocated, self._peak_allocated_time = allocator.allocated_bytes, time
+        if allocator.max_reserved_bytes > self._peak_reserved:
+            self._peak_reserved, self._peak_reserved_time = allocator.max_reserved_bytes, time
+            self._allocated_at_reserved_peak = allocator.allocated_bytes
+            self._largest_free_block_bytes = allocator.largest_free_block_bytes
             self._segments = allocator.segments
 
-    def replay(self, out_of_memory: FailedAllocation | None) -> AllocatorReplay:
+    def result(self, out_of_memory: FailedAllocation | None) -> AllocatorReplay:
         return AllocatorReplay(
-            reserved_bytes=self._reserved,
-            time=self._reserved_at,
-            allocated_bytes=self._allocated_then,
-            largest_free_block_bytes=self._largest_free_block,
+            reserved_bytes=self._peak_reserved,
+            time=self._peak_reserved_time,
+            allocated_bytes=self._allocated_at_reserved_peak,
+            largest_free_block_bytes=self._largest_free_block_bytes,
             segments=self._segments,
-            peak_allocated_bytes=self._allocated,
-            peak_allocated_time=self._allocated_at,
+            peak_allocated_bytes=self._peak_allocated,
+            peak_allocated_time=self._peak_allocated_time,
             out_of_memory=out_of_memory,
         )
 
 
-def _events(allocations: Allocations) -> list[tuple[int, int, bool]]:
+def _ordered_events(allocations: Allocations) -> list[tuple[int, int, bool]]:
     """Return each allocation and free as (time, allocation index, is free), in order."""
-    real = [index for index, bytes_ in enumerate(allocations.bytes) if bytes_ > 0]
-    events = [(allocations.made[index], index, False) for index in real]
-    events += [(allocations.freed[index], index, True) for index in real if allocations.freed[index] >= 0]
+    nonempty = [index for index, bytes_ in enumerate(allocations.bytes) if bytes_ > 0]
+    events = [(allocations.made[index], index, False) for index in nonempty]
+    events += [(allocations.freed[index], index, True) for index in nonempty if allocations.freed[index] >= 0]
     events.sort()
     return events
 
 
-_PRECISION: Final = 0.02
-"""Relative precision: each halving is a whole replay, and within this margin the verdict is tight."""
+_CAPACITY_PRECISION: Final = 0.02
+"""Relative precision: each bisection step takes a complete replay, and within this margin a verdict is tight."""
 
 
-def minimum_capacity(allocations: Allocations, settings: AllocatorSettings, allocated: int, reserved: int) -> int:
-    """Return a sufficient capacity that is at most 2 % of `reserved` above an insufficient one.
+def minimum_capacity_bytes(
+    allocations: Allocations, settings: AllocatorSettings, allocated_bytes: int, reserved_bytes: int
+) -> int:
+    """Return a sufficient capacity that is at most 2 % of `reserved_bytes` above an insufficient capacity.
 
-    A run with `allocated` live bytes at its peak needs at least those, and completes with the `reserved` bytes that it
-    uses on an unlimited card.
+    A run needs at least the `allocated_bytes` that are live at its peak, and completes with the `reserved_bytes` that
+    it uses on an unlimited card.
 
-    **Assumes** that every capacity above a sufficient one is sufficient too.
+    **Assumes** that every capacity above a sufficient capacity is sufficient too.
     """
-    too_little, enough = allocated - 1, reserved
-    while enough - too_little > max(reserved * _PRECISION, 1):
-        middle = (too_little + enough) // 2
+    insufficient, sufficient = allocated_bytes - 1, reserved_bytes
+    while sufficient - insufficient > max(reserved_bytes * _CAPACITY_PRECISION, 1):
+        middle = (insufficient + sufficient) // 2
         if replay(allocations, settings, middle).out_of_memory is None:
-            enough = middle
+            sufficient = middle
         else:
-            too_little = middle
-    return enough
+            insufficient = middle
+    return sufficient

@@ -14,10 +14,10 @@ from planner.base import Spec
 from planner.errors import SpecError
 from planner.units import MIB, round_up
 
-# The sizes that the allocator thinks in: `c10/core/AllocatorConfig.h` of PyTorch 2.13.0, and `round_size` and
+# Sizes that the allocator uses: `c10/core/AllocatorConfig.h` of PyTorch 2.13.0, and `round_size` and
 # `get_allocation_size` in `c10/cuda/CUDACachingAllocator.cpp` (main at commit 0919d01f216c).
 MIN_BLOCK_BYTES: Final = 512
-"""`kMinBlockSize`: every size is rounded up to a multiple of it."""
+"""`kMinBlockSize`: every size is rounded up to a multiple of this size."""
 SMALL_BYTES: Final = MIB
 """`kSmallSize`: the largest request of the small pool."""
 SMALL_SEGMENT_BYTES: Final = 2 * MIB
@@ -27,11 +27,11 @@ LARGE_SEGMENT_BYTES: Final = 20 * MIB
 MIN_LARGE_BYTES: Final = 10 * MIB
 """`kMinLargeAlloc`: from this size on, a segment is as large as the request."""
 LARGE_STEP_BYTES: Final = 2 * MIB
-"""`kRoundLarge`: segments of large requests are rounded up to a multiple of it."""
+"""`kRoundLarge`: segments of large requests are rounded up to a multiple of this size."""
 
 
-def round_size(bytes_: int, divisions: int = 1) -> int:
-    """Return the block size for a request; models `round_size` and `roundup_power2_next_division`.
+def block_size_bytes(bytes_: int, divisions: int = 1) -> int:
+    """Return the block size in bytes for a request; models `round_size` and `roundup_power2_next_division`.
 
     **Formula**: the next multiple of 512 bytes; with `divisions`, the range between two powers of two is divided into
     that many steps, and the next step is used.
@@ -42,8 +42,8 @@ def round_size(bytes_: int, divisions: int = 1) -> int:
     return max(round_up(bytes_, step), MIN_BLOCK_BYTES)
 
 
-def segment_size(size: int) -> int:
-    """Return the segment size for a rounded request; models `get_allocation_size`."""
+def segment_size_bytes(size: int) -> int:
+    """Return the segment size in bytes for a rounded request; models `get_allocation_size`."""
     if size <= SMALL_BYTES:
         return SMALL_SEGMENT_BYTES
     if size < MIN_LARGE_BYTES:
@@ -51,7 +51,7 @@ def segment_size(size: int) -> int:
     return round_up(size, LARGE_STEP_BYTES)
 
 
-_HARMLESS: Final = frozenset(
+_IGNORED_OPTIONS: Final = frozenset(
     {
         "graph_capture_record_stream_reuse",
         "pinned_free_catch_all",
@@ -65,13 +65,13 @@ _HARMLESS: Final = frozenset(
     }
 )
 """Options for host memory, speed or graph capture, which do not affect eager device memory."""
-_NOT_MODELLED: Final = {
+_UNMODELED_OPTION_HINTS: Final = {
     "large_segment_size_mb": "Omit it: segments of 20 MiB are assumed.",
     "max_non_split_rounding_mb": "Omit it: a slack of 20 MiB is assumed.",
     "per_process_memory_fraction": "Omit it, and give the capacity that it allows.",
     "throw_on_cudamalloc_oom": "Omit it: cached memory is released before the run fails.",
 }
-_BETWEEN_OPTIONS: Final = re.compile(r",(?![^\[]*\])")
+_OPTION_SEPARATOR: Final = re.compile(r",(?![^\[]*\])")
 
 
 def _power_of_two(value: int) -> int:
@@ -84,8 +84,8 @@ class AllocatorSettings(Spec):
     """Options of `PYTORCH_CUDA_ALLOC_CONF` that affect reserved memory; `None` is PyTorch's default.
 
     **Assumes** that `garbage_collection_threshold` is a fraction of the replayed capacity. PyTorch collects only in a
-    process that is limited to a part of the card (`torch.cuda.set_per_process_memory_fraction` below 1), and then it is
-    a fraction of that part.
+    process that is limited to a part of the card (`torch.cuda.set_per_process_memory_fraction` below 1), and then the
+    threshold is a fraction of that part.
     """
 
     expandable_segments: bool = False
@@ -101,16 +101,16 @@ class AllocatorSettings(Spec):
         card's memory are ignored.
 
         Raises:
-            SpecError: If an option is unknown, has a wrong value or is not modeled; its field is the option's name.
+            SpecError: If an option is unknown, wrong or not modeled; the error's field is the option's name.
         """
         values: dict[str, object] = {}
-        for option, value in _pairs(text):
-            if option in _READERS:
-                field, read = _READERS[option]
+        for option, value in _option_values(text):
+            if option in _OPTION_READERS:
+                field, read = _OPTION_READERS[option]
                 values[field] = read(option, value)
-                _check(cls, option, {field: values[field]})
+                _check_value(cls, option, {field: values[field]})
             else:
-                _pass_over(option, value)
+                _check_ignored_option(option, value)
         return cls.model_validate(values)
 
     @property
@@ -129,12 +129,12 @@ class AllocatorSettings(Spec):
         return self.text
 
 
-DEFAULTS: Final = AllocatorSettings()
-"""PyTorch's defaults."""
+DEFAULT_SETTINGS: Final = AllocatorSettings()
+"""PyTorch's default allocator settings."""
 
 
-def _pairs(text: str) -> Iterator[tuple[str, str]]:
-    for part in _BETWEEN_OPTIONS.split("".join(text.split())):
+def _option_values(text: str) -> Iterator[tuple[str, str]]:
+    for part in _OPTION_SEPARATOR.split("".join(text.split())):
         option, colon, value = part.partition(":")
         if part and not (option and colon and value):
             raise SpecError(part, "an option needs a name and a value", hint="Write name:value, with commas between.")
@@ -142,31 +142,31 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
             yield option, value
 
 
-def _check(settings: type[AllocatorSettings], option: str, value: dict[str, object]) -> None:
+def _check_value(settings: type[AllocatorSettings], option: str, value: dict[str, object]) -> None:
     try:
         settings.model_validate(value)
     except ValidationError as error:
         reason = SpecError.from_validation(error).reason
-        raise SpecError(option, reason, hint=_HINTS.get(option, "")) from error
+        raise SpecError(option, reason, hint=_VALUE_HINTS.get(option, "")) from error
 
 
-def _pass_over(option: str, value: str) -> None:
-    if option in _NOT_MODELLED:
-        raise SpecError(option, "this option is not modeled", hint=_NOT_MODELLED[option])
+def _check_ignored_option(option: str, value: str) -> None:
+    if option in _UNMODELED_OPTION_HINTS:
+        raise SpecError(option, "this option is not modeled", hint=_UNMODELED_OPTION_HINTS[option])
     if option == "backend" and value != "native":
         raise SpecError(option, f"the allocator {value} is not modeled", hint="Write native, or omit it.")
-    if option != "backend" and option not in _HARMLESS:
-        known = ", ".join(_READERS)
-        raise SpecError(option, "PyTorch's allocator has no such option", hint=f"Options are {known}.")
+    if option != "backend" and option not in _IGNORED_OPTIONS:
+        option_names = ", ".join(_OPTION_READERS)
+        raise SpecError(option, "PyTorch's allocator has no such option", hint=f"Options are {option_names}.")
 
 
-def _read_truth(option: str, value: str) -> bool:
+def _read_boolean(option: str, value: str) -> bool:
     if value not in ("True", "False"):
         raise SpecError(option, f"must be True or False, not {value}", hint="The first letter must be a capital.")
     return value == "True"
 
 
-def _read_whole(option: str, value: str) -> int:
+def _read_integer(option: str, value: str) -> int:
     if value.startswith("["):
         raise SpecError(option, "size intervals are not modeled", hint="Write one number for all sizes.")
     if not (value.isascii() and value.isdigit()):
@@ -175,7 +175,7 @@ def _read_whole(option: str, value: str) -> int:
 
 
 def _read_mebibytes(option: str, value: str) -> int:
-    return _read_whole(option, value) * MIB
+    return _read_integer(option, value) * MIB
 
 
 def _read_fraction(option: str, value: str) -> float:
@@ -185,13 +185,13 @@ def _read_fraction(option: str, value: str) -> float:
         raise SpecError(option, f"must be a fraction, not {value}") from None
 
 
-_READERS: Final[dict[str, tuple[str, Callable[[str, str], object]]]] = {
-    "expandable_segments": ("expandable_segments", _read_truth),
+_OPTION_READERS: Final[dict[str, tuple[str, Callable[[str, str], object]]]] = {
+    "expandable_segments": ("expandable_segments", _read_boolean),
     "max_split_size_mb": ("max_split_size_bytes", _read_mebibytes),
     "garbage_collection_threshold": ("garbage_collection_threshold", _read_fraction),
-    "roundup_power2_divisions": ("roundup_power2_divisions", _read_whole),
+    "roundup_power2_divisions": ("roundup_power2_divisions", _read_integer),
 }
-_HINTS: Final = {
+_VALUE_HINTS: Final = {
     "max_split_size_mb": "The minimum is 20.",
     "garbage_collection_threshold": "It must be between 0 and 1.",
     "roundup_power2_divisions": "Write 1, 2, 4, 8 or another power of two.",

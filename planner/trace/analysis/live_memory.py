@@ -25,25 +25,25 @@ class LiveMemory(NamedTuple):
     totals: tuple[int, ...]
     origins: tuple[int | None, ...]
 
-    def highest(self, start: int, end: int) -> int:
+    def highest_index(self, start: int, end: int) -> int:
         """Return the index of the most live bytes among the events from `start` up to, but excluding, `end`.
 
-        The earliest of equals; the preceding event if there is none in the range.
+        The earliest of equal events; the event before the range if the range has none.
         """
         first, last = bisect_left(self.times, start), bisect_left(self.times, end)
         if first >= last:
             return max(first - 1, 0)
         return max(range(first, last), key=self.totals.__getitem__)
 
-    def peak(self) -> int:
-        """Return the index of the most live bytes overall."""
+    def peak_index(self) -> int:
+        """Return the index of the most live bytes over the whole run."""
         return max(range(len(self.totals)), key=self.totals.__getitem__)
 
 
-# A recording of a million allocations takes seconds, and is judged anew for every card that is looked at.
+# A recording with a million allocations takes seconds, and every card that the user looks at needs this result.
 @lru_cache(maxsize=2)
 def live_memory(allocations: Allocations) -> LiveMemory:
-    """Return the live bytes over time."""
+    """Return the live bytes after each allocation and free."""
     made = zip(allocations.made, allocations.bytes, range(len(allocations.bytes)), strict=True)
     freed = zip(allocations.freed, allocations.bytes, strict=True)
     events: list[tuple[int, int, int | None]] = [
@@ -52,8 +52,8 @@ def live_memory(allocations: Allocations) -> LiveMemory:
     ]
     events.sort(key=itemgetter(0))
     origins: list[int | None] = [None]
-    for _, _, made_now in events:
-        origins.append(origins[-1] if made_now is None else made_now)
+    for _, _, allocation in events:
+        origins.append(origins[-1] if allocation is None else allocation)
     return LiveMemory(
         times=(-1, *(event[0] for event in events)),
         totals=tuple(accumulate((event[1] for event in events), initial=0)),
@@ -64,8 +64,8 @@ def live_memory(allocations: Allocations) -> LiveMemory:
 def alive_at(allocations: Allocations, time: int) -> list[int]:
     """Return the indices of the allocations alive right after the event at `time`."""
     return [
-        number
-        for number, (made, freed) in enumerate(zip(allocations.made, allocations.freed, strict=True))
+        index
+        for index, (made, freed) in enumerate(zip(allocations.made, allocations.freed, strict=True))
         if made <= time and not NEVER_FREED < freed <= time
     ]
 
@@ -76,7 +76,7 @@ def span_at(spans: tuple[Span, ...], time: int) -> Span:
 
 
 class AllocationOrigin(NamedTuple):
-    """Operator, module and source line of an allocation; empty if there is none."""
+    """Operator, module and source line of an allocation; a part that is unknown is empty."""
 
     operator: str = ""
     module: str = ""
@@ -89,49 +89,49 @@ class AllocationOrigin(NamedTuple):
         return f"{self.operator}{within}{f' at {place}' if place else ''}"
 
 
-def allocation_origin(recording: TraceRecording, number: int | None) -> AllocationOrigin:
-    """Return the origin of the allocation with index `number`."""
-    if number is None:
+def allocation_origin(recording: TraceRecording, index: int | None) -> AllocationOrigin:
+    """Return the origin of the allocation with this index."""
+    if index is None:
         return AllocationOrigin()
     columns = recording.allocations
     return AllocationOrigin(
-        recording.operators[columns.operator[number]],
-        recording.module_paths[columns.module[number]],
-        recording.lines[columns.line[number]],
+        recording.operators[columns.operator[index]],
+        recording.module_paths[columns.module[index]],
+        recording.lines[columns.line[index]],
     )
 
 
-_MOST_GROUPS: Final = 200
-_OTHERS: Final = "other"
+_MAX_GROUPS: Final = 200
+_OTHER_OPERATORS: Final = "other"
 
-_Group = tuple[int, int, int, int, int]
+_GroupKey = tuple[int, int, int, int, int]
 """Category, module, operator, line and shape, as indices into the recording's lists."""
 
 
-def peak_moment(recording: TraceRecording, course: LiveMemory) -> PeakMoment:
-    """Return the time of the most live bytes, the earliest of equals."""
-    place = course.peak()
-    time = course.times[place]
+def peak_moment(recording: TraceRecording, live: LiveMemory) -> PeakMoment:
+    """Return the moment with the most live bytes, the earliest of equals."""
+    index = live.peak_index()
+    time = live.times[index]
     span = span_at(recording.spans, time)
-    origin = allocation_origin(recording, course.origins[place])
+    origin = allocation_origin(recording, live.origins[index])
     return PeakMoment(
-        bytes=course.totals[place],
+        bytes=live.totals[index],
         time=time,
         step=span.step,
         phase=span.name,
         operator=origin.operator,
         module=origin.module,
         line=origin.line,
-        alive=_groups(recording, alive_at(recording.allocations, time)),
+        alive=_live_groups(recording, alive_at(recording.allocations, time)),
     )
 
 
 def module_shares(recording: TraceRecording, time: int) -> tuple[ModuleShare, ...]:
     """Return the memory of each module with its submodules at `time`; the root has an empty path.
 
-    Gradients and optimizer states belong to the module of their parameter, activations to the one that made them.
+    Gradients and optimizer states belong to the module of their parameter, activations to the module that made them.
     """
-    held = _held_by_path(recording, time)
+    live_bytes = _live_bytes_by_path(recording, time)
     parameters = Counter[str]()
     for module in recording.modules:
         for path in _with_ancestors(module.path):
@@ -141,32 +141,32 @@ def module_shares(recording: TraceRecording, time: int) -> tuple[ModuleShare, ..
             path=module.path,
             class_name=module.class_name,
             parameters=parameters[module.path],
-            bytes=held[module.path].total(),
+            bytes=live_bytes[module.path].total(),
             shares=tuple(
                 CategorySeries(category=category, bytes=(size,))
                 for index, category in enumerate(CATEGORIES)
-                if (size := held[module.path][index])
+                if (size := live_bytes[module.path][index])
             ),
         )
         for module in recording.modules
     )
 
 
-def _groups(recording: TraceRecording, alive: Iterable[int]) -> tuple[LiveGroup, ...]:
+def _live_groups(recording: TraceRecording, alive: Iterable[int]) -> tuple[LiveGroup, ...]:
     """Return live allocations grouped by category and origin, the largest group first."""
     columns = recording.allocations
     keys = list(zip(columns.category, columns.module, columns.operator, columns.line, columns.shape, strict=True))
-    sizes, counts = Counter[_Group](), Counter[_Group]()
-    for number in alive:
-        sizes[keys[number]] += columns.bytes[number]
-        counts[keys[number]] += 1
+    sizes, counts = Counter[_GroupKey](), Counter[_GroupKey]()
+    for index in alive:
+        sizes[keys[index]] += columns.bytes[index]
+        counts[keys[index]] += 1
     ordered = sorted(sizes.items(), key=lambda item: -item[1])
-    groups = [_group(recording, key, size, counts[key]) for key, size in ordered[:_MOST_GROUPS]]
-    rest = [key for key, _ in ordered[_MOST_GROUPS:]]
-    return (*groups, *_others(sizes, counts, rest))
+    groups = [_live_group(recording, key, size, counts[key]) for key, size in ordered[:_MAX_GROUPS]]
+    rest = [key for key, _ in ordered[_MAX_GROUPS:]]
+    return (*groups, *_merged_groups(sizes, counts, rest))
 
 
-def _group(recording: TraceRecording, key: _Group, size: int, count: int) -> LiveGroup:
+def _live_group(recording: TraceRecording, key: _GroupKey, size: int, count: int) -> LiveGroup:
     category, module, operator, line, shape = key
     return LiveGroup(
         bytes=size,
@@ -179,9 +179,11 @@ def _group(recording: TraceRecording, key: _Group, size: int, count: int) -> Liv
     )
 
 
-def _others(sizes: Counter[_Group], counts: Counter[_Group], rest: list[_Group]) -> tuple[LiveGroup, ...]:
-    """Return all groups of `rest` merged into one per category, so that categories still add up."""
-    by_category: dict[int, list[_Group]] = defaultdict(list)
+def _merged_groups(
+    sizes: Counter[_GroupKey], counts: Counter[_GroupKey], rest: list[_GroupKey]
+) -> tuple[LiveGroup, ...]:
+    """Return all groups of `rest` merged into one group per category, so that category totals stay right."""
+    by_category: dict[int, list[_GroupKey]] = defaultdict(list)
     for key in rest:
         by_category[key[0]].append(key)
     return tuple(
@@ -190,7 +192,7 @@ def _others(sizes: Counter[_Group], counts: Counter[_Group], rest: list[_Group])
             count=sum(counts[key] for key in keys),
             category=CATEGORIES[category],
             module="",
-            operator=_OTHERS,
+            operator=_OTHER_OPERATORS,
             line="",
             shape="",
         )
@@ -198,16 +200,16 @@ def _others(sizes: Counter[_Group], counts: Counter[_Group], rest: list[_Group])
     )
 
 
-def _held_by_path(recording: TraceRecording, time: int) -> dict[str, Counter[int]]:
+def _live_bytes_by_path(recording: TraceRecording, time: int) -> dict[str, Counter[int]]:
     columns = recording.allocations
-    own: dict[int, Counter[int]] = defaultdict(Counter)
-    for number in alive_at(columns, time):
-        own[columns.module[number]][columns.category[number]] += columns.bytes[number]
-    held: dict[str, Counter[int]] = defaultdict(Counter)
-    for module, sizes in own.items():
+    by_module: dict[int, Counter[int]] = defaultdict(Counter)
+    for index in alive_at(columns, time):
+        by_module[columns.module[index]][columns.category[index]] += columns.bytes[index]
+    by_path: dict[str, Counter[int]] = defaultdict(Counter)
+    for module, sizes in by_module.items():
         for path in _with_ancestors(recording.module_paths[module]):
-            held[path].update(sizes)
-    return held
+            by_path[path].update(sizes)
+    return by_path
 
 
 def _with_ancestors(path: str) -> tuple[str, ...]:

@@ -19,27 +19,29 @@ from planner.units import MIB
 
 def trace_notes(facts: TracedFacts) -> tuple[str, ...]:
     """Return the notes on a trace, the most important first."""
-    return tuple(_notes(facts))
+    return tuple(_generate_notes(facts))
 
 
-def _notes(facts: TracedFacts) -> Iterator[str]:
+def _generate_notes(facts: TracedFacts) -> Iterator[str]:
     if not facts.tested:
         yield f"Tracing was not tested with PyTorch {facts.torch}; compare the result with a run of your own."
     if facts.request.device == "cpu":
-        yield "Traced with the CPU's operators: a CUDA build uses others in places, with different memory."
-    yield from _distribution(facts.request.parallel)
-    yield from map(_sentence, facts.differences)
+        yield "Traced with the CPU's operators: a CUDA build partly uses other operators, which need different memory."
+    yield from _distribution_notes(facts.request.parallel)
+    yield from map(_difference_text, facts.differences)
     yield from facts.notes
 
 
-def _distribution(parallel: TraceParallel) -> Iterator[str]:
+def _distribution_notes(parallel: TraceParallel) -> Iterator[str]:
     if parallel.strategy == "none":
         return
-    how = {"ddp": "holds the whole model (DDP)", "fsdp": "holds its shard of the model (FSDP)"}[parallel.strategy]
-    yield f"The figures are for one rank of {parallel.ranks:,}; each {how}."
+    share_text = {"ddp": "holds the whole model (DDP)", "fsdp": "holds its shard of the model (FSDP)"}[
+        parallel.strategy
+    ]
+    yield f"The figures are for one rank of {parallel.ranks:,}; each {share_text}."
 
 
-def _sentence(difference: Difference) -> str:
+def _difference_text(difference: Difference) -> str:
     sentence = f"{difference.name}: {difference.explanation}"
     if difference.low_bytes == difference.high_bytes == difference.bytes:
         return sentence
@@ -63,7 +65,7 @@ TERM_OF: Final[dict[Category, TermName]] = {
 
 _PART_TITLES: Final[dict[Category, str]] = {"buffers": "module buffers", "inputs": "inputs"}
 _SLACK_SOURCE: Final = "replay of the traced allocations through a model of PyTorch's caching allocator"
-_FORWARD_AND_BACKWARD: Final = 2
+_TRAINING_THREADS: Final = 2
 
 
 def traced_memory(
@@ -73,7 +75,7 @@ def traced_memory(
     count: int = 1,
     other_processes_bytes: int = 0,
 ) -> MemoryResult:
-    """Return the peak memory of one device of `gpu`, and whether it fits, from the facts of a trace.
+    """Return the peak memory on one `gpu`, and whether it fits, from the facts of a trace.
 
     **Formula**: live bytes at the highest snapshot + the allocator's additional reservation + device context + cuBLAS
     workspaces.
@@ -81,15 +83,15 @@ def traced_memory(
     **Source**: the trace; the allocator's model; contexts and workspaces as in the estimator.
     """
     available = None if usable is None else usable.bytes - other_processes_bytes
-    overhead = _overhead(facts, gpu, available)
-    need = _need(facts, overhead)
-    fit = _judge(need, gpu, usable, other_processes_bytes)
+    overhead = _framework_overhead(facts, gpu, available)
+    need = _needed_memory(facts, overhead)
+    fit = _card_fit(need, gpu, usable, other_processes_bytes)
     return memory_result(
         DeviceMemory(snapshots_of(facts), overhead, _overhead_term(facts, overhead), need),
         fit,
         usable,
         other_processes_bytes,
-        shards=_shards(facts.request.parallel),
+        shards=_shard_count(facts.request.parallel),
         per_gpu=device_shares(fit, count),
         notes=trace_notes(facts),
     )
@@ -100,30 +102,32 @@ def traced_fits_on(
 ) -> Iterator[CardFit]:
     """Yield the verdict of `traced_memory` on each card, without terms, so that a whole catalog is fast."""
     for gpu, usable in cards:
-        overhead = _overhead(facts, gpu, None if usable is None else usable.bytes - other_processes_bytes)
-        yield _judge(_need(facts, overhead), gpu, usable, other_processes_bytes)
+        overhead = _framework_overhead(facts, gpu, None if usable is None else usable.bytes - other_processes_bytes)
+        yield _card_fit(_needed_memory(facts, overhead), gpu, usable, other_processes_bytes)
 
 
-def allocator_capacity(facts: TracedFacts, gpu: Gpu | None, available_bytes: int) -> int:
-    """Return the part of `available_bytes` left for the caching allocator: less device context and workspaces."""
-    fixed = _overhead(facts, gpu, None)
+def allocator_capacity_bytes(facts: TracedFacts, gpu: Gpu | None, available_bytes: int) -> int:
+    """Return the part of `available_bytes` left for the caching allocator after device context and workspaces."""
+    fixed = _framework_overhead(facts, gpu, None)
     return max(available_bytes - fixed.context - fixed.workspace, 0)
 
 
 def snapshots_of(facts: TracedFacts) -> PhaseSnapshots:
     """Return the phases of `facts` as the estimator's snapshots, without framework overhead."""
-    snapshots = tuple(Snapshot(phase.name, _terms(facts, phase), phase.explanation) for phase in facts.phases)
+    snapshots = tuple(Snapshot(phase.name, _phase_terms(facts, phase), phase.explanation) for phase in facts.phases)
     return PhaseSnapshots(snapshots, dynamic=0)
 
 
-def _terms(facts: TracedFacts, phase: TracedPhase) -> list[Term]:
-    found: dict[TermName, list[CategoryShare]] = {}
+def _phase_terms(facts: TracedFacts, phase: TracedPhase) -> list[Term]:
+    shares_by_term: dict[TermName, list[CategoryShare]] = {}
     for share in phase.shares:
-        found.setdefault(TERM_OF[share.category], []).append(share)
-    return [_term(name, shares, f"traced with PyTorch {facts.torch}") for name, shares in found.items()]
+        shares_by_term.setdefault(TERM_OF[share.category], []).append(share)
+    return [
+        _category_term(name, shares, f"traced with PyTorch {facts.torch}") for name, shares in shares_by_term.items()
+    ]
 
 
-def _term(name: TermName, shares: list[CategoryShare], source: str) -> Term:
+def _category_term(name: TermName, shares: list[CategoryShare], source: str) -> Term:
     return term(
         name,
         sum(share.bytes for share in shares),
@@ -143,21 +147,21 @@ def _term(name: TermName, shares: list[CategoryShare], source: str) -> Term:
     )
 
 
-def _shards(parallel: TraceParallel) -> int:
+def _shard_count(parallel: TraceParallel) -> int:
     return parallel.ranks if parallel.strategy == "fsdp" else 1
 
 
-def _overhead(facts: TracedFacts, gpu: Gpu | None, available: int | None) -> FrameworkOverhead:
-    """Return the overhead in a process limited to `available` bytes, or unlimited.
+def _framework_overhead(facts: TracedFacts, gpu: Gpu | None, available_bytes: int | None) -> FrameworkOverhead:
+    """Return the framework overhead in a process limited to `available_bytes`, or unlimited.
 
     The backward pass runs in a separate thread, which has its own workspace.
     """
-    threads = _FORWARD_AND_BACKWARD if facts.request.task == "training" else 1
+    threads = _TRAINING_THREADS if facts.request.task == "training" else 1
     card = fixed_overhead(gpu)
     fixed = overhead_with_slack(card, 0, 0, threads)
     reserved = facts.reserved_bytes
-    if available is not None:
-        reserved = facts.reserved_within(available - fixed.total)
+    if available_bytes is not None:
+        reserved = facts.reserved_bytes_within(available_bytes - fixed.total)
     return overhead_with_slack(card, reserved - facts.allocated_bytes, facts.largest_tensor_bytes, threads)
 
 
@@ -169,14 +173,16 @@ def _overhead_term(facts: TracedFacts, overhead: FrameworkOverhead) -> Term:
     return write_overhead(overhead, "R − A", symbols, _SLACK_SOURCE)
 
 
-def _need(facts: TracedFacts, overhead: FrameworkOverhead) -> Interval:
+def _needed_memory(facts: TracedFacts, overhead: FrameworkOverhead) -> Interval:
     allocated = facts.allocated_bytes
     return Interval(
-        max(allocated - facts.below_bytes, 0) + overhead.low,
+        max(allocated - facts.lower_margin_bytes, 0) + overhead.low,
         allocated + overhead.total,
-        allocated + facts.above_bytes + overhead.high,
+        allocated + facts.upper_margin_bytes + overhead.high,
     )
 
 
-def _judge(need: Interval, gpu: Gpu | None, usable: UsableMemory | None, taken: int) -> CardFit:
-    return judge_bytes(need, usable, taken, unsupported_backend(gpu) if gpu else (), gpu_id=gpu.id if gpu else "")
+def _card_fit(need: Interval, gpu: Gpu | None, usable: UsableMemory | None, other_processes_bytes: int) -> CardFit:
+    return judge_bytes(
+        need, usable, other_processes_bytes, unsupported_backend(gpu) if gpu else (), gpu_id=gpu.id if gpu else ""
+    )

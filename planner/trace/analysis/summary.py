@@ -1,4 +1,4 @@
-"""Facts of a recording for use in a plan."""
+"""Summary of a recording for use in a plan: memory by phase, reserved memory, totals."""
 
 from collections import Counter
 from functools import lru_cache
@@ -6,7 +6,7 @@ from hashlib import sha256
 from typing import Final
 
 from planner.memory.result import PhaseName
-from planner.trace.allocator.replay import minimum_capacity, replay
+from planner.trace.allocator.replay import minimum_capacity_bytes, replay
 from planner.trace.allocator.settings import AllocatorSettings
 from planner.trace.analysis.live_memory import LiveMemory, alive_at, allocation_origin, live_memory
 from planner.trace.facts import CATEGORIES, CategoryShare, Difference, TracedFacts, TracedPhase
@@ -17,7 +17,7 @@ _DEFAULTS: Final = AllocatorSettings()
 
 @lru_cache(maxsize=2)
 def facts_of(recording: TraceRecording, settings: AllocatorSettings = _DEFAULTS) -> TracedFacts:
-    """Return the facts of `recording`, with the reserved bytes under the allocator's `settings`."""
+    """Return the facts from `recording`, with the reserved bytes under the allocator's `settings`."""
     phases = phases_of(recording, live_memory(recording.allocations))
     reserved = replay(recording.allocations, settings).reserved_bytes
     allocated = max(phase.bytes for phase in phases)
@@ -29,7 +29,7 @@ def facts_of(recording: TraceRecording, settings: AllocatorSettings = _DEFAULTS)
         trainable_parameters=recording.trainable_parameters,
         phases=phases,
         reserved_bytes=reserved,
-        least_reserved_bytes=minimum_capacity(recording.allocations, settings, allocated, reserved),
+        least_reserved_bytes=minimum_capacity_bytes(recording.allocations, settings, allocated, reserved),
         largest_tensor_bytes=max(recording.allocations.bytes, default=0),
         differences=merge_differences(recording.differences),
         notes=recording.notes,
@@ -42,60 +42,60 @@ def facts_of(recording: TraceRecording, settings: AllocatorSettings = _DEFAULTS)
 
 
 def digest_of(recording: TraceRecording) -> str:
-    """Return the SHA-256 of the JSON of `recording`, by which it is stored."""
+    """Return the SHA-256 of the JSON of `recording`, the key under which the recording is stored."""
     return sha256(recording.model_dump_json().encode()).hexdigest()
 
 
-def phases_of(recording: TraceRecording, course: LiveMemory) -> tuple[TracedPhase, ...]:
-    """Return each phase of `recording` at its highest memory over all steps, in the order in which they first ran."""
+def phases_of(recording: TraceRecording, live: LiveMemory) -> tuple[TracedPhase, ...]:
+    """Return each phase of `recording` at its highest memory over all steps, in order of first occurrence."""
     highest: dict[PhaseName, tuple[int, Span]] = {}
     for span in recording.spans:
-        place = course.highest(span.start, span.end)
-        known = highest.get(span.name)
-        if known is None or course.totals[place] > course.totals[known[0]]:
-            highest[span.name] = (place, span)
-    return tuple(_phase(recording, course, place, span) for place, span in highest.values())
+        index = live.highest_index(span.start, span.end)
+        previous = highest.get(span.name)
+        if previous is None or live.totals[index] > live.totals[previous[0]]:
+            highest[span.name] = (index, span)
+    return tuple(_traced_phase(recording, live, index, span) for index, span in highest.values())
 
 
 def merge_differences(differences: tuple[Difference, ...]) -> tuple[Difference, ...]:
-    """Return `differences` merged by name, with summed bytes; differing places are left out."""
-    found: dict[str, Difference] = {}
-    for one in differences:
-        other = found.get(one.name)
-        found[one.name] = one.evolve(
-            bytes=one.bytes + (other.bytes if other else 0),
-            low_bytes=one.low_bytes + (other.low_bytes if other else 0),
-            high_bytes=one.high_bytes + (other.high_bytes if other else 0),
-            place=one.place if other is None or other.place == one.place else "",
+    """Return `differences` merged by name, with summed bytes; a place is kept only where all agree."""
+    merged: dict[str, Difference] = {}
+    for difference in differences:
+        previous = merged.get(difference.name)
+        merged[difference.name] = difference.evolve(
+            bytes=difference.bytes + (previous.bytes if previous else 0),
+            low_bytes=difference.low_bytes + (previous.low_bytes if previous else 0),
+            high_bytes=difference.high_bytes + (previous.high_bytes if previous else 0),
+            place=difference.place if previous is None or previous.place == difference.place else "",
         )
-    return tuple(found.values())
+    return tuple(merged.values())
 
 
-def _phase(recording: TraceRecording, course: LiveMemory, place: int, span: Span) -> TracedPhase:
+def _traced_phase(recording: TraceRecording, live: LiveMemory, index: int, span: Span) -> TracedPhase:
     columns = recording.allocations
     sizes, counts = Counter[int](), Counter[int]()
-    for number in alive_at(columns, course.times[place]):
-        sizes[columns.category[number]] += columns.bytes[number]
-        counts[columns.category[number]] += 1
+    for allocation in alive_at(columns, live.times[index]):
+        sizes[columns.category[allocation]] += columns.bytes[allocation]
+        counts[columns.category[allocation]] += 1
     return TracedPhase(
         name=span.name,
-        explanation=_explanation(recording, course.origins[place], span),
+        explanation=_peak_explanation(recording, live.origins[index], span),
         shares=tuple(
-            CategoryShare(category=category, bytes=sizes[index], count=counts[index])
-            for index, category in enumerate(CATEGORIES)
-            if counts[index]
+            CategoryShare(category=category, bytes=sizes[category_index], count=counts[category_index])
+            for category_index, category in enumerate(CATEGORIES)
+            if counts[category_index]
         ),
     )
 
 
-def _explanation(recording: TraceRecording, number: int | None, span: Span) -> str:
-    origin = allocation_origin(recording, number)
+def _peak_explanation(recording: TraceRecording, allocation: int | None, span: Span) -> str:
+    origin = allocation_origin(recording, allocation)
     if span.name == "load" or not origin.operator:
         return "parameters and buffers are on the card"
-    return f"reached {_when(span, recording.request.task)}by {origin}"
+    return f"reached {_step_text(span, recording.request.task)}by {origin}"
 
 
-def _when(span: Span, task: str) -> str:
+def _step_text(span: Span, task: str) -> str:
     if span.name == "decode":
         return f"at token {span.step + 1:,} "
     return f"in step {span.step + 1} " if task == "training" else ""

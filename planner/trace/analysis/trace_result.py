@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from planner.hardware.gpu import Gpu
 from planner.hardware.usable import UsableMemory
 from planner.trace.allocator.replay import FailedAllocation, replay
-from planner.trace.allocator.settings import DEFAULTS, AllocatorSettings
+from planner.trace.allocator.settings import DEFAULT_SETTINGS, AllocatorSettings
 from planner.trace.analysis.live_memory import (
     LiveMemory,
     allocation_origin,
@@ -17,7 +17,7 @@ from planner.trace.analysis.live_memory import (
     peak_moment,
     span_at,
 )
-from planner.trace.analysis.memory import allocator_capacity, traced_memory
+from planner.trace.analysis.memory import allocator_capacity_bytes, traced_memory
 from planner.trace.analysis.summary import facts_of
 from planner.trace.facts import CATEGORIES, TracedFacts
 from planner.trace.recording import NEVER_FREED, Allocations, TraceRecording
@@ -34,11 +34,11 @@ from planner.units import ceil_div
 
 
 def reservation(
-    recording: TraceRecording, settings: AllocatorSettings = DEFAULTS, capacity_bytes: int | None = None
+    recording: TraceRecording, settings: AllocatorSettings = DEFAULT_SETTINGS, capacity_bytes: int | None = None
 ) -> Reservation:
-    """Return the run's reserved memory with at most `capacity_bytes`, up to where it runs out of memory."""
+    """Return the run's reserved memory with at most `capacity_bytes`, up to where the run runs out of memory."""
     replayed = replay(recording.allocations, settings, capacity_bytes)
-    failed = replayed.out_of_memory
+    failed_allocation = replayed.out_of_memory
     return Reservation(
         settings=settings.text,
         reserved_bytes=replayed.reserved_bytes,
@@ -46,36 +46,39 @@ def reservation(
         largest_free_block_bytes=replayed.largest_free_block_bytes,
         segments=replayed.segments,
         fragmentation_fraction=replayed.fragmentation_fraction,
-        out_of_memory=None if failed is None else _explain(recording, failed),
+        out_of_memory=None if failed_allocation is None else _out_of_memory_event(recording, failed_allocation),
     )
 
 
-def _explain(recording: TraceRecording, failed: FailedAllocation) -> OutOfMemory:
-    span, origin = span_at(recording.spans, failed.time), allocation_origin(recording, failed.index)
+def _out_of_memory_event(recording: TraceRecording, failed_allocation: FailedAllocation) -> OutOfMemory:
+    span, origin = (
+        span_at(recording.spans, failed_allocation.time),
+        allocation_origin(recording, failed_allocation.index),
+    )
     return OutOfMemory(
-        time=failed.time,
+        time=failed_allocation.time,
         step=span.step,
         phase=span.name,
-        bytes=failed.bytes,
-        allocated_bytes=failed.allocated_bytes,
-        reserved_bytes=failed.reserved_bytes,
+        bytes=failed_allocation.bytes,
+        allocated_bytes=failed_allocation.allocated_bytes,
+        reserved_bytes=failed_allocation.reserved_bytes,
         operator=origin.operator,
         module=origin.module,
         line=origin.line,
     )
 
 
-_MOST_POINTS: Final = 800
+_MAX_POINTS: Final = 800
 
 
-def downsampled_timeline(recording: TraceRecording, course: LiveMemory) -> Timeline:
-    """Return at most 800 points of `course`: the highest of each of as many intervals of equal length."""
-    places = _highest_places(course)
-    times = [course.times[place] for place in places]
-    origins = [allocation_origin(recording, course.origins[place]) for place in places]
+def downsampled_timeline(recording: TraceRecording, live: LiveMemory) -> Timeline:
+    """Return at most 800 points of `live`: the highest point in each of up to 800 intervals of equal length."""
+    indices = _highest_indices(live)
+    times = [live.times[index] for index in indices]
+    origins = [allocation_origin(recording, live.origins[index]) for index in indices]
     return Timeline(
         times=tuple(times),
-        series=_series(recording.allocations, times),
+        series=_category_series(recording.allocations, times),
         operators=tuple(origin.operator for origin in origins),
         modules=tuple(origin.module for origin in origins),
         lines=tuple(origin.line for origin in origins),
@@ -83,17 +86,17 @@ def downsampled_timeline(recording: TraceRecording, course: LiveMemory) -> Timel
     )
 
 
-def _highest_places(course: LiveMemory) -> list[int]:
-    count = len(course.times)
-    stretch = max(ceil_div(count - 1, _MOST_POINTS), 1)
+def _highest_indices(live: LiveMemory) -> list[int]:
+    count = len(live.times)
+    interval_length = max(ceil_div(count - 1, _MAX_POINTS), 1)
     return [
-        max(range(start, min(start + stretch, count)), key=course.totals.__getitem__)
-        for start in range(1, count, stretch)
+        max(range(start, min(start + interval_length, count)), key=live.totals.__getitem__)
+        for start in range(1, count, interval_length)
     ]
 
 
-def _series(allocations: Allocations, times: list[int]) -> tuple[CategorySeries, ...]:
-    """Return the live bytes of each category at `times`: allocations up to each of them, less frees."""
+def _category_series(allocations: Allocations, times: list[int]) -> tuple[CategorySeries, ...]:
+    """Return the live bytes by category at `times`: bytes allocated up to each time, less bytes freed."""
     changes = [[0] * (len(times) + 1) for _ in CATEGORIES]
     columns = (allocations.category, allocations.bytes, allocations.made, allocations.freed)
     for category, size, made, freed in zip(*columns, strict=True):
@@ -120,12 +123,12 @@ def conclude(
 ) -> TraceResult:
     """Return the memory that `recording` needs, the origin of its peak, and whether it fits on `gpu`.
 
-    The analysis without the card is cached, so that the same recording on another card takes one replay.
+    The part of the analysis that does not depend on the card is cached: another card takes only one replay.
     """
-    found = _analysis(recording, settings)
-    memory = traced_memory(found.facts, gpu, usable, count, other_processes_bytes)
-    available = None if usable is None else usable.bytes - other_processes_bytes
-    capacity = None if available is None else allocator_capacity(found.facts, gpu, available)
+    analysis = _analyze(recording, settings)
+    memory = traced_memory(analysis.facts, gpu, usable, count, other_processes_bytes)
+    available_bytes = None if usable is None else usable.bytes - other_processes_bytes
+    capacity_bytes = None if available_bytes is None else allocator_capacity_bytes(analysis.facts, gpu, available_bytes)
     return TraceResult.model_validate(
         {
             **{name: getattr(memory, name) for name in type(memory).model_fields},
@@ -133,10 +136,10 @@ def conclude(
             "environment": recording.environment,
             "parameters": recording.parameters,
             "trainable_parameters": recording.trainable_parameters,
-            "timeline": found.timeline,
-            "peak_moment": found.peak,
-            "modules": found.modules,
-            "reservation": reservation(recording, settings, capacity),
+            "timeline": analysis.timeline,
+            "peak_moment": analysis.peak,
+            "modules": analysis.modules,
+            "reservation": reservation(recording, settings, capacity_bytes),
             "differences": recording.differences,
             "flops": recording.flops,
             "seconds": recording.seconds,
@@ -144,7 +147,7 @@ def conclude(
     )
 
 
-class _Analysis(NamedTuple):
+class _RecordingAnalysis(NamedTuple):
     """Analysis of a recording that does not depend on the card."""
 
     facts: TracedFacts
@@ -154,12 +157,12 @@ class _Analysis(NamedTuple):
 
 
 @lru_cache(maxsize=2)
-def _analysis(recording: TraceRecording, settings: AllocatorSettings) -> _Analysis:
-    course = live_memory(recording.allocations)
-    peak = peak_moment(recording, course)
-    return _Analysis(
+def _analyze(recording: TraceRecording, settings: AllocatorSettings) -> _RecordingAnalysis:
+    live = live_memory(recording.allocations)
+    peak = peak_moment(recording, live)
+    return _RecordingAnalysis(
         facts=facts_of(recording, settings),
-        timeline=downsampled_timeline(recording, course),
+        timeline=downsampled_timeline(recording, live),
         peak=peak,
         modules=module_shares(recording, peak.time),
     )

@@ -18,86 +18,93 @@ from planner.trace.recording import TraceRecording
 FAULT: Final = re.compile(rb"Fatal Python error: |Windows fatal exception: |Timeout \(")
 """Start of a report by Python's faulthandler."""
 
-HEADING: Final = "Traceback (most recent call last):\n"
+TRACEBACK_HEADING: Final = "Traceback (most recent call last):\n"
 
-_PLANNER: Final = os.path.join(os.path.dirname(planner.__file__), "")
-_TORCH: Final = re.compile(r"[/\\]torch[/\\]")
-_FAKE_EXECUTION: Final = re.compile(
+_PLANNER_FOLDER: Final = os.path.join(os.path.dirname(planner.__file__), "")
+_TORCH_PATH: Final = re.compile(r"[/\\]torch[/\\]")
+_FAKE_EXECUTION_PATH: Final = re.compile(
     r"[/\\]torch[/\\](_compile|_decomp|_dynamo|_meta_registrations|_ops|_prims|_prims_common|_refs|_subclasses)(\.py$|[/\\])"
 )
-_FRAME: Final = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+) in (?P<name>.*)$')
-_MOST_FRAMES: Final = 40
+_REPORT_FRAME: Final = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+) in (?P<name>.*)$')
+_MAX_FRAMES: Final = 40
 
 
 def user_traceback(frames: Sequence[FrameSummary], files: Iterable[Path]) -> StackSummary:
-    """Return the user's part of `frames` (outermost first): from the first one in `files`, without our own.
+    """Return the user's part of `frames` (outermost first), without GPU Planner's own frames.
 
-    If none is in `files`, it begins with the first frame that is not this program's. It ends where PyTorch begins to
-    simulate operators, which a real run would not show. If this program itself failed, its frames stay. The middle of a
-    deep recursion is left out.
+    The part begins with the first frame in `files`, or if there is none, with the first frame not in GPU Planner.
+    It ends where PyTorch begins to simulate operators, which a real run would not show. If GPU Planner itself failed,
+    its frames stay. The middle of a deep recursion is left out.
     """
-    names = _spellings(files)
-    is_bug = bool(frames) and frames[-1].filename.startswith(_PLANNER)
-    kept = list(frames) if is_bug else [frame for frame in _without_fake_execution(frames) if not _is_hidden(frame)]
-    start = next((at for at, frame in enumerate(kept) if frame.filename in names), 0)
-    kept = kept[start:]
-    half = _MOST_FRAMES // 2
-    return StackSummary.from_list(kept if len(kept) <= _MOST_FRAMES else [*kept[:half], *kept[-half:]])
+    names = _path_spellings(files)
+    is_bug = bool(frames) and frames[-1].filename.startswith(_PLANNER_FOLDER)
+    visible = list(frames) if is_bug else [frame for frame in _without_fake_execution(frames) if not _is_hidden(frame)]
+    start = next((index for index, frame in enumerate(visible) if frame.filename in names), 0)
+    visible = visible[start:]
+    half = _MAX_FRAMES // 2
+    return StackSummary.from_list(visible if len(visible) <= _MAX_FRAMES else [*visible[:half], *visible[-half:]])
 
 
 def _without_fake_execution(frames: Sequence[FrameSummary]) -> Sequence[FrameSummary]:
-    others = (at for at, frame in enumerate(frames) if not (_TORCH.search(frame.filename) or _is_hidden(frame)))
-    last = max(others, default=0)
-    end = next((at for at in range(last, len(frames)) if _FAKE_EXECUTION.search(frames[at].filename)), len(frames))
+    user_indices = (
+        index for index, frame in enumerate(frames) if not (_TORCH_PATH.search(frame.filename) or _is_hidden(frame))
+    )
+    last = max(user_indices, default=0)
+    end = next(
+        (index for index in range(last, len(frames)) if _FAKE_EXECUTION_PATH.search(frames[index].filename)),
+        len(frames),
+    )
     return frames[:end]
 
 
 def outermost_user_frame(frames: Iterable[FrameSummary], files: Iterable[Path]) -> FrameSummary | None:
-    """Return the outermost of `frames` that is in `files`."""
-    names = _spellings(files)
+    """Return the outermost frame in `frames` from a file in `files`."""
+    names = _path_spellings(files)
     return next((frame for frame in frames if frame.filename in names), None)
 
 
 def innermost_user_frame(frames: Iterable[FrameSummary], files: Iterable[Path]) -> FrameSummary | None:
-    """Return the innermost of `frames` that is in `files`."""
+    """Return the innermost frame in `frames` from a file in `files`."""
     return outermost_user_frame(reversed(list(frames)), files)
 
 
 def read_report(report: str, files: Iterable[Path]) -> StackSummary:
-    """Return the user's part of a faulthandler report, of the thread that ran their code."""
+    """Return the user's frames from a faulthandler report, for the thread that ran the user's code."""
     files = tuple(files)
-    threads = [_read_thread(text) for text in re.split(r"^(?:Current thread|Thread) .*$", report, flags=re.MULTILINE)]
+    threads = [_thread_frames(text) for text in re.split(r"^(?:Current thread|Thread) .*$", report, flags=re.MULTILINE)]
     running = [frames for frames in threads if frames]
-    own = next((frames for frames in running if innermost_user_frame(frames, files)), running[-1] if running else [])
-    return user_traceback(own, files)
+    user_frames = next(
+        (frames for frames in running if innermost_user_frame(frames, files)), running[-1] if running else []
+    )
+    return user_traceback(user_frames, files)
 
 
-def _read_thread(text: str) -> list[FrameSummary]:
-    matches = [found for found in map(_FRAME.match, text.splitlines()) if found]
-    for found in matches:
+def _thread_frames(text: str) -> list[FrameSummary]:
+    matches = [match for match in map(_REPORT_FRAME.match, text.splitlines()) if match]
+    for match in matches:
         # The file may have changed since an earlier trace showed lines of it.
-        linecache.checkcache(found["file"])
+        linecache.checkcache(match["file"])
     # The report has the innermost frame first, a traceback has it last.
-    return [FrameSummary(found["file"], int(found["line"]), found["name"]) for found in matches][::-1]
+    return [FrameSummary(match["file"], int(match["line"]), match["name"]) for match in matches][::-1]
 
 
-def _spellings(files: Iterable[Path]) -> frozenset[str]:
+def _path_spellings(files: Iterable[Path]) -> frozenset[str]:
     """Return the spellings of `files` in tracebacks: the faulthandler writes ASCII only."""
     paths = {spelling for file in files for spelling in (str(file), os.path.realpath(file))}
     return frozenset(paths | {path.encode("ascii", "backslashreplace").decode() for path in paths})
 
 
 def _is_hidden(frame: FrameSummary) -> bool:
-    return frame.filename.startswith((_PLANNER, "<frozen "))
+    return frame.filename.startswith((_PLANNER_FOLDER, "<frozen "))
 
 
-LONGEST_LINE: Final = 1 << 30
-"""Bytes; the recording of a run with a million allocations takes a twentieth of it."""
+MAX_LINE_BYTES: Final = 1 << 30
+"""The recording of a run with a million allocations takes a twentieth of this limit."""
 
 CHANNEL_LOST: Final = 74
-"""Exit code of a worker that cannot send: an input or output error (EX_IOERR)."""
+"""Exit code of a worker that cannot send messages: an input or output error (EX_IOERR)."""
 
-_LONGEST_REPORT: Final = 1 << 16
+_MAX_REPORT_BYTES: Final = 1 << 16
 _BEFORE_STEPS: Final = ("start", "import", "build")
 _STAGE_TITLES: Final = {
     "start": "loading PyTorch",
@@ -109,11 +116,11 @@ _STAGE_TITLES: Final = {
     "finish": "assembling the recording",
 }
 
-_Count = Annotated[int, Field(ge=0)]
+_NonNegativeInt = Annotated[int, Field(ge=0)]
 
 
 class Progress(NamedTuple):
-    """Progress of a trace: its stage, the step (from 0) of so many steps, and the events so far."""
+    """Progress of a trace: its stage, the current step (from 0), the number of steps, and the events so far."""
 
     stage: str
     step: int
@@ -123,7 +130,7 @@ class Progress(NamedTuple):
 
 
 class TraceFailure(Spec):
-    """Reason why the worker failed, for display."""
+    """Failure of the worker: the stage, reason, hint and traceback shown to the user."""
 
     stage: str
     reason: str
@@ -133,9 +140,11 @@ class TraceFailure(Spec):
 
 
 class WorkerMessage(Spec):
-    """One line: exactly one of these fields. `progress` is stage, step, steps and events."""
+    """One line from the worker, with exactly one field set. `progress` is stage, step, steps and events."""
 
-    progress: tuple[Annotated[str, Field(max_length=40)], _Count, _Count, _Count] | None = None
+    progress: tuple[Annotated[str, Field(max_length=40)], _NonNegativeInt, _NonNegativeInt, _NonNegativeInt] | None = (
+        None
+    )
     result: TraceRecording | None = None
     failure: TraceFailure | None = None
 
@@ -145,19 +154,19 @@ class WorkerMessage(Spec):
         return self.model_dump_json().encode() + b"\n"
 
     @model_validator(mode="after")
-    def _says_one_thing(self) -> Self:
+    def _check_single_field(self) -> Self:
         if sum(value is not None for value in (self.progress, self.result, self.failure)) != 1:
             raise ValueError("a message has exactly one field")
         return self
 
 
 class WorkerOutcome(NamedTuple):
-    """End of a worker's messages: a recording, a failure or a crash report; empty if it just exited."""
+    """Outcome of a worker: a recording, failure, crash report or protocol error; empty if the worker just exited."""
 
     recording: TraceRecording | None = None
     failure: TraceFailure | None = None
     report: str = ""
-    broken: str = ""
+    protocol_error: str = ""
 
     @property
     def is_complete(self) -> bool:
@@ -166,79 +175,87 @@ class WorkerOutcome(NamedTuple):
 
 
 def read_messages(
-    stream: BinaryIO, on_progress: Callable[[Progress], None], longest: int = LONGEST_LINE
+    stream: BinaryIO, on_progress: Callable[[Progress], None], max_line_bytes: int = MAX_LINE_BYTES
 ) -> WorkerOutcome:
-    """Read messages up to the last one, and pass on the progress; all input is validated."""
-    while line := stream.readline(longest):
+    """Read messages up to the last one, and call `on_progress` for each progress message; all input is validated."""
+    while line := stream.readline(max_line_bytes):
         try:
             message = WorkerMessage.model_validate_json(line)
         except ValidationError as error:
-            return _read_rest(line, stream, longest, error)
+            return _outcome_of_invalid_line(line, stream, max_line_bytes, error)
         if message.progress is None:
             return WorkerOutcome(message.result, message.failure)
         stage, step, steps, events = message.progress
-        on_progress(Progress(stage, step, steps, events, _describe(stage, step, steps, events)))
+        on_progress(Progress(stage, step, steps, events, _progress_text(stage, step, steps, events)))
     return WorkerOutcome()
 
 
-def _read_rest(line: bytes, stream: BinaryIO, longest: int, error: ValidationError) -> WorkerOutcome:
-    fault = FAULT.search(line)
-    if fault:
-        report = line[fault.start() :] + stream.read(_LONGEST_REPORT)
+def _outcome_of_invalid_line(
+    line: bytes, stream: BinaryIO, max_line_bytes: int, error: ValidationError
+) -> WorkerOutcome:
+    fault_match = FAULT.search(line)
+    if fault_match:
+        report = line[fault_match.start() :] + stream.read(_MAX_REPORT_BYTES)
         return WorkerOutcome(report=report.decode("utf-8", "replace"))
     if line.endswith(b"\n"):
-        return WorkerOutcome(broken=error.errors(include_url=False)[0]["msg"])
+        return WorkerOutcome(protocol_error=error.errors(include_url=False)[0]["msg"])
     # A child that died while it wrote leaves half a line.
-    return WorkerOutcome(broken=f"a line of more than {longest} bytes") if len(line) >= longest else WorkerOutcome()
+    return (
+        WorkerOutcome(protocol_error=f"a line of more than {max_line_bytes} bytes")
+        if len(line) >= max_line_bytes
+        else WorkerOutcome()
+    )
 
 
-def _describe(stage: str, step: int, steps: int, events: int) -> str:
-    doing = _STAGE_TITLES.get(stage, stage)
-    of = f"step {step + 1} of {steps}: " if step < steps > 1 and stage not in _BEFORE_STEPS else ""
-    after = f" · {events:,} allocations and frees" if events else ""
-    return f"{of}{doing}{after}"
+def _progress_text(stage: str, step: int, steps: int, events: int) -> str:
+    stage_title = _STAGE_TITLES.get(stage, stage)
+    step_text = f"step {step + 1} of {steps}: " if step < steps > 1 and stage not in _BEFORE_STEPS else ""
+    events_text = f" · {events:,} allocations and frees" if events else ""
+    return f"{step_text}{stage_title}{events_text}"
 
 
 _TIMEOUT_HINT: Final = "Look for an infinite loop, or raise the time limit."
 
-_CLOSED: Final = "The module's code closes files that it did not open."
+_CLOSED_PIPE_HINT: Final = "The module's code closes files that it did not open."
 
 _CRASH_HINT: Final = "The module's code at this line crashes the process."
 
-_OUT_OF_MEMORY: Final = (
-    "The system does this when memory runs out; close other programs, or check what the module loads."
-)
+_KILLED_HINT: Final = "The system does this when memory runs out; close other programs, or check what the module loads."
 
 
 def explain_exit(stage: str, code: int | None, report: str, seconds: float, files: Iterable[Path]) -> TraceFailure:
-    """Return why a worker exited, or closed its pipe, before its final message.
+    """Return the failure that explains why a worker exited, or closed its pipe, before its final message.
 
-    `code` is its exit code, negative for a signal and None if it still ran; `report` is the output of Python's
-    faulthandler, and `files` are the user's.
+    `code` is the worker's exit code, negative for a signal and None if it still ran; `report` is the output of Python's
+    faulthandler, and `files` are the user's files.
     """
     files = tuple(files)
     frames = read_report(report, files)
-    own = innermost_user_frame(frames, files)
-    place = f"; it was at {Path(own.filename).name}, line {own.lineno}, in {own.name}" if own else ""
-    trace = "".join([HEADING, *frames.format()]) if frames else ""
+    user_frame = innermost_user_frame(frames, files)
+    place_text = (
+        f"; it was at {Path(user_frame.filename).name}, line {user_frame.lineno}, in {user_frame.name}"
+        if user_frame
+        else ""
+    )
+    traceback_text = "".join([TRACEBACK_HEADING, *frames.format()]) if frames else ""
     if report.startswith("Timeout"):
         reason, hint = f"the module did not finish within {seconds:g} seconds", _TIMEOUT_HINT
     else:
-        reason, hint = _describe_exit(code, report.partition("\n")[0])
-    return TraceFailure(stage=stage, reason=f"{reason}{place}", hint=hint, traceback=trace)
+        reason, hint = _exit_reason_and_hint(code, report.partition("\n")[0])
+    return TraceFailure(stage=stage, reason=f"{reason}{place_text}", hint=hint, traceback=traceback_text)
 
 
-def _describe_exit(code: int | None, fault: str) -> tuple[str, str]:
-    if fault:
-        return f"the process crashed: {fault.partition(': ')[2] or fault}", _CRASH_HINT
-    if code is None or code == CHANNEL_LOST:
-        return "the process closed its connection to GPU Planner", _CLOSED
-    if code >= 0:
+def _exit_reason_and_hint(exit_code: int | None, fault_line: str) -> tuple[str, str]:
+    if fault_line:
+        return f"the process crashed: {fault_line.partition(': ')[2] or fault_line}", _CRASH_HINT
+    if exit_code is None or exit_code == CHANNEL_LOST:
+        return "the process closed its connection to GPU Planner", _CLOSED_PIPE_HINT
+    if exit_code >= 0:
         # Windows gives the codes of its exceptions here: they are known in hexadecimal.
-        shown = str(code) if code < 256 else f"{code:#x}"
-        return f"the process exited with code {shown}", "Look for os._exit in the module's code."
-    name = _signal_name(-code)
-    return f"the process was killed by {name}", _OUT_OF_MEMORY if name == "SIGKILL" else ""
+        code_text = str(exit_code) if exit_code < 256 else f"{exit_code:#x}"
+        return f"the process exited with code {code_text}", "Look for os._exit in the module's code."
+    name = _signal_name(-exit_code)
+    return f"the process was killed by {name}", _KILLED_HINT if name == "SIGKILL" else ""
 
 
 def _signal_name(number: int) -> str:

@@ -17,11 +17,11 @@ import psutil
 import planner
 from planner.trace.request import TraceRequest
 
-_MARK: Final = "GPU_PLANNER_TRACE"
+_MARK_VARIABLE: Final = "GPU_PLANNER_TRACE"
 _KILL_TIMEOUT_SECONDS: Final = 10.0
-_PAUSE_SECONDS: Final = 0.01
+_KILL_INTERVAL_SECONDS: Final = 0.01
 _SITE_FOLDERS: Final = ("site-packages", "dist-packages")
-_CHANGED: Final[Mapping[str, str]] = {
+_SET_VARIABLES: Final[Mapping[str, str]] = {
     "CUDA_VISIBLE_DEVICES": "",
     "HIP_VISIBLE_DEVICES": "",
     "HF_HUB_OFFLINE": "1",
@@ -31,26 +31,26 @@ _CHANGED: Final[Mapping[str, str]] = {
     "MKL_NUM_THREADS": "1",
     "PYTHONBREAKPOINT": "0",
     "PYTHONDONTWRITEBYTECODE": "1",
-    # What is printed just before a crash is not lost.
+    # Output printed just before a crash is not lost.
     "PYTHONUNBUFFERED": "1",
     "PYTHONUTF8": "1",
 }
-_DROPPED: Final = ("PYTHONWARNINGS", "PYTHONINSPECT")
+_DROPPED_VARIABLES: Final = ("PYTHONWARNINGS", "PYTHONINSPECT")
 
 
 class WorkerProcess:
-    """A running worker with its pipes; it ends when `requests` is closed, hence also when this process ends."""
+    """A running worker with its pipes; the worker ends when `requests` is closed, hence also when this process ends."""
 
     def __init__(self, request: TraceRequest, worker: str, arguments: tuple[float, ...]) -> None:
-        # What the child starts inherits this mark, and is found by it when all must end.
+        # Processes that the child starts inherit this mark, by which `end` finds them.
         self._mark = uuid.uuid4().hex
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", worker, *map(str, arguments)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            cwd=_folder(request),
-            env=_environment(self._mark),
+            cwd=_working_directory(request),
+            env=_environment_variables(self._mark),
             start_new_session=True,
             creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
         )
@@ -60,7 +60,7 @@ class WorkerProcess:
         self.messages = cast("BufferedReader", self._process.stdout)
         """The pipe with the child's messages."""
         self.printed = cast("BufferedReader", self._process.stderr)
-        """The pipe with all that the child prints."""
+        """The pipe with the child's printed output."""
 
     @property
     def exit_code(self) -> int | None:
@@ -68,7 +68,7 @@ class WorkerProcess:
         return self._process.poll()
 
     def memory_bytes(self) -> int:
-        """Return the resident memory of the worker and its child processes."""
+        """Return the resident memory of the worker and its child processes in bytes."""
         total = 0
         with suppress(psutil.Error):
             child = psutil.Process(self._process.pid)
@@ -86,13 +86,13 @@ class WorkerProcess:
         """Kill the worker and every process that it started, and wait until they are gone."""
         if self._process.poll() is None:
             self._kill()
-        # One that starts another while it is being ended leaves the other for the next round.
+        # A process started by another while that one is being killed is killed in the next round.
         deadline = monotonic() + _KILL_TIMEOUT_SECONDS
-        while (left := list(self._started())) and monotonic() < deadline:
-            for process in left:
+        while (remaining := list(self._marked_processes())) and monotonic() < deadline:
+            for process in remaining:
                 with suppress(psutil.Error):
                     process.kill()
-            sleep(_PAUSE_SECONDS)
+            sleep(_KILL_INTERVAL_SECONDS)
         with suppress(OSError):
             self.requests.close()
 
@@ -104,28 +104,28 @@ class WorkerProcess:
                 os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
-    def _started(self) -> Iterator[psutil.Process]:
+    def _marked_processes(self) -> Iterator[psutil.Process]:
         for process in psutil.process_iter():
             with suppress(psutil.Error, OSError):
-                if process.environ().get(_MARK) == self._mark and process.status() != psutil.STATUS_ZOMBIE:
+                if process.environ().get(_MARK_VARIABLE) == self._mark and process.status() != psutil.STATUS_ZOMBIE:
                     yield process
 
 
-def available_memory() -> int:
-    """Return the memory available to programs on this machine, in bytes."""
+def available_memory_bytes() -> int:
+    """Return the host memory available on this machine in bytes."""
     return int(psutil.virtual_memory().available)
 
 
-def _folder(request: TraceRequest) -> str | None:
-    """Return the worker's working directory: that of the user's file, as if it were run there."""
+def _working_directory(request: TraceRequest) -> str | None:
+    """Return the worker's working directory: the folder of the user's file, as if it were run there."""
     return str(Path(request.target.place).parent) if request.target.kind == "file" else None
 
 
-def _environment(mark: str) -> dict[str, str]:
+def _environment_variables(mark: str) -> dict[str, str]:
     """Return the worker's environment: no GPU, no downloads of models, no bytecode files."""
-    kept = {name: value for name, value in os.environ.items() if name not in _DROPPED}
-    home = Path(planner.__file__).parent.parent
-    if home.name not in _SITE_FOLDERS:
-        # Also where this program runs from a folder in which it is not installed.
-        kept["PYTHONPATH"] = os.pathsep.join(filter(None, (kept.get("PYTHONPATH"), str(home))))
-    return {**kept, **_CHANGED, _MARK: mark}
+    variables = {name: value for name, value in os.environ.items() if name not in _DROPPED_VARIABLES}
+    import_root = Path(planner.__file__).parent.parent
+    if import_root.name not in _SITE_FOLDERS:
+        # Needed where GPU Planner runs from a folder without being installed.
+        variables["PYTHONPATH"] = os.pathsep.join(filter(None, (variables.get("PYTHONPATH"), str(import_root))))
+    return {**variables, **_SET_VARIABLES, _MARK_VARIABLE: mark}

@@ -9,12 +9,12 @@ from typing import Any, Final, Literal, Self
 import torch
 from torch import nn
 
-_TORCH: Final = Path(torch.__file__).parent
-_OURS: Final = (str(_TORCH), str(Path(__file__).parent), "<")
-_SPREADS: Final = (str(_TORCH / "distributed"), str(_TORCH / "nn" / "parallel"))
+_TORCH_FOLDER: Final = Path(torch.__file__).parent
+_TORCH_AND_WORKER: Final = (str(_TORCH_FOLDER), str(Path(__file__).parent), "<")
+_DISTRIBUTED_FOLDERS: Final = (str(_TORCH_FOLDER / "distributed"), str(_TORCH_FOLDER / "nn" / "parallel"))
 _VIEWS_IN_A_ROW: Final = 16
 
-_Kind = Literal["person", "torch", "ranks"]
+_CodeKind = Literal["user", "torch", "ranks"]
 
 
 class NameTable:
@@ -29,7 +29,7 @@ class NameTable:
         """Return the number of `name`."""
         return self._numbers.setdefault(name, len(self._numbers))
 
-    def all(self) -> tuple[str, ...]:
+    def names(self) -> tuple[str, ...]:
         """Return the names in order of their numbers."""
         return tuple(self._numbers)
 
@@ -37,20 +37,20 @@ class NameTable:
 class CallSites:
     """Tracks the running module and the current line of the user's code.
 
-    In the backward pass no Python code runs: the call site is then that of the forward operator whose derivative is
-    computed, found by autograd's sequence number.
+    In the backward pass no Python code runs: the call site is then the site of the forward operator that is
+    differentiated, identified by autograd's sequence number.
     """
 
     def __init__(self) -> None:
         self.modules = NameTable("")
         self.lines = NameTable("")
-        self._paths: dict[int, int] = {}
-        self._owners: dict[int, int] = {}
-        self._running: list[int] = []
-        self._forward: dict[int, tuple[int, int]] = {}
-        self._kinds: dict[CodeType, _Kind] = {}
-        self.spreads = False
-        """Whether what was last asked for a place is part of working on several ranks."""
+        self._path_numbers: dict[int, int] = {}
+        self._owner_numbers: dict[int, int] = {}
+        self._running_modules: list[int] = []
+        self._forward_places: dict[int, tuple[int, int]] = {}
+        self._code_kinds: dict[CodeType, _CodeKind] = {}
+        self.is_distributed = False
+        """Whether the operator located last belongs to PyTorch's code for several ranks."""
         self._hooks: list[Any] = []
 
     def __enter__(self) -> Self:
@@ -67,69 +67,73 @@ class CallSites:
         for hook in self._hooks:
             hook.remove()
 
-    def know(self, modules: Mapping[str, nn.Module]) -> None:
+    def register(self, modules: Mapping[str, nn.Module]) -> None:
         """Register the paths of `modules`, their submodules, and their parameters."""
         for name, root in modules.items():
             for path, module in root.named_modules(prefix=name):
-                number = self._paths.setdefault(id(module), self.modules.number(path))
+                number = self._path_numbers.setdefault(id(module), self.modules.number(path))
                 for parameter in module.parameters(recurse=False):
-                    self._owners.setdefault(id(parameter), number)
+                    self._owner_numbers.setdefault(id(parameter), number)
 
-    def owner(self, parameter: torch.Tensor | None) -> int | None:
+    def owner_number(self, parameter: torch.Tensor | None) -> int | None:
         """Return the number of the module that owns `parameter`, if known."""
-        return None if parameter is None else self._owners.get(id(parameter))
+        return None if parameter is None else self._owner_numbers.get(id(parameter))
 
     @property
     def in_module(self) -> bool:
         """Return whether a module's forward pass runs, even as recomputation in the backward pass."""
-        return bool(self._running)
+        return bool(self._running_modules)
 
-    def here(self) -> tuple[int, int]:
+    def current_module_and_line(self) -> tuple[int, int]:
         """Return the numbers of the current module and line."""
-        module = self._running[-1] if self._running else 0
-        line = self._line()
+        module = self._running_modules[-1] if self._running_modules else 0
+        line = self._current_line()
         node = torch._C._current_autograd_node()
-        if node is None or self._running:
+        if node is None or self._running_modules:
             if torch.is_grad_enabled():
                 # The operator's own node was numbered just before its kernel; what follows under the same number is
                 # not differentiable.
-                self._forward.setdefault(torch._C._autograd._get_sequence_nr() - 1, (module, line))
+                self._forward_places.setdefault(torch._C._autograd._get_sequence_nr() - 1, (module, line))
             return module, line
         return self._forward_place(node._sequence_nr()) or (0, line)
 
     def with_current_line(self, text: str) -> str:
-        """Return `text` with the current line, unless that is PyTorch's own."""
-        line = self.lines.all()[self._line()]
+        """Return `text` with the current line, unless only PyTorch's code runs."""
+        line = self.lines.names()[self._current_line()]
         return f"{text} ({line})" if line else text
 
     def _forward_place(self, number: int) -> tuple[int, int] | None:
-        # Views allocate nothing, so they are not noted; their derivatives take the place of what came before them.
-        return next((place for back in range(_VIEWS_IN_A_ROW) if (place := self._forward.get(number - back))), None)
+        # Views allocate nothing, so they are not recorded; their derivatives get the place of the operator before them.
+        return next(
+            (place for back in range(_VIEWS_IN_A_ROW) if (place := self._forward_places.get(number - back))), None
+        )
 
-    def _line(self) -> int:
+    def _current_line(self) -> int:
         frame: FrameType | None = sys._getframe(2)
-        self.spreads = False
+        self.is_distributed = False
         while frame is not None:
             code = frame.f_code
-            kind = self._kinds.get(code)
+            kind = self._code_kinds.get(code)
             if kind is None:
-                kind = self._kinds[code] = _kind(code.co_filename)
-            if kind == "person":
+                kind = self._code_kinds[code] = _code_kind(code.co_filename)
+            if kind == "user":
                 return self.lines.number(f"{code.co_filename}:{frame.f_lineno}")
-            self.spreads |= kind == "ranks"
+            self.is_distributed |= kind == "ranks"
             frame = frame.f_back
         return 0
 
     def _enter_module(self, module: nn.Module, _inputs: object) -> None:
-        path = self._paths.get(id(module))
-        self._running.append(self._running[-1] if path is None and self._running else path or 0)
+        path_number = self._path_numbers.get(id(module))
+        self._running_modules.append(
+            self._running_modules[-1] if path_number is None and self._running_modules else path_number or 0
+        )
 
     def _leave_module(self, _module: nn.Module, _inputs: object, _output: object) -> None:
-        if self._running:
-            self._running.pop()
+        if self._running_modules:
+            self._running_modules.pop()
 
 
-def _kind(file: str) -> _Kind:
-    if file.startswith(_SPREADS):
+def _code_kind(file: str) -> _CodeKind:
+    if file.startswith(_DISTRIBUTED_FOLDERS):
         return "ranks"
-    return "torch" if file.startswith(_OURS) else "person"
+    return "torch" if file.startswith(_TORCH_AND_WORKER) else "user"

@@ -10,25 +10,25 @@ from typing import Final
 from planner.errors import TRACE_STAGES, PlannerError, TraceError
 from planner.trace.child.messages import TraceFailure, outermost_user_frame, user_traceback
 
-_LONGEST_TEXT: Final = 1 << 16
-_LONGEST_LINE: Final = 500
+_MAX_TRACEBACK_CHARACTERS: Final = 1 << 16
+_MAX_LINE_CHARACTERS: Final = 500
 _MEMORY_EXCEEDED: Final = "the module took more of this machine's memory than allowed"
 _MEMORY_HINT: Final = "Traced tensors use no memory; check what else the module allocates, or raise the limit."
-_IS_A_SCRIPT: Final = 'Move code that only a script needs below: if __name__ == "__main__":'
-_NO_INPUT: Final = "A trace cannot read input: pass the value as an argument."
-_NO_GPU: Final = "A trace has no GPU: remove .cuda() and .to('cuda'); the assumed device is an option."
-_NO_NETWORK: Final = "A trace has no network: build the module from its configuration, without weights."
-_KNOWN: Final = (
-    ("Torch not compiled with CUDA enabled", _NO_GPU),
-    ("No CUDA GPUs are available", _NO_GPU),
-    ("Found no NVIDIA driver", _NO_GPU),
-    ("not linked with support for cuda", _NO_GPU),
-    ("couldn't connect to", _NO_NETWORK),
-    ("outgoing traffic has been disabled", _NO_NETWORK),
-    ("offline mode is enabled", _NO_NETWORK),
+_SCRIPT_HINT: Final = 'Move code that only a script needs below: if __name__ == "__main__":'
+_NO_INPUT_HINT: Final = "A trace cannot read input: pass the value as an argument."
+_NO_GPU_HINT: Final = "A trace has no GPU: remove .cuda() and .to('cuda'); the assumed device is an option."
+_NO_NETWORK_HINT: Final = "A trace has no network: build the module from its configuration, without weights."
+_KNOWN_ERROR_HINTS: Final = (
+    ("Torch not compiled with CUDA enabled", _NO_GPU_HINT),
+    ("No CUDA GPUs are available", _NO_GPU_HINT),
+    ("Found no NVIDIA driver", _NO_GPU_HINT),
+    ("not linked with support for cuda", _NO_GPU_HINT),
+    ("couldn't connect to", _NO_NETWORK_HINT),
+    ("outgoing traffic has been disabled", _NO_NETWORK_HINT),
+    ("offline mode is enabled", _NO_NETWORK_HINT),
 )
-# What is imported by another name than it is installed by.
-_DISTRIBUTIONS: Final = {
+# Packages that are imported by another name than the one they are installed by.
+_PACKAGE_NAMES: Final = {
     "PIL": "pillow",
     "cv2": "opencv-python",
     "skimage": "scikit-image",
@@ -38,60 +38,60 @@ _DISTRIBUTIONS: Final = {
 
 
 def explain_failure(error: BaseException, stage: str, files: Iterable[Path]) -> TraceFailure:
-    """Return the failure for `error`, raised in `stage`; `files` are the user's."""
+    """Return the failure for `error`, raised in `stage`; `files` are the user's files."""
     files = tuple(files)
     report = TracebackException.from_exception(error, compact=True)
-    if stage == "build" and _is_of_import(error, report.stack, files):
+    if stage == "build" and _failed_on_import(error, report.stack, files):
         stage = "import"
     if not isinstance(error, PlannerError):
-        # Before PyTorch is loaded nothing of the person's own runs.
-        lacks = stage == "start" and isinstance(error, ImportError | OSError)
-        return _failure(stage, *_reason_and_hint(error), _format(report, files), lacks)
-    trace = _format(report, files) if outermost_user_frame(report.stack, files) else ""
+        # Before PyTorch is loaded, none of the user's code runs.
+        is_environment = stage == "start" and isinstance(error, ImportError | OSError)
+        return _shortened_failure(stage, *_reason_and_hint(error), _traceback_text(report, files), is_environment)
+    traceback_text = _traceback_text(report, files) if outermost_user_frame(report.stack, files) else ""
     if not isinstance(error, TraceError):
-        return _failure(stage, error.message, error.hint, trace, error.environment)
+        return _shortened_failure(stage, error.message, error.hint, traceback_text, error.environment)
     stage = error.stage if error.stage in TRACE_STAGES else stage
-    return _failure(stage, error.reason, error.hint, error.traceback or trace, error.environment)
+    return _shortened_failure(stage, error.reason, error.hint, error.traceback or traceback_text, error.environment)
 
 
-def _is_of_import(error: BaseException, frames: StackSummary, files: tuple[Path, ...]) -> bool:
-    own = outermost_user_frame(frames, files)
-    return isinstance(error, SyntaxError) if own is None else own.name == "<module>"
+def _failed_on_import(error: BaseException, frames: StackSummary, files: tuple[Path, ...]) -> bool:
+    user_frame = outermost_user_frame(frames, files)
+    return isinstance(error, SyntaxError) if user_frame is None else user_frame.name == "<module>"
 
 
-def _failure(stage: str, reason: str, hint: str, trace: str, environment: bool) -> TraceFailure:
+def _shortened_failure(stage: str, reason: str, hint: str, traceback_text: str, environment: bool) -> TraceFailure:
     return TraceFailure(
         stage=stage,
-        reason=_shorten(reason, _LONGEST_LINE),
-        hint=_shorten(hint, _LONGEST_LINE),
-        traceback=_shorten(trace, _LONGEST_TEXT),
+        reason=_shorten(reason, _MAX_LINE_CHARACTERS),
+        hint=_shorten(hint, _MAX_LINE_CHARACTERS),
+        traceback=_shorten(traceback_text, _MAX_TRACEBACK_CHARACTERS),
         environment=environment,
     )
 
 
 def _reason_and_hint(error: BaseException) -> tuple[str, str]:
-    """Return the reason and the hint."""
+    """Return the reason why `error` was raised, and a hint."""
     text = _error_text(error)
     match error:
         case SyntaxError(filename=str(file), lineno=int(line), msg=message):
             return f"{Path(file).name}, line {line}: {message}", ""
         case ModuleNotFoundError(name=str(name)) if name and not _is_installed(name):
             top = name.partition(".")[0]
-            return f"{top} is not installed", f"Install it: pip install {_DISTRIBUTIONS.get(top, top)}"
+            return f"{top} is not installed", f"Install it: pip install {_PACKAGE_NAMES.get(top, top)}"
         case MemoryError():
             return _MEMORY_EXCEEDED, _MEMORY_HINT
         case RecursionError():
             return f"the module recurses infinitely: {text}", ""
         case SystemExit(code=code):
-            return f"the module's code called sys.exit({'' if code is None else repr(code)})", _IS_A_SCRIPT
+            return f"the module's code called sys.exit({'' if code is None else repr(code)})", _SCRIPT_HINT
         case KeyboardInterrupt():
             return "the module's code raised KeyboardInterrupt", ""
         case EOFError() if "reading a line" in text:
-            return "the module's code asked for input", _NO_INPUT
-        # What PyTorch says when the system gives it no memory for a tensor of its own.
+            return "the module's code asked for input", _NO_INPUT_HINT
+        # PyTorch's message when the system refuses memory for a real tensor.
         case RuntimeError() if "can't allocate memory" in text:
             return _MEMORY_EXCEEDED, _MEMORY_HINT
-    return text, next((hint for part, hint in _KNOWN if part in text), "")
+    return text, next((hint for part, hint in _KNOWN_ERROR_HINTS if part in text), "")
 
 
 def _error_text(error: BaseException) -> str:
@@ -101,25 +101,25 @@ def _error_text(error: BaseException) -> str:
 
 def _is_installed(name: str) -> bool:
     top = name.partition(".")[0]
-    # What a program made itself has no place to be found at.
+    # A module that a program created at run time has no file.
     return sys.modules.get(top) is not None or find_spec(top) is not None
 
 
-def _format(report: TracebackException, files: Iterable[Path]) -> str:
-    _cut(report, tuple(files))
+def _traceback_text(report: TracebackException, files: Iterable[Path]) -> str:
+    _keep_user_frames(report, tuple(files))
     return "".join(report.format())
 
 
-def _cut(report: TracebackException | None, files: tuple[Path, ...]) -> None:
-    """Reduce `report` and its causes to the user's part of the traceback."""
+def _keep_user_frames(report: TracebackException | None, files: tuple[Path, ...]) -> None:
+    """Reduce the tracebacks of `report` and its causes to the user's part."""
     if report is not None:
         report.stack = user_traceback(report.stack, files)
-        for other in (report.__cause__, report.__context__, *(report.exceptions or ())):
-            _cut(other, files)
+        for related in (report.__cause__, report.__context__, *(report.exceptions or ())):
+            _keep_user_frames(related, files)
 
 
 def _shorten(text: str, limit: int) -> str:
-    # A lone half of a character pair, as in the names of odd files, cannot be sent.
+    # A lone surrogate, as in some file names, cannot be encoded.
     text = text.encode("utf-8", "backslashreplace").decode()
     half = limit // 2
     return text if len(text) <= limit else f"{text[:half]} … {text[-half:]}"

@@ -17,9 +17,9 @@ from planner.trace.facts import Category, Difference
 from planner.trace.recording import Environment, ModuleInfo, TraceRecording
 from planner.trace.request import TraceRequest
 from planner.trace.worker.building.build import BuiltRun, build
-from planner.trace.worker.building.distribution import Distribute, fake_ranks
+from planner.trace.worker.building.distribution import DistributeModule, fake_ranks
 from planner.trace.worker.call_sites import CallSites
-from planner.trace.worker.cpu.kernels import differences, hidden_bytes
+from planner.trace.worker.cpu.kernels import cpu_differences, hidden_bytes
 from planner.trace.worker.fake_tensors.assumptions import Assumptions
 from planner.trace.worker.fake_tensors.eager_behavior import eager_behavior
 from planner.trace.worker.fake_tensors.values import KnownValues
@@ -28,35 +28,35 @@ from planner.trace.worker.observer import RunObserver
 from planner.trace.worker.running import run
 
 ReportProgress = Callable[[str, int, int, int], None]
-_TESTED: Final = ((2, 6), (2, 14))
-"""Tested versions of PyTorch: from the first up to, but excluding, the second."""
+_TESTED_VERSIONS: Final = ((2, 6), (2, 14))
+"""Tested versions of PyTorch: from the first version up to, but excluding, the second."""
 
 
 def record(request: TraceRequest, progress: ReportProgress) -> TraceRecording:
     """Run `request` on fake tensors and return the recording.
 
     Raises:
-        TraceError: If the target cannot be built or run; it names the stage.
+        TraceError: If the target cannot be built or run; the error names the stage.
     """
     started = time.perf_counter()
     notes: dict[str, None] = {}
-    differences: list[Difference] = []
-    places, flops = CallSites(), FlopCounter()
-    operators, hidden_bytes = _device(request, differences.append)
-    assumptions = Assumptions(lambda text: notes.setdefault(places.with_current_line(text)))
-    ledger = AllocationLedger(KnownValues(assumptions), places, flops, hidden_bytes)
-    watcher = Bookkeeper(ledger, places, flops, progress, request, notes)
+    assumption_differences: list[Difference] = []
+    call_sites, flops = CallSites(), FlopCounter()
+    operators, hidden_bytes = _emulated_device(request, assumption_differences.append)
+    assumptions = Assumptions(lambda text: notes.setdefault(call_sites.with_current_line(text)))
+    ledger = AllocationLedger(KnownValues(assumptions), call_sites, flops, hidden_bytes)
+    watcher = Bookkeeper(ledger, call_sites, flops, progress, request, notes)
     torch.manual_seed(0)
     with ExitStack() as stack:
         distribute = None
         if request.parallel.strategy != "none":
             distribute = stack.enter_context(fake_ranks(request.parallel, ledger))
-        for context in (ledger, places, operators, eager_behavior()):
+        for context in (ledger, call_sites, operators, eager_behavior()):
             stack.enter_context(context)
-        ledger.learn()
+        ledger.observe_use_counts()
         built = build(request, watcher)
         if distribute is not None:
-            _distribute(built, distribute, watcher)
+            _distribute_modules(built, distribute, watcher)
         if request.parallel.strategy == "fsdp":
             ledger.forget_freed()
             watcher.note(
@@ -67,17 +67,17 @@ def record(request: TraceRequest, progress: ReportProgress) -> TraceRecording:
         allocations = ledger.allocations()
     return TraceRecording(
         request=request,
-        environment=_environment(),
+        environment=_trace_environment(),
         modules=tuple(_module_infos(built.modules)),
         parameters=sum(parameter.numel() for parameter in built.parameters()),
         trainable_parameters=sum(parameter.numel() for parameter in built.parameters() if parameter.requires_grad),
         allocations=allocations,
-        operators=ledger.operators.all(),
-        module_paths=places.modules.all(),
-        lines=places.lines.all(),
-        shapes=ledger.shapes.all(),
+        operators=ledger.operators.names(),
+        module_paths=call_sites.modules.names(),
+        lines=call_sites.lines.names(),
+        shapes=ledger.shapes.names(),
         spans=ledger.spans(),
-        differences=(*differences, *_cpu_differences(request, ledger.operators.all())),
+        differences=(*assumption_differences, *_cpu_differences(request, ledger.operators.names())),
         notes=tuple(notes),
         flops=flops.total,
         convolution_flops=flops.convolutions,
@@ -87,7 +87,7 @@ def record(request: TraceRequest, progress: ReportProgress) -> TraceRecording:
     )
 
 
-def _distribute(built: BuiltRun, distribute: Distribute, watcher: RunObserver) -> None:
+def _distribute_modules(built: BuiltRun, distribute: DistributeModule, watcher: RunObserver) -> None:
     if built.step is not None:
         raise TraceError("build", "a custom step cannot be distributed over ranks", "Omit --ranks, or the step.")
     built.modules = {name: distribute(module) for name, module in built.modules.items()}
@@ -96,7 +96,7 @@ def _distribute(built: BuiltRun, distribute: Distribute, watcher: RunObserver) -
         watcher.label(module.parameters(), "parameters")
 
 
-def _device(
+def _emulated_device(
     request: TraceRequest, note: Callable[[Difference], None]
 ) -> tuple[AbstractContextManager[Any], HiddenBytes]:
     """Return the context that emulates the assumed device's operators, and the function for their hidden bytes."""
@@ -111,10 +111,10 @@ def _device(
 
 
 def _cpu_differences(request: TraceRequest, operators: tuple[str, ...]) -> Iterable[Difference]:
-    return differences(request, operators) if request.device == "cpu" else ()
+    return cpu_differences(request, operators) if request.device == "cpu" else ()
 
 
-def _environment() -> Environment:
+def _trace_environment() -> Environment:
     version = tuple(int(part) for part in torch.__version__.split(".")[:2])
     transformers = sys.modules.get("transformers")
     return Environment(
@@ -122,22 +122,24 @@ def _environment() -> Environment:
         python=platform.python_version(),
         torch=torch.__version__,
         transformers=getattr(transformers, "__version__", None),
-        tested=_TESTED[0] <= version < _TESTED[1],
+        tested=_TESTED_VERSIONS[0] <= version < _TESTED_VERSIONS[1],
     )
 
 
 def _module_infos(modules: Mapping[str, nn.Module]) -> Iterator[ModuleInfo]:
-    """Yield each module; a shared parameter is counted with the first."""
+    """Yield each module's path, class and parameters; a shared parameter is counted with the first module."""
     counted: set[int] = set()
     for name, root in modules.items():
         for path, module in root.named_modules(prefix=name):
-            own = [parameter for parameter in module.parameters(recurse=False) if id(parameter) not in counted]
-            counted.update(map(id, own))
+            own_parameters = [
+                parameter for parameter in module.parameters(recurse=False) if id(parameter) not in counted
+            ]
+            counted.update(map(id, own_parameters))
             yield ModuleInfo(
                 path=path,
                 class_name=type(module).__name__,
-                parameters=sum(parameter.numel() for parameter in own),
-                trainable=sum(parameter.numel() for parameter in own if parameter.requires_grad),
+                parameters=sum(parameter.numel() for parameter in own_parameters),
+                trainable=sum(parameter.numel() for parameter in own_parameters if parameter.requires_grad),
             )
 
 
@@ -147,13 +149,13 @@ class Bookkeeper(RunObserver):
     def __init__(
         self,
         ledger: AllocationLedger,
-        places: CallSites,
+        call_sites: CallSites,
         flops: FlopCounter,
         progress: ReportProgress,
         request: TraceRequest,
         notes: dict[str, None],
     ) -> None:
-        self._ledger, self._places, self._flops = ledger, places, flops
+        self._ledger, self._call_sites, self._flops = ledger, call_sites, flops
         self._progress = progress
         self._steps = request.steps if request.task == "training" else 1
         self._step = -1
@@ -169,8 +171,8 @@ class Bookkeeper(RunObserver):
         self._progress("build" if name == "load" else name, step, self._steps, self._ledger.events)
 
     def label(self, tensors: Iterable[torch.Tensor], category: Category, parameter: torch.Tensor | None = None) -> None:
-        """Label recorded allocations."""
-        self._ledger.label(tensors, category, self._places.owner(parameter))
+        """Set the category of the allocations of `tensors`, and the module of `parameter` as their owner."""
+        self._ledger.label(tensors, category, self._call_sites.owner_number(parameter))
 
     def on_host(self, tensors: Iterable[torch.Tensor]) -> None:
         """Exclude tensors that would be in host memory if a card is assumed."""
@@ -178,16 +180,16 @@ class Bookkeeper(RunObserver):
             self._ledger.forget(tensors)
 
     def modules(self, named: Mapping[str, nn.Module]) -> None:
-        """Register the paths of modules and parameters."""
-        self._places.know(named)
+        """Register the paths of modules, and make them the owners of their parameters."""
+        self._call_sites.register(named)
         for root in named.values():
             for parameter in root.parameters():
-                owner = self._places.owner(parameter)
+                owner = self._call_sites.owner_number(parameter)
                 if owner is not None:
-                    self._ledger.place(parameter, owner)
+                    self._ledger.set_owner(parameter, owner)
 
     def note(self, text: str) -> None:
-        """Add a note, once."""
+        """Add a note to the recording, once."""
         self._notes.setdefault(text)
 
     def finish(self) -> None:

@@ -14,17 +14,22 @@ from planner.memory.result import PhaseName
 from planner.trace.facts import CATEGORIES, Category
 from planner.trace.recording import Allocations, Span
 from planner.trace.worker.call_sites import CallSites, NameTable
-from planner.trace.worker.fake_tensors.eager_behavior import ADD, ADD_IN_PLACE, Accumulation, correct
+from planner.trace.worker.fake_tensors.eager_behavior import (
+    ADD,
+    ADD_IN_PLACE,
+    GradientAccumulation,
+    correct_storage_sizes,
+)
 from planner.trace.worker.fake_tensors.values import KnownValues
 
 
 class FlopCounter:
     """Counts floating-point operations of matrix products, convolutions and attention; a multiply-add is two.
 
-    `convolutions` counts those of convolutions. `elements` counts their output elements, which the operators between
-    them read and write again; `calls` counts all operators, each of which is one launch.
+    `convolutions` counts the operations of convolutions alone. `elements` counts the output elements of all counted
+    operators, which the operators between them read and write again; `calls` counts all operators, one launch each.
 
-    **Source**: `torch.utils.flop_counter`, whose formulas are used; element-wise operators count nothing there.
+    **Source**: `torch.utils.flop_counter`, whose formulas are used; elementwise operators count nothing there.
     """
 
     def __init__(self) -> None:
@@ -39,20 +44,20 @@ class FlopCounter:
             formula = self._formulas[func] = flop_registry.get(func._overloadpacket)
         self.calls += 1
         if formula is not None:
-            own = int(formula(*args, **kwargs, out_val=result))
-            self.total += own
+            flops = int(formula(*args, **kwargs, out_val=result))
+            self.total += flops
             if "convolution" in func._overloadpacket.__name__:
-                self.convolutions += own
-            made = result if isinstance(result, tuple | list) else (result,)
-            self.elements += sum(one.numel() for one in made if isinstance(one, torch.Tensor))
+                self.convolutions += flops
+            outputs = result if isinstance(result, tuple | list) else (result,)
+            self.elements += sum(output.numel() for output in outputs if isinstance(output, torch.Tensor))
 
     def restart(self) -> None:
         """Reset all counts."""
         self.total = self.convolutions = self.elements = self.calls = 0
 
 
-_CATEGORY: Final = {name: number for number, name in enumerate(CATEGORIES)}
-_DEVICE: Final = torch.ops.prim.device.default
+_CATEGORY_NUMBERS: Final = {name: number for number, name in enumerate(CATEGORIES)}
+_DEVICE_QUERY: Final = torch.ops.prim.device.default
 _UNLABELED: Final = -1
 _SAVING_PHASES: Final = ("forward", "loss")
 _GENERATION_PHASES: Final = ("prefill", "decode")
@@ -71,12 +76,12 @@ class AllocationLedger(FakeTensorMode):
     def __init__(self, values: KnownValues, places: CallSites, flops: FlopCounter, hidden_bytes: HiddenBytes) -> None:
         super().__init__(allow_non_fake_inputs=True)
         self.events = 0
-        self._inside = False
+        self._is_paused = False
         self._values = values
         self._places = places
         self._flops = flops
         self._hidden_bytes = hidden_bytes
-        self._accumulation = Accumulation()
+        self._accumulation = GradientAccumulation()
         self._alive: dict[int, int] = {}
         self._emptied: dict[int, int] = {}
         self._watched: dict[int, weakref.ref[Any]] = {}
@@ -95,85 +100,87 @@ class AllocationLedger(FakeTensorMode):
         self._phases: list[tuple[PhaseName, int, int]] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func is _DEVICE:
-            # Asked for more often than all else together.
+        if func is _DEVICE_QUERY:
+            # Queried more often than all other operators together.
             return args[0].fake_device
         kwargs = kwargs or {}
-        if self._inside:
+        if self._is_paused:
             return self.dispatch(func, types, args, kwargs)
         if func is ADD and self._accumulation.is_in_place(args):
             func = ADD_IN_PLACE
         with self.unrecorded():
             result = self._values.run(self, func, types, args, kwargs)
-            correct(func, args, result)
+            correct_storage_sizes(func, args, result)
         self._flops.count(func, args, kwargs, result)
         self._record_result(result, func)
         hidden = self._hidden_bytes(func, args, kwargs, result)
         if hidden:
             entry = self._record_allocation(hidden, func, "inside the kernel")
-            self._freed[entry] = self._tick()
+            self._freed[entry] = self._next_event()
         return result
 
     @contextmanager
     def unrecorded(self) -> Iterator[None]:
-        """Record nothing inside: work that a real run would not do, or does within one operator."""
-        before, self._inside = self._inside, True
+        """Record nothing within the context: work that a real run would not do, or does within one operator."""
+        before, self._is_paused = self._is_paused, True
         try:
             yield
         finally:
-            self._inside = before
+            self._is_paused = before
 
-    def learn(self) -> None:
-        """Observe PyTorch's reference counts while this mode, and those entered after it, are active."""
-        self._accumulation.learn()
+    def observe_use_counts(self) -> None:
+        """Observe PyTorch's reference counts while this mode, and the modes entered after it, are active."""
+        self._accumulation.observe_use_counts()
 
     def begin(self, phase: PhaseName, step: int) -> None:
         """Begin `phase` of `step`."""
         self._phases.append((phase, step, self.events))
 
     def label(self, tensors: Iterable[torch.Tensor], category: Category, owner: int | None = None) -> None:
-        """Set the category of the storages of `tensors`, and the number of their module."""
+        """Set the category of the storages of `tensors`, and the number of the module that owns them."""
         for tensor in tensors:
-            entry = self._alive.get(_key(tensor))
+            entry = self._alive.get(_storage_key(tensor))
             if entry is None:
                 continue
-            self._category[entry] = _CATEGORY[category]
+            self._category[entry] = _CATEGORY_NUMBERS[category]
             if owner is not None:
                 self._module[entry] = owner
 
-    def place(self, tensor: torch.Tensor, module: int) -> None:
-        """Set the number of the module that owns the storage of `tensor`, wherever it was made."""
-        entry = self._alive.get(_key(tensor))
+    def set_owner(self, tensor: torch.Tensor, module: int) -> None:
+        """Set the number of the module that owns the storage of `tensor`, wherever the tensor was created."""
+        entry = self._alive.get(_storage_key(tensor))
         if entry is not None:
             self._module[entry] = module
 
     def forget_freed(self) -> None:
-        """Remove allocations that have been freed by now."""
-        self._keep([entry for entry, freed in enumerate(self._freed) if freed < 0])
+        """Remove allocations that have been freed by now from the record."""
+        self._keep_entries([entry for entry, freed in enumerate(self._freed) if freed < 0])
 
     def forget(self, tensors: Iterable[torch.Tensor]) -> None:
-        """Remove the storages of `tensors`."""
-        gone = {self._alive.pop(_key(tensor), -1) for tensor in tensors} - {-1}
-        if gone:
-            self._keep([entry for entry in range(len(self._bytes)) if entry not in gone])
+        """Remove the allocations of `tensors` from the record."""
+        removed = {self._alive.pop(_storage_key(tensor), -1) for tensor in tensors} - {-1}
+        if removed:
+            self._keep_entries([entry for entry in range(len(self._bytes)) if entry not in removed])
 
-    def _keep(self, kept: list[int]) -> None:
+    def _keep_entries(self, kept_entries: list[int]) -> None:
         for name in _COLUMNS:
             column = getattr(self, name)
-            column[:] = array(column.typecode, [column[entry] for entry in kept])
-        places = {entry: place for place, entry in enumerate(kept)}
-        self._alive = {key: places[entry] for key, entry in self._alive.items()}
+            column[:] = array(column.typecode, [column[entry] for entry in kept_entries])
+        new_entries = {entry: new_entry for new_entry, entry in enumerate(kept_entries)}
+        self._alive = {key: new_entries[entry] for key, entry in self._alive.items()}
         self._emptied.clear()
 
-    def resized(self, storage: torch.UntypedStorage) -> None:
-        """Record a storage that was resized in place, as sharding does with its buffers."""
+    def record_resize(self, storage: torch.UntypedStorage) -> None:
+        """Record that `storage` was resized in place, as sharding does with its buffers."""
         key = storage._cdata
         entry = self._alive.pop(key, None)
         if entry is not None:
-            self._freed[entry] = self._tick()
+            self._freed[entry] = self._next_event()
             self._emptied[key] = entry
         if storage.nbytes():
-            self._watch(storage, self._record_allocation(storage.nbytes(), "resize_", f"{storage.nbytes()} bytes"))
+            self._watch_storage(
+                storage, self._record_allocation(storage.nbytes(), "resize_", f"{storage.nbytes()} bytes")
+            )
             before = self._emptied.get(key)
             if before is not None:
                 self._category[-1] = self._category[before]
@@ -184,30 +191,30 @@ class AllocationLedger(FakeTensorMode):
             storage = result.untyped_storage()
             if storage._cdata not in self._alive and storage.nbytes():
                 shape = f"{list(result.shape)} {str(result.dtype).removeprefix('torch.')}"
-                self._watch(storage, self._record_allocation(storage.nbytes(), func, shape))
+                self._watch_storage(storage, self._record_allocation(storage.nbytes(), func, shape))
         elif isinstance(result, tuple | list):
             for value in result:
                 self._record_result(value, func)
 
-    def _watch(self, storage: torch.UntypedStorage, entry: int) -> None:
+    def _watch_storage(self, storage: torch.UntypedStorage, entry: int) -> None:
         key = storage._cdata
         self._alive[key] = entry
         if key not in self._watched:
-            self._watched[key] = weakref.ref(storage, lambda _: self._free(key))
+            self._watched[key] = weakref.ref(storage, lambda _: self._record_free(key))
 
-    def _free(self, key: int) -> None:
+    def _record_free(self, key: int) -> None:
         self._watched.pop(key, None)
         self._emptied.pop(key, None)
         entry = self._alive.pop(key, None)
         if entry is not None:
-            self._freed[entry] = self._tick()
+            self._freed[entry] = self._next_event()
 
     def _record_allocation(self, size: int, func: Any, shape: str) -> int:
-        module, line = self._places.here()
+        module, line = self._places.current_module_and_line()
         self._bytes.append(size)
-        self._made.append(self._tick())
+        self._made.append(self._next_event())
         self._freed.append(-1)
-        self._category.append(_CATEGORY["communication"] if self._places.spreads else _UNLABELED)
+        self._category.append(_CATEGORY_NUMBERS["communication"] if self._places.is_distributed else _UNLABELED)
         self._operator.append(self._operator_number(func))
         self._module.append(module)
         self._line.append(line)
@@ -215,7 +222,7 @@ class AllocationLedger(FakeTensorMode):
         self._in_module.append(self._places.in_module)
         return len(self._bytes) - 1
 
-    def _tick(self) -> int:
+    def _next_event(self) -> int:
         self.events += 1
         return self.events - 1
 
@@ -235,20 +242,20 @@ class AllocationLedger(FakeTensorMode):
         )
 
     def allocations(self) -> Allocations:
-        """Return the records; unlabeled ones are activations or temporaries, by when they were freed."""
+        """Return all allocations; unlabeled allocations are activations or temporaries, by when they were freed."""
         return Allocations(
             bytes=tuple(self._bytes),
             made=tuple(self._made),
             freed=tuple(self._freed),
-            category=tuple(self._categories()),
+            category=tuple(self._final_categories()),
             operator=tuple(self._operator),
             module=tuple(self._module),
             line=tuple(self._line),
             shape=tuple(self._shape),
         )
 
-    def _categories(self) -> Iterable[int]:
-        activation, temporary = _CATEGORY["activations"], _CATEGORY["temporaries"]
+    def _final_categories(self) -> Iterable[int]:
+        activation, temporary = _CATEGORY_NUMBERS["activations"], _CATEGORY_NUMBERS["temporaries"]
         spans = iter(self.spans())
         span = next(spans, None)
         for category, made, freed, in_module in zip(
@@ -263,7 +270,7 @@ class AllocationLedger(FakeTensorMode):
             elif span.name in _SAVING_PHASES:
                 yield activation if freed < 0 or freed >= span.end else temporary
             else:
-                # In the backward pass only checkpointed modules run: what they make is activations again.
+                # In the backward pass only checkpointed modules run: their results are activations again.
                 yield (
                     activation
                     if span.name in _GENERATION_PHASES or (in_module and span.name == "backward")
@@ -271,7 +278,7 @@ class AllocationLedger(FakeTensorMode):
                 )
 
 
-def _key(tensor: torch.Tensor) -> int:
+def _storage_key(tensor: torch.Tensor) -> int:
     # A sharded tensor has no storage; its shard has.
     shard: torch.Tensor = getattr(tensor, "_local_tensor", tensor)
     key: int = shard.untyped_storage()._cdata

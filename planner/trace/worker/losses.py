@@ -1,4 +1,4 @@
-"""Loss of a run: the network's own, a named one, or one inferred from the output."""
+"""Loss of a run: the network's own loss, a named loss, or a loss inferred from the output."""
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from planner.errors import TraceError
 from planner.trace.worker.building.inputs import ForwardCall, random_integers
-from planner.trace.worker.building.targets import function
+from planner.trace.worker.building.targets import load_function
 from planner.trace.worker.observer import RunObserver
 from planner.trace.worker.tensors import tensors_in
 
@@ -19,13 +19,13 @@ _CLASS_LOSSES: Final = ("cross_entropy", "nll_loss", "multi_margin_loss")
 
 
 class LossFunction:
-    """Computes the loss of an output; targets are made once, at the first output, and kept as by a data loader."""
+    """Computes the loss of an output; targets are created at the first output, and kept as a data loader would."""
 
     def __init__(self, requested: str | None, inputs: Any, watcher: RunObserver) -> None:
         self._inputs = inputs
         self._watcher = watcher
-        self._own = function(requested) if requested is not None and ":" in requested else None
-        self._named = requested if self._own is None else None
+        self._own_function = load_function(requested) if requested is not None and ":" in requested else None
+        self._loss_name = requested if self._own_function is None else None
         self._target: torch.Tensor | None = None
 
     def __call__(self, output: Any) -> torch.Tensor:
@@ -34,53 +34,53 @@ class LossFunction:
         Raises:
             TraceError: If no loss can be computed.
         """
-        if self._own is not None:
-            return self._checked(self._own(output, self._inputs))
-        if self._named is None and (own := _own_loss(output)) is not None:
-            return own
-        main = _main(output)
-        if self._named is None:
-            self._named = self._inferred_loss(main)
-        if self._named == "mean":
-            return main.float().mean()
-        return self._with_target(main, self._named)
+        if self._own_function is not None:
+            return self._checked_scalar(self._own_function(output, self._inputs))
+        if self._loss_name is None and (network_loss := _network_loss(output)) is not None:
+            return network_loss
+        main_output = _main_output(output)
+        if self._loss_name is None:
+            self._loss_name = self._inferred_loss(main_output)
+        if self._loss_name == "mean":
+            return main_output.float().mean()
+        return self._loss_with_target(main_output, self._loss_name)
 
-    def _checked(self, loss: Any) -> torch.Tensor:
+    def _checked_scalar(self, loss: Any) -> torch.Tensor:
         if isinstance(loss, torch.Tensor) and loss.numel() == 1:
             return loss
         raise TraceError(_STAGE, "the loss function did not return a scalar", "It must return a tensor of one element.")
 
-    def _inferred_loss(self, main: torch.Tensor) -> str:
-        """Return the loss inferred from the output's shape, and note it."""
-        name, why = _infer_loss(main, self._inputs)
-        self._watcher.note(f"Loss: {name}, as the output is {why}; --loss sets another.")
+    def _inferred_loss(self, main_output: torch.Tensor) -> str:
+        """Return the name of the loss inferred from the output's shape, and add a note."""
+        name, reason = _infer_loss(main_output, self._inputs)
+        self._watcher.note(f"Loss: {name}, because the output has shape {reason}; --loss sets another.")
         return name
 
-    def _with_target(self, main: torch.Tensor, name: str) -> torch.Tensor:
-        loss = _functional(name)
-        if name in _CLASS_LOSSES and _scores_tokens(main, self._inputs):
-            main = main.reshape(-1, main.shape[-1])
+    def _loss_with_target(self, main_output: torch.Tensor, name: str) -> torch.Tensor:
+        loss = _functional_loss(name)
+        if name in _CLASS_LOSSES and _scores_tokens(main_output, self._inputs):
+            main_output = main_output.reshape(-1, main_output.shape[-1])
         if self._target is None:
-            self._target = _target(main, name)
+            self._target = _make_target(main_output, name)
             self._watcher.label((self._target,), "inputs")
-        return loss(main, self._target)
+        return loss(main_output, self._target)
 
 
-def _own_loss(output: Any) -> torch.Tensor | None:
-    """Return the loss if `output` is one, has a `loss`, or contains exactly one scalar."""
+def _network_loss(output: Any) -> torch.Tensor | None:
+    """Return the network's own loss: a scalar `output`, its `loss`, or its only scalar that requires gradients."""
     if isinstance(output, torch.Tensor):
         return output if output.dim() == 0 else None
-    named = output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", None)
-    if isinstance(named, torch.Tensor):
-        return named
-    numbers = [one for one in tensors_in(output) if one.dim() == 0 and one.requires_grad]
-    return numbers[0] if len(numbers) == 1 else None
+    loss = output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", None)
+    if isinstance(loss, torch.Tensor):
+        return loss
+    scalars = [tensor for tensor in tensors_in(output) if tensor.dim() == 0 and tensor.requires_grad]
+    return scalars[0] if len(scalars) == 1 else None
 
 
-def _main(output: Any) -> torch.Tensor:
-    for one in tensors_in(output):
-        if one.requires_grad:
-            return one
+def _main_output(output: Any) -> torch.Tensor:
+    for tensor in tensors_in(output):
+        if tensor.requires_grad:
+            return tensor
     raise TraceError(
         _STAGE,
         "nothing in the output depends on trained parameters",
@@ -88,46 +88,46 @@ def _main(output: Any) -> torch.Tensor:
     )
 
 
-def _infer_loss(main: torch.Tensor, inputs: Any) -> tuple[str, str]:
-    shape = f"of {'×'.join(map(str, main.shape))}"
-    if any(one.shape == main.shape and one.is_floating_point() for one in _input_tensors(inputs)):
-        return "mse_loss", f"{shape}, like an input"
-    if _scores_tokens(main, inputs):
-        return "cross_entropy", f"{shape}, scores for each token"
-    if main.dim() == 2 and main.shape[1] > 1:
-        return "cross_entropy", f"{shape}, scores of classes"
-    if main.dim() in (4, 5):
-        return "mse_loss", f"{shape}, like images"
-    return "mean", f"{shape}, which suggests no loss"
+def _infer_loss(main_output: torch.Tensor, inputs: Any) -> tuple[str, str]:
+    shape_text = "×".join(map(str, main_output.shape))
+    if any(tensor.shape == main_output.shape and tensor.is_floating_point() for tensor in _input_tensors(inputs)):
+        return "mse_loss", f"{shape_text}, like an input"
+    if _scores_tokens(main_output, inputs):
+        return "cross_entropy", f"{shape_text}, scores for each token"
+    if main_output.dim() == 2 and main_output.shape[1] > 1:
+        return "cross_entropy", f"{shape_text}, class scores"
+    if main_output.dim() in (4, 5):
+        return "mse_loss", f"{shape_text}, like images"
+    return "mean", f"{shape_text}, which suggests no loss"
 
 
-def _scores_tokens(main: torch.Tensor, inputs: Any) -> bool:
-    return main.dim() == 3 and any(
-        one.shape == main.shape[:2] and not one.is_floating_point() for one in _input_tensors(inputs)
+def _scores_tokens(main_output: torch.Tensor, inputs: Any) -> bool:
+    return main_output.dim() == 3 and any(
+        tensor.shape == main_output.shape[:2] and not tensor.is_floating_point() for tensor in _input_tensors(inputs)
     )
 
 
 def _input_tensors(inputs: Any) -> Iterator[torch.Tensor]:
-    call = ForwardCall.of(inputs)
+    call = ForwardCall.from_inputs(inputs)
     yield from tensors_in((call.args, call.kwargs))
 
 
-def _functional(name: str) -> Callable[..., torch.Tensor]:
-    found: Callable[..., torch.Tensor] | None = getattr(functional, name, None) or getattr(
+def _functional_loss(name: str) -> Callable[..., torch.Tensor]:
+    loss_function: Callable[..., torch.Tensor] | None = getattr(functional, name, None) or getattr(
         functional, f"{name}_loss", None
     )
-    if found is None or "target" not in inspect.signature(found).parameters:
+    if loss_function is None or "target" not in inspect.signature(loss_function).parameters:
         raise TraceError(
             _STAGE,
             f"torch.nn.functional has no loss {name!r} with one target",
             "Use cross_entropy, mse_loss, l1_loss or another one.",
         )
-    return found
+    return loss_function
 
 
-def _target(main: torch.Tensor, name: str) -> torch.Tensor:
+def _make_target(main_output: torch.Tensor, name: str) -> torch.Tensor:
     if name in _CLASS_LOSSES:
-        return random_integers((*main.shape[:1], *main.shape[2:]), main.shape[1])
-    # Autocast computes the output in few bits; what it is compared with comes from a loader.
-    dtype = torch.float32 if torch.is_autocast_enabled("cpu") else main.dtype
-    return torch.zeros_like(main, dtype=dtype, requires_grad=False)
+        return random_integers((*main_output.shape[:1], *main_output.shape[2:]), main_output.shape[1])
+    # Autocast computes the output in lower precision, but the target comes from a data loader.
+    dtype = torch.float32 if torch.is_autocast_enabled("cpu") else main_output.dtype
+    return torch.zeros_like(main_output, dtype=dtype, requires_grad=False)

@@ -16,56 +16,60 @@ from planner.trace.worker.observer import RunObserver
 from planner.trace.worker.tensors import tensors_in
 
 _STAGE: Final = "load"
-_OTHER_NAMES: Final[dict[str, tuple[str, dict[str, Any]]]] = {"sgdmomentum": ("sgd", {"momentum": MOMENTUM})}
+_WORKLOAD_NAMES: Final[dict[str, tuple[str, dict[str, Any]]]] = {"sgdmomentum": ("sgd", {"momentum": MOMENTUM})}
 """Optimizer names of workloads that PyTorch spells differently; the momentum's value does not affect memory."""
 
 
 def make_optimizer(
     name: str, arguments: Sequence[Argument], parameters: Iterable[nn.Parameter], device: Literal["cpu", "cuda"]
 ) -> Optimizer:
-    """Create the optimizer `name` for the trainable ones of `parameters`.
+    """Create the optimizer `name` for the trainable parameters among `parameters`.
 
-    On `device` cuda, classes with both a loop over tensors and a fused call over all (`foreach`) use the latter, as
-    they do by default for parameters on a CUDA device.
+    On `device` cuda, classes that support `foreach` (one call over all tensors) use it instead of a loop, as they do by
+    default for parameters on a CUDA device.
 
     **Source**: `torch.optim.optimizer._default_to_fused_or_foreach`.
 
     Raises:
         TraceError: If the optimizer does not exist, or rejects the arguments or these parameters.
     """
-    kind, given = _class(name)
-    taken = inspect.signature(kind).parameters
+    optimizer_class, keywords = _optimizer_class(name)
+    accepted = inspect.signature(optimizer_class).parameters
     for argument in arguments:
-        if argument.name not in taken or argument.name == "params":
-            known = ", ".join(one for one in taken if one != "params")
+        if argument.name not in accepted or argument.name == "params":
+            accepted_names = ", ".join(accepted_name for accepted_name in accepted if accepted_name != "params")
             raise TraceError(
-                _STAGE, f"{kind.__name__} has no argument {argument.name!r}", f"Its arguments are: {known}."
+                _STAGE,
+                f"{optimizer_class.__name__} has no argument {argument.name!r}",
+                f"Its arguments are: {accepted_names}.",
             )
-        given[argument.name] = argument.value
-    if device == "cuda" and _foreach_by_default(kind, given):
-        given["foreach"] = True
+        keywords[argument.name] = argument.value
+    if device == "cuda" and _foreach_by_default(optimizer_class, keywords):
+        keywords["foreach"] = True
     try:
-        return kind([parameter for parameter in parameters if parameter.requires_grad], **given)
+        return optimizer_class([parameter for parameter in parameters if parameter.requires_grad], **keywords)
     except (ValueError, TypeError, RuntimeError) as error:
-        raise TraceError(_STAGE, f"{kind.__name__}: {error}", "Choose other arguments or another optimizer.") from error
+        raise TraceError(
+            _STAGE, f"{optimizer_class.__name__}: {error}", "Choose other arguments or another optimizer."
+        ) from error
 
 
 @contextmanager
-def watch_optimizers(watcher: RunObserver, step: "StepNumber") -> Iterator[None]:
+def watch_optimizers(watcher: RunObserver, step: "CurrentStep") -> Iterator[None]:
     """Report every optimizer's steps and state tensors to `watcher`, whoever created the optimizer."""
 
     def before(optimizer: Optimizer, _args: Any, _kwargs: Any) -> None:
         watcher.phase("step", step.number)
-        # Those of shards come without a hook.
+        # Gradients of shards come without a hook.
         for group in optimizer.param_groups:
             for parameter in group["params"]:
                 if parameter.grad is not None:
                     watcher.label((parameter.grad,), "gradients", parameter)
 
     def after(optimizer: Optimizer, _args: Any, _kwargs: Any) -> None:
-        for parameter, state in _state(optimizer):
+        for parameter, state in _state_tensors(optimizer):
             watcher.label(state, "optimizer_states", parameter)
-        watcher.on_host(_counters(optimizer))
+        watcher.on_host(_host_scalars(optimizer))
 
     hooks = (register_optimizer_step_pre_hook(before), register_optimizer_step_post_hook(after))
     try:
@@ -75,47 +79,55 @@ def watch_optimizers(watcher: RunObserver, step: "StepNumber") -> Iterator[None]
             hook.remove()
 
 
-class StepNumber:
+class CurrentStep:
     """The current step, from 0."""
 
     def __init__(self) -> None:
         self.number = 0
 
 
-def _class(name: str) -> tuple[type[Optimizer], dict[str, Any]]:
-    plain = name.lower().replace("-", "").replace("_", "")
-    plain, given = _OTHER_NAMES.get(plain, (plain, {}))
-    kinds = {kind.__name__.lower(): kind for kind in vars(torch.optim).values() if _is_optimizer(kind)}
-    if plain not in kinds:
-        offered = ", ".join(sorted(kind.__name__ for kind in kinds.values()))
-        raise TraceError(_STAGE, f"PyTorch has no optimizer {name!r}", f"Available are: {offered}.")
-    return kinds[plain], dict(given)
+def _optimizer_class(name: str) -> tuple[type[Optimizer], dict[str, Any]]:
+    normalized = name.lower().replace("-", "").replace("_", "")
+    normalized, keywords = _WORKLOAD_NAMES.get(normalized, (normalized, {}))
+    classes = {
+        optimizer_class.__name__.lower(): optimizer_class
+        for optimizer_class in vars(torch.optim).values()
+        if _is_optimizer(optimizer_class)
+    }
+    if normalized not in classes:
+        available = ", ".join(sorted(optimizer_class.__name__ for optimizer_class in classes.values()))
+        raise TraceError(_STAGE, f"PyTorch has no optimizer {name!r}", f"Available are: {available}.")
+    return classes[normalized], dict(keywords)
 
 
-def _is_optimizer(kind: object) -> bool:
-    return inspect.isclass(kind) and issubclass(kind, Optimizer) and kind is not Optimizer
+def _is_optimizer(value: object) -> bool:
+    return inspect.isclass(value) and issubclass(value, Optimizer) and value is not Optimizer
 
 
-def _foreach_by_default(kind: type[Optimizer], given: dict[str, Any]) -> bool:
-    """Return whether `kind` defaults to `foreach` on CUDA. Adafactor does not, to save memory."""
-    if "foreach" not in inspect.signature(kind).parameters or kind.__name__ == "Adafactor":
+def _foreach_by_default(optimizer_class: type[Optimizer], keywords: dict[str, Any]) -> bool:
+    """Return whether `optimizer_class` defaults to `foreach` on CUDA. Adafactor does not, to save memory."""
+    if "foreach" not in inspect.signature(optimizer_class).parameters or optimizer_class.__name__ == "Adafactor":
         return False
-    return not any(given.get(name) is not None for name in ("foreach", "fused")) and not given.get("differentiable")
+    return not any(keywords.get(name) is not None for name in ("foreach", "fused")) and not keywords.get(
+        "differentiable"
+    )
 
 
-def _state(optimizer: Optimizer) -> Iterator[tuple[torch.Tensor | None, list[torch.Tensor]]]:
-    """Yield the tensors of the optimizer's state, by parameter, except storages of parameters."""
-    own = {tensor.untyped_storage()._cdata for group in optimizer.param_groups for tensor in group["params"]}
+def _state_tensors(optimizer: Optimizer) -> Iterator[tuple[torch.Tensor | None, list[torch.Tensor]]]:
+    """Yield each parameter with its state tensors in the optimizer, except tensors that share a parameter's storage."""
+    parameter_storages = {
+        tensor.untyped_storage()._cdata for group in optimizer.param_groups for tensor in group["params"]
+    }
     for parameter, state in optimizer.state.items():
-        tensors = [tensor for tensor in tensors_in(state) if tensor.untyped_storage()._cdata not in own]
+        tensors = [tensor for tensor in tensors_in(state) if tensor.untyped_storage()._cdata not in parameter_storages]
         yield parameter if isinstance(parameter, torch.Tensor) else None, tensors
 
 
-def _counters(optimizer: Optimizer) -> list[torch.Tensor]:
+def _host_scalars(optimizer: Optimizer) -> list[torch.Tensor]:
     """Return the scalars that the optimizer keeps on the host, even if its parameters are on a card.
 
     **Source**: `_init_group` of the classes of `torch.optim`: with `capturable` or `fused` they are on the parameter's
-    device, as those of ASGD always are.
+    device, as ASGD's scalars always are.
     """
     if isinstance(optimizer, torch.optim.ASGD):
         return []

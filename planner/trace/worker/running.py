@@ -16,13 +16,13 @@ from planner.trace.worker.hugging_face.generation import generate, generates_tok
 from planner.trace.worker.hugging_face.networks import hide_fake_tensors
 from planner.trace.worker.losses import LossFunction
 from planner.trace.worker.observer import RunObserver
-from planner.trace.worker.optimizers import StepNumber, make_optimizer, watch_optimizers
+from planner.trace.worker.optimizers import CurrentStep, make_optimizer, watch_optimizers
 
 
 def train(built: BuiltRun, request: TraceRequest, watcher: RunObserver, autocast: AbstractContextManager[Any]) -> None:
     """Run `request.steps` optimizer steps of `request.gradient_accumulation` passes.
 
-    Lifetimes are those of a usual script: the output lives until its backward pass ends, the loss (one number) until
+    Lifetimes are those of a typical script: the output lives until its backward pass ends, the loss (one number) until
     the next one replaces it, and the graph as long as autograd holds it.
 
     Raises:
@@ -30,20 +30,20 @@ def train(built: BuiltRun, request: TraceRequest, watcher: RunObserver, autocast
     """
     module = built.module
     label_gradients(module, watcher)
-    optimizer = _optimizer(module, request)
-    one_pass = _pass(built, LossFunction(request.loss, built.inputs, watcher), request, watcher, autocast)
-    step = StepNumber()
+    optimizer = _make_optimizer(module, request)
+    run_pass = _make_pass(built, LossFunction(request.loss, built.inputs, watcher), request, watcher, autocast)
+    step = CurrentStep()
     with watch_optimizers(watcher, step):
         for step.number in range(request.steps):
-            for accumulated in range(request.gradient_accumulation):
-                clear = request.zero_grad == "before-backward" and accumulated == 0
-                loss = one_pass(step.number, optimizer.zero_grad if clear else None)  # noqa: F841  # lives as in a script
+            for pass_index in range(request.gradient_accumulation):
+                clear = request.zero_grad == "before-backward" and pass_index == 0
+                loss = run_pass(step.number, optimizer.zero_grad if clear else None)  # noqa: F841  # lives as in a script
             optimizer.step()
             if request.zero_grad != "before-backward":
                 optimizer.zero_grad(set_to_none=request.zero_grad == "after-step")
 
 
-def _optimizer(module: nn.Module, request: TraceRequest) -> Optimizer:
+def _make_optimizer(module: nn.Module, request: TraceRequest) -> Optimizer:
     if not any(parameter.requires_grad for parameter in module.parameters()):
         raise TraceError("load", "no parameter is trainable", "Remove a --freeze pattern, or trace inference.")
     optimizer = make_optimizer(request.optimizer, request.optimizer_arguments, module.parameters(), request.device)
@@ -57,7 +57,7 @@ def _optimizer(module: nn.Module, request: TraceRequest) -> Optimizer:
 
 
 def label_gradients(module: nn.Module, watcher: RunObserver) -> None:
-    """Report each gradient to `watcher` as it is accumulated."""
+    """Report each gradient to `watcher` when it has been accumulated."""
 
     def label(parameter: torch.Tensor) -> None:
         if parameter.grad is not None:
@@ -68,7 +68,7 @@ def label_gradients(module: nn.Module, watcher: RunObserver) -> None:
             parameter.register_post_accumulate_grad_hook(label)
 
 
-def _pass(
+def _make_pass(
     built: BuiltRun,
     loss_of: LossFunction,
     request: TraceRequest,
@@ -77,7 +77,7 @@ def _pass(
 ) -> Callable[[int, Callable[[], None] | None], torch.Tensor]:
     module, call = built.module, built.call
 
-    def one_pass(step: int, before_backward: Callable[[], None] | None) -> torch.Tensor:
+    def run_pass(step: int, before_backward: Callable[[], None] | None) -> torch.Tensor:
         watcher.phase("forward", step)
         with autocast:
             output = module(*call.args, **call.kwargs)
@@ -91,13 +91,13 @@ def _pass(
         loss.backward()
         return loss
 
-    return one_pass
+    return run_pass
 
 
 def run_own_steps(
     built: BuiltRun, request: TraceRequest, watcher: RunObserver, autocast: AbstractContextManager[Any]
 ) -> None:
-    """Call the user's step `request.steps` times, with optimizers if it takes a third argument.
+    """Call the user's step function `request.steps` times, with optimizers if it takes a third argument.
 
     Phases are observed from outside: a module's forward pass, what follows it (`loss`), the backward pass, and
     optimizer steps.
@@ -107,14 +107,14 @@ def run_own_steps(
     """
     if built.step is None:
         raise TraceError("load", "there is no step")
-    arguments = [built.given, built.inputs]
+    arguments = [built.returned_modules, built.inputs]
     if _argument_count(built.step) == 3:
-        arguments.append(_optimizers(built, request))
+        arguments.append(_make_optimizers(built, request))
     if request.task == "training":
         for module in built.modules.values():
             label_gradients(module, watcher)
-    step = StepNumber()
-    with watch_optimizers(watcher, step), _phases(built.modules, watcher, step), autocast:
+    step = CurrentStep()
+    with watch_optimizers(watcher, step), _observed_phases(built.modules, watcher, step), autocast:
         for step.number in range(request.steps):
             watcher.phase("forward", step.number)
             built.step(*arguments)
@@ -133,38 +133,38 @@ def _argument_count(step: Any) -> int:
     )
 
 
-def _optimizers(built: BuiltRun, request: TraceRequest) -> Any:
-    """Return an optimizer for each module, in the structure of the modules; None for untrained ones."""
+def _make_optimizers(built: BuiltRun, request: TraceRequest) -> Any:
+    """Return an optimizer for each module, in the structure of the modules; None for frozen modules."""
 
-    def make(module: nn.Module) -> Any:
+    def make_for_module(module: nn.Module) -> Any:
         if not any(parameter.requires_grad for parameter in module.parameters()):
             return None
         return make_optimizer(request.optimizer, request.optimizer_arguments, module.parameters(), request.device)
 
-    if isinstance(built.given, nn.Module):
-        return make(built.given)
-    if isinstance(built.given, Mapping):
-        return {name: make(module) for name, module in built.given.items()}
-    return [make(module) for module in built.given]
+    if isinstance(built.returned_modules, nn.Module):
+        return make_for_module(built.returned_modules)
+    if isinstance(built.returned_modules, Mapping):
+        return {name: make_for_module(module) for name, module in built.returned_modules.items()}
+    return [make_for_module(module) for module in built.returned_modules]
 
 
 @contextmanager
-def _phases(modules: Mapping[str, nn.Module], watcher: RunObserver, step: StepNumber) -> Iterator[None]:
+def _observed_phases(modules: Mapping[str, nn.Module], watcher: RunObserver, step: CurrentStep) -> Iterator[None]:
     hooks = []
     for module in modules.values():
         hooks.append(module.register_forward_pre_hook(lambda *_: watcher.phase("forward", step.number)))
         hooks.append(module.register_forward_hook(lambda *_: watcher.phase("loss", step.number)))
-    backward = torch.autograd.backward
+    original_backward = torch.autograd.backward
 
-    def seen(*args: Any, **kwargs: Any) -> None:
+    def observed_backward(*args: Any, **kwargs: Any) -> None:
         watcher.phase("backward", step.number)
-        backward(*args, **kwargs)
+        original_backward(*args, **kwargs)
 
-    torch.autograd.backward = seen
+    torch.autograd.backward = observed_backward
     try:
         yield
     finally:
-        torch.autograd.backward = backward
+        torch.autograd.backward = original_backward
         for hook in hooks:
             hook.remove()
 
@@ -177,24 +177,24 @@ def run(built: BuiltRun, request: TraceRequest, watcher: RunObserver) -> None:
     """
     with hide_fake_tensors():
         if request.task == "training":
-            (train if built.step is None else run_own_steps)(built, request, watcher, autocast(request))
+            (train if built.step is None else run_own_steps)(built, request, watcher, autocast_context(request))
             return
         with torch.no_grad():
             if built.step is not None:
-                run_own_steps(built, request, watcher, autocast(request))
+                run_own_steps(built, request, watcher, autocast_context(request))
             elif generates_tokens(built, request):
-                generate(built, request, watcher, autocast(request))
+                generate(built, request, watcher, autocast_context(request))
             else:
-                _forward(built, watcher, autocast(request))
+                _run_forward(built, watcher, autocast_context(request))
 
 
-def autocast(request: TraceRequest) -> AbstractContextManager[Any]:
-    """Return the requested autocast context, which can be entered repeatedly."""
+def autocast_context(request: TraceRequest) -> AbstractContextManager[Any]:
+    """Return the autocast context that `request` asks for, which can be entered repeatedly."""
     dtype = {"bf16": torch.bfloat16, "fp16": torch.float16, None: None}[request.autocast]
     return torch.autocast("cpu", dtype=dtype or torch.bfloat16, enabled=dtype is not None)
 
 
-def _forward(built: BuiltRun, watcher: RunObserver, autocast: AbstractContextManager[Any]) -> None:
+def _run_forward(built: BuiltRun, watcher: RunObserver, autocast: AbstractContextManager[Any]) -> None:
     watcher.phase("forward", 0)
     call = built.call
     with autocast:

@@ -9,25 +9,25 @@ _PLAIN: Final = (str, bytes, int, float, complex, bool, type(None), type, torch.
 
 
 def tensors_in(value: Any) -> Iterator[torch.Tensor]:
-    """Yield every tensor reachable from `value` through containers and attributes of plain objects, once each.
+    """Yield every tensor reachable from `value` through containers and attributes of plain objects, each tensor once.
 
     Modules are not entered: their tensors are parameters and buffers.
     """
-    yield from _walk(value, set())
+    yield from _walk_tensors(value, set())
 
 
-def _walk(value: Any, seen: set[int]) -> Iterator[torch.Tensor]:
+def _walk_tensors(value: Any, seen: set[int]) -> Iterator[torch.Tensor]:
     if isinstance(value, _PLAIN) or id(value) in seen:
         return
     seen.add(id(value))
     if isinstance(value, torch.Tensor):
         yield value
         return
-    for inner in _inside(value):
-        yield from _walk(inner, seen)
+    for inner in _contained_values(value):
+        yield from _walk_tensors(inner, seen)
 
 
-def _inside(value: Any) -> list[Any]:
+def _contained_values(value: Any) -> list[Any]:
     if isinstance(value, Mapping):
         return list(value.values())
     if isinstance(value, list | tuple | set | frozenset):

@@ -9,9 +9,9 @@ from planner.workload.recipes.config_reader import ConfigReader
 from planner.workload.recipes.deepspeed import read_engine, read_offload
 from planner.workload.recipes.fsdp import PREFIX, read_fsdp
 from planner.workload.recipes.keys import read_clipping
-from planner.workload.recipes.recipe import key_set
+from planner.workload.recipes.recipe import split_keys
 
-_NEUTRAL: Final = key_set(
+_NEUTRAL: Final = split_keys(
     """
     compute_environment debug distributed_type machine_rank num_machines gpu_ids main_process_ip main_process_port
     rdzv_backend same_network main_training_function enable_cpu_affinity tpu_name tpu_zone tpu_use_cluster tpu_use_sudo
@@ -28,7 +28,7 @@ _COMPUTE: Final = {"no": "fp32", "bf16": "amp-bf16", "fp16": "amp-fp16"}
 _PARALLEL: Final = {"tp_size": "tensor", "cp_size": "context", "sp_size": "context"}
 _MEGATRON: Final = {"tp_degree": "tensor", "pp_degree": "pipeline", "context_parallel_size": "context"}
 _PROFILES: Final = {"DEEPSPEED": "deepspeed", "MEGATRON_LM": "megatron"}
-_DEEPSPEED_NEUTRAL: Final = key_set(
+_DEEPSPEED_NEUTRAL: Final = split_keys(
     """
     zero3_init_flag zero3_save_16bit_model deepspeed_multinode_launcher deepspeed_hostfile deepspeed_exclusion_filter
     deepspeed_inclusion_filter offload_optimizer_nvme_path offload_param_nvme_path deepspeed_moe_layer_cls_names
@@ -37,7 +37,7 @@ _DEEPSPEED_NEUTRAL: Final = key_set(
 
 
 def read_accelerate(reader: ConfigReader) -> None:
-    """Read a configuration of accelerate."""
+    """Read an accelerate configuration."""
     cards = reader.integer("num_processes", low=-1)
     if cards is not None and cards > 0:
         reader.set_gpu_count("num_processes", cards)
@@ -108,7 +108,7 @@ def _read_parallelism(section: ConfigReader) -> None:
     elif shards is not None and shards > 1:
         section.ignore_unestimated("dp_shard_size", "states sharded within groups of cards")
     section.ignore_rest(
-        key_set(
+        split_keys(
             """
             dp_replicate_size cp_comm_strategy cp_backend sp_backend sp_attn_implementation sp_seq_length
             sp_seq_length_is_variable

@@ -33,7 +33,7 @@ _PLAIN_NAME: Final = re.compile(r"\^?((?:\w|\\?\.)+)\$?")
 
 
 def read_axolotl(reader: ConfigReader) -> None:
-    """Read a configuration of axolotl."""
+    """Read an axolotl configuration."""
     reader.read_model("base_model")
     _read_method(reader)
     _read_precision(reader)
@@ -108,15 +108,15 @@ def _read_precision(reader: ConfigReader) -> None:
     reader.raw("tf32")
     bf16, plain = reader.raw("bf16"), reader.field("method") == "qlora" or reader.field("weights") is not None
     if reader.flag("fp16") and bf16 in (None, False, AUTO):
-        found = ("fp16", "amp-fp16", "fp16")
+        precision = ("fp16", "amp-fp16", "fp16")
     elif reader.flag("bfloat16"):
-        found = ("bfloat16", "bf16", "bf16")
+        precision = ("bfloat16", "bf16", "bf16")
     elif reader.flag("float16"):
-        found = ("float16", "fp16", "fp16")
+        precision = ("float16", "fp16", "fp16")
     elif bf16 == "full":
-        found = ("bf16", "bf16", "bf16")
+        precision = ("bf16", "bf16", "bf16")
     elif bf16 == AUTO or reader.flag("bf16"):
-        found = ("bf16", "amp-bf16", "bf16")
+        precision = ("bf16", "amp-bf16", "bf16")
     elif bf16 is None and not reader.flag("float32"):
         reader.assume("bf16", AUTO, "compute", "amp-bf16")
         if not plain:
@@ -124,8 +124,12 @@ def _read_precision(reader: ConfigReader) -> None:
         return
     else:
         tf32 = reader.raw("tf32") is True
-        found = ("tf32" if tf32 else "float32" if reader.has("float32") else "bf16", "tf32" if tf32 else "fp32", "fp32")
-    key, compute, weights = found
+        precision = (
+            "tf32" if tf32 else "float32" if reader.has("float32") else "bf16",
+            "tf32" if tf32 else "fp32",
+            "fp32",
+        )
+    key, compute, weights = precision
     reader.set(key, "compute", compute)
     if not plain:
         reader.set(key, "weights", weights)
@@ -170,12 +174,12 @@ def _read_loss(reader: ConfigReader) -> None:
 
 
 def _read_trainable(reader: ConfigReader) -> None:
-    """Read patterns that are plain names; the workload's patterns are not regular expressions."""
+    """Read trained-parameter patterns that are plain names; the workload does not support regular expressions."""
     patterns = reader.strings("unfrozen_parameters")
     if not patterns:
         return
-    found = [_PLAIN_NAME.fullmatch(pattern) for pattern in patterns]
-    names = tuple(match[1].replace("\\", "") for match in found if match is not None)
+    matches = [_PLAIN_NAME.fullmatch(pattern) for pattern in patterns]
+    names = tuple(match[1].replace("\\", "") for match in matches if match is not None)
     if len(names) == len(patterns) and reader.field("method") == "full":
         reader.set("unfrozen_parameters", "trainable", names)
     else:

@@ -1,4 +1,4 @@
-"""Typed reading of a training file's keys, with a record of the effect of each."""
+"""Typed reading of a training file's keys, with a record of the effect of every key."""
 
 import math
 from collections.abc import Collection, Iterable, Mapping
@@ -28,7 +28,7 @@ _ESSENTIAL: Final = ("method", "lora")
 
 @dataclass
 class RecipeBuilder:
-    """The workload fields that have been set so far, and the record of the file's keys."""
+    """Workload fields set so far while reading a training file, and the record of its keys."""
 
     fields: dict[str, object] = field(default_factory=dict)
     model: str | None = None
@@ -38,14 +38,14 @@ class RecipeBuilder:
     assumed: list[AssumedKey] = field(default_factory=list)
 
     def finish(self, kind: Format, source: str) -> Recipe:
-        """Return the recipe; `source` names the file in errors.
+        """Return the recipe read from the file; `source` names the file in errors.
 
         Keys that the estimate does not support are moved from the read to the ignored ones.
 
         Raises:
             RecipeError: If the training cannot be estimated.
         """
-        workload = self._workload(nest_fields(self.fields), source)
+        workload = self._build_workload(nest_fields(self.fields), source)
         return Recipe(
             format=kind,
             workload=workload,
@@ -56,7 +56,7 @@ class RecipeBuilder:
             assumed=tuple(self.assumed),
         )
 
-    def _workload(self, fields: dict[str, object], source: str) -> Training:
+    def _build_workload(self, fields: dict[str, object], source: str) -> Training:
         try:
             return Training.model_validate(fields)
         except ValidationError:
@@ -68,21 +68,21 @@ class RecipeBuilder:
             try:
                 Training.model_validate({**accepted, name: fields[name]})
             except ValidationError as error:
-                self._drop(source, name, SpecError.from_validation(error).reason)
+                self._drop_field(source, name, SpecError.from_validation(error).reason)
             else:
                 accepted[name] = fields[name]
         return Training.model_validate(accepted)
 
-    def _drop(self, source: str, name: str, reason: str) -> None:
-        shown = reason.partition(", got ")[0]
+    def _drop_field(self, source: str, name: str, reason: str) -> None:
+        short_reason = reason.partition(", got ")[0]
         read = [entry for entry in self.read if entry.field.partition(".")[0] == name]
         assumed = [entry for entry in self.assumed if entry.field.partition(".")[0] == name]
         keys = [entry.key for entry in read] + [entry.key for entry in assumed]
         if name in _ESSENTIAL:
-            raise RecipeError(source, f"{keys[0]}: {shown}", "Remove it to estimate the rest.")
+            raise RecipeError(source, f"{keys[0]}: {short_reason}", "Remove it to estimate the rest.")
         self.read = [entry for entry in self.read if entry not in read]
         self.assumed = [entry for entry in self.assumed if entry not in assumed]
-        self.ignored += [IgnoredKey(key=key, reason=f"{NOT_ESTIMATED}: {shown}") for key in keys]
+        self.ignored += [IgnoredKey(key=key, reason=f"{NOT_ESTIMATED}: {short_reason}") for key in keys]
 
 
 AUTO: Final = "auto"
@@ -120,12 +120,12 @@ class ConfigReader:
         return self._builder.fields.get(name)
 
     def integer(self, key: str, low: int = 1, high: int = _MOST) -> int | None:
-        """Return a whole number; strings of digits are accepted, as in the programs themselves.
+        """Return the whole number at `key`; strings of digits are accepted, as in the training programs.
 
         Raises:
             RecipeError: If the value is not a whole number or is out of bounds.
         """
-        value = self._value(key)
+        value = self._config_value(key)
         if isinstance(value, str) and value.strip().isdecimal() and len(value) < 20:
             value = int(value)
         if isinstance(value, float) and value.is_integer():
@@ -137,27 +137,27 @@ class ConfigReader:
         return value
 
     def number(self, key: str, high: float = 1e9) -> float | None:
-        """Return a number from 0 to `high`; strings are accepted, since YAML reads `1e-4` as text.
+        """Return the number at `key`, from 0 to `high`; strings are accepted, since YAML reads `1e-4` as text.
 
         Raises:
             RecipeError: If the value is not a number or is out of bounds.
         """
-        value = self._value(key)
+        value = self._config_value(key)
         if isinstance(value, str):
-            value = _as_number(value)
-        if value is None and self._value(key) is None:
+            value = _parse_number(value)
+        if value is None and self._config_value(key) is None:
             return None
         if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= high:
             self.fail(key, f"must be a number from 0 to {high:g}")
         return float(value)
 
     def flag(self, key: str) -> bool | None:
-        """Return a boolean; quoted names such as "yes" are accepted, which accelerate writes.
+        """Return the boolean at `key`; quoted values such as "yes", which accelerate writes, are accepted.
 
         Raises:
             RecipeError: If the value is not a boolean.
         """
-        value = self._value(key)
+        value = self._config_value(key)
         if isinstance(value, str):
             value = _SWITCHES.get(value.lower(), value)
         if value is not None and not isinstance(value, bool):
@@ -165,23 +165,23 @@ class ConfigReader:
         return value
 
     def string(self, key: str) -> str | None:
-        """Return a string, or None if it is empty.
+        """Return the string at `key`, or None if it is empty.
 
         Raises:
             RecipeError: If the value is not a string.
         """
-        value = self._value(key)
+        value = self._config_value(key)
         if value is not None and not isinstance(value, str):
             self.fail(key, "must be a string")
         return value or None
 
     def strings(self, key: str) -> tuple[str, ...] | None:
-        """Return a list of strings; one string is split at commas and blanks.
+        """Return the list of strings at `key`; a single string is split at commas and blanks.
 
         Raises:
             RecipeError: If the value is not a list of strings.
         """
-        value = self._value(key)
+        value = self._config_value(key)
         if isinstance(value, str):
             value = value.replace(",", " ").split()
         if value is None:
@@ -196,7 +196,7 @@ class ConfigReader:
         Raises:
             RecipeError: If the value is not a section.
         """
-        value = self._value(key)
+        value = self._config_value(key)
         if value is None:
             return None
         if not isinstance(value, Mapping):
@@ -218,8 +218,8 @@ class ConfigReader:
     def record_read(self, key: str, name: str) -> None:
         """Record that `key` was read for the field `name`."""
         self._accounted.add(key)
-        shown = _format_value(self._config.get(key))
-        self._builder.read.append(ReadKey(key=self._prefix + key, value=shown, field=name))
+        value_text = _format_value(self._config.get(key))
+        self._builder.read.append(ReadKey(key=self._prefix + key, value=value_text, field=name))
 
     def assume(self, key: str, default: object, name: str, value: object) -> None:
         """Set the field `name` to `value` because the missing `key` has the program's `default`."""
@@ -233,14 +233,14 @@ class ConfigReader:
         self._builder.ignored.append(IgnoredKey(key=self._prefix + key, reason=reason))
 
     def ignore_all(self, keys: Iterable[str], reason: str) -> None:
-        """Record that the present ones of `keys` set nothing, with the reason."""
+        """Record that any of `keys` in the file set nothing, with the reason."""
         for key in keys:
             if self.has(key):
                 self.ignore(key, reason)
 
-    def ignore_unestimated(self, key: str, what: str) -> None:
-        """Record that `key` asks for something that the estimate does not support."""
-        self.ignore(key, f"{NOT_ESTIMATED}: {what}")
+    def ignore_unestimated(self, key: str, feature: str) -> None:
+        """Record that `key` enables a feature that the estimate does not support."""
+        self.ignore(key, f"{NOT_ESTIMATED}: {feature}")
 
     def set_or_default(self, key: str, name: str, value: object, default: object = None) -> None:
         """Set the field `name` to `value` as read from `key`, or to the program's `default` if the value is None."""
@@ -268,16 +268,16 @@ class ConfigReader:
         """
         for key in self._config:
             if key not in self._accounted:
-                self.ignore(key, self._reason(key, neutral, others or {}))
+                self.ignore(key, self._ignore_reason(key, neutral, others or {}))
 
-    def _reason(self, key: str, neutral: Collection[str], others: Mapping[str, str]) -> str:
+    def _ignore_reason(self, key: str, neutral: Collection[str], others: Mapping[str, str]) -> str:
         value = self._config[key]
         if key in neutral:
             return NEUTRAL
         if value is None:
             return "empty"
         if value == AUTO and (key in self._read_keys or key in others):
-            return "auto: decided by another part of the run"
+            return "auto: set by another part of the run"
         if key in others:
             return "switched off" if value in _OFF else f"{NOT_ESTIMATED}: {others[key]}"
         if key in self._read_keys:
@@ -285,9 +285,9 @@ class ConfigReader:
         return UNKNOWN
 
     def fail(self, key: str, reason: str, hint: str = "Correct the value or remove the key.") -> NoReturn:
-        """Raise an error about the value of `key`."""
-        shown = _format_value(self._config.get(key))
-        raise RecipeError(self._source, f"{self._prefix}{key} {reason}, got {shown}", hint)
+        """Raise a `RecipeError` about the value of `key`."""
+        value_text = _format_value(self._config.get(key))
+        raise RecipeError(self._source, f"{self._prefix}{key} {reason}, got {value_text}", hint)
 
     def finish(self, kind: Format) -> Recipe:
         """Return the recipe.
@@ -297,12 +297,12 @@ class ConfigReader:
         """
         return self._builder.finish(kind, self._source)
 
-    def _value(self, key: str) -> object:
+    def _config_value(self, key: str) -> object:
         value = self.raw(key)
         return None if value == AUTO else value
 
 
-def _as_number(text: str) -> float | None:
+def _parse_number(text: str) -> float | None:
     try:
         value = float(text)
     except ValueError:

@@ -8,7 +8,7 @@ from typing import Final
 from planner.workload.optimizers import Optimizer
 from planner.workload.recipes.config_reader import ConfigReader
 from planner.workload.recipes.keys import read_clipping
-from planner.workload.recipes.recipe import key_set
+from planner.workload.recipes.recipe import split_keys
 
 _OPTIMIZERS: Final[dict[str, Optimizer]] = {
     "adam": "adamw",
@@ -17,7 +17,7 @@ _OPTIMIZERS: Final[dict[str, Optimizer]] = {
     "muon": "muon",
     "sgd": "sgd",
 }
-_NEUTRAL: Final = key_set(
+_NEUTRAL: Final = split_keys(
     """
     scheduler steps_per_print wall_clock_breakdown dump_state prescale_gradients gradient_predivide_factor
     sparse_gradients memory_breakdown seed disable_allgather comms_logger tensorboard wandb comet csv_monitor
@@ -41,7 +41,7 @@ _OTHERS: Final = {
     "torch_autocast": "autocast inside DeepSpeed",
     "hybrid_engine": "generation during training",
 }
-_ZERO_NEUTRAL: Final = key_set(
+_ZERO_NEUTRAL: Final = split_keys(
     """
     overlap_comm contiguous_gradients reduce_scatter allgather_partitions round_robin_gradients ignore_unused_parameters
     stage3_gather_16bit_weights_on_model_save stage3_gather_fp16_weights_on_model_save
@@ -68,7 +68,7 @@ _ZERO_OTHERS: Final = {
     "mics_shard_size": "states sharded within groups of cards",
     "leaf_module": "modules whose parameters are gathered together",
 }
-_PRECISION_NEUTRAL: Final = key_set(
+_PRECISION_NEUTRAL: Final = split_keys(
     """
     loss_scale loss_scale_window initial_scale_power hysteresis min_loss_scale auto_cast consecutive_hysteresis
     check_overflow
@@ -80,14 +80,14 @@ _PRECISION_OTHERS: Final = {
     "bf16_optimizer_states": "optimizer states in 16 bits",
     "immediate_grad_update": "immediate accumulation of gradients",
 }
-_OFFLOAD_NEUTRAL: Final = key_set(
+_OFFLOAD_NEUTRAL: Final = split_keys(
     "device nvme_path pin_memory buffer_count buffer_size fast_init max_in_cpu pipeline_read pipeline_write"
 )
 _DEVICES: Final = ("cpu", "nvme")
 
 
 def read_deepspeed(reader: ConfigReader) -> None:
-    """Read a configuration file of DeepSpeed."""
+    """Read a DeepSpeed configuration file."""
     micro = reader.integer("train_micro_batch_size_per_gpu")
     steps = reader.integer("gradient_accumulation_steps")
     reader.set_or_default("train_micro_batch_size_per_gpu", "micro_batch", micro)
@@ -110,7 +110,7 @@ def read_embedded_deepspeed(reader: ConfigReader) -> None:
 
 
 def read_engine(reader: ConfigReader) -> None:
-    """Read the optimizer, clipping and ZeRO settings, which also apply when another program starts DeepSpeed."""
+    """Read the optimizer, gradient clipping and ZeRO settings, which also apply if another program starts DeepSpeed."""
     read_clipping(reader, "gradient_clipping")
     _read_optimizer(reader)
     zero = reader.section("zero_optimization")
@@ -128,7 +128,7 @@ def read_offload(reader: ConfigReader, optimizer: tuple[str, str | None], parame
         offload = "nvme" if "nvme" in devices.values() else "parameters" if parameters[0] in devices else "optimizer"
         reader.set(key, "parallel.offload", offload)
         if offload == "nvme" and device != "nvme":
-            reader.ignore_unestimated(key, "states in RAM and others on NVMe; both are counted on NVMe")
+            reader.ignore_unestimated(key, "states in RAM and on NVMe; all are counted on NVMe")
 
 
 def _read_cards(reader: ConfigReader, micro: int | None, steps: int | None) -> None:
@@ -143,7 +143,7 @@ def _read_cards(reader: ConfigReader, micro: int | None, steps: int | None) -> N
 
 
 def _read_precision(reader: ConfigReader) -> None:
-    """Read the precision: 16 bits with the optimizer's own fp32 parameters, as in AMP, or fp32."""
+    """Read the precision: 16 bits with fp32 master parameters in the optimizer, as in AMP, or fp32."""
     for key, compute in (("bf16", "amp-bf16"), ("bfloat16", "amp-bf16"), ("fp16", "amp-fp16")):
         section = reader.section(key)
         if section is not None:

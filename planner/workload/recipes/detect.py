@@ -10,7 +10,7 @@ from planner.workload.recipes.config_reader import ConfigReader
 from planner.workload.recipes.deepspeed import read_deepspeed
 from planner.workload.recipes.llama_factory import read_llama_factory
 from planner.workload.recipes.peft import read_peft
-from planner.workload.recipes.recipe import FORMAT_TITLES, Format, Recipe, key_set
+from planner.workload.recipes.recipe import FORMAT_TITLES, Format, Recipe, split_keys
 from planner.workload.recipes.trainer import read_training_arguments, read_trl
 
 _MARKS: Final[dict[Format, frozenset[str]]] = {
@@ -18,12 +18,12 @@ _MARKS: Final[dict[Format, frozenset[str]]] = {
     "accelerate": frozenset({"distributed_type", "compute_environment"}),
     "axolotl": frozenset({"base_model"}),
     "llama-factory": frozenset({"finetuning_type", "lora_target", "quantization_bit", "stage"}),
-    "trl": key_set(
+    "trl": split_keys(
         """
         model_name_or_path use_peft max_length packing dataset_name dataset_text_field loss_type completion_only_loss
         """
     ),
-    "transformers": key_set(
+    "transformers": split_keys(
         "per_device_train_batch_size per_gpu_train_batch_size optim gradient_checkpointing max_grad_norm"
     ),
     "deepspeed": frozenset({"zero_optimization", "train_micro_batch_size_per_gpu", "train_batch_size"}),
@@ -41,7 +41,7 @@ _READERS: Final[dict[Format, Callable[[ConfigReader], None]]] = {
 
 
 def detect_format(config: Mapping[str, object]) -> Format | None:
-    """Return the format of a training file, or None if it is not a known one."""
+    """Return the format of a training file, or None if the format is unknown."""
     keys = frozenset(config)
     for kind, marks in _MARKS.items():
         # What a model is called is in other files, too.

@@ -1,4 +1,4 @@
-"""Reader of the FSDP section that accelerate, transformers and axolotl share, with or without `fsdp_` before its keys.
+"""Reader of the FSDP section of accelerate, transformers and axolotl, with or without the key prefix `fsdp_`.
 
 **Source**: accelerate 1.15.0.dev0 `FullyShardedDataParallelPlugin`; transformers 5.23 `TrainingArguments.fsdp`;
 axolotl 0.18.0 `FSDPConfig`.
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from planner.workload.recipes.config_reader import ConfigReader
-from planner.workload.recipes.recipe import key_set
+from planner.workload.recipes.recipe import split_keys
 
 PREFIX: Final = "fsdp_"
 # A strategy by its name or its number: what is shared, and whether layers are freed after their forward pass.
@@ -20,7 +20,7 @@ _STRATEGIES: Final = {
     "hybrid_shard_zero2": (3, False),
 }
 _NUMBERS: Final = {str(number): name for number, name in enumerate(_STRATEGIES, start=1)}
-_NEUTRAL: Final = key_set(
+_NEUTRAL: Final = split_keys(
     """
     auto_wrap_policy transformer_layer_cls_to_wrap transformer_cls_names_to_wrap min_num_params state_dict_type
     final_state_dict_type sync_module_states cpu_ram_efficient_loading use_orig_params version cpu_offload_pin_memory
@@ -30,14 +30,14 @@ _NEUTRAL: Final = key_set(
 _OTHERS: Final = {
     "backward_prefetch": "when FSDP prefetches the next layer; the default is assumed",
     "forward_prefetch": "when FSDP prefetches the next layer; the default is assumed",
-    "mixed_precision_policy": "FSDP's own precision; that of the run is assumed",
+    "mixed_precision_policy": "FSDP's own precision; the precision of the run is assumed",
     "enable_fsdp_float8_all_gather": "FP8 communication of parameters",
 }
 _HYBRID: Final = "replicas across groups of cards; one group is assumed"
 
 
 def read_fsdp(section: ConfigReader) -> None:
-    """Read the keys of the section."""
+    """Read the keys of an FSDP section."""
     strategy = section.raw("sharding_strategy")
     if strategy is not None:
         read_strategy(section, "sharding_strategy", str(strategy))
@@ -50,7 +50,7 @@ def read_fsdp(section: ConfigReader) -> None:
 
 
 def read_fsdp_option(reader: ConfigReader, words: Iterable[str]) -> None:
-    """Read the words of the option `fsdp`: a sharding strategy and further switches."""
+    """Read the words in the Trainer's option `fsdp`: a sharding strategy and further switches."""
     for word in words:
         if word == "offload":
             reader.set("fsdp", "parallel.offload", "parameters")

@@ -1,13 +1,13 @@
-"""Keys of training files that do not affect memory, and the names of optimizers and attention implementations."""
+"""Training-file keys that do not affect memory, and names for optimizers and attention implementations."""
 
 from typing import Final
 
 from planner.workload.choices import Attention
 from planner.workload.optimizers import Optimizer, OptimizerStep
 from planner.workload.recipes.config_reader import ConfigReader
-from planner.workload.recipes.recipe import key_set
+from planner.workload.recipes.recipe import split_keys
 
-TRAINER_NEUTRAL: Final = key_set(
+TRAINER_NEUTRAL: Final = split_keys(
     """
     output_dir overwrite_output_dir num_train_epochs max_steps learning_rate lr_scheduler_type lr_scheduler_kwargs
     warmup_steps warmup_ratio optim_args weight_decay adam_beta1 adam_beta2 adam_epsilon average_tokens_across_devices
@@ -31,7 +31,7 @@ TRAINER_NEUTRAL: Final = key_set(
     fsdp_min_num_params fsdp_transformer_layer_cls_to_wrap liger_kernel_config torch_compile_backend torch_compile_mode
     """
 )
-"""Fields of transformers' `TrainingArguments`, those of version 5.23 and some of 4."""
+"""Fields of transformers' `TrainingArguments` in version 5.23, and some from version 4."""
 
 TRAINER_OTHERS: Final = {
     "torch_compile": "a compiled model",
@@ -42,7 +42,7 @@ TRAINER_OTHERS: Final = {
     "optim_target_modules": "the layers that the optimizer projects; the default ones are assumed",
 }
 
-TRL_NEUTRAL: Final = key_set(
+TRL_NEUTRAL: Final = split_keys(
     """
     dataset_name dataset_config dataset_train_split dataset_test_split dataset_streaming ignore_bias_buffers datasets
     streaming test_split_size model_revision lora_alpha lora_task_type use_rslora bnb_4bit_quant_storage
@@ -65,7 +65,7 @@ TRL_OTHERS: Final = {
     "precompute_ref_log_probs": "a reference model besides the trained one",
 }
 
-AXOLOTL_NEUTRAL: Final = key_set(
+AXOLOTL_NEUTRAL: Final = split_keys(
     """
     strict resume_from_checkpoint auto_resume_from_checkpoints mean_resizing_embeddings trainer_cls num_labels datasets
     test_datasets shuffle_merged_datasets shuffle_before_merging_datasets dataset_prepared_path dataset_shard_num
@@ -187,7 +187,7 @@ AXOLOTL_OTHERS: Final = {
     "liger_cross_entropy": _LIGER,
 }
 
-LLAMA_FACTORY_NEUTRAL: Final = key_set(
+LLAMA_FACTORY_NEUTRAL: Final = split_keys(
     """
     adapter_name_or_path adapter_folder cache_dir use_fast_tokenizer split_special_tokens model_revision
     low_cpu_mem_usage use_reentrant_gc train_from_scratch infer_backend offload_folder use_kv_cache infer_dtype
@@ -206,7 +206,7 @@ LLAMA_FACTORY_NEUTRAL: Final = key_set(
     resources_per_worker placement_strategy
     """
 )
-"""Keys of LLaMA-Factory's arguments, beside those of transformers."""
+"""Keys of LLaMA-Factory's arguments, besides those of transformers."""
 
 LLAMA_FACTORY_OTHERS: Final = {
     "resize_vocab": "an extended vocabulary",
@@ -256,7 +256,7 @@ OPTIMIZER_NAMES: Final[dict[str, tuple[Optimizer, OptimizerStep | None]]] = {
     "galore_adamw": ("galore-adamw", None),
     "muon": ("muon", None),
 }
-"""Ours by the names of transformers, and how they step where that is not our default.
+"""Optimizers by their transformers names, with the step implementation if it differs from our default.
 
 **Source**: `OptimizerNames` and `Trainer.get_optimizer_cls_and_kwargs` of transformers 5.23; `adamw_torch` is
 `torch.optim.AdamW` without `fused`, which takes its foreach step on a GPU. `muon` is axolotl's.
@@ -271,7 +271,7 @@ ATTENTION_NAMES: Final[dict[str, Attention]] = {
     "kernels-community/flash-attn3": "flash",
     "kernels-community/vllm-flash-attn3": "flash",
 }
-"""Ours by the names that transformers takes as `attn_implementation`."""
+"""Attention implementations by their `attn_implementation` names in transformers."""
 
 WITHOUT_ADAPTER: Final = "no adapter is trained"
 FULL_SEQUENCES: Final = "sequences are estimated at full length"
@@ -280,11 +280,11 @@ FULL_SEQUENCES: Final = "sequences are estimated at full length"
 def read_optimizer(reader: ConfigReader, key: str, default: str) -> None:
     """Read the optimizer from `key`, or assume the program's `default`."""
     name = reader.string(key)
-    found = OPTIMIZER_NAMES.get(name or default)
-    if found is None:
+    optimizer_and_step = OPTIMIZER_NAMES.get(name or default)
+    if optimizer_and_step is None:
         reader.ignore_unestimated(key, f"the optimizer {name}; AdamW is assumed")
         return
-    optimizer, step = found
+    optimizer, step = optimizer_and_step
     if name is None:
         reader.assume(key, default, "optimizer", optimizer)
     else:

@@ -1,4 +1,4 @@
-"""Reader of LLaMA-Factory's YAML files: the Trainer's arguments and its own for model, data and method.
+"""Reader of LLaMA-Factory's YAML files: the Trainer's arguments and LLaMA-Factory's own for model, data and method.
 
 **Source**: LLaMA-Factory 0.9.6.dev0 `hparams/{model_args,finetuning_args,data_args}.py` for keys and defaults, and
 `model/adapter.py` (trained parameters become fp32 unless `pure_bf16`).
@@ -23,7 +23,7 @@ _QUANTISED: Final = {4: "qlora", 8: "lora"}
 
 
 def read_llama_factory(reader: ConfigReader) -> None:
-    """Read a configuration of LLaMA-Factory."""
+    """Read a LLaMA-Factory configuration."""
     reader.read_model("model_name_or_path")
     _read_method(reader)
     _read_precision(reader)
@@ -82,7 +82,7 @@ def _read_lora(reader: ConfigReader) -> None:
 
 
 def _read_precision(reader: ConfigReader) -> None:
-    """Read the precision; trained parameters are in fp32 unless `pure_bf16`, frozen ones in 16 bits."""
+    """Read the precision; trained parameters are in fp32 unless `pure_bf16` is set, frozen parameters in 16 bits."""
     if reader.flag("pure_bf16"):
         reader.set("pure_bf16", "compute", "bf16")
         if reader.field("method") == "lora":

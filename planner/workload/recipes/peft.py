@@ -6,9 +6,9 @@
 from typing import Final
 
 from planner.workload.recipes.config_reader import ConfigReader
-from planner.workload.recipes.recipe import key_set
+from planner.workload.recipes.recipe import split_keys
 
-_NEUTRAL: Final = key_set(
+_NEUTRAL: Final = split_keys(
     """
     lora_alpha use_rslora fan_in_fan_out inference_mode init_lora_weights task_type revision auto_mapping
     alpha_pattern eva_config corda_config loftq_config lora_bias ensure_weight_tying peft_version
@@ -35,7 +35,7 @@ _ALL: Final = "all-linear"
 
 
 def read_peft(reader: ConfigReader) -> None:
-    """Read the configuration of an adapter."""
+    """Read a PEFT adapter configuration."""
     reader.read_model("base_model_name_or_path")
     if reader.string("peft_type") != "LORA":
         reader.fail("peft_type", "is not estimated", "Only adapters of the type LORA are.")

@@ -25,7 +25,7 @@ FORMAT_VERSIONS: Final[dict[Format, str]] = {
     "llama-factory": "LLaMA-Factory 0.9.6.dev0",
     "peft": "PEFT 0.21",
 }
-"""The version of each program whose sources say what its keys and their defaults are."""
+"""Program versions whose source code defines the keys and defaults."""
 
 
 class ReadKey(Spec):
@@ -37,14 +37,14 @@ class ReadKey(Spec):
 
 
 class IgnoredKey(Spec):
-    """A key of the file that set nothing, with the reason."""
+    """A key of the file that set no workload field, with the reason."""
 
     key: str
     reason: str
 
 
 class AssumedKey(Spec):
-    """A key that the file omits, with the program's default and the field that it set."""
+    """A key that the file omits, with the program's default and the workload field set to it."""
 
     key: str
     value: str
@@ -54,7 +54,7 @@ class AssumedKey(Spec):
 class Recipe(Spec):
     """A workload read from another program's training file, with a record of every key.
 
-    `model` is the file's name for the model, and `cards` the number of cards that it runs on, if it states them.
+    `model` is the model name in the file, and `cards` the number of cards, if the file states them.
     """
 
     format: Format
@@ -72,7 +72,7 @@ class Recipe(Spec):
 
     @property
     def not_estimated(self) -> tuple[IgnoredKey, ...]:
-        """Return the ignored keys that may affect memory: unsupported and unknown ones."""
+        """Return the ignored keys that may affect memory: unsupported and unknown keys."""
         return tuple(entry for entry in self.ignored if entry.reason.startswith((NOT_ESTIMATED, UNKNOWN)))
 
 
@@ -81,6 +81,6 @@ UNKNOWN: Final = "unknown"
 NEUTRAL: Final = "does not change memory"
 
 
-def key_set(text: str) -> frozenset[str]:
-    """Return the keys in `text`, which separates them by blanks."""
+def split_keys(text: str) -> frozenset[str]:
+    """Return the blank-separated keys in `text`."""
     return frozenset(text.split())

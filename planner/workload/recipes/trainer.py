@@ -26,20 +26,20 @@ from planner.workload.software.registry import DEFAULT, training_support
 _LORA_KEYS: Final = ("lora_r", "lora_dropout", "lora_target_modules", "use_dora")
 _LOADED: Final = {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}
 _PEFT_TARGETS: Final = ("q_proj", "v_proj")
-"""PEFT's own choice for llama, mistral, gemma, qwen and most other decoders."""
+"""LoRA target modules that PEFT chooses by default for llama, mistral, gemma, qwen and most other decoders."""
 _CHUNK_TOKENS: Final = 256
 _TRL_LENGTH: Final = 1_024
 
 
 def read_training_arguments(reader: ConfigReader) -> None:
-    """Read the arguments of a Trainer, which do not include the training method."""
+    """Read a Trainer's arguments, which do not include the training method."""
     read_precision(reader)
     read_steps(reader, checkpointing=False)
     reader.ignore_rest(TRAINER_NEUTRAL, TRAINER_OTHERS)
 
 
 def read_trl(reader: ConfigReader) -> None:
-    """Read the arguments of TRL's command line: those of the Trainer, of supervised fine-tuning and of the model."""
+    """Read TRL's command-line arguments: the Trainer's, and those for supervised fine-tuning and the model."""
     reader.read_model("model_name_or_path")
     _read_trl_method(reader)
     _read_trl_precision(reader)
@@ -63,11 +63,11 @@ def read_steps(reader: ConfigReader, *, checkpointing: bool) -> None:
     read_clipping(reader, "max_grad_norm", default=1.0)
     _read_checkpointing(reader, checkpointing)
     reader.set_if_enabled("use_liger_kernel", "profile", "liger")
-    _read_sharing(reader)
+    _read_parallelism(reader)
 
 
 def read_precision(reader: ConfigReader) -> None:
-    """Read the Trainer's precision: autocast, or the parameters' own, which is fp32 by default."""
+    """Read the Trainer's precision: autocast, or the format of the parameters, which is fp32 by default."""
     if reader.flag("bf16"):
         reader.set("bf16", "compute", "amp-bf16")
     elif reader.flag("fp16"):
@@ -90,7 +90,7 @@ def _read_checkpointing(reader: ConfigReader, default: bool) -> None:
         reader.assume(key, default, "activation_checkpointing", "full" if default else "none")
 
 
-def _read_sharing(reader: ConfigReader) -> None:
+def _read_parallelism(reader: ConfigReader) -> None:
     read_embedded_deepspeed(reader)
     if isinstance(reader.raw("fsdp"), bool):
         words: tuple[str, ...] = ("full_shard",) if reader.flag("fsdp") else ()
@@ -134,7 +134,7 @@ def _read_nf4(reader: ConfigReader) -> None:
 
 
 def _read_trl_precision(reader: ConfigReader) -> None:
-    """Read autocast, which TRL enables by default, and the precision of loaded parameters, by default fp32."""
+    """Read autocast, which TRL enables by default, and the format of the loaded parameters, by default fp32."""
     if reader.flag("bf16") is None and not reader.flag("fp16"):
         reader.assume("bf16", True, "compute", "amp-bf16")
     else:
@@ -154,7 +154,7 @@ def _read_trl_precision(reader: ConfigReader) -> None:
 
 
 def _read_loss(reader: ConfigReader) -> None:
-    """Read the loss: by default TRL computes logits for 256 tokens at a time, Liger none."""
+    """Read the loss: by default TRL computes the logits of 256 tokens at a time; with Liger, no logits are stored."""
     name = reader.string("loss_type")
     fused = training_support(str(reader.field("profile") or DEFAULT)).loss == "fused-linear"
     if fused and name is not None:

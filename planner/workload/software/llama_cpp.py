@@ -10,7 +10,7 @@ from planner.workload.software.software import ServingSupport, Software
 
 
 class LlamaCppSettings(EngineSettings):
-    """Settings of llama.cpp by its own names; open ones have the defaults of llama-server."""
+    """Settings of llama.cpp, by llama.cpp's own names; unset fields have the defaults of llama-server."""
 
     n_batch: Annotated[
         int | None,
@@ -20,7 +20,7 @@ class LlamaCppSettings(EngineSettings):
     n_ubatch: Annotated[
         int | None,
         Field(ge=1, le=1_000_000, title="Physical batch size", description="llama.cpp: tokens computed at once"),
-        Presentation(default="512", explanation="The compute buffer grows with it."),
+        Presentation(default="512", explanation="The compute buffer grows with the physical batch size."),
     ] = None
     slots: Annotated[
         int | None,
@@ -42,7 +42,7 @@ class LlamaCppSettings(EngineSettings):
     ] = None
     n_outputs_max: Annotated[
         int | None,
-        Field(ge=1, le=1_000_000, title="Output rows", description="llama.cpp: most rows of logits in one batch"),
+        Field(ge=1, le=1_000_000, title="Output rows", description="llama.cpp: maximum rows of logits in one batch"),
         Presentation(default="one for each slot"),
     ] = None
 
@@ -61,7 +61,7 @@ LLAMA_CPP: Final = Software(
         own_fields=("gpu_layers",),
         ignored_fields=("prompt_length", "prompt_logits", "compute"),
         quantised_cache_attention=("flash", "sdpa"),
-        working_memory="llama.cpp computes a prompt in micro-batches of n_ubatch tokens, in one buffer a device.",
-        outside_memory="It includes memory of other processes on the card.",
+        working_memory="llama.cpp computes a prompt in micro-batches of n_ubatch tokens, in one buffer per device.",
+        outside_memory="This includes memory of other processes on the card.",
     ),
 )

@@ -21,9 +21,9 @@ SOFTWARE: Final[dict[str, Software]] = {
     software.name: software
     for software in (TRANSFORMERS, LIGER, UNSLOTH, TORCHTUNE, MEGATRON, DEEPSPEED, LITGPT, VLLM, LLAMA_CPP)
 }
-"""All programs, in the order of their choices."""
+"""All programs by name, in display order."""
 DEFAULT: Final = TRANSFORMERS.name
-"""The program that runs a workload which names none."""
+"""Default program of a workload."""
 TRAINERS: Final[dict[str, Software]] = {name: software for name, software in SOFTWARE.items() if software.training}
 """Training programs by name."""
 SERVERS: Final[dict[str, Software]] = {name: software for name, software in SOFTWARE.items() if software.serving}
@@ -32,37 +32,39 @@ SERVERS: Final[dict[str, Software]] = {name: software for name, software in SOFT
 
 def training_support(name: str) -> TrainingSupport:
     """Return the training capabilities of the program `name`."""
-    found = SOFTWARE[name].training
-    assert found is not None, f"{name} does not train"
-    return found
+    support = SOFTWARE[name].training
+    assert support is not None, f"{name} does not train"
+    return support
 
 
 def serving_support(name: str | None) -> ServingSupport:
     """Return the inference capabilities of the program `name`, or of the default program."""
-    found = SOFTWARE[name or DEFAULT].serving
-    assert found is not None, f"{name} does not serve"
-    return found
+    support = SOFTWARE[name or DEFAULT].serving
+    assert support is not None, f"{name} does not serve"
+    return support
 
 
 def setting_owner(name: str) -> Software | None:
     """Return the program with a setting called `name`, or None."""
-    return next((one for one in SERVERS.values() if name in serving_support(one.name).settings.model_fields), None)
+    return next(
+        (program for program in SERVERS.values() if name in serving_support(program.name).settings.model_fields), None
+    )
 
 
 def field_owner(name: str) -> Software | None:
     """Return the only program that uses the workload field `name`, or None if all programs use it."""
-    return next((one for one in SERVERS.values() if name in serving_support(one.name).own_fields), None)
+    return next((program for program in SERVERS.values() if name in serving_support(program.name).own_fields), None)
 
 
 def setting_names() -> tuple[str, ...]:
     """Return the names of all settings of all programs."""
-    return tuple(name for one in SERVERS for name in serving_support(one).settings.model_fields)
+    return tuple(name for program in SERVERS for name in serving_support(program).settings.model_fields)
 
 
-def settings_for(name: str, given: EngineSettings) -> EngineSettings:
-    """Return `given` as settings of the program `name`, unchanged if they contain another program's settings."""
+def settings_for(name: str, settings: EngineSettings) -> EngineSettings:
+    """Convert `settings` to the program `name`; settings with another program's values stay unchanged."""
     own = serving_support(name).settings
-    return given if type(given) is own or given.given() else own()
+    return settings if type(settings) is own or settings.explicit_names() else own()
 
 
 def _known_trainer(name: str) -> str:
@@ -78,22 +80,24 @@ def _known_server(name: str) -> str:
 
 
 def _parse_settings(value: object) -> object:
-    """Parse a flat object from a file as settings of the program that owns the given names."""
+    """Parse a flat JSON object as settings of the program that has these setting names."""
     if not isinstance(value, dict):
         return value
-    given = {name: held for name, held in value.items() if held is not None or setting_owner(name) is None}
-    owners = {owner.name: name for name in given if (owner := setting_owner(name))}
+    settings = {name: setting for name, setting in value.items() if setting is not None or setting_owner(name) is None}
+    owners = {owner.name: name for name in settings if (owner := setting_owner(name))}
     if len(owners) > 1:
         (first, one), (second, other) = list(owners.items())[:2]
         raise ValueError(
             f"{one} is a setting of {SOFTWARE[first].title}, and {other} is one of {SOFTWARE[second].title}"
         )
     own = next((serving_support(name).settings for name in owners), EngineSettings)
-    return own.model_validate(given)
+    return own.model_validate(settings)
 
 
-def _flatten(value: EngineSettings, _write: SerializerFunctionWrapHandler, info: SerializationInfo) -> dict[str, Any]:
-    """Write the settings of all programs, null if not given, so that readers need not know the owner."""
+def _flatten_settings(
+    value: EngineSettings, _write: SerializerFunctionWrapHandler, info: SerializationInfo
+) -> dict[str, Any]:
+    """Write the settings of all programs, null if unset, so that readers need not know the owner."""
     written = value.model_dump(mode=info.mode, exclude_unset=info.exclude_unset, exclude_defaults=info.exclude_defaults)
     return written if info.exclude_unset or info.exclude_defaults else {**dict.fromkeys(setting_names()), **written}
 
@@ -102,5 +106,5 @@ TrainerName = Annotated[str, AfterValidator(_known_trainer)]
 """Name of a training program."""
 ServerName = Annotated[str, AfterValidator(_known_server)]
 """Name of an inference program."""
-FlatSettings = Annotated[EngineSettings, BeforeValidator(_parse_settings), WrapSerializer(_flatten)]
+FlatSettings = Annotated[EngineSettings, BeforeValidator(_parse_settings), WrapSerializer(_flatten_settings)]
 """Settings of any one program, as a flat object in files."""

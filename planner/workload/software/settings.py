@@ -4,11 +4,11 @@ from planner.base import Spec
 
 
 class EngineSettings(Spec):
-    """Settings of an inference program by its own names; this base is for programs without any.
+    """Settings of an inference program, by the program's own names; this base class has none.
 
-    An open setting has the program's default.
+    An unset field has the program's default.
     """
 
-    def given(self) -> tuple[str, ...]:
-        """Return the names of the settings that have a value."""
+    def explicit_names(self) -> tuple[str, ...]:
+        """Return the names of the explicitly set settings."""
         return tuple(name for name in type(self).model_fields if getattr(self, name) is not None)

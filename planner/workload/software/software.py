@@ -19,7 +19,7 @@ class ServingSupport(NamedTuple):
     are the inputs that estimates cover. `cache_names` maps KV-cache formats to the program's names. `own_fields` are
     workload fields that only this program uses, besides its settings, and `ignored_fields` those that do not affect its
     memory. `quantised_cache_attention` are the attention implementations that support a quantized cache. `offloads` are
-    the supported values of `parallel.offload`, and `usually_shares` is what its usual parallelism splits. `graphs` is
+    the supported values of `parallel.offload`, and `default_split` is what its default parallelism splits. `graphs` is
     the row of a log that includes CUDA graphs; `working_memory` and `outside_memory` explain the other contents of the
     log's rows.
     """
@@ -34,7 +34,7 @@ class ServingSupport(NamedTuple):
     ignored_fields: tuple[str, ...] = ()
     quantised_cache_attention: tuple[Attention, ...] = get_args(Attention)
     offloads: tuple[Offload, ...] = ("none",)
-    usually_shares: Literal["layers", "matrices"] = "layers"
+    default_split: Literal["layers", "matrices"] = "layers"
     graphs: Literal["overhead", "working"] = "overhead"
     working_memory: str = ""
     outside_memory: str = ""
@@ -62,9 +62,9 @@ class TrainingSupport(NamedTuple):
 class Software(NamedTuple):
     """A program: `name` is its value in files, `module` its file in this folder and in those of its behaviors.
 
-    `log` is the log format of another program if it has none of its own, and `needs` its dependencies. The estimates
-    follow the source and figures of `version`. `training_title` is the title with the training libraries around it, if
-    that differs.
+    `log` names the program with the same log format, if any, and `needs` its dependencies. The estimates follow the
+    source and figures of `version`. `training_title` is the title with the training libraries around it, if that
+    differs.
     """
 
     name: str
@@ -88,6 +88,6 @@ class Software(NamedTuple):
         return self.log or self.name
 
     @property
-    def in_short(self) -> str:
-        """Return the short title."""
+    def brief_title(self) -> str:
+        """Return the short title if the program has one, else the title."""
         return self.short_title or self.title

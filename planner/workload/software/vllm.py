@@ -12,7 +12,7 @@ VllmVersion = Literal["0.33", "0.19", "0.11"]
 
 
 class VllmSettings(EngineSettings):
-    """Settings of vLLM by its own names; open ones have its server's defaults, which depend on the card."""
+    """Settings of vLLM, by vLLM's own names; unset fields have the server's defaults, which depend on the card."""
 
     version: Annotated[
         VllmVersion | None,
@@ -25,20 +25,22 @@ class VllmSettings(EngineSettings):
     ] = None
     max_num_seqs: Annotated[
         int | None,
-        Field(ge=1, le=1_000_000, title="Sequences per step", description="vLLM: most sequences in one step"),
+        Field(
+            ge=1, le=1_000_000, title="Sequences per step", description="vLLM: maximum number of sequences in one step"
+        ),
         Presentation(explanation="vLLM warms up with this many sequences and reserves their logits."),
     ] = None
     max_num_batched_tokens: Annotated[
         int | None,
-        Field(ge=1, le=100_000_000, title="Tokens per step", description="vLLM: most tokens in one step"),
-        Presentation(explanation="The activations of a step grow with it."),
+        Field(ge=1, le=100_000_000, title="Tokens per step", description="vLLM: maximum number of tokens in one step"),
+        Presentation(explanation="The activations of a step grow with the number of tokens."),
     ] = None
     memory_utilization: Annotated[
         float | None,
-        Field(gt=0, le=1, title="Memory utilization", description="vLLM: share of GPU memory that vLLM uses"),
+        Field(gt=0, le=1, title="Memory utilization", description="vLLM: fraction of GPU memory that vLLM uses"),
         Presentation(
             default="0.92",
-            explanation="What weights and activations leave of it holds the KV cache.",
+            explanation="The part that weights and activations leave free holds the KV cache.",
             stops=(0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.92, 0.95, 0.98),
         ),
     ] = None
@@ -70,10 +72,10 @@ VLLM: Final = Software(
         cache_formats=("fp32", "bf16", "fp16", "fp8"),
         containers=("safetensors", "gguf"),
         ignored_fields=("prompt_length", "prompt_logits", "attention"),
-        usually_shares="matrices",
+        default_split="matrices",
         graphs="working",
         working_memory="vLLM profiles its own largest batch and the logits of every slot, "
         "whatever the plan's batch is.",
-        outside_memory="vLLM counts from when it has started, so that the device context is not in it.",
+        outside_memory="vLLM measures after its start, so the device context is not included.",
     ),
 )

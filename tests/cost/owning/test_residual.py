@@ -3,7 +3,7 @@
 import pytest
 
 from planner.cost.figure import NINETY_PERCENT
-from planner.cost.owning.residual import own_curve, resale_curve, yearly_depreciation
+from planner.cost.owning.residual import resale_curve, user_resale_curve, yearly_depreciation
 from planner.plan.catalog import Catalog
 
 
@@ -30,8 +30,8 @@ def test_the_resale_band_stands_in_order_and_goes_on_falling(catalog: Catalog) -
 
 
 def test_an_own_resale_value_is_reached_at_the_horizon() -> None:
-    curve = own_curve(0.25, 4)
+    curve = user_resale_curve(0.25, 4)
     assert curve.share(4) == 0.25
     assert curve.share(2) == pytest.approx(0.5)
     assert curve.share(2, 1.0) == curve.share(2)
-    assert own_curve(0, 4).share(4) == 0
+    assert user_resale_curve(0, 4).share(4) == 0

@@ -150,5 +150,5 @@ def test_a_list_of_another_form_is_refused(content, reason):
 def test_a_row_without_sense_is_named_and_the_others_stay(row):
     found = list(read_table(table(row, AWS_ROWS[0]), "AWS", "2026-11-01"))
     assert isinstance(found[0], RejectedRow)
-    assert found[0].what == "AWS p5"
+    assert found[0].name == "AWS p5"
     assert isinstance(found[1], Listing)

@@ -3,7 +3,7 @@
 import pytest
 from price_samples import offer
 
-from planner.cost.refresh.offers import Listing, Matcher, RejectedRow, offers_of
+from planner.cost.refresh.offers import CardMatcher, Listing, RejectedRow, merge_listings
 from planner.cost.refresh.refresh import find_doubts
 from planner.hardware.catalog import load_hardware
 from planner.paths import catalog_dir
@@ -27,7 +27,7 @@ def listing(**changes: object) -> Listing:
 
 
 def made(*rows: Listing | RejectedRow, known: dict | None = None):
-    return offers_of(rows, Matcher(HARDWARE, known or {}), "a list")
+    return merge_listings(rows, CardMatcher(HARDWARE, known or {}), "a list")
 
 
 @pytest.mark.parametrize(
@@ -45,19 +45,19 @@ def made(*rows: Listing | RejectedRow, known: dict | None = None):
     ],
 )
 def test_a_card_is_named_by_its_spelling_and_memory(card, memory, gpu):
-    found = Matcher(HARDWARE, {}).match(listing(instance="x", card=card, card_memory_gb=memory))
+    found = CardMatcher(HARDWARE, {}).match(listing(instance="x", card=card, card_memory_gb=memory))
     assert found.gpu == gpu
 
 
 def test_what_cannot_be_told_apart_has_candidates():
-    found = Matcher(HARDWARE, {}).match(listing(card="A100", card_memory_gb=80.0))
+    found = CardMatcher(HARDWARE, {}).match(listing(card="A100", card_memory_gb=80.0))
     assert found.gpu is None
     assert {"a100-sxm4-80gb", "a100-pcie-80gb"} <= set(found.candidates)
     assert not any("40gb" in gpu for gpu in found.candidates)
 
 
 def test_a_known_instance_type_names_its_card():
-    matcher = Matcher(HARDWARE, {("AWS", "p5.48xlarge"): "h100-sxm5-80gb"})
+    matcher = CardMatcher(HARDWARE, {("AWS", "p5.48xlarge"): "h100-sxm5-80gb"})
     assert matcher.match(listing(card="H100")).gpu == "h100-sxm5-80gb"
     assert matcher.match(listing(card="H200", card_memory_gb=141.0)).gpu != "h100-sxm5-80gb"
 
@@ -110,7 +110,7 @@ def test_another_currency_keeps_its_rate_and_day():
 def test_what_cannot_be_is_refused_and_named(changes, reason):
     offers, refused = made(listing(**changes))
     assert offers == []
-    assert refused[0].what == "AWS p5.48xlarge us-east-1"
+    assert refused[0].name == "AWS p5.48xlarge us-east-1"
     assert reason in refused[0].reason
 
 

@@ -89,9 +89,9 @@ def test_held_prices_can_be_thrown_away(live):
     live.refresh()
     assert discard_held(live.store, ["AWS"]) == ("AWS",)
     assert live.price() == 55.04
-    with pytest.raises(PriceError, match="AWS: has no held prices") as caught:
+    with pytest.raises(PriceError, match="AWS: has no held-back prices") as caught:
         accept_held(live.store, ["AWS"])
-    assert caught.value.hint == "No prices are held."
+    assert caught.value.hint == "No prices are held back."
 
 
 def test_what_is_held_of_others_stays_held(live):
@@ -102,7 +102,7 @@ def test_what_is_held_of_others_stays_held(live):
     assert [part.provider for part in live.store.read().held.parts] == ["AWS"]
     with pytest.raises(PriceError, match="Verda") as caught:
         discard_held(live.store, ["Verda"])
-    assert caught.value.hint == "Prices are held for AWS."
+    assert caught.value.hint == "Prices are held back for AWS."
 
 
 def test_believable_prices_replace_held_ones(live):
@@ -164,8 +164,8 @@ def test_refused_rows_are_told_with_their_provider(live):
         feed_offer(provider="vultr"),
     )
     found = {outcome.provider: outcome for outcome in live.refresh(live.feed)}
-    assert [row.what for row in found["Verda"].refused] == ["Verda Riva 128"]
-    assert [row.what for row in found["Vultr"].refused] == ["Vultr Voodoo 2"]
+    assert [row.name for row in found["Verda"].refused] == ["Verda Riva 128"]
+    assert [row.name for row in found["Vultr"].refused] == ["Vultr Voodoo 2"]
 
 
 def test_a_list_without_any_use_is_a_failure(live):

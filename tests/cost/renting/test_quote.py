@@ -16,7 +16,7 @@ from planner.cost.renting.quote import (
     commitment_share,
     interruption_overhead,
     interruption_share,
-    mean_hours_between,
+    mean_hours_between_interruptions,
     quote,
 )
 from planner.cost.terms import RentTerms
@@ -147,7 +147,7 @@ def test_what_an_offer_does_not_have_is_refused(facts: RentFacts) -> None:
     with pytest.raises(SpecError, match="has no spot price") as caught:
         quote(OFFER.evolve(spot_price_usd_per_hour=None), "spot", demand, 8, PLAIN, facts)
     assert caught.value.field == "rent.mode"
-    with pytest.raises(SpecError, match=r"a fraction of 0\.5 of a card"):
+    with pytest.raises(SpecError, match=r"only 0\.5 of a card"):
         quote(OFFER.evolve(gpu_count=0.5), "on-demand", demand, 1, PLAIN, facts)
 
 
@@ -177,7 +177,7 @@ def test_interruptions_without_pause_are_refused() -> None:
 
 
 def test_interruption_shares_become_hours() -> None:
-    assert mean_hours_between(0.15) == pytest.approx(730.5 / -math.log(0.85))
+    assert mean_hours_between_interruptions(0.15) == pytest.approx(730.5 / -math.log(0.85))
 
 
 def test_cards_without_a_band_take_the_range_of_all(catalog: Catalog) -> None:

@@ -16,7 +16,7 @@ from planner.cost.renting.table import (
     WHOLE_SYSTEM,
     CardDemand,
     OfferRow,
-    cheapest,
+    cheapest_row,
     quote_offers,
 )
 from planner.cost.terms import RENT_MODES, RentTerms
@@ -67,7 +67,7 @@ def test_some_prices_are_never_the_cheapest(catalog: Catalog, offer: Offer, rema
     assert [row.offer.id for row in found] == ["here", "cheap"]
     assert [row.comparable for row in found] == [True, False]
     assert found[1].remarks[0].endswith(remark)
-    best = cheapest(found)
+    best = cheapest_row(found)
     assert best is not None
     assert best.offer is OFFER
 
@@ -86,7 +86,7 @@ def test_more_cards_than_a_machine_holds_share_several(catalog: Catalog) -> None
 
 
 def test_nothing_comparable_gives_no_cheapest(catalog: Catalog) -> None:
-    assert cheapest(rows(catalog, changed(price_kind="from"))) is None
+    assert cheapest_row(rows(catalog, changed(price_kind="from"))) is None
 
 
 @pytest.mark.parametrize(("day", "history"), [("2025-11-22", False), ("2025-11-21", True), ("2023-08-16", True)])

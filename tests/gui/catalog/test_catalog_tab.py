@@ -184,7 +184,7 @@ def test_find_cards_that_fit_starts_over_with_the_least_memory_first(tab):
 
 def test_what_no_accelerator_is_gets_a_sentence(tab):
     type_search(tab, "cpu")
-    assert any(text.startswith("A processor runs what fits") for text in texts(tab.gpus.empty))
+    assert any(text.startswith("A CPU runs models that fit") for text in texts(tab.gpus.empty))
     type_search(tab, "no such thing")
     assert not tab.gpus.empty._about.isVisible()
 

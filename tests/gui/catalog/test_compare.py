@@ -154,7 +154,10 @@ def test_a_system_of_unknown_accelerators_is_not_planned_and_says_why(tab, qtbot
     qtbot.waitUntil(lambda: not tab.tasks.busy)
     assert cells(tab.compare, "Fits")[0] == "not evaluated"
     assert cells(tab.compare, "Price")[0].startswith("$138,000 (list")
-    assert "2 × DGX Station (V100) is not evaluated: the catalog does not say" in tab.compare._notes.text()
+    assert (
+        "2 × DGX Station (V100) is not evaluated: the catalog does not name this system's accelerator"
+        in tab.compare._notes.text()
+    )
 
 
 def test_a_seventh_takes_the_place_of_the_first(page, workspace):

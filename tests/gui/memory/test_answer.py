@@ -12,7 +12,7 @@ def test_the_answer_says_how_sure_it_is(theme, qtbot):
     qtbot.addWidget(answer)
     tight = result().evolve(verdict="tight", fit_probability=0.74)
     answer.set_view(memory_view(tight, "RTX 4090"), "tight")
-    assert "with a chance of about 3 in 4" in answer.sentence
+    assert "with a probability of about 3 in 4" in answer.sentence
     spoken = answer.accessibleName().replace(THIN, " ")
     assert "Counted exactly " in spoken
     assert "Chance that it fits" not in spoken

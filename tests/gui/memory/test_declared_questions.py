@@ -58,7 +58,7 @@ def test_a_form_asks_for_each_field_that_has_a_meaning(tab: MemoryTab, name: str
     situation = situation_of(tab.workspace.evaluation)
     assert situation is not None
     declared = fields_of(tab.workspace.plan.workload.task).values()
-    wanted = {field.name: field for field in declared if field.name not in APART and field.is_asked(situation)}
+    wanted = {field.name: field for field in declared if field.name not in APART and field.is_shown(situation)}
     assert asked(tab) == wanted.keys()
     labels = {label.text(): label.toolTip() for label in tab.controls.findChildren(QLabel)}
     for field in wanted.values():
@@ -71,7 +71,7 @@ def test_each_field_is_asked_for_somewhere(tab: MemoryTab):
     for name in PLANS:
         show(tab, name)
         found |= asked(tab)
-    declared = {field.name for field in all_fields() if field.option.asked_when is not command_line_only}
+    declared = {field.name for field in all_fields() if field.option.shown_when is not command_line_only}
     assert declared - found == set(APART)
     assert "Used by other programs" in {label.text() for label in tab.controls.cards.findChildren(QLabel)}
 

@@ -62,4 +62,4 @@ def test_what_stays_in_ram_has_a_line_of_its_own(tab: MemoryTab):
     assert not tab.host.isVisible()
     tab.workspace.apply("llama.cpp", workload=Inference(weights="Q4_K_M", gpu_layers=10))
     assert tab.host.isVisible()
-    assert "RAM" in tab.host.text()
+    assert "Host memory" in tab.host.text()

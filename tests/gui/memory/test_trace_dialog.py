@@ -104,10 +104,10 @@ def test_what_is_missing_is_said_and_the_keyboard_led_there(dialog, net, qtbot):
     assert dialog.isVisible()
     assert "at least one input" in dialog.problem
     type_into(qtbot, dialog.inputs._rows[0].shape.focusProxy(), "8x")
-    assert "not understood" in dialog.inputs.problem
+    assert "is not valid" in dialog.inputs.problem
     assert dialog.problem == ""
     qtbot.keyClick(dialog, Qt.Key.Key_Return)
-    assert "not understood" in dialog.problem
+    assert "is not valid" in dialog.problem
 
 
 def test_wrong_answers_stay_with_their_message(dialog, net, qtbot):

@@ -92,7 +92,7 @@ DRIVER = (
 CARDS = (
     Case(
         FaultKind.LOST,
-        "Card 0: the card no longer responds (seen by nvmlDeviceGetPowerUsage)",
+        "Card 0: the card no longer responds (detected by nvmlDeviceGetPowerUsage)",
         "Xid 79. Other cards are still read.",
         first(error__nvmlDeviceGetPowerUsage=15),
         uuid=A,
@@ -100,7 +100,7 @@ CARDS = (
     ),
     Case(
         FaultKind.LOST,
-        "Card 0: the card no longer responds (seen by every call)",
+        "Card 0: the card no longer responds (detected by every call)",
         "A reboot often helps",
         (card(0, A) | {"0.error.*": 999}, card(1, B)),
         uuid=A,

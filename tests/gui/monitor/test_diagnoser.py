@@ -68,7 +68,7 @@ def test_the_dialog_tells_what_was_seen_and_what_to_do_next_and_copies_both(qtbo
     copy = next(button for button in dialog.findChildren(QPushButton) if button.text() == "&Copy")
     copy.click()
     copied = QGuiApplication.clipboard().text()
-    assert copied.startswith("Slowed by heat.")
+    assert copied.startswith("Slowed because of heat.")
     assert "Use a larger batch: ✓ done" in copied
 
 

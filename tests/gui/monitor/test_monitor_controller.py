@@ -196,7 +196,7 @@ def test_the_plan_is_laid_beside_the_card_it_is_for(qtbot, make_tab, driver, wor
     assert tab.plan_strip.sentence.text().startswith("Card 0: predicted ")
     assert set(tab.plan_strip.expected) == {A}
     workspace.apply("card", gpu="tesla-t4")
-    wait(qtbot, lambda: "none of the cards here" in tab.plan_strip.sentence.text())
+    wait(qtbot, lambda: "which is not in this machine" in tab.plan_strip.sentence.text())
     tab.plan_strip.plan.click()
     assert workspace.plan.gpu == "rtx-4090"
     workspace.undo_stack.undo()
@@ -234,7 +234,7 @@ def test_a_recording_is_laid_beside_the_plan_that_it_was_made_with(qtbot, make_t
     wait(qtbot, lambda: tab.plan_strip.sentence.text().endswith("yet. This is the recorded plan."))
     assert set(tab.plan_strip.expected) == {A}
     tab.toolbar.live.click()
-    wait(qtbot, lambda: "none of the cards here" in tab.plan_strip.sentence.text())
+    wait(qtbot, lambda: "which is not in this machine" in tab.plan_strip.sentence.text())
 
 
 def test_a_recording_whose_plan_cannot_be_read_is_laid_beside_the_window_s(
@@ -276,7 +276,7 @@ def test_what_a_recording_came_to_is_told_when_it_ends_and_has_a_price_once_one_
     assert "Wh used by the cards" in dialog.text
     assert "$" not in dialog.text
     dialog.tariff.setValue(0.3)
-    assert "at $0.30 a kWh" in dialog.text
+    assert "at $0.30 per kWh" in dialog.text
     assert workspace.settings.current.monitor.usd_per_kwh == 0.3
     dialog.copy.click()
     assert "Test 0" in QGuiApplication.clipboard().text()
@@ -284,7 +284,7 @@ def test_what_a_recording_came_to_is_told_when_it_ends_and_has_a_price_once_one_
     wait(qtbot, lambda: not tab.feed.is_live)
     tab.controller.show_summary()
     wait(qtbot, lambda: tab.controller.dialog is not None)
-    assert "at $0.30 a kWh" in tab.controller.dialog.text
+    assert "at $0.30 per kWh" in tab.controller.dialog.text
     tab.controller.dialog.close()
 
 

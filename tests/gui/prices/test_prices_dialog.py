@@ -45,7 +45,7 @@ def offer_file(tmp_path, **changes):
 
 def test_nothing_is_asked_of_the_network_unless_somebody_says_so(dialog: PricesDialog, prices):
     assert prices.asked == []
-    assert dialog.state.text() == "The bundled prices are in use; none were fetched."
+    assert dialog.state.text() == "The bundled prices are in use; no prices were fetched."
     assert "oldest price" in dialog.about.text()
     assert not dialog.bundled_button.isEnabled()
     assert not dialog.held.isVisible()
@@ -121,7 +121,7 @@ def test_bundled_prices_are_one_click_away_and_so_is_the_way_back(dialog: Prices
     fetch(dialog, qtbot)
     qtbot.mouseClick(dialog.bundled_button, Qt.MouseButton.LeftButton)
     assert not rents_from_newcomer(dialog)
-    assert "by choice" in dialog.state.text()
+    assert "as you chose" in dialog.state.text()
     assert dialog.bundled_button.text().replace("&", "") == "Use the fetched prices again"
     qtbot.mouseClick(dialog.bundled_button, Qt.MouseButton.LeftButton)
     assert rents_from_newcomer(dialog)
@@ -131,7 +131,7 @@ def test_a_source_that_fails_is_told_and_the_others_count(dialog: PricesDialog, 
     serve(prices, *AWS_ROWS)
     del prices.files["/feed"]
     fetch(dialog, qtbot)
-    assert "the feed: answered with status 404" in dialog.log.toPlainText()
+    assert "the feed: responded with status 404" in dialog.log.toPlainText()
     assert "AWS: " in dialog.log.toPlainText()
 
 

@@ -61,7 +61,7 @@ def test_three_answers_stand_above_everything_that_fits(opened):
     assert found.cheapest.usd == min(option.usd for option in found.options if option.comparable)
     assert not dialog.nothing.isVisible()
     assert not dialog.progress.isVisible()
-    assert "Left out" in dialog.about.text()
+    assert "Excluded" in dialog.about.text()
     assert "Oldest price" in dialog.about.text()
 
 
@@ -179,7 +179,7 @@ def test_the_plot_shows_what_can_be_compared(opened):
     plot.hovered.emit(comparable[0])
     assert comparable[0].cards in dialog.about.text()
     plot.hovered.emit(None)
-    assert "Left out" in dialog.about.text()
+    assert "Excluded" in dialog.about.text()
     plot.chosen.emit(comparable[2])
     assert dialog.table.current_id == comparable[2].id
 

@@ -9,7 +9,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QMenu, QPushButton, QVBoxLayout, QWidget
 
 from planner.gui.settings import TableLayout
-from planner.gui.widgets.tables.cells import Mark
+from planner.gui.widgets.status_icons import StatusIcon
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable
 from planner.present.columns import number_column, text_column
@@ -47,7 +47,7 @@ def model():
 
 @pytest.fixture
 def table(qtbot, theme, model):
-    made = RecordTable(model, theme, markers={"colour": lambda fruit: Mark("check", "ok")})
+    made = RecordTable(model, theme, markers={"colour": lambda fruit: StatusIcon("check", "ok")})
     qtbot.addWidget(made)
     made.resize(400, 300)
     made.show()

@@ -142,13 +142,13 @@ def test_weights_as_stored_are_those_of_the_files():
 
 def test_what_a_pipeline_cannot_be_asked():
     for workload, reason in (
-        (Training(), "has no formula"),
+        (Training(), "cannot be estimated by a formula"),
         (Inference(profile="vllm"), "cannot run diffusion pipelines"),
         (Inference(image_size=1001), "not multiples of 16"),
-        (Inference(weights="Q4_K_M"), "mixtures of their own"),
+        (Inference(weights="Q4_K_M"), "mix formats in their own way"),
         (Inference(engine={"n_ubatch": 256}), "n_ubatch is a setting of"),
-        (Inference(weights="stored"), "files were not read"),
-        (Inference(diffusion={"text_weights": "stored"}), "files were not read"),
+        (Inference(weights="stored"), "files have not been read"),
+        (Inference(diffusion={"text_weights": "stored"}), "files have not been read"),
     ):
         with pytest.raises(SpecError, match=reason):
             with_defaults(workload, FLUX, 1)

@@ -14,9 +14,9 @@ from planner.memory.logs.text import (
     MAX_MATCHED_LINES,
     LogText,
     decode_log,
-    exact,
-    floored,
-    rounded,
+    exact_amount,
+    rounded_amount,
+    truncated_amount,
 )
 from planner.units import GIB, MIB
 
@@ -171,8 +171,8 @@ def test_files_of_powershell_and_of_no_encoding_are_text():
 
 
 def test_amounts_know_what_their_digits_leave_open():
-    assert rounded("1.50", GIB) == (GIB * 3 // 2, round(1.495 * GIB), round(1.505 * GIB))
-    assert rounded("1.5", GIB, 2) == rounded("1.50", GIB)
-    assert rounded("-0.05", GIB).bytes < 0
-    assert floored("1,000", MIB) == (1000 * MIB, 1000 * MIB, 1001 * MIB - 1)
-    assert exact(7) == (7, 7, 7)
+    assert rounded_amount("1.50", GIB) == (GIB * 3 // 2, round(1.495 * GIB), round(1.505 * GIB))
+    assert rounded_amount("1.5", GIB, 2) == rounded_amount("1.50", GIB)
+    assert rounded_amount("-0.05", GIB).bytes < 0
+    assert truncated_amount("1,000", MIB) == (1000 * MIB, 1000 * MIB, 1001 * MIB - 1)
+    assert exact_amount(7) == (7, 7, 7)

@@ -5,8 +5,8 @@ from small_models import MIXTRAL, bundled, llama, other, small_llama
 
 from planner.memory.estimate import estimate_memory, estimate_on
 from planner.memory.parallel.placing import CardGroup, least_shards
-from planner.memory.parallel.shares import PersistentBuffers, buffers, sharded, with_more_bytes
-from planner.memory.phases import Deferred
+from planner.memory.parallel.shares import PersistentBuffers, communication_term, sharded_term, with_more_bytes
+from planner.memory.phases import DeferredTerm
 from planner.memory.result import TermPart
 from planner.memory.software import memory_of
 from planner.memory.terms import term
@@ -201,7 +201,7 @@ def test_the_note_names_what_splits(workload, said):
 def test_unequal_cards_that_hold_the_same_are_decided_by_the_smallest():
     result = estimate_on(llama(), training(zero=3), cards(("h100-sxm5-80gb", 4), ("rtx-3060-12-gb", 4)))
     assert result.fullest == 1
-    assert any("the smallest decides" in note for note in result.notes)
+    assert any("the card with the least memory decides" in note for note in result.notes)
 
 
 def test_replicas_that_answer_know_nothing_of_each_other():
@@ -260,9 +260,9 @@ def test_experts_of_a_group_are_a_share():
 
 def test_buffers_of_libraries_are_assumed_and_those_of_cards_are_not():
     own = term("communication", 5, "5", (), "s")
-    assert buffers((("a", 5), ("none", 0)), "s", PersistentBuffers()).write().certainty == "measured"
-    assert buffers((("a", 5),), "s", PersistentBuffers(), assumed=True).write().certainty == "assumed"
-    written = buffers((), "s", PersistentBuffers()).write()
+    assert communication_term((("a", 5), ("none", 0)), "s", PersistentBuffers()).write().certainty == "measured"
+    assert communication_term((("a", 5),), "s", PersistentBuffers(), assumed=True).write().certainty == "assumed"
+    written = communication_term((), "s", PersistentBuffers()).write()
     assert (written.bytes, written.formula) == (0, "0")
     assert own.bytes == 5
 
@@ -270,7 +270,7 @@ def test_buffers_of_libraries_are_assumed_and_those_of_cards_are_not():
 @pytest.mark.parametrize(("more", "size", "sign"), [(3, 13, "+"), (-4, 6, "−"), (-40, 0, "−")])
 def test_a_term_grows_or_shrinks_to_nothing_at_least(more, size, sign):
     grown = with_more_bytes(term("activations", 10, "T", (), "s"), more, "freed by then")
-    assert isinstance(grown, Deferred)
+    assert isinstance(grown, DeferredTerm)
     written = grown.write()
     assert (grown.bytes, written.bytes) == (size, size)
     assert written.formula == f"T {sign} M"
@@ -289,24 +289,30 @@ def test_parts_of_a_term_are_shared_to_the_byte():
         "s",
         parts=tuple(TermPart(name=str(size), bytes=size, formula=f"{size}", source="s") for size in (33, 67)),
     )
-    written = sharded(whole, 1, 3, 3, "of three").write()
+    written = sharded_term(whole, 1, 3, 3, "of three").write()
     assert written.bytes == 34
     assert sum(part.bytes for part in written.parts) == 34
     more = with_more_bytes(whole.evolve(parts=()), 5, "more").write()
     assert (more.bytes, more.parts) == (whole.bytes + 5, ())
     empty = whole.evolve(bytes=0, low_bytes=0, high_bytes=0, parts=(whole.parts[0],))
-    assert sharded(empty, 1, 3, 3, "of three").write().bytes == 0
+    assert sharded_term(empty, 1, 3, 3, "of three").write().bytes == 0
 
 
 @pytest.mark.parametrize(
     ("workload", "said"),
     [
-        (training(), "Replicas as DistributedDataParallel of PyTorch 2.13 has them, over 4 cards: gradients twice"),
+        (
+            training(),
+            "Replicas as implemented by DistributedDataParallel of PyTorch 2.13, over 4 cards: gradients twice",
+        ),
         (training(gradient_as_bucket_view=True), "over 4 cards: gradients once, in buckets."),
-        (training(zero=3), "ZeRO-3 as FSDP2 of PyTorch 2.13 does it, over 4 cards: shares of parameters"),
-        (training(zero=1, tensor=2), "ZeRO-1 as DeepSpeed 0.19 does it, over 2 cards: 16-bit parameters"),
-        (training(tensor=4).evolve(profile="megatron"), "Replicas as Megatron-LM 0.20 has them, over 1 card: 16-bit"),
-        (training().evolve(profile="megatron"), "Replicas as Megatron-LM 0.20 has them, over 4 cards: 16-bit"),
+        (training(zero=3), "ZeRO-3 as implemented by FSDP2 of PyTorch 2.13, over 4 cards: shares of parameters"),
+        (training(zero=1, tensor=2), "ZeRO-1 as implemented by DeepSpeed 0.19, over 2 cards: 16-bit parameters"),
+        (
+            training(tensor=4).evolve(profile="megatron"),
+            "Replicas as implemented by Megatron-LM 0.20, over 1 card: 16-bit",
+        ),
+        (training().evolve(profile="megatron"), "Replicas as implemented by Megatron-LM 0.20, over 4 cards: 16-bit"),
     ],
 )
 def test_the_note_names_what_shares_and_what_it_keeps(workload, said):

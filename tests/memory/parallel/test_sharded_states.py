@@ -6,7 +6,7 @@ from small_models import MIXTRAL, llama, other, small_llama
 from planner.memory.estimate import estimate_memory, fullest_timeline
 from planner.memory.parallel.shares import sharded_counts
 from planner.memory.result import MemoryResult
-from planner.memory.software import sharder_of
+from planner.memory.software import sharding_strategy_of
 from planner.models.architecture import Tensor
 from planner.workload.defaults import with_defaults
 from planner.workload.parallel import Parallel
@@ -51,7 +51,7 @@ def parts(model, phase: str, parallel=None, **changes) -> dict[str, int]:
     ],
 )
 def test_who_spreads_training(profile, parallel, sharder):
-    assert sharder_of(Training(profile=profile, parallel=Parallel(**parallel))).name == sharder
+    assert sharding_strategy_of(Training(profile=profile, parallel=Parallel(**parallel))).name == sharder
 
 
 def test_zero_1_shares_the_states():
@@ -102,7 +102,7 @@ def test_a_small_network_needs_more_with_zero_3_than_with_zero_2():
 
 def test_parameters_of_a_billion_elements_stay_whole_in_zero_3():
     found = parts(llama(), "backward", parallel={"zero": 3}, profile="deepspeed")
-    assert found["parameters whole or gathered ahead"] == 2 * (10**9 + 5 * 10**7)
+    assert found["parameters gathered or prefetched"] == 2 * (10**9 + 5 * 10**7)
     layer = llama().main.groups[0].layer.parameters
     assert found["gradients of a layer, before the bucket"] == 2 * layer
 
@@ -121,7 +121,7 @@ def test_what_is_offloaded_is_in_ram_or_on_disk(parallel, on_card, beside):
     workload = Training(**SHORT, profile="deepspeed", parallel=Parallel(**parallel))
     result = estimate_memory(model, workload, count=CARDS)
     found = held(result, "step")
-    waits = "the parameters are offloaded to host memory or disk"
+    waits = "the parameters are offloaded to host memory or to disk"
     assert result.phases[0].explanation == (waits if not on_card else "the parameters are on the card")
     assert {name for name in found if name in ("weights", "gradients", "master_weights", "optimizer_states")} == on_card
     # Each card keeps its share; the figure is that of all of them.
@@ -152,9 +152,9 @@ def test_layers_that_are_not_freed_stay_whole():
     freed, kept = (
         parts(llama(), "forward", parallel={"zero": 3, "reshard_after_forward": freed}) for freed in (True, False)
     )
-    assert "layers that stay whole until their backward pass" not in freed
+    assert "layers that stay unsharded until their backward pass" not in freed
     layer = llama().main.groups[0].layer.parameters
-    assert kept["layers that stay whole until their backward pass"] >= 31 * 2 * layer
+    assert kept["layers that stay unsharded until their backward pass"] >= 31 * 2 * layer
 
 
 def test_gradients_that_are_accumulated_stay():

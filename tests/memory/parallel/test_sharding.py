@@ -6,7 +6,7 @@ from small_models import llama
 from planner.errors import SpecError
 from planner.memory.estimate import estimate_memory
 from planner.memory.parallel.sharding import per_card_workload
-from planner.memory.software import sharder_of
+from planner.memory.software import sharding_strategy_of
 from planner.workload.parallel import Parallel
 from planner.workload.training import Training
 
@@ -31,7 +31,7 @@ def test_soap_keeps_whole_preconditioners_beside_megatrons_fp32_copies() -> None
 
 def test_a_card_computes_its_share_in_16_bits_though_the_optimizer_needs_fp32() -> None:
     workload = Training(profile="megatron", optimizer="soap", weights="fp32", sequence_length=64)
-    own = per_card_workload(workload, sharder_of(workload))
+    own = per_card_workload(workload, sharding_strategy_of(workload))
     assert isinstance(own, Training)
     assert (own.weights, own.compute, own.optimizer) == ("bf16", "bf16", "soap")
     assert hash(own) != hash(workload)

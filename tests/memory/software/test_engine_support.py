@@ -24,7 +24,7 @@ def test_llama_cpp_runs_on_nearly_everything(catalog: Catalog, name: str):
 
 @pytest.mark.parametrize("name", ["tpu-v5e", "trainium2", "gaudi3"])
 def test_llama_cpp_has_no_backend_for_accelerators_without_graphics(catalog: Catalog, name: str):
-    assert reasons(catalog, LLAMA_CPP, name) == "llama.cpp has no backend for it"
+    assert reasons(catalog, LLAMA_CPP, name) == "llama.cpp has no backend for this card"
 
 
 @pytest.mark.parametrize(

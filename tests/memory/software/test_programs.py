@@ -6,7 +6,7 @@ from small_models import bundled, llama
 from planner.memory.estimate import estimate_memory
 from planner.memory.parallel.sharding import ShardedStep
 from planner.memory.parallel.shares import PersistentBuffers
-from planner.memory.software import memory_of, serving_memory, sharder_of, training_memory
+from planner.memory.software import memory_of, serving_memory, sharding_strategy_of, training_memory
 from planner.memory.software.base import ServingMemory
 from planner.memory.software.pytorch import TrainingMemory
 from planner.workload.defaults import with_defaults
@@ -46,7 +46,7 @@ def test_a_program_of_its_own_is_a_subclass_with_what_it_does_otherwise(monkeypa
     class Frugal(TrainingMemory):
         """A trainer whose vocabulary is padded, and that says so."""
 
-        def described(self, _architecture):
+        def differences(self, _architecture):
             return ("As Frugal 1.0 does.",)
 
         def vocabulary_multiple(self, _tensor):
@@ -68,16 +68,16 @@ def test_a_program_of_its_own_is_a_subclass_with_what_it_does_otherwise(monkeypa
 )
 def test_what_spreads_a_step_has_a_name(profile: str, zero: int, called: str):
     workload = Training(profile=profile, parallel=Parallel(zero=zero, data=8))
-    assert sharder_of(workload).called(zero) == called
-    plain = sharder_of(Training(parallel=Parallel(data=8)))
-    assert (plain.called(0), plain.shares_states, plain.gathers_layers) == ("DDP", False, False)
+    assert sharding_strategy_of(workload).stage_name(zero) == called
+    plain = sharding_strategy_of(Training(parallel=Parallel(data=8)))
+    assert (plain.stage_name(0), plain.shares_states, plain.gathers_layers) == ("DDP", False, False)
 
 
 def test_plain_replicas_hold_what_one_card_does():
     workload = with_defaults(Training(), llama(), 1)
     found = training_memory("hf").timeline(llama(), workload)
     step = ShardedStep(llama(), workload, workload, found, (), PersistentBuffers())
-    assert sharder_of(workload).timeline(step) is found
+    assert sharding_strategy_of(workload).timeline(step) is found
 
 
 def test_only_some_programs_hand_outputs_back():

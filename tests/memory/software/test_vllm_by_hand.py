@@ -5,7 +5,7 @@ from small_models import DEEPSEEK, LLAMA, MIXTRAL, bundled, llama, other
 
 from planner.hardware.usable import UsableMemory
 from planner.memory.estimate import estimate_memory, fits_on, fullest_timeline
-from planner.memory.software.vllm.cache import PageKind, Pages, _unified, pages_of
+from planner.memory.software.vllm.cache import PageKind, Pages, _pages_of_equal_size, pages_of
 from planner.memory.software.vllm.profile import forward_term, sampler_term
 from planner.memory.software.vllm.setup import CardClass, class_of_card, setup_of
 from planner.models.architecture import Attention, StateMixer
@@ -145,7 +145,7 @@ def test_states_beside_states_of_another_size_are_padded():
 def test_pages_of_several_sizes_become_the_largest():
     small, large = PageKind("full", None, 16, 100), PageKind("sliding", 8, 16, 300)
     odd = PageKind("full", None, 16, 70)
-    assert _unified({small: 2, large: 3, odd: 1}) == {
+    assert _pages_of_equal_size({small: 2, large: 3, odd: 1}) == {
         PageKind("full", None, 48, 300): 2,
         large: 3,
         PageKind("full", None, 16, 300): 1,
@@ -250,7 +250,7 @@ def test_the_pool_says_how_many_tokens_and_sequences_the_card_holds():
     assert result.cache_pool.bytes == number * 16 * 131_072
     assert result.cache_pool.tokens == number * 16
     assert result.cache_pool.sequences == round(number / 512, 2)
-    assert any("Taking 90% of the card" in note for note in result.notes)
+    assert any("Using 90% of the card" in note for note in result.notes)
 
 
 def test_a_pool_that_is_too_small_is_said_to_be_so():

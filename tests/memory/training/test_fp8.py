@@ -83,9 +83,9 @@ def test_cards_without_fp8_products_say_so(llama, catalog, card, runs):
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        ({"method": "lora"}, "so do adapters"),
+        ({"method": "lora"}, "fp8 and adapters both replace the linear layers"),
         ({"profile": "megatron"}, "Megatron-LM has its own linear layers"),
-        ({"weights": "fp16"}, "parameters in fp16 cannot be trained in fp8; it takes fp32 or bf16"),
+        ({"weights": "fp16"}, "parameters in fp16 cannot be trained in fp8; choose fp32 or bf16"),
     ],
 )
 def test_where_other_layers_stand_it_is_refused(fields, reason):

@@ -10,9 +10,9 @@ from watched_storages import Peak  # noqa: E402
 
 from planner.memory.precision import training_precision  # noqa: E402
 from planner.memory.software import training_memory  # noqa: E402
-from planner.memory.software.unsloth import unsloth_parts  # noqa: E402
+from planner.memory.software.unsloth import unsloth_chunks  # noqa: E402
 from planner.memory.training.fused import fused_chunk  # noqa: E402
-from planner.memory.training.losses import Losses  # noqa: E402
+from planner.memory.training.losses import LossMemory  # noqa: E402
 from planner.workload.defaults import with_defaults  # noqa: E402
 from planner.workload.training import Training  # noqa: E402
 
@@ -20,10 +20,10 @@ V, H, T = 4_000, 128, 600
 NETWORK = small_llama(vocab_size=V, hidden_size=H, intermediate_size=256, max_position_embeddings=1024)
 
 
-def losses(**how: Any) -> Losses:
+def losses(**how: Any) -> LossMemory:
     workload = with_defaults(Training.model_validate({"sequence_length": T, "compute": "bf16"} | how), NETWORK, 1)
     assert isinstance(workload, Training)
-    return training_memory(workload.profile).losses(NETWORK, workload, training_precision(workload))
+    return training_memory(workload.profile).loss_memory(NETWORK, workload, training_precision(workload))
 
 
 def tensors(dtype: Any) -> tuple[Any, Any, Any]:
@@ -87,7 +87,7 @@ def test_liger_makes_about_as_many_logits_as_the_input_has_numbers() -> None:
     [(2048, 128_256, 1), (8192, 128_256, 1), (8400, 128_256, 4), (65_536, 128_256, 8)],
 )
 def test_unsloth_takes_4_gib_of_logits_at_once(tokens: int, vocabulary: int, parts: int) -> None:
-    assert unsloth_parts(tokens, vocabulary) == parts
+    assert unsloth_chunks(tokens, vocabulary) == parts
 
 
 def test_unsloth_holds_at_least_its_logits_and_at_most_all_of_the_loss() -> None:
@@ -104,6 +104,6 @@ def test_a_network_without_a_head_says_that_its_loss_is_elsewhere() -> None:
     workload = with_defaults(Training(sequence_length=T), headless, 1)
     assert isinstance(workload, Training)
     assert (
-        "has no head"
-        in training_memory(workload.profile).losses(headless, workload, training_precision(workload)).explanation
+        "has no output head"
+        in training_memory(workload.profile).loss_memory(headless, workload, training_precision(workload)).explanation
     )

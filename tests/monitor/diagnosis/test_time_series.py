@@ -6,7 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.monitor.diagnosis.advice import CHECKPOINTING
-from planner.monitor.diagnosis.card_window import DERIVED, HOST_PREFIX, LONG_SUFFIX, CardWindow, link_bytes_per_s
+from planner.monitor.diagnosis.card_window import (
+    DERIVED_QUANTITIES,
+    HOST_PREFIX,
+    LONG_SUFFIX,
+    CardWindow,
+    link_bytes_per_s,
+)
 from planner.monitor.diagnosis.checklist import CHECKLIST
 from planner.monitor.diagnosis.diagnose import diagnose_window
 from planner.monitor.diagnosis.rules import RULES
@@ -87,7 +93,7 @@ def test_rules_ask_for_what_there_is_and_say_where_thresholds_come_from():
         for condition in rule.conditions:
             name = condition.metric
             known = HOST_BY_NAME if name.startswith(HOST_PREFIX) else BY_NAME
-            assert name in DERIVED or name.removeprefix(HOST_PREFIX) in known
+            assert name in DERIVED_QUANTITIES or name.removeprefix(HOST_PREFIX) in known
             assert condition.statistic in STATISTICS
             assert len(condition.source.text) > 10
     for rule in RULES:

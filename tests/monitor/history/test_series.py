@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.monitor.history.downsampling import BLOCK
+from planner.monitor.history.downsampling import BLOCK_SIZE
 from planner.monitor.history.series import Gap, Series
 
 VALUES = st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=800)
@@ -43,10 +43,10 @@ def test_the_extremes_are_readings_and_none_is_lost(values: list[float], pixels:
 @given(st.integers(2, 60), st.integers(0, 400))
 def test_extremes_stay_whole_while_readings_come_in(pixels: int, more: int) -> None:
     # What was built of blocks before must go on with what comes later.
-    pattern = np.sin(np.arange(4 * BLOCK**3))
-    series = series_of(list(pattern[: 2 * BLOCK**3]))
-    series.between(0.0, 2.0 * BLOCK**3, pixels)
-    for number in range(2 * BLOCK**3, 2 * BLOCK**3 + more):
+    pattern = np.sin(np.arange(4 * BLOCK_SIZE**3))
+    series = series_of(list(pattern[: 2 * BLOCK_SIZE**3]))
+    series.between(0.0, 2.0 * BLOCK_SIZE**3, pixels)
+    for number in range(2 * BLOCK_SIZE**3, 2 * BLOCK_SIZE**3 + more):
         series.append(float(number), float(pattern[number]))
     columns = series.between(0.0, float(len(series)), pixels)
     assert columns.low.min() == pattern[: len(series)].min()

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from planner.monitor.host.pci import can_runtime_suspend, find_cards, same_card
+from planner.monitor.host.pci import can_runtime_suspend, find_cards, is_same_pci_address
 
 
 def _device(folder: Path, name: str, **files: str) -> Path:
@@ -32,5 +32,5 @@ def test_where_the_system_does_not_tell_there_are_none(tmp_path):
 
 
 def test_driver_and_system_write_a_place_differently():
-    assert same_card("00000000:0C:00.0", "0000:0c:00.0")
-    assert not same_card("00000000:0D:00.0", "0000:0c:00.0")
+    assert is_same_pci_address("00000000:0C:00.0", "0000:0c:00.0")
+    assert not is_same_pci_address("00000000:0D:00.0", "0000:0c:00.0")

@@ -16,7 +16,7 @@ from planner.errors import RecordingError
 from planner.monitor.readings.sample import Sample
 from planner.monitor.recording import recorder as recorder_module
 from planner.monitor.recording.player import Player
-from planner.monitor.recording.recorder import PROGRAM, Recorder
+from planner.monitor.recording.recorder import PROGRAM_NAME, Recorder
 from planner.monitor.recording.recording import DataLoss, read_recording
 from planner.monitor.supervisor.supervisor import Supervisor
 
@@ -35,7 +35,7 @@ def test_what_is_noted_is_there_again(tmp_path):
     found = read_recording(path)
     assert next(iter(found)) == CARDS
     assert (found.samples, found.marks, found.plan) == (3, (mark,), {"model": "llama"})
-    assert (found.header.program, found.loss, recorder.failure) == (PROGRAM, DataLoss(), None)
+    assert (found.header.program, found.loss, recorder.failure) == (PROGRAM_NAME, DataLoss(), None)
 
 
 def test_it_is_a_recording_from_its_first_moment_on(tmp_path):
@@ -147,7 +147,7 @@ def test_a_disk_that_hangs_holds_nobody_up(tmp_path, monkeypatch):
     while recorder.failure is None:
         recorder.note(CARDS)
     recorder.close()
-    assert recorder.failure == "the disk does not accept data"
+    assert recorder.failure == "cannot write to the disk"
     disk.goes_on.set()
     recorder._queue.put(None)
     recorder._thread.join(LONGEST_SECONDS)

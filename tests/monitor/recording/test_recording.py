@@ -13,7 +13,7 @@ from planner.errors import RecordingError
 from planner.monitor.readings.events import Timestamp
 from planner.monitor.readings.sample import Sample
 from planner.monitor.recording.gzip_members import MAX_LINE_BYTES
-from planner.monitor.recording.recording import DataLoss, read_recording, recording_of_bytes
+from planner.monitor.recording.recording import DataLoss, read_recording, recording_from_bytes
 from planner.monitor.recording.records import (
     RecordedMark,
     RecordedPlan,
@@ -25,7 +25,7 @@ SAMPLES_OF_TWO_MINUTES = [sample(float(second), a={"power_watts": 100.0 + second
 
 
 def opened(data):
-    return recording_of_bytes(data, Path("a test"))
+    return recording_from_bytes(data, Path("a test"))
 
 
 def values(found):

@@ -10,7 +10,7 @@ from planner.monitor.readings.events import Timestamp
 from planner.monitor.readings.reading import Cause, Reading, missing
 from planner.monitor.readings.sample import CardProcess, HostProcess, SamplingCost, Xid
 from planner.monitor.readings.wire import BadLineError, pending_call_line
-from planner.monitor.recording.recording import recording_of_bytes
+from planner.monitor.recording.recording import recording_from_bytes
 from planner.monitor.recording.records import (
     RecordedMark,
     RecordedPlan,
@@ -23,7 +23,7 @@ from planner.monitor.recording.records import (
 
 
 def opened(data):
-    return recording_of_bytes(data, Path("a test"))
+    return recording_from_bytes(data, Path("a test"))
 
 
 @pytest.mark.parametrize(

@@ -116,8 +116,8 @@ def test_a_new_process_is_asked_for_where_the_library_is_an_old_one(near_nvml, s
 def test_where_it_is_can_be_asked_at_any_time(near_nvml, sampler):
     near_nvml.say(card(0, A))
     made = sampler(SamplerSettings(fast_seconds=0.01))
-    assert read_line(made.where()) is None
+    assert read_line(made.pending_call_message()) is None
     made.run(Heard((1, {"stop": True})))
-    assert read_line(made.where()) is None
+    assert read_line(made.pending_call_message()) is None
     made._cards.nvml._pending = ("nvmlInit", "", 1.0)
-    assert read_line(made.where()) == PendingCall("nvmlInit", "", 1.0)
+    assert read_line(made.pending_call_message()) == PendingCall("nvmlInit", "", 1.0)

@@ -1,13 +1,23 @@
 """NVML queries as data."""
 
 from planner.monitor.readings.metrics import BY_NAME
-from planner.monitor.sampler.nvml_queries import FACTS as FACT_QUESTIONS
-from planner.monitor.sampler.nvml_queries import FAST, FAST_FIELDS, GPM, HIDDEN_BY_MIG, SLOW, SLOW_FIELDS
+from planner.monitor.sampler.nvml_queries import (
+    FACT_QUERIES,
+    FAST_FIELD_QUERIES,
+    FAST_QUERIES,
+    GPM_METRICS,
+    HIDDEN_BY_MIG,
+    SLOW_FIELD_QUERIES,
+    SLOW_QUERIES,
+)
 
 
 def test_everything_that_is_asked_for_is_a_known_quantity():
-    asked = [question.name for question in (*FAST, *SLOW, *FAST_FIELDS, *SLOW_FIELDS, *FACT_QUESTIONS)]
-    names = {*asked, *(name for name, _ in GPM), *HIDDEN_BY_MIG}
+    asked = [
+        question.name
+        for question in (*FAST_QUERIES, *SLOW_QUERIES, *FAST_FIELD_QUERIES, *SLOW_FIELD_QUERIES, *FACT_QUERIES)
+    ]
+    names = {*asked, *(name for name, _ in GPM_METRICS), *HIDDEN_BY_MIG}
     assert names <= set(BY_NAME)
-    assert all(BY_NAME[question.name].cadence == "fast" for question in (*FAST, *FAST_FIELDS))
-    assert all(BY_NAME[question.name].cadence == "slow" for question in (*SLOW, *SLOW_FIELDS))
+    assert all(BY_NAME[question.name].cadence == "fast" for question in (*FAST_QUERIES, *FAST_FIELD_QUERIES))
+    assert all(BY_NAME[question.name].cadence == "slow" for question in (*SLOW_QUERIES, *SLOW_FIELD_QUERIES))

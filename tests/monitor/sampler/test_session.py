@@ -6,7 +6,7 @@ import pytest
 from fake_nvml_kit import A, B, card
 
 from planner.monitor.host.processes import HostProcesses
-from planner.monitor.nvml import Nvml, NvmlFailure, cause_of, opening_fault
+from planner.monitor.nvml import Nvml, NvmlFailure, missing_reading_cause, opening_fault
 from planner.monitor.readings.faults import FaultKind
 from planner.monitor.readings.reading import Cause
 from planner.monitor.readings.sample import Xid
@@ -170,7 +170,11 @@ def test_a_card_that_asks_for_a_reset_is_left_alone(session):
     near = session(card(0, A) | {"0.error.nvmlDeviceGetPowerUsage": 16}, card(1, B))
     assert set(read(near)) == {B}
     (fault,) = near.faults
-    assert (fault.kind, fault.uuid, fault.detail) == (FaultKind.RESET_REQUIRED, A, "seen by nvmlDeviceGetPowerUsage")
+    assert (fault.kind, fault.uuid, fault.detail) == (
+        FaultKind.RESET_REQUIRED,
+        A,
+        "detected by nvmlDeviceGetPowerUsage",
+    )
 
 
 def test_a_card_lost_while_it_is_read_slowly_leaves_no_half_of_it(session):
@@ -191,7 +195,7 @@ def test_a_card_that_answers_nothing_look_after_look_is_lost(session, near_nvml)
     near_nvml.say(card(0, A) | {"0.error.*": 999}, card(1, B))
     assert [set(read(near, float(at))) for at in range(4)] == [{A, B}, {A, B}, {B}, {B}]
     (fault,) = near.faults
-    assert (fault.kind, fault.uuid, fault.detail) == (FaultKind.LOST, A, "seen by every call")
+    assert (fault.kind, fault.uuid, fault.detail) == (FaultKind.LOST, A, "detected by every call")
 
 
 def test_a_card_that_answers_again_in_time_is_kept(session, near_nvml):
@@ -208,7 +212,7 @@ def test_a_card_that_cannot_be_opened_is_told_by_its_place(session):
     near = session(card(0, A), card(1, B) | {"1.error.nvmlDeviceGetHandleByIndex_v2": 4})
     assert [(device.uuid, device.state) for device in near.devices] == [(A, "running"), ("index-1", "lost")]
     assert near.faults[0].kind is FaultKind.NO_PERMISSION
-    near.forget_place(1)
+    near.forget_unreachable_card(1)
     assert near.faults == []
     assert [device.uuid for device in near.devices] == [A]
 
@@ -397,5 +401,5 @@ def test_a_memory_that_is_lost_is_not_asked_for_the_old_way(session, near_nvml):
 
 
 def test_codes_that_are_new_are_failures():
-    assert cause_of(12345) is Cause.FAILED
+    assert missing_reading_cause(12345) is Cause.FAILED
     assert opening_fault(12345) is FaultKind.DRIVER_ERROR

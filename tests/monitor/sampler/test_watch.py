@@ -42,7 +42,7 @@ def sweep(watch, now, *, slow=True, processes=True):
 
 
 def kinds(watch):
-    return {fault.kind for fault in watch.book.current}
+    return {fault.kind for fault in watch.faults.current}
 
 
 def test_the_driver_is_left_alone_until_it_is_time(watch, near_nvml):
@@ -158,10 +158,10 @@ def test_what_cannot_be_true_is_told_until_it_is_read_again(watch, near_nvml):
     near_nvml.say(card(0, A, fan=900, temperature__0=900))
     cards = watch()
     sweep(cards, 0.0)
-    assert [fault.detail for fault in cards.book.current] == ["fan_fraction, temperature_celsius"]
+    assert [fault.detail for fault in cards.faults.current] == ["fan_fraction, temperature_celsius"]
     near_nvml.say(card(0, A))
     sweep(cards, 1.0, slow=False)
-    assert [(fault.since_seconds, fault.detail) for fault in cards.book.current] == [(1000.0, "fan_fraction")]
+    assert [(fault.since_seconds, fault.detail) for fault in cards.faults.current] == [(1000.0, "fan_fraction")]
     sweep(cards, 2.0)
     assert kinds(cards) == set()
 

@@ -80,7 +80,7 @@ def test_a_sampler_that_is_stopped_is_ended(fake_nvml):
     with fake_nvml.supervisor(timeouts=HURRIED) as supervisor:
         fake_nvml.wait_for(lambda latest: latest.readings(A))
         os.kill(supervisor.pid, signal.SIGSTOP)
-        fake_nvml.wait_for_fault(FaultKind.NOT_ANSWERING, detail="the sampler does not say why")
+        fake_nvml.wait_for_fault(FaultKind.NOT_ANSWERING, detail="driver call unknown")
         fake_nvml.wait_for_sample(lambda sample: A in sample.devices)
 
 
@@ -140,9 +140,9 @@ def test_the_parent_may_die_and_nothing_is_left(fake_nvml):
     fake_nvml.say(card(0, A) | {"0.hang.nvmlDeviceGetPowerUsage": "1"})
     program = (
         "import sys, time\n"
-        "from planner.monitor.settings import Settings\n"
+        "from planner.monitor.settings import SamplerSettings\n"
         "from planner.monitor.supervisor.supervisor import Supervisor\n"
-        "supervisor = Supervisor(lambda update: None, Settings(0.1))\n"
+        "supervisor = Supervisor(lambda update: None, SamplerSettings(0.1))\n"
         "supervisor.start()\n"
         "print(supervisor.pid, flush=True)\n"
         "sys.stdin.read()\n"

@@ -18,9 +18,9 @@ SDXL = ModelChoice(id="stabilityai/stable-diffusion-xl-base-1.0")
 
 
 def test_smaller_images_keep_their_shape_in_steps_of_64_pixels():
-    ladder = smaller_images(Inference(image_size="1024x768"))
-    assert (ladder.lever, ladder.values[0], ladder.values[-1]) == ("length", 960, 256)
-    change = ladder.change(512)
+    sequence = smaller_images(Inference(image_size="1024x768"))
+    assert (sequence.lever, sequence.values[0], sequence.values[-1]) == ("length", 960, 256)
+    change = sequence.change(512)
     assert change.settings == {"image_size": "512x384"}
     assert change.kept == pytest.approx(1 / 4)
     assert change.name == "images of 512 × 384 pixels"

@@ -124,7 +124,7 @@ def test_counters_of_pytorch_are_told_apart(compared):
     assert found.row("allocated").actual_bytes == 23501 * MIB
     assert "holds 0.39 GiB beyond its tensors" in found.row("reserved").explanation
     assert found.row("process").at_least
-    assert found.row("card-total").explanation == "They agree within 1 %."
+    assert found.row("card-total").explanation == "The log and the estimate agree within 1 %."
     assert found.row("sum") is None
 
 

@@ -24,7 +24,7 @@ from planner.workload.recipes.keys import (
     TRL_NEUTRAL,
     TRL_OTHERS,
 )
-from planner.workload.recipes.recipe import key_set
+from planner.workload.recipes.recipe import split_keys
 
 YAML = """\
 base_model: meta-llama/Llama-3.1-8B  # a comment
@@ -37,7 +37,7 @@ datasets:
     type: alpaca
 """
 KEYS = sorted(
-    key_set(
+    split_keys(
         "base_model adapter micro_batch_size sequence_len bf16 fp16 tf32 lora_r lora_dropout plugins fsdp fsdp_config "
         "deepspeed optimizer optim zero_optimization stage offload_optimizer device distributed_type deepspeed_config "
         "zero_stage num_processes mixed_precision use_peft load_in_4bit loss_type max_length dtype finetuning_type "

@@ -7,7 +7,7 @@ from recordings import Recorder
 
 from planner.trace.allocator.allocator import CachingAllocator
 from planner.trace.allocator.replay import replay
-from planner.trace.allocator.settings import AllocatorSettings, round_size
+from planner.trace.allocator.settings import AllocatorSettings, block_size_bytes
 from planner.trace.analysis.live_memory import live_memory
 
 MIB = 1 << 20
@@ -54,7 +54,7 @@ def test_bytes_add_up_and_all_comes_back(steps, settings, capacity):
         if step > 0:
             block = allocator.malloc(step)
             if block is not None:
-                assert block.size >= round_size(step, settings.roundup_power2_divisions or 1)
+                assert block.size >= block_size_bytes(step, settings.roundup_power2_divisions or 1)
                 alive.append(block)
         elif step == 0:
             allocator.empty_cache()
@@ -106,7 +106,7 @@ def test_a_card_with_as_much_as_was_reserved_serves_the_run_alike(steps, setting
 @given(STEPS, SETTINGS, st.integers(0, 400 * MIB))
 def test_a_card_with_less_than_what_lives_at_once_runs_out(steps, settings, capacity):
     allocations = recorded(steps)
-    rounded = [round_size(size, settings.roundup_power2_divisions or 1) for size in allocations.bytes]
+    rounded = [block_size_bytes(size, settings.roundup_power2_divisions or 1) for size in allocations.bytes]
     needed = max(live_memory(allocations.evolve(bytes=tuple(rounded))).totals)
     allocated = replay(allocations, settings).peak_allocated_bytes
     # Expandable segments split every block to what is needed; else up to 1 MiB more is handed out with it.

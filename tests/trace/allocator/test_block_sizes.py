@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.trace.allocator.settings import round_size, segment_size
+from planner.trace.allocator.settings import block_size_bytes, segment_size_bytes
 
 MIB = 1 << 20
 
@@ -11,7 +11,7 @@ MIB = 1 << 20
     ("requested", "handed_out"), [(1, 512), (511, 512), (512, 512), (513, 1024), (MIB + 1, MIB + 512)]
 )
 def test_sizes_are_multiples_of_512_bytes(requested, handed_out):
-    assert round_size(requested) == handed_out
+    assert block_size_bytes(requested) == handed_out
 
 
 @pytest.mark.parametrize(
@@ -32,13 +32,13 @@ def test_sizes_are_multiples_of_512_bytes(requested, handed_out):
     ],
 )
 def test_four_divisions_between_powers_of_two(requested, handed_out):
-    assert round_size(requested, divisions=4) == handed_out
+    assert block_size_bytes(requested, divisions=4) == handed_out
 
 
 @given(st.integers(1, 1 << 45), st.integers(0, 6))
 def test_rounding_adds_less_than_a_step(requested, power):
     divisions = 1 << power
-    size = round_size(requested, divisions)
+    size = block_size_bytes(requested, divisions)
     assert size >= requested
     assert size % 512 == 0
     # Doubling is the worst: a request right above a power of two with one division, which PyTorch takes as none.
@@ -60,4 +60,4 @@ def test_rounding_adds_less_than_a_step(requested, power):
     ],
 )
 def test_what_the_card_is_asked_for(size, asked):
-    assert segment_size(size) == asked
+    assert segment_size_bytes(size) == asked

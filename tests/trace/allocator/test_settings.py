@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.errors import SpecError
-from planner.trace.allocator.settings import DEFAULTS, AllocatorSettings
+from planner.trace.allocator.settings import DEFAULT_SETTINGS, AllocatorSettings
 
 MIB = 1 << 20
 
@@ -23,8 +23,8 @@ def test_what_is_written_reads_back(settings):
 
 
 def test_the_defaults_are_an_empty_text():
-    assert DEFAULTS.text == ""
-    assert AllocatorSettings.parse("") == AllocatorSettings.parse(" , ") == DEFAULTS
+    assert DEFAULT_SETTINGS.text == ""
+    assert AllocatorSettings.parse("") == AllocatorSettings.parse(" , ") == DEFAULT_SETTINGS
 
 
 def test_all_options_at_once():
@@ -42,9 +42,9 @@ def test_all_options_at_once():
     ("text", "expected"),
     [
         (" max_split_size_mb : 20 ,", AllocatorSettings(max_split_size_bytes=20 * MIB)),
-        ("expandable_segments:True,expandable_segments:False", DEFAULTS),
-        ("expandable_segments:False", DEFAULTS),
-        ("backend:native,pinned_use_background_threads:True", DEFAULTS),
+        ("expandable_segments:True,expandable_segments:False", DEFAULT_SETTINGS),
+        ("expandable_segments:False", DEFAULT_SETTINGS),
+        ("backend:native,pinned_use_background_threads:True", DEFAULT_SETTINGS),
     ],
 )
 def test_spaces_repetitions_and_options_that_change_nothing(text, expected):

@@ -32,7 +32,7 @@ def test_the_course_goes_up_and_down():
     assert course.times == (-1, 0, 1, 2, 3, 4)
     assert course.totals == (0, 100, 150, 50, 57, 7)
     assert course.origins == (None, 0, 1, 1, 2, 2)
-    assert course.peak() == 2
+    assert course.peak_index() == 2
 
 
 def test_the_highest_moment_of_a_stretch_is_the_earliest_of_equals():
@@ -40,21 +40,21 @@ def test_the_highest_moment_of_a_stretch_is_the_earliest_of_equals():
     for _ in range(2):
         recorder.free(recorder.make(10))
     course = live_memory(recorder.recording().allocations)
-    assert course.peak() == 1
-    assert course.highest(2, 4) == 3
+    assert course.peak_index() == 1
+    assert course.highest_index(2, 4) == 3
 
 
 def test_a_stretch_in_which_nothing_happens_has_what_was_there_before():
     recorder = Recorder()
     recorder.make(10)
     course = live_memory(recorder.recording().allocations)
-    assert course.totals[course.highest(5, 9)] == 10
-    assert course.totals[course.highest(0, 0)] == 0
+    assert course.totals[course.highest_index(5, 9)] == 10
+    assert course.totals[course.highest_index(0, 0)] == 0
 
 
 def test_an_empty_course_is_level():
     course = live_memory(Recorder().recording().allocations)
-    assert (course.times, course.totals, course.peak()) == ((-1,), (0,), 0)
+    assert (course.times, course.totals, course.peak_index()) == ((-1,), (0,), 0)
 
 
 @pytest.mark.parametrize(("time", "name"), [(-1, "load"), (0, "load"), (3, "forward"), (5, "loss"), (10_000, "step")])

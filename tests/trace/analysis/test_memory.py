@@ -9,7 +9,7 @@ from small_models import bundled
 from planner.hardware.usable import UsableMemory
 from planner.memory.overhead import cublas_workspace_bytes, fixed_overhead, framework_overhead
 from planner.memory.result import MemoryResult
-from planner.trace.analysis.memory import allocator_capacity, traced_fits_on, traced_memory
+from planner.trace.analysis.memory import allocator_capacity_bytes, traced_fits_on, traced_memory
 from planner.trace.analysis.summary import facts_of
 from planner.trace.facts import Difference, TracedFacts
 from planner.trace.request import TraceParallel
@@ -184,8 +184,8 @@ def test_without_a_card_there_is_no_verdict():
 
 def test_the_allocator_may_have_what_context_and_workspaces_leave():
     facts = facts_of(two_steps())
-    assert allocator_capacity(facts, card("rtx-4090"), needed(facts, 5 * GIB)) == 5 * GIB
-    assert allocator_capacity(facts, card("rtx-4090"), MIB) == 0
+    assert allocator_capacity_bytes(facts, card("rtx-4090"), needed(facts, 5 * GIB)) == 5 * GIB
+    assert allocator_capacity_bytes(facts, card("rtx-4090"), MIB) == 0
 
 
 @settings(max_examples=50)

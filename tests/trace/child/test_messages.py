@@ -33,7 +33,7 @@ def test_progress_is_handed_on_until_the_answer():
 def test_a_child_that_went_away_said_nothing(lines):
     answer, _ = hear(*lines)
     assert not answer.is_complete
-    assert not answer.broken
+    assert not answer.protocol_error
     assert not answer.report
 
 
@@ -56,14 +56,14 @@ def test_a_child_that_went_away_said_nothing(lines):
 )
 def test_junk_is_called_broken(line):
     answer, heard = hear(line)
-    assert answer.broken
+    assert answer.protocol_error
     assert not answer.is_complete
     assert heard == []
 
 
 def test_a_line_without_an_end_is_not_read_to_its_end():
     answer, _ = hear(b"x" * 5000, longest=100)
-    assert answer.broken == "a line of more than 100 bytes"
+    assert answer.protocol_error == "a line of more than 100 bytes"
 
 
 @pytest.mark.parametrize("before", [b"", b'{"progress":["forw'])
@@ -71,4 +71,4 @@ def test_a_line_without_an_end_is_not_read_to_its_end():
 def test_a_report_of_python_ends_the_messages(before, report):
     answer, _ = hear(said(progress=("build", 0, 0, 0)), before, report)
     assert answer.report == report.decode()
-    assert not answer.broken
+    assert not answer.protocol_error

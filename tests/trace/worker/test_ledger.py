@@ -57,7 +57,7 @@ def test_what_a_kernel_holds_while_it_runs_is_there_beside_its_result_and_gone_a
         assert books.alive() == MIB
         del product
     assert [row[0] for row in books.rows()] == [MIB, MIB, MIB, 1000]
-    assert books.ledger.shapes.all()[-1] == "inside the kernel"
+    assert books.ledger.shapes.names()[-1] == "inside the kernel"
 
 
 class Twice(nn.Module):
@@ -76,7 +76,7 @@ def test_activations_live_beyond_their_phase_and_temporaries_do_not() -> None:
     with Books().open() as books:
         books.ledger.begin("load", 0)
         module, inputs = Twice(), torch.zeros(64, 256)
-        books.places.know({"net": module})
+        books.places.register({"net": module})
         books.ledger.label(module.parameters(), "parameters")
         books.ledger.label((inputs,), "inputs")
         books.ledger.begin("forward", 0)
@@ -97,7 +97,7 @@ def test_activations_live_beyond_their_phase_and_temporaries_do_not() -> None:
 def test_the_backward_pass_is_placed_where_the_forward_pass_was() -> None:
     with Books().open() as books:
         module, inputs = Twice(), torch.zeros(64, 256)
-        books.places.know({"": module})
+        books.places.register({"": module})
         loss = module(inputs).sum()
         before = len(books.rows())
         books.ledger.begin("backward", 0)
@@ -111,14 +111,14 @@ def test_the_backward_pass_is_placed_where_the_forward_pass_was() -> None:
 def test_gradients_and_parameters_belong_to_the_module_that_owns_them() -> None:
     with Books().open() as books:
         module = Twice()
-        books.places.know({"": module})
-        owner = books.places.owner(module.second.weight)
+        books.places.register({"": module})
+        owner = books.places.owner_number(module.second.weight)
         assert owner is not None
-        assert books.places.modules.all()[owner] == "second"
-        books.ledger.place(module.second.weight, owner)
+        assert books.places.modules.names()[owner] == "second"
+        books.ledger.set_owner(module.second.weight, owner)
         books.ledger.label((module.second.weight,), "parameters")
     assert [row[3] for row in books.rows() if row[1] == "parameters"] == ["second"]
-    assert books.places.owner(torch.zeros(1)) is None
+    assert books.places.owner_number(torch.zeros(1)) is None
 
 
 def test_a_storage_resized_to_nothing_is_freed_and_comes_back_with_what_it_was() -> None:
@@ -127,10 +127,10 @@ def test_a_storage_resized_to_nothing_is_freed_and_comes_back_with_what_it_was()
         books.ledger.label((buffer,), "communication")
         storage = buffer.untyped_storage()
         storage.resize_(0)
-        books.ledger.resized(storage)
+        books.ledger.record_resize(storage)
         assert books.alive() == 0
         storage.resize_(2 * MIB)
-        books.ledger.resized(storage)
+        books.ledger.record_resize(storage)
         assert books.alive() == 2 * MIB
         del buffer, storage
     assert [row[:2] for row in books.rows()] == [(MIB, "communication"), (2 * MIB, "communication")]

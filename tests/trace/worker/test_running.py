@@ -119,7 +119,7 @@ def test_accumulation_runs_several_passes_for_a_step(tmp_path):
     ],
 )
 def test_gradients_live_as_long_as_the_policy_says(tmp_path, policy, seen):
-    from planner.trace.worker.building.targets import function as load
+    from planner.trace.worker.building.targets import load_function as load
 
     asked = request(tmp_path, "seeing", zero_grad=policy, gradient_accumulation=2, optimizer="SGD")
     heard_run(asked)

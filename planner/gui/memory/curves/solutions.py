@@ -12,11 +12,11 @@ from planner.plan.plan import Plan
 from planner.plan.solve import (
     LENGTHS,
     SolvableField,
-    Solved,
-    all_layers,
+    SolveResult,
     fewest_cards,
     largest_allowed,
     largest_that_fits,
+    layer_count,
     smallest_card,
 )
 from planner.present.memory.solved import solved_text
@@ -81,7 +81,7 @@ def compute_curve(evaluation: Evaluation, catalog: Catalog, axis: Axis, largest:
     if spreading is not None:
         values = tuple(sorted({*_few(spreading.counts, max(current, largest or 0)), current}))
     elif axis == "gpu_layers":
-        values = tuple(range(all_layers(architecture) + 1))
+        values = tuple(range(layer_count(architecture) + 1))
     else:
         values = _values(evaluation, axis, current, largest)
     points = memory_curve(evaluation.plan, catalog, axis, values)
@@ -139,7 +139,7 @@ def _smallest(plan: Plan, catalog: Catalog) -> Solution:
     )
 
 
-def _card_words(solved: Solved, catalog: Catalog) -> str:
+def _card_words(solved: SolveResult, catalog: Catalog) -> str:
     if not isinstance(solved.value, str):
         return f"none, {solved.reason}"
     name = catalog.hardware.gpu(solved.value).name

@@ -12,7 +12,7 @@ from planner.gui.widgets.inputs.field import Field
 from planner.gui.widgets.inputs.number_field import NumberField
 from planner.gui.widgets.search_list import Choice
 from planner.gui.workspace import Workspace
-from planner.memory.software import sharder_of
+from planner.memory.software import sharding_strategy_of
 from planner.plan.evaluate import Evaluation
 from planner.present import format as fmt
 from planner.present.format import sentence
@@ -58,7 +58,7 @@ def situation_of(evaluation: Evaluation, *, from_scratch: bool = False) -> Field
     used, architecture = evaluation.workload, evaluation.architecture
     if architecture is None:
         return None
-    sharder = sharder_of(used).name if isinstance(used, Training) else ""
+    sharder = sharding_strategy_of(used).name if isinstance(used, Training) else ""
     return FieldContext(used, architecture, evaluation.plan.count, sharder, from_scratch)
 
 

@@ -101,7 +101,7 @@ class Questions(QWidget):
         return _Part(group, form, fields, {one.name: form.reserve() for one in fields}, section)
 
     def _refresh(self, part: _Part, situation: FieldContext, evaluation: Evaluation) -> None:
-        asked = [one for one in part.fields if one.is_asked(situation)]
+        asked = [one for one in part.fields if one.is_shown(situation)]
         for one in asked:
             if one.name not in self._inputs:
                 # Created on first use: few plans need all inputs, and creating them would delay the window.
@@ -154,7 +154,9 @@ class Questions(QWidget):
 def _summary(group: Group, fields: Sequence[WorkloadField], situation: FieldContext) -> str:
     """Return the summary of a collapsed section."""
     return (
-        sharing_summary(situation.used, situation.count) if group == "sharing" else settings_summary(fields, situation)
+        sharing_summary(situation.workload, situation.count)
+        if group == "sharing"
+        else settings_summary(fields, situation)
     )
 
 

@@ -45,9 +45,9 @@ class TraceController(QObject):
         if self.dialog is None:
             # Imported here, as in `start_in_child`.
             from planner.gui.memory.trace.dialog import TraceDialog
-            from planner.trace.run import torch_missing
+            from planner.trace.run import missing_packages_hint
 
-            self.dialog = TraceDialog(self._workspace, self._theme, self._tab.window(), torch_missing())
+            self.dialog = TraceDialog(self._workspace, self._theme, self._tab.window(), missing_packages_hint())
             self.dialog.wanted.connect(self._tracer.trace)
         self.dialog.set_request(subject if isinstance(subject, TraceRequest) else None)
         if isinstance(subject, Path):
@@ -64,10 +64,10 @@ class TraceController(QObject):
     @Slot()
     def check_estimate(self) -> None:
         """Trace the plan's own model, or report why that is not possible."""
-        from planner.trace.run import torch_missing  # imported here as in `start_in_child`
+        from planner.trace.run import missing_packages_hint  # imported here as in `start_in_child`
 
         with self._workspace.reporting():
-            missing = torch_missing(config=True)
+            missing = missing_packages_hint(config=True)
             if missing is not None:
                 raise TraceError("start", missing, environment=True)
             self._tracer.check_estimate()

@@ -19,7 +19,7 @@ from planner.gui.widgets.inputs.number_field import NumberField
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, in_column, scrolled
 from planner.gui.workspace import Workspace
-from planner.plan.trace_request import operators_of
+from planner.plan.trace_request import operator_fields
 from planner.trace.candidates import TraceCandidate
 from planner.trace.notation import arguments_text, parse_arguments
 from planner.trace.request import Target, TraceLora, TraceRequest
@@ -134,7 +134,7 @@ class TraceDialog(QDialog):
 
     def set_request(self, request: TraceRequest | None) -> None:
         """Show `request`, or the defaults for a new module."""
-        known = request or _FRESH.evolve(**operators_of(self._workspace.evaluation.gpu))
+        known = request or _FRESH.evolve(**operator_fields(self._workspace.evaluation.gpu))
         recent = self.target.recent_files()
         self.target.set_target(known.target, known.arguments)
         if request is None:
@@ -267,4 +267,4 @@ class TraceDialog(QDialog):
 
 
 def _provides_inputs(candidate: TraceCandidate) -> bool:
-    return candidate.kind == "function" and candidate.brings_inputs
+    return candidate.kind == "function" and candidate.returns_inputs

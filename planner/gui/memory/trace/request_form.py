@@ -19,7 +19,7 @@ from planner.gui.widgets.inputs.number_field import NumberField
 from planner.gui.widgets.layout import in_column
 from planner.gui.widgets.section import Section
 from planner.gui.workspace import Workspace
-from planner.plan.trace_request import operators_of
+from planner.plan.trace_request import operator_fields
 from planner.present.plan.settings import setting_title
 from planner.trace.request import (
     Argument,
@@ -29,7 +29,7 @@ from planner.trace.request import (
     request_batch,
     request_sequence_length,
     with_batch,
-    with_sequence,
+    with_sequence_length,
 )
 from planner.workload.presentation import doubling
 
@@ -276,7 +276,7 @@ class RequestForm(QWidget):
             heading.section.setVisible(heading.shown(request))
 
     def _capability(self) -> str | None:
-        value = operators_of(self._workspace.evaluation.gpu)["compute_capability"]
+        value = operator_fields(self._workspace.evaluation.gpu)["compute_capability"]
         return None if value is None else str(value)
 
     def _ask_main(self) -> None:
@@ -378,4 +378,4 @@ def _put_batch(request: TraceRequest, value: object) -> TraceRequest:
 
 
 def _put_sequence(request: TraceRequest, value: object) -> TraceRequest:
-    return with_sequence(request, value if isinstance(value, int) else None)
+    return with_sequence_length(request, value if isinstance(value, int) else None)

@@ -17,7 +17,7 @@ from planner.gui.widgets.inputs.field import TextField
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, in_column, in_row
 from planner.gui.workspace import Workspace
-from planner.trace.candidates import TraceCandidate, find_candidates
+from planner.trace.candidates import TraceCandidate, find_trace_candidates
 from planner.trace.notation import arguments_text, input_text, parse_arguments, parse_input
 from planner.trace.request import Argument, Input, Target
 
@@ -246,7 +246,7 @@ class TargetForm(QWidget):
         """List the classes and functions of the file, and select `name` or the most likely one."""
         self._reading.stop()
         try:
-            found = find_candidates(Path(self.file.text).expanduser()) if self.file.text else ()
+            found = find_trace_candidates(Path(self.file.text).expanduser()) if self.file.text else ()
             problem = "" if found or not self.file.text else "This file defines no module and no function."
         except ModelFileError as error:
             found, problem = (), f"It {error.reason}. {error.hint}"
@@ -345,6 +345,6 @@ def _candidate_title(candidate: TraceCandidate) -> str:
 
 def _likely(candidates: tuple[TraceCandidate, ...]) -> str:
     """Return a function that provides inputs, else the last class, which usually contains the earlier ones."""
-    bringing = [candidate.name for candidate in candidates if candidate.brings_inputs]
+    bringing = [candidate.name for candidate in candidates if candidate.returns_inputs]
     classes = [candidate.name for candidate in candidates if candidate.kind == "class"]
     return (bringing or classes[::-1] or [candidates[0].name])[0]

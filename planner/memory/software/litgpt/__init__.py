@@ -1,4 +1,4 @@
-"""Memory behaviour of LitGPT 0.3 to 0.4 (2024), which runs its own modules with bitsandbytes 0.42."""
+"""Memory behavior of LitGPT 0.3 to 0.4 (2024), which has its own model code and uses bitsandbytes 0.42."""
 
 from typing import Final
 

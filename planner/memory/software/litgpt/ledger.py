@@ -38,7 +38,7 @@ class BlockSettings(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def saved_by_block(layer: Layer, hidden: int, settings: BlockSettings, reached: bool = True) -> SavedPerToken:
-    """Return what a block saves per token; no gradient reaches (`reached`) the first one's input under adapters.
+    """Return the bytes saved per token by a block; `reached` means that its input needs a gradient.
 
     **Formula** (bf16-true, RMSNorm, grouped heads, gated, adapters on queries and values with dropout): norms
     2 · (4h + 4); queries, keys and values as wide as all heads 3 · 2q, the output 2q + 4a; the adapters' input 2h + h,
@@ -52,27 +52,29 @@ def saved_by_block(layer: Layer, hidden: int, settings: BlockSettings, reached: 
     mixer, block = layer.mixer, layer.feed_forward
     if not isinstance(mixer, Attention) or not isinstance(block, Mlp):
         return SavedPerToken()
-    mixed, between = _reached(layer, settings, reached)
-    norms = _norms(layer, hidden, settings, reached, between)
-    merged, beside = _merged(mixer, hidden, settings, reached)
-    written = _adapter(mixer.q_dim, "projection", settings, copied=_is_copied(settings), reached=mixed)
-    kept, adapters = _forward(block, hidden, settings, between)
+    mixed, between = _gradient_reaches(layer, settings, reached)
+    norms = _norms_saved_bytes(layer, hidden, settings, reached, between)
+    merged, beside = _merged_projection_bytes(mixer, hidden, settings, reached)
+    written = _adapter_saved_bytes(
+        mixer.q_dim, "projection", settings, copied=_copies_attention_output(settings), reached=mixed
+    )
+    kept, adapters = _feed_forward_saved_bytes(block, hidden, settings, between)
     return SavedPerToken(
         norms=norms + merged,
-        attention=_attention(mixer, settings) if mixed else 0,
+        attention=_attention_saved_bytes(mixer, settings) if mixed else 0,
         feed_forward=kept,
         adapters=adapters + beside + written,
     )
 
 
-def _reached(layer: Layer, settings: BlockSettings, reached: bool) -> tuple[bool, bool]:
+def _gradient_reaches(layer: Layer, settings: BlockSettings, reached: bool) -> tuple[bool, bool]:
     """Return whether a gradient passes through attention, and whether through the feed-forward block's input."""
     mixed = reached or settings.parts is None or settings.parts.merged > 0
     return mixed, reached if layer.parallel else mixed or settings.adapts("projection")
 
 
-def _norms(layer: Layer, hidden: int, settings: BlockSettings, reached: bool, between: bool) -> int:
-    """Return the bytes of norms that a gradient passes through or that are trained; parallel ones share an input."""
+def _norms_saved_bytes(layer: Layer, hidden: int, settings: BlockSettings, reached: bool, between: bool) -> int:
+    """Return the bytes saved by norms that are trained or pass a gradient on; parallel norms share an input."""
     each = litgpt_norm_bytes(layer.norm, hidden, settings)
     if settings.parts is None or reached:
         shared = (layer.norm_count - 1) * settings.stream * hidden if layer.parallel and layer.norm.native else 0
@@ -90,18 +92,18 @@ def litgpt_norm_bytes(norm: Norm, width: int, settings: BlockSettings) -> int:
     return (4 if settings.parts else 8) * width + STATISTIC
 
 
-def _attention(mixer: Attention, settings: BlockSettings) -> int:
-    """Return the bytes of queries and keys, concatenated after rotation, of values, and of the output with statistics.
+def _attention_saved_bytes(mixer: Attention, settings: BlockSettings) -> int:
+    """Return the bytes saved by attention: rotated queries and keys, values, and the output with its statistics.
 
     Values are a view into the merged result, all of which is saved, unless grouped heads are expanded by a copy.
     """
     size, grouped = settings.computed, 1 < mixer.kv_heads < mixer.heads
     values = mixer.q_dim if grouped else mixer.q_dim + 2 * mixer.kv_dim
-    output = mixer.q_dim * (2 if settings.parts is None and _is_copied(settings) else 1)
+    output = mixer.q_dim * (2 if settings.parts is None and _copies_attention_output(settings) else 1)
     return size * (2 * mixer.q_dim + values + output) + STATISTIC * mixer.heads
 
 
-def _is_copied(settings: BlockSettings) -> bool:
+def _copies_attention_output(settings: BlockSettings) -> bool:
     """Return whether attention's output is copied: flash attention stores it like its queries, head by head.
 
     **Source**: aten/src/ATen/native/transformers/cuda/flash_attn/flash_api.cpp, `mha_fwd`: empty_like(q); the
@@ -110,8 +112,8 @@ def _is_copied(settings: BlockSettings) -> bool:
     return settings.computed < 4
 
 
-def _merged(mixer: Attention, hidden: int, settings: BlockSettings, reached: bool) -> tuple[int, int]:
-    """Return what the merged query, key and value projection saves of its input, and its adapters apart."""
+def _merged_projection_bytes(mixer: Attention, hidden: int, settings: BlockSettings, reached: bool) -> tuple[int, int]:
+    """Return the bytes saved by the merged query, key and value projection, and separately by its adapters."""
     size, parts = settings.computed, settings.parts
     if parts is None:
         return size * hidden, 0
@@ -122,8 +124,8 @@ def _merged(mixer: Attention, hidden: int, settings: BlockSettings, reached: boo
     return 0, size * (hidden + parts.merged * parts.rank + spread) + mask
 
 
-def _forward(block: Mlp, hidden: int, settings: BlockSettings, reached: bool) -> tuple[int, int]:
-    """Return what a feed-forward block saves, and its adapters apart."""
+def _feed_forward_saved_bytes(block: Mlp, hidden: int, settings: BlockSettings, reached: bool) -> tuple[int, int]:
+    """Return the bytes saved by a feed-forward block, and separately by its adapters."""
     size, width = settings.computed, block.intermediate
     readers = 2 if block.gated else 1
     kept = size * width * (3 if block.gated else 1)
@@ -132,12 +134,14 @@ def _forward(block: Mlp, hidden: int, settings: BlockSettings, reached: bool) ->
         return kept + read + size * width, 0
     if not settings.adapts("mlp"):
         return kept if reached else 0, 0
-    each = _adapter(hidden, "mlp", settings, reached=reached)
+    each = _adapter_saved_bytes(hidden, "mlp", settings, reached=reached)
     shared = 0 if settings.parts.dropout or settings.autocast else (readers - 1) * size * hidden
-    return kept, readers * each - shared + _adapter(width, "mlp", settings)
+    return kept, readers * each - shared + _adapter_saved_bytes(width, "mlp", settings)
 
 
-def _adapter(width: int, name: str, settings: BlockSettings, *, copied: bool = True, reached: bool = True) -> int:
+def _adapter_saved_bytes(
+    width: int, name: str, settings: BlockSettings, *, copied: bool = True, reached: bool = True
+) -> int:
     """Return the bytes that an adapter saves: its input, or dropout's result and mask, and A's output.
 
     The input is not counted if something else saves it anyway.
@@ -151,7 +155,7 @@ def _adapter(width: int, name: str, settings: BlockSettings, *, copied: bool = T
 
 @lru_cache(maxsize=1024)
 def quantised_inputs(layer: Layer, hidden: int, settings: BlockSettings, reached: bool = True) -> tuple[int, int]:
-    """Return the inputs of quantised projections that bitsandbytes references: those saved by nothing else, and all.
+    """Return the bytes of quantised projections' inputs kept by bitsandbytes: those saved by nothing else, and all.
 
     **Formula**: h for each norm, i, and q for the copy of attention's output; nothing for inputs without a gradient.
 
@@ -161,13 +165,13 @@ def quantised_inputs(layer: Layer, hidden: int, settings: BlockSettings, reached
     mixer, block, parts = layer.mixer, layer.feed_forward, settings.parts
     if not settings.quantised or parts is None or not isinstance(mixer, Attention) or not isinstance(block, Mlp):
         return 0, 0
-    mixed, between = _reached(layer, settings, reached)
+    mixed, between = _gradient_reaches(layer, settings, reached)
     into = hidden * ((1 if reached else 0) + (layer.norm_count - 1 if between else 0))
     last = block.intermediate if between or settings.adapts("mlp") else 0
     written = mixer.q_dim if mixed else 0
-    shared = 0 if _is_copied(settings) else written
+    shared = 0 if _copies_attention_output(settings) else written
     if not parts.dropout:
-        shared += written if settings.adapts("projection") and _is_copied(settings) else 0
+        shared += written if settings.adapts("projection") and _copies_attention_output(settings) else 0
         shared += hidden if parts.merged and reached else 0
         shared += last + (hidden if between else 0) if settings.adapts("mlp") else 0
     every = into + last + written
@@ -176,11 +180,11 @@ def quantised_inputs(layer: Layer, hidden: int, settings: BlockSettings, reached
 
 @lru_cache(maxsize=1024)
 def graph_matrix_elements(layer: Layer, hidden: int, settings: BlockSettings, reached: bool = True) -> int:
-    """Return the elements of a block's matrices that the graph holds because their inputs need a gradient."""
+    """Return the number of elements of a block's matrices that the graph holds because their inputs need a gradient."""
     mixer, block = layer.mixer, layer.feed_forward
     if not isinstance(mixer, Attention) or not isinstance(block, Mlp):
         return 0
-    mixed, between = _reached(layer, settings, reached)
+    mixed, between = _gradient_reaches(layer, settings, reached)
     readers = 2 if block.gated else 1
     return (
         (hidden * (mixer.q_dim + 2 * mixer.kv_dim) if reached else 0)

@@ -8,7 +8,7 @@ from planner.memory.logits import output_width
 from planner.models.architecture import Architecture, Attention, Layer, Mlp, Tensor
 from planner.workload.training import Lora, Training
 
-_NAMES: Final = {
+_PART_NAMES: Final = {
     "query": "query",
     "q_proj": "query",
     "key": "key",
@@ -36,7 +36,7 @@ class AdaptedParts(NamedTuple):
 
     @property
     def merged(self) -> int:
-        """Return how many of queries, keys and values are adapted; one layer computes all three."""
+        """Return how many of queries, keys and values are adapted; one merged layer computes all three."""
         return sum(name in self.names for name in ("query", "key", "value"))
 
 
@@ -51,14 +51,14 @@ def parts_of(lora: Lora) -> AdaptedParts:
     if isinstance(lora.targets, str):
         return AdaptedParts(_ALL_LINEAR, lora.rank, lora.dropout > 0)
     for target in lora.targets:
-        if target not in _NAMES:
+        if target not in _PART_NAMES:
             known = "query, key, value, projection, mlp, head"
-            raise SpecError("lora.targets", f"LitGPT adapts no {target!r}", f"Available: {known}.")
-    return AdaptedParts(frozenset(_NAMES[target] for target in lora.targets), lora.rank, lora.dropout > 0)
+            raise SpecError("lora.targets", f"LitGPT has no adapter option for {target!r}", f"Available: {known}.")
+    return AdaptedParts(frozenset(_PART_NAMES[target] for target in lora.targets), lora.rank, lora.dropout > 0)
 
 
 def check_supported(architecture: Architecture, workload: Training) -> None:
-    """Raise an error if LitGPT, or this model of it, does not support training `architecture` with these options.
+    """Raise an error if LitGPT, or this estimate of LitGPT, does not support training `architecture` this way.
 
     Raises:
         SpecError: If the network is no decoder of attention and plain or gated blocks, or if checkpoints, 8 bits, eager
@@ -83,21 +83,21 @@ def check_supported(architecture: Architecture, workload: Training) -> None:
 
 @lru_cache(maxsize=256)
 def litgpt_adapters(architecture: Architecture, parts: AdaptedParts) -> tuple[tuple[Tensor, int], ...]:
-    """Return the adapters with their counts.
+    """Return the adapter tensors, each with its number of copies.
 
     **Formula**: A (n · r × h) and B (widths of n × r) beside the merged layer of queries, keys and values, n of which
     are adapted; r · (in + out) beside each other one.
 
     **Source**: litgpt/lora.py, `LoRAQKVLinear.__init__` and `LoRALinear.__init__`.
     """
-    found: list[tuple[Tensor, int]] = []
+    adapters: list[tuple[Tensor, int]] = []
     for group in architecture.main.groups:
-        found += [(tensor, group.count) for tensor in _of_block(group.layer, architecture.hidden, parts)]
+        adapters += [(tensor, group.count) for tensor in _block_adapters(group.layer, architecture.hidden, parts)]
     if "head" in parts.names:
         shape = (output_width(architecture), architecture.hidden)
-        found += [(tensor, 1) for tensor in _pair("head", shape, parts.rank)]
+        adapters += [(tensor, 1) for tensor in _adapter_pair("head", shape, parts.rank)]
     merged: dict[Tensor, int] = {}
-    for tensor, count in found:
+    for tensor, count in adapters:
         merged[tensor] = merged.get(tensor, 0) + count
     return tuple(merged.items())
 
@@ -108,24 +108,24 @@ def merged_width(mixer: Attention, parts: AdaptedParts) -> int:
     return sum(width for name, width in widths.items() if name in parts.names)
 
 
-def _of_block(layer: Layer, hidden: int, parts: AdaptedParts) -> tuple[Tensor, ...]:
+def _block_adapters(layer: Layer, hidden: int, parts: AdaptedParts) -> tuple[Tensor, ...]:
     """Return the adapters of one block."""
     mixer, block, rank = layer.mixer, layer.feed_forward, parts.rank
-    found: tuple[Tensor, ...] = ()
+    adapters: tuple[Tensor, ...] = ()
     if isinstance(mixer, Attention) and parts.merged:
-        found += (
+        adapters += (
             Tensor(name="qkv.lora_A", shape=(parts.merged * rank, hidden), role="linear"),
             Tensor(name="qkv.lora_B", shape=(merged_width(mixer, parts), rank), role="linear"),
         )
     if isinstance(mixer, Attention) and "projection" in parts.names:
-        found += _pair("projection", (hidden, mixer.q_dim), rank)
+        adapters += _adapter_pair("projection", (hidden, mixer.q_dim), rank)
     if isinstance(block, Mlp) and "mlp" in parts.names:
-        found += _pair("fc", (block.intermediate, hidden), rank) * (2 if block.gated else 1)
-        found += _pair("proj", (hidden, block.intermediate), rank)
-    return found
+        adapters += _adapter_pair("fc", (block.intermediate, hidden), rank) * (2 if block.gated else 1)
+        adapters += _adapter_pair("proj", (hidden, block.intermediate), rank)
+    return adapters
 
 
-def _pair(name: str, shape: tuple[int, int], rank: int) -> tuple[Tensor, Tensor]:
+def _adapter_pair(name: str, shape: tuple[int, int], rank: int) -> tuple[Tensor, Tensor]:
     outside, inside = shape
     return (
         Tensor(name=f"{name}.lora_A", shape=(rank, inside), role="linear"),

@@ -1,4 +1,4 @@
-"""A training step of LitGPT: its own blocks, merged adapters, a chunked head, and inputs kept by bitsandbytes."""
+"""A training step in LitGPT: LitGPT's blocks, merged adapters, a chunked head, and inputs kept by bitsandbytes."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from planner.dtypes import ELEMENT_BYTES, SCHEMES
 from planner.memory.logits import output_width
-from planner.memory.phases import Deferred
+from planner.memory.phases import DeferredTerm
 from planner.memory.result import Symbol, Term, TermPart
 from planner.memory.software.litgpt.ledger import (
     BlockSettings,
@@ -18,7 +18,7 @@ from planner.memory.software.litgpt.ledger import (
 from planner.memory.software.litgpt.parts import AdaptedParts, check_supported, litgpt_adapters, parts_of
 from planner.memory.terms import highest, library, lowest, measured_term, model, number_format, term, workload
 from planner.memory.terms import workload as chosen
-from planner.memory.training.losses import Losses
+from planner.memory.training.losses import LossMemory
 from planner.memory.training.optimizer_states import Trained, parameters_in
 from planner.memory.training.partial import adapters_term
 from planner.memory.training.saved import BackwardPoint, SavedActivations, SavedBytes, total_saved
@@ -28,13 +28,13 @@ from planner.models.architecture import Architecture, Layer, Mlp, Tensor
 from planner.units import ceil_div
 from planner.workload.training import Training
 
-_PLAIN_SOURCE: Final = "litgpt/model.py, GPT.__init__: lm_head and wte are tensors of their own"
+_PLAIN_SOURCE: Final = "litgpt/model.py, GPT.__init__: lm_head and wte are separate tensors"
 _QUANTISED_SOURCE: Final = "lightning/fabric BitsandbytesPrecision: every torch.nn.Linear becomes a Linear4bit"
 
 
 @lru_cache(maxsize=256)
 def litgpt_weights(architecture: Architecture, scheme_name: str, kept_bytes: int) -> Term:
-    """Return the memory of the parameters in `scheme_name`, unquantised ones in `kept_bytes` each.
+    """Return the memory of the parameters in `scheme_name`; unquantized parameters have `kept_bytes` each.
 
     **Formula**: plain (P + V · h where tied) · w; quantised Q · q / 8 + (P − Q) · w, the head among Q.
 
@@ -45,7 +45,7 @@ def litgpt_weights(architecture: Architecture, scheme_name: str, kept_bytes: int
     count = model("P", total, "parameters, head and embedding counted separately")
     if SCHEMES[scheme_name].family == "plain":
         size = ELEMENT_BYTES[scheme_name]
-        return term("weights", total * size, "P × w", (count, _each(size)), _PLAIN_SOURCE)
+        return term("weights", total * size, "P × w", (count, _parameter_bytes_symbol(size)), _PLAIN_SOURCE)
     quantised, stored = _linear_bytes(architecture, scheme_name, untied)
     kept = (total - quantised) * kept_bytes
     return term(
@@ -56,7 +56,7 @@ def litgpt_weights(architecture: Architecture, scheme_name: str, kept_bytes: int
             count,
             model("Q", quantised, "parameters of linear layers, including the output head"),
             number_format("q", round(8 * stored / quantised, 4), f"bits per weight in {SCHEMES[scheme_name].title}"),
-            _each(kept_bytes),
+            _parameter_bytes_symbol(kept_bytes),
         ),
         _QUANTISED_SOURCE,
         parts=(
@@ -66,7 +66,7 @@ def litgpt_weights(architecture: Architecture, scheme_name: str, kept_bytes: int
     )
 
 
-def _each(size: int) -> Symbol:
+def _parameter_bytes_symbol(size: int) -> Symbol:
     return number_format("w", size, "bytes per parameter that is not quantised")
 
 
@@ -94,9 +94,9 @@ _WHOLE_BACKWARD: Final = "the derivative of the loss is complete for all logits 
 
 
 class Outputs(NamedTuple):
-    """Tokens with an output, their sequences, width of the vocabulary, bytes of a logit as computed.
+    """Outputs of a step: tokens, sequences, vocabulary width, and bytes per computed logit.
 
-    `whole` means that the head computes all of them at once.
+    `whole` means that the head computes all logits at once.
     """
 
     tokens: int
@@ -107,16 +107,16 @@ class Outputs(NamedTuple):
 
     @property
     def chunks(self) -> int:
-        """Return the number of chunks in which the head is computed."""
+        """Return the number of chunks of tokens in which the head is computed."""
         return 1 if self.whole else ceil_div(self.tokens // self.sequences, CHUNK)
 
     @property
     def part(self) -> int:
-        """Return the tokens whose cross entropy is computed at once."""
+        """Return the number of tokens whose cross entropy is computed at once."""
         return min(self.tokens, CHUNK * (1 if self.whole else self.sequences))
 
 
-def litgpt_losses(outputs: Outputs) -> Losses:
+def litgpt_loss_memory(outputs: Outputs) -> LossMemory:
     """Return the memory of the logits.
 
     **Formula**: when they are made T · V · (4 + w + 4), the fp32 ones of the step before among them; in the loss
@@ -135,18 +135,18 @@ def litgpt_losses(outputs: Outputs) -> Losses:
         library("C", part, "tokens of one part"),
         library("s", copied, "bytes of a logit that is copied without the last position"),
     )
-    made = _term(every * (2 * _FP32 + converted), "T × V × (4 + w + 4)", symbols)
+    made = _logits_term(every * (2 * _FP32 + converted), "T × V × (4 + w + 4)", symbols)
     loss = every * (2 * _FP32 + copied) + part * outputs.width * 2 * _FP32
-    derived = _term(loss, "T × V × (8 + s) + C × V × 8", symbols)
-    head = _term(every * (_FP32 + (converted or _FP32)), "T × V × (4 + w)", symbols)
-    return Losses(made, derived, head, _term(every * _FP32, "T × V × 4", symbols), _WHOLE_BACKWARD)
+    derived = _logits_term(loss, "T × V × (8 + s) + C × V × 8", symbols)
+    head = _logits_term(every * (_FP32 + (converted or _FP32)), "T × V × (4 + w)", symbols)
+    return LossMemory(made, derived, head, _logits_term(every * _FP32, "T × V × 4", symbols), _WHOLE_BACKWARD)
 
 
-def _term(count_bytes: int, formula: str, symbols: tuple[Symbol, ...]) -> Deferred:
+def _logits_term(size_bytes: int, formula: str, symbols: tuple[Symbol, ...]) -> DeferredTerm:
     def write() -> Term:
-        return measured_term("logits", count_bytes, formula, symbols, _SOURCE)
+        return measured_term("logits", size_bytes, formula, symbols, _SOURCE)
 
-    return Deferred("logits", count_bytes, lowest(count_bytes), highest(count_bytes), write)
+    return DeferredTerm("logits", size_bytes, lowest(size_bytes), highest(size_bytes), write)
 
 
 _HALF: Final = 2
@@ -162,7 +162,7 @@ _NOTE: Final = (
 _FORMAT_NOTE: Final = "LitGPT stores adapters in the network's format."
 
 
-class _Step(NamedTuple):
+class _LitGptStep(NamedTuple):
     architecture: Architecture
     settings: BlockSettings
     parameter: int
@@ -175,7 +175,7 @@ class _Step(NamedTuple):
 
 
 def litgpt_setup(architecture: Architecture, workload: Training) -> TrainingSetup:
-    """Return the setup of `workload` in LitGPT, its defaults filled in.
+    """Return the setup of one step of `workload` (defaults filled in) in LitGPT.
 
     Raises:
         SpecError: If LitGPT cannot train the network with these options.
@@ -186,25 +186,25 @@ def litgpt_setup(architecture: Architecture, workload: Training) -> TrainingSetu
     computed = ELEMENT_BYTES[workload.compute.removeprefix("amp-")]
     parameter = ELEMENT_BYTES[scheme] if SCHEMES[scheme].family == "plain" else computed
     settings = BlockSettings(parameter, computed, parts, SCHEMES[scheme].family != "plain")
-    step = _Step(architecture, settings, parameter, workload.micro_batch, workload.sequence_length or 0)
+    step = _LitGptStep(architecture, settings, parameter, workload.micro_batch, workload.sequence_length or 0)
     weights = litgpt_weights(architecture, scheme, parameter)
-    trained = litgpt_adapters(architecture, parts) if parts else _every_parameter(architecture)
-    saved = _saved(step)
+    trained = litgpt_adapters(architecture, parts) if parts else _all_parameters(architecture)
+    saved = _saved_activations(step)
     beside = (adapters_term(trained, workload.lora, parameter),) if workload.lora else ()
-    own, before = _inputs(step)
+    own, before = _quantised_input_terms(step)
     return TrainingSetup(
         loaded=(weights,),
         kept=(weights, *beside, *own),
         trained=trained,
-        gradients=_gradients(step, trained),
+        gradients=_live_gradients(step, trained),
         gradient_bytes=parameter,
         state_bytes=parameter,
         saved=saved,
-        casts=_casts(step, parts),
-        losses=litgpt_losses(_outputs(step)),
+        casts=_autocast_copies(step, parts),
+        losses=litgpt_loss_memory(_step_outputs(step)),
         embedding=None,
-        scratch=_dequantised(step, _largest_in_a_layer(architecture)),
-        scratch_head=_dequantised(step, _head(architecture)),
+        scratch=_dequantised_terms(step, _largest_layer_matrix(architecture)),
+        scratch_head=_dequantised_terms(step, _head_elements(architecture)),
         left=before,
         notes=(_NOTE, *([_FORMAT_NOTE] if workload.lora and parameter != _adapter_bytes(workload) else [])),
     )
@@ -214,12 +214,12 @@ def _adapter_bytes(workload: Training) -> int:
     return ELEMENT_BYTES[workload.lora.adapter_dtype] if workload.lora else 0
 
 
-def _outputs(step: _Step) -> Outputs:
+def _step_outputs(step: _LitGptStep) -> Outputs:
     width, whole = output_width(step.architecture), step.settings.parts is None
     return Outputs(step.tokens, step.sequences, width, step.settings.computed, whole)
 
 
-def _every_parameter(architecture: Architecture) -> Trained:
+def _all_parameters(architecture: Architecture) -> Trained:
     own = tuple((tensor.evolve(copies=1), count) for tensor, count in placed_tensors(architecture))
     if not architecture.tied_head:
         return own
@@ -227,39 +227,39 @@ def _every_parameter(architecture: Architecture) -> Trained:
     return (*own, (head, 1))
 
 
-def _head(architecture: Architecture) -> int:
+def _head_elements(architecture: Architecture) -> int:
     return output_width(architecture) * architecture.hidden
 
 
-def _largest_in_a_layer(architecture: Architecture) -> int:
+def _largest_layer_matrix(architecture: Architecture) -> int:
     return max(
         tensor.size for group in architecture.main.groups for tensor in group.layer.tensors if tensor.role == "linear"
     )
 
 
-def _gradients(step: _Step, trained: Trained) -> Gradients:
+def _live_gradients(step: _LitGptStep, trained: Trained) -> Gradients:
     """Return the gradients alive in each phase; those of the embedding and of the first block come last."""
     every = parameters_in(trained)
     if step.settings.parts is not None:
         head = parameters_in(tuple(item for item in trained if item[0].name.startswith("head.")))
         return Gradients(head, head, every, every)
-    head = _head(step.architecture)
+    head = _head_elements(step.architecture)
     counts = parameter_counts(step.architecture)
     first = every - counts.token_embedding - counts.smallest_layer
     return Gradients(head, head, max(first, head), every)
 
 
-def _saved(step: _Step) -> SavedActivations:
+def _saved_activations(step: _LitGptStep) -> SavedActivations:
     architecture, settings, tokens = step.architecture, step.settings, step.tokens
     layers = tuple(
         (count, saved_by_block(layer, architecture.hidden, settings, reached))
-        for layer, reached, count in _blocks(step)
+        for layer, reached, count in _block_layers(step)
     )
-    behind = tokens * _behind(step)
+    behind = tokens * _bytes_behind_layers(step)
     blocks = [group.layer.feed_forward for group in architecture.main.groups]
-    flight = max(_flight(block, settings) for block in blocks if isinstance(block, Mlp))
+    flight = max(_gradient_bytes_in_flight(block, settings) for block in blocks if isinstance(block, Mlp))
     flight += 2 * settings.stream * architecture.hidden
-    each = [(count, layer.of(step.sequences, step.length)) for count, layer in layers]
+    each = [(count, layer.for_batch(step.sequences, step.length)) for count, layer in layers]
     return SavedActivations(
         kept=total_saved([SavedBytes(norms=behind), *(one * count for count, one in each)]),
         one_layer=max(one.total for _, one in each),
@@ -271,8 +271,8 @@ def _saved(step: _Step) -> SavedActivations:
     )
 
 
-def _blocks(step: _Step) -> Iterator[tuple[Layer, bool, int]]:
-    """Yield layers with their count, and whether a gradient reaches their input: not the first's under adapters."""
+def _block_layers(step: _LitGptStep) -> Iterator[tuple[Layer, bool, int]]:
+    """Yield layers with their count, and whether a gradient reaches their input (not the first's with adapters)."""
     is_first = step.settings.parts is not None
     for group in step.architecture.main.groups:
         if is_first:
@@ -281,12 +281,12 @@ def _blocks(step: _Step) -> Iterator[tuple[Layer, bool, int]]:
         is_first = False
 
 
-def _flight(block: Mlp, settings: BlockSettings) -> int:
-    """Return the bytes of gradients per token in a feed-forward block's backward pass: those of its branches."""
+def _gradient_bytes_in_flight(block: Mlp, settings: BlockSettings) -> int:
+    """Return the gradient bytes per token in a feed-forward block's backward pass: those of its branches."""
     return settings.computed * block.intermediate * (3 if block.gated else 2)
 
 
-def _behind(step: _Step) -> int:
+def _bytes_behind_layers(step: _LitGptStep) -> int:
     """Return the bytes saved per token by the last norm, and by the head if it is trained or adapted."""
     settings, hidden = step.settings, step.architecture.hidden
     norm = litgpt_norm_bytes(step.architecture.main.groups[0].layer.norm, hidden, settings)
@@ -297,24 +297,24 @@ def _behind(step: _Step) -> int:
     return norm + settings.computed * (hidden + settings.rank) + (hidden if settings.parts.dropout else 0)
 
 
-def _casts(step: _Step, parts: AdaptedParts | None) -> Casts:
+def _autocast_copies(step: _LitGptStep, parts: AdaptedParts | None) -> Casts:
     """Return autocast's copies: cached for trained weights, repeated for each chunk of a frozen head."""
     settings, architecture = step.settings, step.architecture
     if not settings.autocast:
         return Casts((), (), (), ())
     hidden = architecture.hidden
     inside = sum(
-        count * graph_matrix_elements(layer, hidden, settings, reached) for layer, reached, count in _blocks(step)
+        count * graph_matrix_elements(layer, hidden, settings, reached) for layer, reached, count in _block_layers(step)
     )
-    chunks = _outputs(step).chunks
+    chunks = _step_outputs(step).chunks
     inside += parameters_in(litgpt_adapters(architecture, parts)) if parts else 0
     each = inside // architecture.main.layer_count
-    every = cast_term(inside + chunks * _head(architecture), settings.computed)
+    every = cast_term(inside + chunks * _head_elements(architecture), settings.computed)
     return Casts(every, every, cast_term(inside, settings.computed), cast_term(each, settings.computed))
 
 
-def _dequantised(step: _Step, elements: int) -> tuple[Term, ...]:
-    """Return a dequantised matrix: in fp16, and once more in bf16.
+def _dequantised_terms(step: _LitGptStep, elements: int) -> tuple[Term, ...]:
+    """Return the term of one dequantised matrix, in fp16 and once more in bf16.
 
     **Formula**: n · (2 + w).
     """
@@ -334,8 +334,8 @@ def _dequantised(step: _Step, elements: int) -> tuple[Term, ...]:
     return (scratch,)
 
 
-def _inputs(step: _Step) -> tuple[tuple[Term, ...], tuple[Term, ...]]:
-    """Return the inputs of quantised layers: of this step, if saved by nothing else, and all of the previous step.
+def _quantised_input_terms(step: _LitGptStep) -> tuple[tuple[Term, ...], tuple[Term, ...]]:
+    """Return terms for inputs of quantised layers: this step's, if saved by nothing else, and the previous step's.
 
     **Formula**: T · n, and T · a until this step's loss replaces the reference to the previous graph.
     """
@@ -343,18 +343,19 @@ def _inputs(step: _Step) -> tuple[tuple[Term, ...], tuple[Term, ...]]:
         return (), ()
     hidden = step.architecture.hidden
     found = [
-        (quantised_inputs(layer, hidden, step.settings, reached), count) for layer, reached, count in _blocks(step)
+        (quantised_inputs(layer, hidden, step.settings, reached), count)
+        for layer, reached, count in _block_layers(step)
     ]
     last = step.settings.computed * hidden
     own = last + sum(alone * count for (alone, _), count in found)
     every = last + sum(both * count for (_, both), count in found)
     return (
-        (_held(step, "n", own, "bytes per token of inputs kept only by bitsandbytes"),),
-        (_held(step, "a", every, "bytes per token of all inputs, kept from the previous step"),),
+        (_held_inputs_term(step, "n", own, "bytes per token of inputs kept only by bitsandbytes"),),
+        (_held_inputs_term(step, "a", every, "bytes per token of all inputs, kept from the previous step"),),
     )
 
 
-def _held(step: _Step, symbol: str, each: int, meaning: str) -> Term:
+def _held_inputs_term(step: _LitGptStep, symbol: str, each: int, meaning: str) -> Term:
     tokens = chosen("T", step.tokens, "tokens")
     return measured_term(
         "buffers", step.tokens * each, f"T × {symbol}", (tokens, library(symbol, each, meaning)), _HELD

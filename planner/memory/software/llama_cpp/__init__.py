@@ -1,4 +1,4 @@
-"""Memory behaviour of llama.cpp, which reserves all memory before the first token."""
+"""Memory behavior of llama.cpp, which reserves all memory before the first token."""
 
 from collections.abc import Hashable
 from functools import lru_cache
@@ -35,7 +35,7 @@ _NO_BACKEND: Final = ("Google", "AWS")
 
 
 class LlamaCpp(ServingMemory):
-    """llama.cpp, which splits layers over cards and copies between them without communicators."""
+    """llama.cpp, which splits layers over cards and copies tensors between cards without communicators."""
 
     split_note = "llama.cpp splits the layers in proportion to the free memory of the cards; the output counts as one."
     place_decides_formats = True
@@ -48,19 +48,21 @@ class LlamaCpp(ServingMemory):
         setup = setup_of(architecture, workload)
         weights = placed_weights(architecture, workload.weights or "F16", setup)
         kept = cache_terms(architecture, setup, workload.kv_cache)
-        buffer = _buffer_term(architecture, workload, setup, weights.largest_on_host)
+        buffer = _compute_buffer_term(architecture, workload, setup, weights.largest_on_host)
         reserved = [item for item in (weights.term, kept.cache, kept.state, buffer) if item is not None and item.bytes]
         return PhaseSnapshots(
             (
                 Snapshot("load", [weights.term], "the layers are on the card"),
                 Snapshot(
-                    "prefill", reserved, "the whole context and the buffer of one micro-batch are reserved at the start"
+                    "prefill",
+                    reserved,
+                    "the cache of the whole context and the buffer of one micro-batch are reserved at the start",
                 ),
-                Snapshot("decode", reserved, "nothing more is reserved while the answer grows"),
+                Snapshot("decode", reserved, "no more memory is reserved while the answer grows"),
             ),
             dynamic=0,
-            host_bytes=weights.host_bytes + kept.host_bytes + _host_buffers(architecture, workload, setup),
-            notes=_notes(setup, workload),
+            host_bytes=weights.host_bytes + kept.host_bytes + _host_buffer_bytes(architecture, workload, setup),
+            notes=_setup_notes(setup, workload),
         )
 
     def unsupported_reasons(self, workload: Inference, gpu: Gpu) -> tuple[str, ...]:
@@ -70,7 +72,7 @@ class LlamaCpp(ServingMemory):
         lists none for TPUs, Trainium or Gaudi.
         """
         if gpu.vendor in _NO_BACKEND or gpu.architecture == "Gaudi":
-            return ("llama.cpp has no backend for it",)
+            return ("llama.cpp has no backend for this card",)
         return ()
 
     def split_layers(
@@ -80,7 +82,7 @@ class LlamaCpp(ServingMemory):
         return layers_by_memory(architecture.depth, free_bytes or (1,) * workload.parallel.pipeline)
 
     def groups(self, parallel: Parallel) -> dict[str, int]:
-        """Return no group: llama.cpp copies from card to card."""
+        """Return no communication group, since llama.cpp copies tensors from card to card."""
         return {}
 
     def settings_in_use(self, architecture: Architecture, workload: Inference, gpu: Gpu | None) -> LlamaCppSettings:
@@ -123,7 +125,7 @@ def reserved_batch(architecture: Architecture, workload: Inference, setup: Llama
     """Return the micro-batch for which the compute buffer is reserved. An encoder attends only to the batch."""
     encodes = architecture.kind == "encoder"
     flash = workload.attention != "eager"
-    windows = [mixer.window for group in architecture.main.groups for mixer in _windowed(group.layer)]
+    windows = [mixer.window for group in architecture.main.groups for mixer in _windowed_attentions(group.layer)]
     cells = setup.tokens if encodes else setup.cells
     return Batch(
         tokens=setup.tokens,
@@ -135,30 +137,30 @@ def reserved_batch(architecture: Architecture, workload: Inference, setup: Llama
     )
 
 
-def _windowed(layer: Layer) -> list[Attention]:
+def _windowed_attentions(layer: Layer) -> list[Attention]:
     return [mixer for mixer in (layer.mixer, layer.second_mixer) if isinstance(mixer, Attention) and mixer.window]
 
 
 @lru_cache(maxsize=256)
 def network_of(architecture: Architecture) -> Network:
-    """Return the graph's parameters: each kind of layer in order of first appearance, and the last layer.
+    """Return the network to lay out: each kind of layer in order of first appearance, and the last layer.
 
     The last kind appears twice, after another kind and after its own; more layers change nothing.
     """
     stack = architecture.main
     ordered = sorted(stack.groups, key=lambda group: group.places[0] if group.places else 0)
     kinds = tuple(group.layer for group in ordered)
-    return Network(stack.hidden, output_width(architecture), (*kinds, kinds[-1], _last(stack.groups).layer))
+    return Network(stack.hidden, output_width(architecture), (*kinds, kinds[-1], _last_layer_group(stack.groups).layer))
 
 
-def _last(groups: tuple[LayerGroup, ...]) -> LayerGroup:
+def _last_layer_group(groups: tuple[LayerGroup, ...]) -> LayerGroup:
     return max(groups, key=lambda group: group.places[-1] if group.places else -1)
 
 
-def _buffer_term(architecture: Architecture, workload: Inference, setup: LlamaCppSetup, copied: int) -> Term:
+def _compute_buffer_term(architecture: Architecture, workload: Inference, setup: LlamaCppSetup, copied: int) -> Term:
     network, batch = network_of(architecture), reserved_batch(architecture, workload, setup)
     graph = compute_buffer_bytes(network, batch)
-    known = _is_checked(architecture)
+    known = _is_compared_with_llama_cpp(architecture)
     share = _CHECKED_SHARE if known else _UNCHECKED_SHARE
     beside = (
         (TermPart(name="largest matrix in RAM, copied", bytes=copied, formula="M", source=_OFFLOAD_SOURCE),)
@@ -191,16 +193,16 @@ def _buffer_term(architecture: Architecture, workload: Inference, setup: LlamaCp
     )
 
 
-def _is_checked(architecture: Architecture) -> bool:
-    """Return whether blocks of these kinds were compared with the sizes that llama.cpp reserves."""
+def _is_compared_with_llama_cpp(architecture: Architecture) -> bool:
+    """Return whether estimates for blocks of these kinds were compared with the sizes that llama.cpp reserves."""
     return all(
         isinstance(group.layer.mixer, Attention) and group.layer.second_mixer is None
         for group in architecture.main.groups
     ) and architecture.kind in ("decoder", "vision-language")
 
 
-def _host_buffers(architecture: Architecture, workload: Inference, setup: LlamaCppSetup) -> int:
-    """Return the bytes of the host buffers: the returned rows of logits, and the graph's part in host memory.
+def _host_buffer_bytes(architecture: Architecture, workload: Inference, setup: LlamaCppSetup) -> int:
+    """Return the size in bytes of the host buffers: the returned rows of logits, and the graph's part in host memory.
 
     With all layers on the card that part is the embedded tokens and the masks, otherwise a whole graph.
     """
@@ -212,7 +214,7 @@ def _host_buffers(architecture: Architecture, workload: Inference, setup: LlamaC
     return logits + network.hidden * batch.tokens * _FLOAT + graph_mask_bytes(network, batch)
 
 
-def _notes(setup: LlamaCppSetup, workload: Inference) -> tuple[str, ...]:
+def _setup_notes(setup: LlamaCppSetup, workload: Inference) -> tuple[str, ...]:
     cache = "one shared cache" if setup.unified else f"a cache of {setup.cells:,} cells each"
     notes = [
         f"Modeled on {LLAMA_CPP.version}: {setup.slots} slots, {cache}, {setup.tokens:,} tokens "

@@ -20,7 +20,7 @@ _STATE_BYTES: Final = 4
 
 
 class CacheKind(NamedTuple):
-    """Layers with equal caches: how many on the card and in total, cells of each, and elements per cell."""
+    """Layers with equal caches: number on the card and in total, cells per cache, and elements per cell."""
 
     on_card: int
     layers: int
@@ -29,7 +29,7 @@ class CacheKind(NamedTuple):
     window: int | None
 
     def bytes(self, layers: int, bits: Fraction) -> int:
-        """Return the bytes of the caches of `layers` of them."""
+        """Return the size in bytes of the caches in `layers` such layers."""
         return ceil(layers * self.cells * self.elements * bits / 8)
 
 
@@ -47,7 +47,7 @@ def cache_terms(architecture: Architecture, setup: LlamaCppSetup, kv_format: str
     **Formula**: Σ over layers cells · elements · bits / 8, and slots · elements · 4 for states.
     """
     bits = KV_FORMATS[kv_format]
-    kinds = _cached(architecture, setup)
+    kinds = _cache_kinds(architecture, setup)
     states = _state_elements(architecture, setup)
     on_host = sum(kind.bytes(kind.layers - kind.on_card, bits) for kind in kinds)
     return CacheTerms(
@@ -57,13 +57,13 @@ def cache_terms(architecture: Architecture, setup: LlamaCppSetup, kv_format: str
     )
 
 
-def _cached(architecture: Architecture, setup: LlamaCppSetup) -> list[CacheKind]:
+def _cache_kinds(architecture: Architecture, setup: LlamaCppSetup) -> list[CacheKind]:
     if architecture.kind == "encoder":
         return []
     layers: dict[tuple[int, int, int | None], tuple[int, int]] = {}
     for group in architecture.main.groups:
         for mixer in (group.layer.mixer, group.layer.second_mixer):
-            if elements := _elements(mixer):
+            if elements := _cell_elements(mixer):
                 window = mixer.window if isinstance(mixer, Attention) else None
                 key = (setup.streams * setup.cells_of(mixer), elements, window)
                 on_card, count = layers.get(key, (0, 0))
@@ -71,8 +71,8 @@ def _cached(architecture: Architecture, setup: LlamaCppSetup) -> list[CacheKind]
     return [CacheKind(on_card, count, *key) for key, (on_card, count) in layers.items()]
 
 
-def _elements(mixer: Mixer | None) -> int:
-    """Return the elements of one cell: keys and values, or the latent alone."""
+def _cell_elements(mixer: Mixer | None) -> int:
+    """Return the number of elements of one cell: keys and values, or the latent alone."""
     if isinstance(mixer, LatentAttention):
         return mixer.latent_dim + mixer.indexer_dim
     if isinstance(mixer, Attention) and not mixer.kv_shared:
@@ -92,34 +92,34 @@ def _cache_term(kinds: list[CacheKind], kv_format: str) -> Term | None:
         sum(kind.bytes(kind.on_card, bits) for kind in kinds),
         f"({products}) × c / 8" if len(kinds) > 1 else f"{products} × c / 8",
         (
-            *(symbol for kind, mark in zip(kinds, marks, strict=True) for symbol in _symbols(kind, mark)),
+            *(symbol for kind, mark in zip(kinds, marks, strict=True) for symbol in _cache_symbols(kind, mark)),
             number_format("c", float(bits), f"bits per element in {kv_format}"),
         ),
         _CACHE_SOURCE,
-        parts=tuple(_part(kind, bits) for kind in kinds) if len(kinds) > 1 else (),
+        parts=tuple(_cache_part(kind, bits) for kind in kinds) if len(kinds) > 1 else (),
     )
 
 
-def _symbols(kind: CacheKind, mark: str) -> tuple[Symbol, ...]:
+def _cache_symbols(kind: CacheKind, mark: str) -> tuple[Symbol, ...]:
     return (
-        model(f"L{mark}", kind.on_card, _name(kind)),
+        model(f"L{mark}", kind.on_card, _layers_name(kind)),
         chosen(f"n{mark}", kind.cells, "cells of each of them, all sequences together"),
         model(f"e{mark}", kind.elements, "elements in a cell"),
     )
 
 
-def _part(kind: CacheKind, bits: Fraction) -> TermPart:
+def _cache_part(kind: CacheKind, bits: Fraction) -> TermPart:
     formula = f"{kind.on_card} × {kind.cells:,} × {kind.elements:,} × {float(bits):g} / 8"
-    name = f"{kind.on_card} {_name(kind)}"
+    name = f"{kind.on_card} {_layers_name(kind)}"
     return TermPart(name=name, bytes=kind.bytes(kind.on_card, bits), formula=formula, source=_CACHE_SOURCE)
 
 
-def _name(kind: CacheKind) -> str:
+def _layers_name(kind: CacheKind) -> str:
     return "layers on the card" if kind.window is None else f"sliding layers on the card, window {kind.window:,}"
 
 
 def _state_elements(architecture: Architecture, setup: LlamaCppSetup) -> tuple[int, int]:
-    """Return the elements of a slot's state on the card and on the host."""
+    """Return the number of elements of a slot's state on the card and on the host."""
     on_card = on_host = 0
     for group in architecture.main.groups:
         for mixer in (group.layer.mixer, group.layer.second_mixer):

@@ -54,9 +54,9 @@ class GraphAllocator:
     def free(self, *places: Place) -> None:
         """Free the tensors at `places`, in this order, merging them with adjacent holes."""
         for offset, size in places:
-            self._give_back(offset, size)
+            self._return_to_holes(offset, size)
 
-    def _give_back(self, offset: int, size: int) -> None:
+    def _return_to_holes(self, offset: int, size: int) -> None:
         free = self._free
         index = 0
         while free[index][0] < offset:
@@ -91,23 +91,23 @@ def lay_out_mixer(
     """Lay out `mixer` and return the place of its result; `normed` is freed after its last reader."""
     read_last = (normed,) if normed is not None else ()
     if isinstance(mixer, StateMixer):
-        return _state(rows, mixer, hidden, read_last)
+        return _lay_out_scan(rows, mixer, hidden, read_last)
     if isinstance(mixer, LatentAttention):
-        return _latent(rows, mixer, hidden, cells, read_last, flash=flash, widened=widened)
-    return _attention(rows, mixer, hidden, cells, read_last, flash=flash, widened=widened)
+        return _lay_out_latent_attention(rows, mixer, hidden, cells, read_last, flash=flash, widened=widened)
+    return _lay_out_attention(rows, mixer, hidden, cells, read_last, flash=flash, widened=widened)
 
 
 def lay_out_feed_forward(rows: RowAllocator, block: Mlp | Moe, hidden: int, normed: Place) -> Place:
     """Lay out a feed-forward block that reads `normed`, and return the place of its result."""
     if isinstance(block, Mlp):
-        return _mlp(rows, block.intermediate, hidden, normed, gated=block.gated)
-    result = _experts(rows, block, hidden, () if block.shared_intermediate else (normed,))
+        return _lay_out_mlp(rows, block.intermediate, hidden, normed, gated=block.gated)
+    result = _lay_out_experts(rows, block, hidden, () if block.shared_intermediate else (normed,))
     if block.shared_intermediate:
-        rows.places.free(_mlp(rows, block.shared_intermediate, hidden, normed, gated=block.gated))
+        rows.places.free(_lay_out_mlp(rows, block.shared_intermediate, hidden, normed, gated=block.gated))
     return result
 
 
-def _attention(
+def _lay_out_attention(
     rows: RowAllocator,
     mixer: Attention,
     hidden: int,
@@ -119,21 +119,21 @@ def _attention(
 ) -> Place:
     """Lay out queries, keys and values, copied by rotation, then attention and its projection."""
     places = rows.places
-    query = _rotated(rows, mixer.q_dim, mixer)
+    query = _lay_out_rotation(rows, mixer.q_dim, mixer)
     if mixer.kv_shared:
         places.free(*read_last)
     else:
         value = rows.take(mixer.kv_dim)
-        key = _rotated(rows, mixer.kv_dim, mixer)
+        key = _lay_out_rotation(rows, mixer.kv_dim, mixer)
         places.free(*read_last, key, value)
     copied = 2 * cells * mixer.kv_dim * HALF if widened else 0
-    result = _attended(rows, mixer.heads, mixer.q_dim, cells, query, copied, flash=flash)
+    result = _lay_out_attention_result(rows, mixer.heads, mixer.q_dim, cells, query, copied, flash=flash)
     projected = rows.take(hidden)
     places.free(result)
     return projected
 
 
-def _rotated(rows: RowAllocator, width: int, mixer: Attention) -> Place:
+def _lay_out_rotation(rows: RowAllocator, width: int, mixer: Attention) -> Place:
     """Lay out queries or keys; the first of norm and rotation reads a view, so it writes a new tensor."""
     plain = rows.take(width)
     if mixer.qk_norm == "none" and not mixer.rotary:
@@ -143,7 +143,7 @@ def _rotated(rows: RowAllocator, width: int, mixer: Attention) -> Place:
     return rotated
 
 
-def _attended(
+def _lay_out_attention_result(
     rows: RowAllocator, heads: int, width: int, cells: int, query: Place, copied: int, *, flash: bool
 ) -> Place:
     """Lay out attention over `cells`: fused, with `copied` bytes of cells in F16, or with its score matrix."""
@@ -160,7 +160,7 @@ def _attended(
     return result
 
 
-def _latent(
+def _lay_out_latent_attention(
     rows: RowAllocator,
     mixer: LatentAttention,
     hidden: int,
@@ -185,7 +185,7 @@ def _latent(
     key = rows.take(mixer.latent_dim)
     places.free(latent, key)
     copied = cells * mixer.latent_dim * HALF if widened else 0
-    result = _attended(rows, heads, heads * mixer.kv_lora_rank, cells, query, copied, flash=flash)
+    result = _lay_out_attention_result(rows, heads, heads * mixer.kv_lora_rank, cells, query, copied, flash=flash)
     expanded = rows.take(heads * mixer.v_head_dim)
     places.free(result)
     ordered = rows.take(heads * mixer.v_head_dim)
@@ -195,7 +195,7 @@ def _latent(
     return projected
 
 
-def _state(rows: RowAllocator, mixer: StateMixer, hidden: int, read_last: tuple[Place, ...]) -> Place:
+def _lay_out_scan(rows: RowAllocator, mixer: StateMixer, hidden: int, read_last: tuple[Place, ...]) -> Place:
     """Lay out a scan: the expanded stream and its gate, the convolution's input and result, the scan's result."""
     places = rows.places
     expanded = rows.take(2 * mixer.inner_dim)
@@ -210,7 +210,7 @@ def _state(rows: RowAllocator, mixer: StateMixer, hidden: int, read_last: tuple[
     return projected
 
 
-def _mlp(rows: RowAllocator, width: int, hidden: int, normed: Place, *, gated: bool) -> Place:
+def _lay_out_mlp(rows: RowAllocator, width: int, hidden: int, normed: Place, *, gated: bool) -> Place:
     """Lay out gate, up, their product and the projection back; without a gate the activation is in place."""
     places = rows.places
     wide = [rows.take(width) for _ in range(2 if gated else 1)]
@@ -224,7 +224,7 @@ def _mlp(rows: RowAllocator, width: int, hidden: int, normed: Place, *, gated: b
     return result
 
 
-def _experts(rows: RowAllocator, block: Moe, hidden: int, read_last: tuple[Place, ...]) -> Place:
+def _lay_out_experts(rows: RowAllocator, block: Moe, hidden: int, read_last: tuple[Place, ...]) -> Place:
     """Lay out the routing, the chosen experts' inner tensors, their results side by side, and the running sum."""
     places, chosen = rows.places, block.top_k
     scores = rows.take(block.experts)
@@ -271,7 +271,7 @@ class Batch(NamedTuple):
 
 @lru_cache(maxsize=512)
 def compute_buffer_bytes(network: Network, batch: Batch) -> int:
-    """Return the bytes of the compute buffer on the card that holds the layers and the output.
+    """Return the size in bytes of the compute buffer on the card that holds the layers and the output.
 
     **Formula**: max over the graph's tensors of offset + bytes, each at the place that ggml's allocator gives it.
 
@@ -279,34 +279,34 @@ def compute_buffer_bytes(network: Network, batch: Batch) -> int:
     which the scheduler does where the token embedding stays on the host.
     """
     places = GraphAllocator()
-    stream, inputs = _inputs(places, network, batch)
+    stream, inputs = _lay_out_inputs(places, network, batch)
     rows = batch.tokens
     for index, layer in enumerate(network.layers):
         last = index == len(network.layers) - 1
-        mixed = _mixed(places, network, layer, batch)
+        mixed = _lay_out_mixers(places, network, layer, batch)
         if last:
             places.free(*inputs)
             rows = batch.outputs
             stream, mixed = _keep_output_rows(places, network.hidden * rows * FLOAT, stream, mixed)
-        stream = _residual(RowAllocator(places, rows), network.hidden, layer, stream, mixed)
+        stream = _lay_out_residual(RowAllocator(places, rows), network.hidden, layer, stream, mixed)
     places.take(network.width * rows * FLOAT)
     return places.furthest
 
 
 def graph_mask_bytes(network: Network, batch: Batch) -> int:
-    """Return the bytes of the attention masks: half precision for flash attention, otherwise single precision."""
-    cells = sum(_cells_read(kind, batch) for kind in _caches(network))
+    """Return the size in bytes of the attention masks: half precision for flash attention, otherwise fp32."""
+    cells = sum(_cells_read(kind, batch) for kind in _cache_kinds(network))
     return cells * batch.tokens * (HALF if batch.flash else FLOAT)
 
 
-def _caches(network: Network) -> tuple[str, ...]:
-    """Return the kinds of cache in use: full for layers without a window, sliding for those with one."""
+def _cache_kinds(network: Network) -> tuple[str, ...]:
+    """Return the kinds of cache in use: full for layers without a window, sliding for layers with a window."""
     mixers = [mixer for layer in network.layers for mixer in (layer.mixer, layer.second_mixer)]
-    kinds = {_cache(mixer) for mixer in mixers}
+    kinds = {_cache_kind(mixer) for mixer in mixers}
     return tuple(kind for kind in ("full", "sliding") if kind in kinds)
 
 
-def _cache(mixer: Mixer | None) -> str | None:
+def _cache_kind(mixer: Mixer | None) -> str | None:
     if isinstance(mixer, Attention):
         return "sliding" if mixer.window else "full"
     return "full" if isinstance(mixer, LatentAttention) else None
@@ -316,7 +316,7 @@ def _cells_read(kind: str | None, batch: Batch) -> int:
     return batch.sliding_cells if kind == "sliding" else batch.cells
 
 
-def _inputs(places: GraphAllocator, network: Network, batch: Batch) -> tuple[Place, list[Place]]:
+def _lay_out_inputs(places: GraphAllocator, network: Network, batch: Batch) -> tuple[Place, list[Place]]:
     """Lay out the inputs: embedded tokens, positions, indices of written cells, masks, and rows to keep.
 
     Without flash attention values are written transposed, and each element has an index of its own. With the
@@ -324,7 +324,7 @@ def _inputs(places: GraphAllocator, network: Network, batch: Batch) -> tuple[Pla
     """
     tokens, embedded = batch.tokens, network.hidden * batch.tokens * FLOAT
     values = 1 if batch.flash else max((_value_width(layer.mixer) for layer in network.layers), default=1)
-    written = [tokens * INDEX, tokens * values * INDEX] * len(_caches(network))
+    written = [tokens * INDEX, tokens * values * INDEX] * len(_cache_kinds(network))
     sizes = [tokens * FLOAT, *written, graph_mask_bytes(network, batch), batch.outputs * FLOAT]
     if batch.on_card:
         return places.take(embedded), [places.take(size) for size in sizes if size]
@@ -337,7 +337,7 @@ def _value_width(mixer: Mixer | None) -> int:
     return mixer.kv_dim if isinstance(mixer, Attention) else 1
 
 
-def _mixed(places: GraphAllocator, network: Network, layer: Layer, batch: Batch) -> Place | None:
+def _lay_out_mixers(places: GraphAllocator, network: Network, layer: Layer, batch: Batch) -> Place | None:
     """Lay out the mixers of the normed stream; results of parallel mixers are added in the first one's place."""
     mixers = [mixer for mixer in (layer.mixer, layer.second_mixer) if mixer is not None]
     if not mixers:
@@ -346,7 +346,7 @@ def _mixed(places: GraphAllocator, network: Network, layer: Layer, batch: Batch)
     normed = rows.take(network.hidden)
     results = []
     for index, mixer in enumerate(mixers):
-        cells = _cells_read(_cache(mixer), batch)
+        cells = _cells_read(_cache_kind(mixer), batch)
         read_last = normed if index == len(mixers) - 1 else None
         results.append(
             lay_out_mixer(rows, mixer, network.hidden, cells, read_last, flash=batch.flash, widened=batch.widened)
@@ -358,7 +358,7 @@ def _mixed(places: GraphAllocator, network: Network, layer: Layer, batch: Batch)
 def _keep_output_rows(
     places: GraphAllocator, size: int, stream: Place, mixed: Place | None
 ) -> tuple[Place, Place | None]:
-    """Copy the rows that have an output, of the block's result and of the stream, and free both."""
+    """Copy the output rows of the block's result and of the residual stream, and free the originals."""
     kept_mixed = None
     if mixed is not None:
         kept_mixed = places.take(size)
@@ -368,20 +368,20 @@ def _keep_output_rows(
     return kept_stream, kept_mixed
 
 
-def _residual(rows: RowAllocator, hidden: int, layer: Layer, stream: Place, mixed: Place | None) -> Place:
+def _lay_out_residual(rows: RowAllocator, hidden: int, layer: Layer, stream: Place, mixed: Place | None) -> Place:
     """Lay out the residual sum, in the mixer's place, and the feed-forward block after it or parallel to it."""
     if mixed is None:
-        return _summed(rows, hidden, layer, stream)
+        return _lay_out_feed_forward_sum(rows, hidden, layer, stream)
     if layer.parallel:
-        result = _summed(rows, hidden, layer, stream)
+        result = _lay_out_feed_forward_sum(rows, hidden, layer, stream)
         rows.places.free(mixed)
         return result
     rows.places.free(stream)
-    return _summed(rows, hidden, layer, mixed)
+    return _lay_out_feed_forward_sum(rows, hidden, layer, mixed)
 
 
-def _summed(rows: RowAllocator, hidden: int, layer: Layer, stream: Place) -> Place:
-    """Lay out the feed-forward block; `stream` is added to its result in place."""
+def _lay_out_feed_forward_sum(rows: RowAllocator, hidden: int, layer: Layer, stream: Place) -> Place:
+    """Lay out the feed-forward block, with `stream` added to the block's result in place."""
     if layer.feed_forward is None:
         return stream
     normed = rows.take(hidden)

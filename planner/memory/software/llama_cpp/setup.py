@@ -65,7 +65,7 @@ def padded(cells: int) -> int:
 
 
 def settings_of(workload: Inference) -> LlamaCppSettings:
-    """Return the llama.cpp settings of `workload`; all open if it has none."""
+    """Return the llama.cpp settings of `workload`, or unset ones if it has none."""
     return workload.engine if isinstance(workload.engine, LlamaCppSettings) else LlamaCppSettings()
 
 
@@ -127,13 +127,13 @@ def placed_weights(architecture: Architecture, file_type: str, setup: LlamaCppSe
     if not setup.output_on_card:
         held += bytes_of["output"] + bytes_of["other"] + towers
     return PlacedWeights(
-        _term(on_card, output, setup, tied=architecture.tied_head),
+        _weights_on_card_term(on_card, output, setup, tied=architecture.tied_head),
         held,
-        _largest(architecture, file_type) if setup.layers_on_card < setup.layers else 0,
+        _largest_matrix_bytes(architecture, file_type) if setup.layers_on_card < setup.layers else 0,
     )
 
 
-def _term(layers: int, output: int, setup: LlamaCppSetup, *, tied: bool) -> Term:
+def _weights_on_card_term(layers: int, output: int, setup: LlamaCppSetup, *, tied: bool) -> Term:
     again = ", the tied embedding once more" if tied else ""
     return term(
         "weights",
@@ -153,8 +153,8 @@ def _term(layers: int, output: int, setup: LlamaCppSetup, *, tied: bool) -> Term
     )
 
 
-def _largest(architecture: Architecture, file_type: str) -> int:
-    """Return the bytes of the largest matrix of a layer, all experts together."""
+def _largest_matrix_bytes(architecture: Architecture, file_type: str) -> int:
+    """Return the size in bytes of the largest matrix of a layer, all experts together."""
     if file_type == AS_STORED:
         elements = max(tensor.parameters for group in architecture.main.groups for tensor in group.layer.tensors)
         return elements * architecture.stored_bytes // max(architecture.parameters, 1)

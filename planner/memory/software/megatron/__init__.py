@@ -1,11 +1,11 @@
-"""Memory behaviour of Megatron-LM: its own layers, its own loss, and fp32 gradients throughout."""
+"""Memory behavior of Megatron-LM: Megatron's layers and loss, and fp32 gradients throughout."""
 
 from functools import partial
 from typing import Final
 
 from planner.memory.logits import output_width, predicts_every_token
-from planner.memory.parallel.sharding import Sharder
-from planner.memory.phases import Deferred
+from planner.memory.parallel.sharding import ShardingStrategy
+from planner.memory.phases import DeferredTerm
 from planner.memory.precision import training_precision
 from planner.memory.result import Term, TermPart
 from planner.memory.software.megatron.layers import saved_by_megatron
@@ -16,7 +16,7 @@ from planner.memory.terms import workload as chosen
 from planner.memory.training.checkpointing import CORE_ATTENTION, Checkpoints
 from planner.memory.training.full import whole_setup
 from planner.memory.training.fused import FusedKernels
-from planner.memory.training.losses import Losses
+from planner.memory.training.losses import LossMemory
 from planner.memory.training.setup import Casts, TrainingSetup
 from planner.models.architecture import Architecture
 from planner.units import MIB
@@ -59,9 +59,9 @@ class Megatron(TrainingMemory):
             workload.activation_checkpointing,
         )
         if workload.loss == "full-logits":
-            losses = _losses(architecture, workload, precision.compute_bytes)
+            losses = _loss_memory(architecture, workload, precision.compute_bytes)
         else:
-            losses = self.losses(architecture, workload, precision)
+            losses = self.loss_memory(architecture, workload, precision)
         return whole_setup(architecture, workload, precision, saved, losses, Casts((), (), (), ()), (_NOTE,))
 
     def checkpoints(self, workload: Training) -> Checkpoints:
@@ -70,15 +70,15 @@ class Megatron(TrainingMemory):
             return Checkpoints("none", core_attention=True)
         return super().checkpoints(workload)
 
-    def sharder(self, workload: Training) -> Sharder:
-        """Return Megatron's optimizer, which keeps its own states even on one card."""
+    def sharding_strategy(self, workload: Training) -> ShardingStrategy:
+        """Return Megatron's optimizer, which has fp32 copies and states even on one card."""
         return OPTIMIZER
 
     def vocabulary_multiple(self, tensor: int) -> int:
         """Return the multiple to which each card's rows of the vocabulary are rounded up."""
         return _VOCABULARY
 
-    def buffers(self) -> tuple[TermPart, ...]:
+    def library_buffers(self) -> tuple[TermPart, ...]:
         """Return the workspace of Transformer Engine."""
         name = "workspace of Transformer Engine"
         return (TermPart(name=name, bytes=_WORKSPACE, formula=f"{_WORKSPACE:,}", source=_ENGINE),)
@@ -87,20 +87,22 @@ class Megatron(TrainingMemory):
 TRAINING: Final = Megatron()
 
 
-def _losses(architecture: Architecture, workload: Training, size: int) -> Losses:
+def _loss_memory(architecture: Architecture, workload: Training, size: int) -> LossMemory:
     """Return the memory of the logits: T · V · (w + 4) with the loss and its derivative, then its cast."""
     tokens = workload.sequence_length or 0 if predicts_every_token(architecture) else 1
     outputs, width = workload.micro_batch * tokens, output_width(architecture)
 
-    def logits(per_logit: int) -> Deferred:
+    def logits(per_logit: int) -> DeferredTerm:
         count = outputs * width * per_logit
-        return Deferred("logits", count, lowest(count), highest(count), partial(_term, outputs, width, per_logit))
+        return DeferredTerm(
+            "logits", count, lowest(count), highest(count), partial(_logits_term, outputs, width, per_logit)
+        )
 
     both = logits(size + _FP32)
-    return Losses(both, both, logits(size), logits(0), _LOSS)
+    return LossMemory(both, both, logits(size), logits(0), _LOSS)
 
 
-def _term(outputs: int, width: int, per_logit: int) -> Term:
+def _logits_term(outputs: int, width: int, per_logit: int) -> Term:
     return measured_term(
         "logits",
         outputs * width * per_logit,

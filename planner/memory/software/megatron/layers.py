@@ -29,8 +29,8 @@ _CLASSIC: Final = 2
 """Norms of a layer that read the residual stream: before attention and before the feed-forward block."""
 
 
-class _Layers(NamedTuple):
-    """Equal layers of a stack, with what each saves and the number of its tokens."""
+class _EqualLayers(NamedTuple):
+    """Equal layers of a stack, with the activation bytes saved by each layer and the number of its tokens."""
 
     number: int
     layer: Layer
@@ -55,19 +55,19 @@ def saved_by_megatron(
 
     **Formula**: Σ over layers of the ledger; behind them the last norm's input and output.
     """
-    layers = _layers_of(architecture, length, precision, attention)
-    edges = _edges(architecture, sequences, length, precision)
-    each = [(one.number, one.ledger.of(sequences, one.tokens, one.source)) for one in layers]
+    layers = _equal_layers(architecture, length, precision, attention)
+    edges = _edge_bytes(architecture, sequences, length, precision)
+    each = [(one.number, one.ledger.for_batch(sequences, one.tokens, one.source)) for one in layers]
     largest, again = max([saved.total for _, saved in each]), max([saved.scores for _, saved in each])
     kept = [saved * number for number, saved in each]
     if checkpointing == "full":
-        kept = [SavedBytes(checkpoints=_inputs(one, sequences, precision)) for one in layers]
+        kept = [SavedBytes(checkpoints=_layer_input_bytes(one, sequences, precision)) for one in layers]
     elif checkpointing == "selective":
         kept = [saved._replace(scores=0) for saved in kept]
     return SavedActivations(
         kept=total_saved([edges, *kept]),
         one_layer=largest,
-        point=BackwardPoint(max([_flight(one, sequences, precision) for one in layers])),
+        point=BackwardPoint(max([_gradient_bytes_in_flight(one, sequences, precision) for one in layers])),
         first=edges.dropout,
         behind=edges.norms,
         layers=() if checkpointing == "full" else tuple([(one.number, one.ledger) for one in layers]),
@@ -76,32 +76,35 @@ def saved_by_megatron(
     )
 
 
-def _inputs(one: _Layers, sequences: int, precision: Precision) -> int:
+def _layer_input_bytes(one: _EqualLayers, sequences: int, precision: Precision) -> int:
     stream = one.hidden * precision.compute_bytes
     return one.number * sequences * one.tokens * stream // one.layer.stream_shards
 
 
-def _layers_of(
+def _equal_layers(
     architecture: Architecture, length: int, precision: Precision, attention: AttentionKind
-) -> list[_Layers]:
+) -> list[_EqualLayers]:
     found, source = [], 0
     for stack in trained_stacks(architecture):
         tokens = stack_positions(stack, length)
         for group in stack.groups:
             ledger = saved_by_megatron_layer(group.layer, stack.hidden, precision, attention)
-            found.append(_Layers(group.count, group.layer, stack.hidden, tokens, source, ledger))
+            found.append(_EqualLayers(group.count, group.layer, stack.hidden, tokens, source, ledger))
         source = tokens
     return found
 
 
-def _edges(architecture: Architecture, sequences: int, length: int, precision: Precision) -> SavedBytes:
-    """Return what is saved by the norms behind the layers, with the head's input, and by embedding dropout."""
+def _edge_bytes(architecture: Architecture, sequences: int, length: int, precision: Precision) -> SavedBytes:
+    """Return the bytes saved by the norms after the layers, with the head's input, and by embedding dropout."""
     shards = architecture.main.groups[0].layer.stream_shards
     norms = masks = 0
     for stack in trained_stacks(architecture):
         tokens = sequences * stack_positions(stack, length)
         behind = sum([1 for tensor in stack.after if is_norm(tensor, stack.hidden)])
-        each = _norm(stack.groups[0].layer.norm, stack.hidden, precision) + precision.compute_bytes * stack.hidden
+        each = (
+            _norm_saved_bytes(stack.groups[0].layer.norm, stack.hidden, precision)
+            + precision.compute_bytes * stack.hidden
+        )
         norms += tokens * behind * each // shards
         masks += tokens * MASK * stack.hidden // shards if stack.embedding_dropout else 0
     return SavedBytes(norms=norms, dropout=masks)
@@ -109,30 +112,30 @@ def _edges(architecture: Architecture, sequences: int, length: int, precision: P
 
 @lru_cache(maxsize=4096)
 def saved_by_megatron_layer(layer: Layer, hidden: int, precision: Precision, attention: AttentionKind) -> SavedPerToken:
-    """Return what one `layer` saves, in bytes per token, and for the scores per token and token of context.
+    """Return the activation bytes saved by one `layer`: per token, and for the scores per query-key pair.
 
     **Formula** (16 bits): norms 2 · (2h + 2h + 4), 8 with a mean; dropout 2 · h; queries, keys, values and the output
     4q + 4kv; feed-forward 4i, gated 6i; unfused scores 2 · a, and 3 · a more where they are dropped.
     """
     inputs = min(layer.norm_count, _CLASSIC + (1 if layer.cross_attention else 0))
     read = 1 if layer.parallel else inputs
-    norms = inputs * _norm(layer.norm, hidden, precision) + read * precision.compute_bytes * hidden
+    norms = inputs * _norm_saved_bytes(layer.norm, hidden, precision) + read * precision.compute_bytes * hidden
     own = SavedPerToken(
         norms=norms // layer.stream_shards,
-        feed_forward=_feed_forward(layer.feed_forward, hidden, precision),
+        feed_forward=_feed_forward_saved_bytes(layer.feed_forward, hidden, precision),
         dropout=dropout_bytes(layer, hidden),
     )
     crossed = saved_by_cross_attention(layer.cross_attention, hidden, precision, attention)
-    return own + _attention(layer, precision, attention) + crossed
+    return own + _attention_saved(layer, precision, attention) + crossed
 
 
-def _norm(norm: Norm, width: int, precision: Precision) -> int:
-    """Return the bytes of the input and its statistics; the output is counted with its readers."""
+def _norm_saved_bytes(norm: Norm, width: int, precision: Precision) -> int:
+    """Return the size in bytes of the input and its statistics; the output is counted with its readers."""
     return precision.compute_bytes * width + STATISTIC * (2 if norm.kind == "layer" else 1)
 
 
-def _attention(layer: Layer, precision: Precision, kind: AttentionKind) -> SavedPerToken:
-    """Return what attention saves: one projection's output, rotated or normed copies, and attention's own tensors.
+def _attention_saved(layer: Layer, precision: Precision, kind: AttentionKind) -> SavedPerToken:
+    """Return the bytes saved by attention: the projection's output, rotated or normed copies, and the kernel's tensors.
 
     Keys and values are views of the projection's output. **Source**: `SelfAttention.get_query_key_value_tensors`:
     queries of grouped heads are copied out of the projection's output (`reshape`), others are views;
@@ -154,8 +157,8 @@ def _attention(layer: Layer, precision: Precision, kind: AttentionKind) -> Saved
     return SavedPerToken(attention=kept, scores=mixer.heads * (size + (MASK + size if mixer.dropout else 0)))
 
 
-def _feed_forward(block: Mlp | Moe | None, hidden: int, precision: Precision) -> int:
-    """Return the bytes of the first projection's output and the second one's input; experts copy their input.
+def _feed_forward_saved_bytes(block: Mlp | Moe | None, hidden: int, precision: Precision) -> int:
+    """Return the size in bytes of the first projection's output and the second one's input; experts copy their input.
 
     **Source**: core/fusions/fused_bias_gelu.py, fused_bias_swiglu.py; core/transformer/moe: `TEGroupedMLP` weights the
     activations, so that experts' outputs are not saved; `TopKRouter` computes in fp32.
@@ -169,8 +172,8 @@ def _feed_forward(block: Mlp | Moe | None, hidden: int, precision: Precision) ->
     return routed + 3 * size * block.shared_intermediate + 2 * STATISTIC * block.experts
 
 
-def _flight(one: _Layers, sequences: int, precision: Precision) -> int:
-    """Return the gradients in flight in a layer: in its feed-forward block, or in unfused attention's scores.
+def _gradient_bytes_in_flight(one: _EqualLayers, sequences: int, precision: Precision) -> int:
+    """Return the gradient bytes in flight in a layer: in its feed-forward block, or in unfused attention's scores.
 
     **Formula**: w · n · i + w · h; the gradients of the dropped scores and of the softmax, less the dropped scores and
     the feed-forward block, which are freed by then.

@@ -2,12 +2,12 @@
 
 from typing import Final, NamedTuple
 
-from planner.memory.parallel.sharding import ShardedStep, Sharder
+from planner.memory.parallel.sharding import ShardedStep, ShardingStrategy
 from planner.memory.parallel.shares import (
     AnyTerm,
     PersistentBuffers,
     ShardedCounts,
-    buffers,
+    communication_term,
     relabeled_term,
     sharded_term,
 )
@@ -27,10 +27,10 @@ class MainCopies(NamedTuple):
     gradients: AnyTerm | None
     states: AnyTerm | None
     master: AnyTerm | None
-    beside: PersistentBuffers
+    persistent_buffers: PersistentBuffers
 
-    def state(self) -> list[AnyTerm]:
-        """Return the optimizer state on a card."""
+    def state_terms(self) -> list[AnyTerm]:
+        """Return the terms of the optimizer state on one card."""
         whole = [item for item in (self.master, self.states) if item is not None]
         if self.shards == 1:
             return whole
@@ -38,7 +38,7 @@ class MainCopies(NamedTuple):
 
 
 def megatron_snapshots(snapshots: tuple[Snapshot, ...], main: MainCopies) -> tuple[Snapshot, ...]:
-    """Return Megatron's snapshots, derived from those of a step with everything in 16 bits.
+    """Return Megatron's snapshots, derived from the snapshots of a step entirely in 16 bits.
 
     **Formula** with Adam: 2P of parameters, 4P of gradients in one buffer that stays, 12P of state, with the
     distributed optimizer 12P/N: 18 and 6 + 12/N bytes per parameter.
@@ -46,7 +46,7 @@ def megatron_snapshots(snapshots: tuple[Snapshot, ...], main: MainCopies) -> tup
     **Source**: Megatron-LM dist_optimizer.md.
     """
     gradients = [] if main.gradients is None else [relabeled_term(main.gradients, SOURCE)]
-    kept = [*gradients, *main.state(), buffers((), SOURCE, main.beside)]
+    kept = [*gradients, *main.state_terms(), communication_term((), SOURCE, main.persistent_buffers)]
     return tuple(
         snapshot
         if snapshot.name == "load"
@@ -59,7 +59,7 @@ def megatron_snapshots(snapshots: tuple[Snapshot, ...], main: MainCopies) -> tup
     )
 
 
-class DistributedOptimizer(Sharder):
+class DistributedOptimizer(ShardingStrategy):
     """Megatron-LM's optimizer, distributed or not."""
 
     name = "megatron"
@@ -68,27 +68,27 @@ class DistributedOptimizer(Sharder):
     shares_states = True
     keeps_masters = True
 
-    def called(self, _zero: int) -> str:
-        """Return the name of the mode in which replicas share its states."""
+    def stage_name(self, _zero: int) -> str:
+        """Return the name of the mode in which replicas share the optimizer's states."""
         return "distributed optimizer"
 
-    def keeps(self, _parallel: Parallel) -> str:
-        """Return a description of what it stores of a network."""
+    def stored_memory_summary(self, _parallel: Parallel) -> str:
+        """Return a summary of the memory that the optimizer stores on each card."""
         return "16-bit parameters, fp32 gradients from the first pass on, fp32 parameters and states"
 
     def timeline(self, step: ShardedStep) -> PhaseSnapshots:
         """Return the memory alive on a card in each phase of `step`."""
-        found = step.found
-        weights = next(item for item in found.snapshots[-1].terms if item.name == "weights")
+        unsharded_timeline = step.unsharded_timeline
+        weights = next(item for item in unsharded_timeline.snapshots[-1].terms if item.name == "weights")
         main = MainCopies(
             counts=step.counts,
             shards=step.cards if step.workload.parallel.zero else 1,
             gradients=step.kept_named("gradients"),
             states=step.kept_named("optimizer_states"),
             master=step.master(weights),
-            beside=step.beside,
+            persistent_buffers=step.persistent_buffers,
         )
-        return found._replace(snapshots=megatron_snapshots(found.snapshots, main))
+        return unsharded_timeline._replace(snapshots=megatron_snapshots(unsharded_timeline.snapshots, main))
 
 
 OPTIMIZER: Final = DistributedOptimizer()

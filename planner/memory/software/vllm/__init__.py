@@ -1,4 +1,4 @@
-"""Memory behaviour of vLLM: the profiling step, sampling, and the cache pages that the workload needs."""
+"""Memory behavior of vLLM: the profiling step, sampling, and the cache pages that the workload needs."""
 
 from collections.abc import Hashable
 from typing import Final
@@ -70,12 +70,12 @@ class Vllm(ServingMemory):
                 Snapshot("load", [weights], "the parameters are on the card"),
                 Snapshot("prefill", [*kept, forward], "a step with the largest number of tokens"),
                 Snapshot(
-                    "decode", [*kept, *sampling], "the next tokens of the largest number of sequences are sampled"
+                    "decode", [*kept, *sampling], "the next tokens are sampled for the largest number of sequences"
                 ),
             ),
             dynamic=step,
             pool=PagePool(pages.page_bytes, pages.pages, setup.length, beside, setup.utilization) if pages else None,
-            notes=_notes(setup, pages, workload),
+            notes=_setup_notes(setup, pages, workload),
         )
 
     def card_class(self, gpu: Gpu) -> CardClass:
@@ -98,7 +98,7 @@ class Vllm(ServingMemory):
         return _cuda_reasons(workload, gpu) if gpu.vendor == "NVIDIA" else ()
 
     def vocabulary_multiple(self, tensor: int) -> int:
-        """Return a card's part of 64 rows, 1 if that is no integer."""
+        """Return each card's part of the 64 rows that the vocabulary is padded to, or 1 if that is not an integer."""
         return 1 if _VOCABULARY % tensor else _VOCABULARY // tensor
 
     def split_layers(
@@ -160,7 +160,7 @@ def _pages_term(name: TermName, pages: Pages, count: int, sequences: int) -> Ter
     )
 
 
-def _notes(setup: VllmSetup, pages: Pages | None, workload: Inference) -> tuple[str, ...]:
+def _setup_notes(setup: VllmSetup, pages: Pages | None, workload: Inference) -> tuple[str, ...]:
     graphs = "with CUDA graphs" if setup.graphs else "without CUDA graphs"
     version = VLLM.version if setup.version == "0.33" else f"vLLM {setup.version}"
     notes = [
@@ -173,6 +173,7 @@ def _notes(setup: VllmSetup, pages: Pages | None, workload: Inference) -> tuple[
         )
     if workload.batch > setup.sequences:
         notes.append(
-            f"{workload.batch - setup.sequences:,} of {workload.batch:,} sequences wait, since a step is full."
+            f"{workload.batch - setup.sequences:,} of {workload.batch:,} sequences wait because "
+            "a step has no room for more."
         )
     return tuple(notes)

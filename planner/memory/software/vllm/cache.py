@@ -28,7 +28,7 @@ Kind = Literal["full", "sliding", "state", "cross"]
 
 
 class PageKind(NamedTuple):
-    """Layers with equal pages; a page of `tokens` tokens has `bytes` for one of them."""
+    """Layers with equal pages; a page of `tokens` tokens takes `bytes` bytes for one layer."""
 
     kind: Kind
     window: int | None
@@ -63,37 +63,37 @@ def pages_of(architecture: Architecture, kv_format: str, setup: VllmSetup, promp
     takes ⌈layers / g⌉ groups with pages for n tokens, for min(window − 1 + tokens in flight, n) tokens and one page
     more in sliding layers, one page for a state.
     """
-    found = _layers_by_pages(architecture, kv_format, setup)
-    if not found:
+    layers_by_page = _layers_by_pages(architecture, kv_format, setup)
+    if not layers_by_page:
         return None
-    if any(kind.kind == "state" for kind in found):
-        found = _aligned(found)
-    everything = sum(found.values())
-    if len({(kind.kind, kind.window) for kind in found}) == 1:
-        kind = next(iter(found))
-        bytes_of_all = sum(count * each.bytes for each, count in found.items())
-        pages = _pages(kind, setup, prompt)
+    if any(kind.kind == "state" for kind in layers_by_page):
+        layers_by_page = _pages_aligned_to_states(layers_by_page)
+    total_layers = sum(layers_by_page.values())
+    if len({(kind.kind, kind.window) for kind in layers_by_page}) == 1:
+        kind = next(iter(layers_by_page))
+        bytes_of_all = sum(count * each.bytes for each, count in layers_by_page.items())
+        pages = _pages_per_sequence(kind, setup, prompt)
         states = kind.kind == "state"
-        return Pages(bytes_of_all, 0 if states else pages, pages if states else 0, everything, everything)
-    return _hybrid(_unified(found), everything, setup, prompt)
+        return Pages(bytes_of_all, 0 if states else pages, pages if states else 0, total_layers, total_layers)
+    return _hybrid_pages(_pages_of_equal_size(layers_by_page), total_layers, setup, prompt)
 
 
-def _hybrid(found: dict[PageKind, int], everything: int, setup: VllmSetup, prompt: int) -> Pages:
-    least, most = min(found.values()), max(found.values())
+def _hybrid_pages(layers_by_page: dict[PageKind, int], total_layers: int, setup: VllmSetup, prompt: int) -> Pages:
+    least, most = min(layers_by_page.values()), max(layers_by_page.values())
     group = most if most < least * _MOST_PADDING else least
-    groups = {kind: ceil_div(count, group) for kind, count in found.items()}
-    taken = {kind: number * _pages(kind, setup, prompt) for kind, number in groups.items()}
+    groups = {kind: ceil_div(count, group) for kind, count in layers_by_page.items()}
+    taken = {kind: number * _pages_per_sequence(kind, setup, prompt) for kind, number in groups.items()}
     states = sum(pages for kind, pages in taken.items() if kind.kind == "state")
     return Pages(
-        group * next(iter(found)).bytes,
+        group * next(iter(layers_by_page)).bytes,
         sum(taken.values()) - states,
         states,
-        everything,
+        total_layers,
         group * sum(groups.values()),
     )
 
 
-def _pages(kind: PageKind, setup: VllmSetup, prompt: int) -> int:
+def _pages_per_sequence(kind: PageKind, setup: VllmSetup, prompt: int) -> int:
     if kind.kind == "state":
         return 1
     if kind.kind == "cross":
@@ -104,24 +104,24 @@ def _pages(kind: PageKind, setup: VllmSetup, prompt: int) -> int:
 
 
 def _layers_by_pages(architecture: Architecture, kv_format: str, setup: VllmSetup) -> dict[PageKind, int]:
-    found: dict[PageKind, int] = {}
+    layers_by_page: dict[PageKind, int] = {}
     if architecture.kind == "encoder":
-        return found
+        return layers_by_page
     for group in architecture.main.groups:
-        for kind in _kinds(group.layer, kv_format, setup):
-            found[kind] = found.get(kind, 0) + group.count
-    return found
+        for kind in _layer_page_kinds(group.layer, kv_format, setup):
+            layers_by_page[kind] = layers_by_page.get(kind, 0) + group.count
+    return layers_by_page
 
 
-def _kinds(layer: Layer, kv_format: str, setup: VllmSetup) -> list[PageKind]:
+def _layer_page_kinds(layer: Layer, kv_format: str, setup: VllmSetup) -> list[PageKind]:
     mixers: tuple[Mixer | None, ...] = (layer.mixer, layer.second_mixer)
-    kinds = [kind for mixer in mixers for kind in _kinds_of(mixer, kv_format, setup)]
+    kinds = [kind for mixer in mixers for kind in _mixer_page_kinds(mixer, kv_format, setup)]
     if layer.cross_attention is not None:
         kinds.append(_attention_page("cross", layer.cross_attention, kv_format, setup))
     return kinds
 
 
-def _kinds_of(mixer: Mixer | None, kv_format: str, setup: VllmSetup) -> list[PageKind]:
+def _mixer_page_kinds(mixer: Mixer | None, kv_format: str, setup: VllmSetup) -> list[PageKind]:
     if isinstance(mixer, StateMixer):
         return [PageKind("state", None, 1, _state_bytes(mixer, setup))]
     if isinstance(mixer, LatentAttention):
@@ -148,7 +148,7 @@ def _latent_pages(mixer: LatentAttention, kv_format: str, setup: VllmSetup) -> l
 
 
 def _state_bytes(mixer: StateMixer, setup: VllmSetup) -> int:
-    """Return the bytes of a layer's state: the convolution and the scan in the computing format, or fp32 for the scan.
+    """Return the size in bytes of a layer's state: convolution and scan in the computing format, or the scan in fp32.
 
     Gated delta nets have `mamba_ssm_dtype` float32 in their configurations.
     """
@@ -156,12 +156,12 @@ def _state_bytes(mixer: StateMixer, setup: VllmSetup) -> int:
     return mixer.conv_inputs_kept * setup.element + mixer.recurrent_state_elements * scan
 
 
-def _aligned(found: dict[PageKind, int]) -> dict[PageKind, int]:
-    """Return `found` with attention pages large enough for a state, and states padded to them."""
-    state = max(kind.bytes for kind in found if kind.kind == "state")
-    cached = [kind for kind in found if kind.kind != "state"]
+def _pages_aligned_to_states(layers_by_page: dict[PageKind, int]) -> dict[PageKind, int]:
+    """Return `layers_by_page` with attention pages large enough for a state, and states padded to them."""
+    state = max(kind.bytes for kind in layers_by_page if kind.kind == "state")
+    cached = [kind for kind in layers_by_page if kind.kind != "state"]
     if not cached:
-        return found
+        return layers_by_page
     token = max(kind.bytes // kind.tokens for kind in cached)
     step = max(kind.tokens for kind in cached)
     tokens = max(step * ceil_div(state, step * token), step)
@@ -170,15 +170,15 @@ def _aligned(found: dict[PageKind, int]) -> dict[PageKind, int]:
         kind._replace(bytes=page)
         if kind.kind == "state"
         else kind._replace(tokens=tokens, bytes=tokens * (kind.bytes // kind.tokens)): count
-        for kind, count in found.items()
+        for kind, count in layers_by_page.items()
     }
 
 
-def _unified(found: dict[PageKind, int]) -> dict[PageKind, int]:
-    """Return `found` with pages of the largest size: more tokens if the size is a multiple, otherwise padded."""
-    largest = max(kind.bytes for kind in found)
+def _pages_of_equal_size(layers_by_page: dict[PageKind, int]) -> dict[PageKind, int]:
+    """Return `layers_by_page` with all pages as large as the largest: with more tokens each, or padded."""
+    largest = max(kind.bytes for kind in layers_by_page)
     unified: dict[PageKind, int] = {}
-    for kind, count in found.items():
+    for kind, count in layers_by_page.items():
         times = largest // kind.bytes if largest % kind.bytes == 0 and kind.kind != "state" else 1
         grown = kind._replace(tokens=kind.tokens * times, bytes=largest)
         unified[grown] = unified.get(grown, 0) + count

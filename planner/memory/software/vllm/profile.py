@@ -22,7 +22,7 @@ _INT32_BITS: Final = 32
 
 
 class _Sampler(NamedTuple):
-    """Bytes per logit besides the logits and their fp32 copy, and their source."""
+    """Bytes per logit of the sampler's own tensors (without logits and fp32 copy), and the source of that figure."""
 
     bytes: int
     source: str
@@ -44,7 +44,9 @@ _SAMPLERS: Final[dict[VllmVersion, _Sampler]] = {
     ),
 }
 _FORWARD_SOURCE: Final = "vLLM 0.33 model_executor: tensors alive at once in a layer, the widest block deciding"
-_TABLES_SOURCE: Final = "vLLM 0.33 v1/worker/gpu/sample/penalties.py: counts (int32) and a mask of a bit for each word"
+_TABLES_SOURCE: Final = (
+    "vLLM 0.33 v1/worker/gpu/sample/penalties.py: counts (int32) and a mask of one bit for each token of the vocabulary"
+)
 _GRAPHS_SOURCE: Final = (
     "0.1 to 1.03 GiB in vLLM 0.11's logs (llm-d-planner), 0.5 to 1.8 GiB published for an H100; vLLM's own estimate "
     "has been off by three times (vllm-project/vllm#45178, #53013)"
@@ -63,7 +65,7 @@ def forward_term(architecture: Architecture, setup: VllmSetup) -> Term:
 
     **Assumes** tensors of the computing format and no compilation that keeps less.
     """
-    per_token = _widest(architecture)
+    per_token = _widest_layer_elements(architecture)
     count = setup.tokens * per_token * setup.element
     return term(
         "activations",
@@ -82,7 +84,7 @@ def forward_term(architecture: Architecture, setup: VllmSetup) -> Term:
 
 
 def hidden_term(architecture: Architecture, setup: VllmSetup) -> Term:
-    """Return what remains of the step during sampling: its output, and the rows to sample from."""
+    """Return the memory that outlives the step until sampling: its output, and the rows to sample from."""
     rows = setup.tokens + 2 * setup.sequences
     return term(
         "activations",
@@ -152,16 +154,16 @@ def buffers_term(architecture: Architecture, setup: VllmSetup) -> Term | None:
 
 
 @lru_cache(maxsize=256)
-def _widest(architecture: Architecture) -> int:
-    return max(_numbers(group.layer, architecture.hidden) for group in architecture.main.groups)
+def _widest_layer_elements(architecture: Architecture) -> int:
+    return max(_layer_elements(group.layer, architecture.hidden) for group in architecture.main.groups)
 
 
-def _numbers(layer: Layer, hidden: int) -> int:
-    mixed = max(_mixer(mixer) for mixer in (layer.mixer, layer.second_mixer))
-    return 2 * hidden + max(mixed, _feed_forward(layer.feed_forward, hidden))
+def _layer_elements(layer: Layer, hidden: int) -> int:
+    mixed = max(_mixer_elements(mixer) for mixer in (layer.mixer, layer.second_mixer))
+    return 2 * hidden + max(mixed, _feed_forward_elements(layer.feed_forward, hidden))
 
 
-def _mixer(mixer: object) -> int:
+def _mixer_elements(mixer: object) -> int:
     if isinstance(mixer, Attention):
         return 2 * mixer.q_dim + 2 * mixer.kv_dim
     if isinstance(mixer, LatentAttention):
@@ -171,7 +173,7 @@ def _mixer(mixer: object) -> int:
     return 4 * mixer.inner_dim if isinstance(mixer, StateMixer) else 0
 
 
-def _feed_forward(block: Mlp | Moe | None, hidden: int) -> int:
+def _feed_forward_elements(block: Mlp | Moe | None, hidden: int) -> int:
     if isinstance(block, Moe):
         wide = (2 if block.gated else 1) * block.intermediate
         routed = block.top_k * (max(wide, hidden) + max(block.intermediate, 0)) + hidden + block.experts

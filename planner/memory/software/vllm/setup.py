@@ -52,7 +52,7 @@ def class_of_card(gpu: Gpu) -> CardClass:
 
 
 def settings_of(workload: Inference) -> VllmSettings:
-    """Return the vLLM settings of `workload`; all open if it has none."""
+    """Return the vLLM settings of `workload`, or unset ones if it has none."""
     return workload.engine if isinstance(workload.engine, VllmSettings) else VllmSettings()
 
 

@@ -27,27 +27,33 @@ from planner.models.architecture import Activation, Attention, LatentAttention, 
 def saved_by_mixers(
     layer: Layer, settings: LayerSettings, tuning: LayerTuning, sites: Sites, masked: bool
 ) -> SavedPerToken:
-    """Return what mixers and their adapters save."""
+    """Return the activation bytes saved by mixers and their adapters."""
     inside = count_readers(tuning, (*sites.mixer_in, *sites.inner))
     if not (tuning.reached or inside.trained or inside.adapted or "trained" in tuning.statuses):
-        return SavedPerToken(adapters=_output_of(layer.mixer, settings, tuning, sites, kept=False).adapters)
+        return SavedPerToken(
+            adapters=_saved_by_output_projection(layer.mixer, settings, tuning, sites, kept=False).adapters
+        )
     saved = SavedPerToken()
     for mixer in (layer.mixer, layer.second_mixer):
         if mixer is not None:
-            whole = saved_by_mixer(mixer, _precision_of(mixer, settings.formats), settings.attention, layer, masked)
-            output = _output_of(mixer, settings, tuning, sites, kept=_keeps_output(mixer, settings, masked))
-            untrained = _untrained(mixer, layer, settings, tuning, sites, masked)
+            whole = saved_by_mixer(
+                mixer, _softmax_precision(mixer, settings.formats), settings.attention, layer, masked
+            )
+            output = _saved_by_output_projection(
+                mixer, settings, tuning, sites, kept=_keeps_output(mixer, settings, masked)
+            )
+            untrained = _untrained_mixer_bytes(mixer, layer, settings, tuning, sites, masked)
             saved += whole + output + SavedPerToken(attention=-untrained)
     return saved
 
 
 def mixer_is_tuned(tuning: LayerTuning, sites: Sites) -> bool:
-    """Return whether the mixer's output needs a gradient of its own."""
-    used = count_readers(tuning, (*sites.mixer_in, *sites.inner, *sites.mixer_out, *sites.cross))
-    return used.trained + used.adapted > 0
+    """Return whether a tensor of the mixer is trained or adapted, so that its output needs a gradient."""
+    readers = count_readers(tuning, (*sites.mixer_in, *sites.inner, *sites.mixer_out, *sites.cross))
+    return readers.trained + readers.adapted > 0
 
 
-def _precision_of(mixer: Mixer, formats: Formats) -> Precision:
+def _softmax_precision(mixer: Mixer, formats: Formats) -> Precision:
     """Return the softmax's precision: one with an explicit format keeps it even under autocast (gpt-oss)."""
     keeps_format = isinstance(mixer, Attention) and mixer.sinks and formats.parameter < 4
     return formats.precision._replace(autocast=False) if keeps_format else formats.precision
@@ -66,16 +72,16 @@ def _is_copied(mixer: Mixer, settings: LayerSettings, masked: bool) -> bool:
     return isinstance(mixer, Attention) and mixer.heads_first and settings.formats.computed < 4 and not masked
 
 
-def _output_of(
+def _saved_by_output_projection(
     mixer: Mixer | None, settings: LayerSettings, tuning: LayerTuning, sites: Sites, *, kept: bool
 ) -> SavedPerToken:
-    """Return what the output projection and its adapter save of their input."""
+    """Return the bytes that the output projection and its adapter save of the mixer's output."""
     read = saved_input(settings, count_readers(tuning, sites.mixer_out), settings.formats.computed, is_kept=kept)
     width = mixer_output_width(mixer)
     return SavedPerToken(attention=width * (read.whole + read.copies), adapters=width * read.adapters)
 
 
-def _untrained(
+def _untrained_mixer_bytes(
     mixer: Mixer, layer: Layer, settings: LayerSettings, tuning: LayerTuning, sites: Sites, masked: bool
 ) -> int:
     """Return the bytes counted for a trained mixer that a frozen output projection or norm does not save."""
@@ -86,7 +92,7 @@ def _untrained(
     output = formats.computed * mixer_output_width(mixer)
     counted = output if kernel != "fused" or _is_copied(mixer, settings, masked) else 0
     if isinstance(mixer, LatentAttention):
-        return counted + _untrained_latents(mixer, layer, settings, tuning, count_readers(tuning, sites.inner))
+        return counted + _untrained_latent_bytes(mixer, layer, settings, tuning, count_readers(tuning, sites.inner))
     if not isinstance(mixer, Attention) or mixer.qk_norm in ("none", "bare") or layer.norm.native:
         return counted
     trained = any(
@@ -98,8 +104,8 @@ def _untrained(
     return counted if trained else counted + product * (mixer.q_dim + mixer.kv_dim)
 
 
-def _untrained_latents(
-    mixer: LatentAttention, layer: Layer, settings: LayerSettings, tuning: LayerTuning, used: ReaderCounts
+def _untrained_latent_bytes(
+    mixer: LatentAttention, layer: Layer, settings: LayerSettings, tuning: LayerTuning, readers: ReaderCounts
 ) -> int:
     """Return the bytes counted for trained latents that frozen norms and projections do not save."""
     formats = settings.formats
@@ -110,14 +116,14 @@ def _untrained_latents(
         if tensor.role == "norm" and tensor.shape[0] in (mixer.q_lora_rank, mixer.kv_lora_rank)
     ]
     counted = 0 if "trained" in norms else formats.computed * latents
-    each = ReaderCounts(*(min(count, 1) for count in used))
+    each = ReaderCounts(*(min(count, 1) for count in readers))
     return counted + (formats.computed - saved_input(settings, each, formats.computed).total) * latents
 
 
 def saved_by_tuned_cross_attention(
     layer: Layer, hidden: int, settings: LayerSettings, tuning: LayerTuning, sites: Sites
 ) -> SavedPerToken:
-    """Return what cross-attention saves; only trained keys and values save copies of the encoder's output."""
+    """Return the bytes saved by cross-attention; only trained keys and values save copies of the encoder's output."""
     formats = settings.formats
     full = saved_by_cross_attention(layer.cross_attention, hidden, formats.precision, settings.attention)
     mixer = layer.cross_attention
@@ -136,7 +142,7 @@ def saved_by_tuned_cross_attention(
 def saved_by_feed_forward(
     layer: Layer, hidden: int, settings: LayerSettings, tuning: LayerTuning, sites: Sites
 ) -> SavedPerToken:
-    """Return what the feed-forward block saves, and the input saved for its last projection's adapter."""
+    """Return the bytes saved by the feed-forward block, including the input of its last projection's adapter."""
     block = layer.feed_forward
     if block is None:
         return SavedPerToken()
@@ -145,31 +151,31 @@ def saved_by_feed_forward(
         reached = tuning.reached or into.trained + into.adapted > 0
         reached = reached or (not layer.parallel and mixer_is_tuned(tuning, sites)) or "trained" in tuning.statuses
         dropped = block.dropout > 0
-        return _dense(
+        return _saved_intermediate(
             block.intermediate, block.gated, block.activation, settings, out, reached=reached, dropped=dropped
         )
-    routed = _experts(block, hidden, settings, count_readers(tuning, sites.experts))
-    router = _router(block, hidden, settings, count_readers(tuning, sites.router))
+    routed = _experts_saved_bytes(block, hidden, settings, count_readers(tuning, sites.experts))
+    router = _router_saved_bytes(block, hidden, settings, count_readers(tuning, sites.router))
     saved = SavedPerToken(feed_forward=routed + router)
     if not block.shared_intermediate:
         return saved
     gate = settings.formats.computed * hidden if block.shared_gate else 0
-    used = count_readers(tuning, sites.forward_out)
-    shared = _dense(block.shared_intermediate, True, block.activation, settings, used)
+    readers = count_readers(tuning, sites.forward_out)
+    shared = _saved_intermediate(block.shared_intermediate, True, block.activation, settings, readers)
     return saved + shared + SavedPerToken(feed_forward=gate)
 
 
-def _dense(
+def _saved_intermediate(
     width: int,
     gated: bool,
     activation: Activation,
     settings: LayerSettings,
-    used: ReaderCounts,
+    readers: ReaderCounts,
     *,
     reached: bool = True,
     dropped: bool = False,
 ) -> SavedPerToken:
-    """Return what is saved of the intermediate width: for the activation, the gate and the last projection."""
+    """Return the bytes saved of the intermediate tensors: activation, gate and input of the last projection."""
     formats = settings.formats
     kept = KEPT_BY_ACTIVATION[activation]
     own_result = keeps_result(activation, gated=gated)
@@ -179,9 +185,9 @@ def _dense(
     in_fp32 = kept.fp32 + (1 if gated and kept.fp32 else 0)
     wider = in_fp32 * (4 - formats.computed) if formats.autocast and formats.projected < 4 else 0
     read = saved_input(
-        settings, used, formats.projected, is_kept=own_result and reached and not dropped, reached=reached
+        settings, readers, formats.projected, is_kept=own_result and reached and not dropped, reached=reached
     )
-    if settings.fused.adapters and used.adapted:
+    if settings.fused.adapters and readers.adapted:
         read = SavedInput(0, read.copies, read.adapters)
     if not reached:
         tensors = wider = 0
@@ -189,14 +195,14 @@ def _dense(
     return SavedPerToken(feed_forward=held, adapters=width * read.adapters)
 
 
-def _experts(block: Moe, hidden: int, settings: LayerSettings, used: ReaderCounts) -> int:
+def _experts_saved_bytes(block: Moe, hidden: int, settings: LayerSettings, readers: ReaderCounts) -> int:
     """Return the bytes saved for experts' input and output; frozen ones save no input of their products.
 
     The output is saved for the gradient of the router's weights.
     """
     size = settings.formats.stream
     kept = KEPT_BY_ACTIVATION[block.activation].tensors + (2 if block.gated else 0)
-    if not used.trained:
+    if not readers.trained:
         return block.visits * size * (hidden + block.intermediate * (kept - 1))
     if not (block.every_expert and settings.formats.autocast):
         return block.visits * size * (2 * hidden + block.intermediate * kept)
@@ -204,22 +210,22 @@ def _experts(block: Moe, hidden: int, settings: LayerSettings, used: ReaderCount
     return block.visits * ((size + settings.formats.computed) * hidden + inner)
 
 
-def _router(block: Moe, hidden: int, settings: LayerSettings, used: ReaderCounts) -> int:
-    copied = 4 * hidden if block.fp32_router and settings.formats.stream < 4 and used.trained else 0
+def _router_saved_bytes(block: Moe, hidden: int, settings: LayerSettings, readers: ReaderCounts) -> int:
+    copied = 4 * hidden if block.fp32_router and settings.formats.stream < 4 and readers.trained else 0
     return copied + STATISTIC * block.experts
 
 
 def last_projection_input(layer: Layer, hidden: int, settings: LayerSettings, tuning: LayerTuning) -> int:
     """Return the bytes per element that the feed-forward block's last projection saves of its input."""
-    used = count_readers(tuning, sites_of(layer, hidden).forward_out)
-    return saved_input(settings, used, settings.formats.projected).total
+    readers = count_readers(tuning, sites_of(layer, hidden).forward_out)
+    return saved_input(settings, readers, settings.formats.projected).total
 
 
 @lru_cache(maxsize=4096)
 def saved_by_tuned_layer(
     layer: Layer, hidden: int, settings: LayerSettings, tuning: LayerTuning, masked: bool = False
 ) -> SavedPerToken:
-    """Return what one `layer` saves under `settings` if it is trained as described by `tuning`.
+    """Return the activation bytes saved by one `layer` under `settings` if trained as described by `tuning`.
 
     **Formula** (bf16, RMSNorm, gated MLP, flash; LoRA on all linears, fp32 adapters, autocast): 18h + 6q + 4kv + 8i +
     4a + 8 + 7 · 2r bytes per token: norms 2 · (4h + 4), copies 5 · 2h + 2q + 2i, attention 4q + 4kv + 4a, feed-forward
@@ -235,7 +241,7 @@ def saved_by_tuned_layer(
     )
     return (
         own
-        + _norms(layer, hidden, settings, tuning, sites)
+        + _saved_by_norms(layer, hidden, settings, tuning, sites)
         + saved_by_mixers(layer, settings, tuning, sites, masked)
         + saved_by_tuned_cross_attention(layer, hidden, settings, tuning, sites)
         + saved_by_feed_forward(layer, hidden, settings, tuning, sites)
@@ -259,26 +265,35 @@ def adapter_bytes(settings: LayerSettings, layer: Layer, tuning: LayerTuning) ->
     return ranks + wide * (settings.formats.projected + adapters.read)
 
 
-def _norms(layer: Layer, hidden: int, settings: LayerSettings, tuning: LayerTuning, sites: Sites) -> SavedPerToken:
-    """Return the bytes of the norms over the hidden width, and of the inputs saved by the projections behind them."""
+def _saved_by_norms(
+    layer: Layer, hidden: int, settings: LayerSettings, tuning: LayerTuning, sites: Sites
+) -> SavedPerToken:
+    """Return the bytes saved by the norms over the hidden width and by the projections that read their output."""
     formats = settings.formats
     mixer = count_readers(tuning, sites.mixer_in)
     forward = count_readers(tuning, (*sites.forward_in, *sites.shared_gate, *sites.router))
     cross = count_readers(tuning, sites.cross[:1])
     between = tuning.reached or (not layer.parallel and mixer_is_tuned(tuning, sites))
-    blocks = [(used, to) for used, to in ((mixer, tuning.reached), (forward, between), (cross, between)) if used.total]
+    blocks = [
+        (readers, to)
+        for readers, to in ((mixer, tuning.reached), (forward, between), (cross, between))
+        if readers.total
+    ]
     if layer.parallel and layer.norm_count < 2 and blocks:
         blocks = [
-            (ReaderCounts(*(sum(counts) for counts in zip(*(used for used, _ in blocks), strict=True))), tuning.reached)
+            (
+                ReaderCounts(*(sum(counts) for counts in zip(*(readers for readers, _ in blocks), strict=True))),
+                tuning.reached,
+            )
         ]
-    reads = [saved_input(settings, used, formats.normed(layer.norm), reached=to) for used, to in blocks]
+    reads = [saved_input(settings, readers, formats.normed_bytes(layer.norm), reached=to) for readers, to in blocks]
     inputs = hidden * sum(read.whole + read.copies for read in reads)
     beside = hidden * sum(read.adapters for read in reads)
-    norms = _stream_norms(layer, hidden, settings, tuning, len(blocks), between) + inputs
+    norms = _stream_norm_bytes(layer, hidden, settings, tuning, len(blocks), between) + inputs
     return SavedPerToken(norms=norms // layer.stream_shards, adapters=beside // layer.stream_shards)
 
 
-def _stream_norms(
+def _stream_norm_bytes(
     layer: Layer, hidden: int, settings: LayerSettings, tuning: LayerTuning, blocks: int, between: bool
 ) -> int:
     trained = _norms_are_trained(layer, hidden, tuning)
@@ -302,7 +317,7 @@ def _stream_norms(
 
 
 def _casts_to_norm(settings: LayerSettings) -> bool:
-    """Return whether autocast gives each fused norm its own fp32 copy of the stream."""
+    """Return whether autocast makes a separate fp32 copy of the stream for each fused norm."""
     return settings.formats.autocast and settings.formats.stream < 4
 
 
@@ -319,7 +334,7 @@ def feed_forward_norm_bytes(layer: Layer, hidden: int, settings: LayerSettings, 
     if layer.parallel or layer.norm_count < 2:
         return 0
     sites = sites_of(layer, hidden)
-    used = count_readers(tuning, (*sites.forward_in, *sites.shared_gate, *sites.router))
+    readers = count_readers(tuning, (*sites.forward_in, *sites.shared_gate, *sites.router))
     trained = _norms_are_trained(layer, hidden, tuning)
     own = norm_saved_bytes(layer.norm, hidden, settings.formats.stream, settings, trained=trained)
-    return own + hidden * saved_input(settings, used, settings.formats.normed(layer.norm)).total
+    return own + hidden * saved_input(settings, readers, settings.formats.normed_bytes(layer.norm)).total

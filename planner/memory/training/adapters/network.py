@@ -45,27 +45,27 @@ def tuned_backward_points(
     layer, hidden, formats = tuned.layer, tuned.stack.hidden, settings.formats
     block, every = layer.feed_forward, sequences * tokens
     stream = formats.stream * hidden
-    stages = [_in_block(tuned, settings, every, stream, checkpointed)]
+    stages = [_feed_forward_point(tuned, settings, every, stream, checkpointed)]
     if settings.adapters is not None and isinstance(block, Mlp) and not settings.fused.adapters:
-        stages.append(BackwardPoint(every * _computing(tuned, settings, block, checkpointed), 0, 0))
+        stages.append(BackwardPoint(every * _adapted_feed_forward_bytes(tuned, settings, block, checkpointed), 0, 0))
     if isinstance(block, Moe) and not block.every_expert:
         flight = expert_weighting_bytes(block, hidden, formats.precision) + 2 * stream
         stages.append(BackwardPoint(every * flight, 0, 0))
     if checkpointed:
         stages.append(BackwardPoint(every * (3 * stream + formats.computed * hidden), 0, 0))
-    scores = _in_scores(tuned, settings, ledger, tokens)
+    scores = _score_gradient_bytes(tuned, settings, ledger, tokens)
     if scores is not None:
-        trained = feed_forward_parameters(block, hidden) if _forward_is_trained(tuned) else 0
+        trained = feed_forward_parameters(block, hidden) if _feed_forward_is_trained(tuned) else 0
         stages.append(BackwardPoint(every * scores, trained, 0))
     return tuple(stages)
 
 
-def _in_block(
+def _feed_forward_point(
     tuned: TunedLayers, settings: LayerSettings, every: int, stream: int, checkpointed: bool
 ) -> BackwardPoint:
     layer, hidden, formats = tuned.layer, tuned.stack.hidden, settings.formats
     block = layer.feed_forward
-    trained = last_projection(block, hidden) if _forward_is_trained(tuned) else 0
+    trained = last_projection(block, hidden) if _feed_forward_is_trained(tuned) else 0
     if isinstance(block, Moe):
         flight = expert_gradient_bytes(block, hidden, formats.precision)
         if not block.every_expert and not trained:
@@ -87,7 +87,7 @@ def _in_block(
     return BackwardPoint(every * (max(flight, 0) + stream), trained, uncast)
 
 
-def _computing(tuned: TunedLayers, settings: LayerSettings, block: Mlp, checkpointed: bool) -> int:
+def _adapted_feed_forward_bytes(tuned: TunedLayers, settings: LayerSettings, block: Mlp, checkpointed: bool) -> int:
     """Return the bytes per token that the adapted feed-forward block holds while it runs, besides saved activations.
 
     **Formula**: at its last projection i · (p + a): its input, and under autocast a copy in the adapters' format,
@@ -101,11 +101,11 @@ def _computing(tuned: TunedLayers, settings: LayerSettings, block: Mlp, checkpoi
     if adapters is None or not (out.adapted or into.adapted):
         return 0
     kept = last_projection_input(tuned.layer, hidden, settings, tuned.tuning)
-    normed = formats.normed(tuned.layer.norm)
-    wide, narrow = 0, formats.stream + (0 if adapters.shares(normed) else normed)
+    normed = formats.normed_bytes(tuned.layer.norm)
+    wide, narrow = 0, formats.stream + (0 if adapters.shares_input(normed) else normed)
     if out.adapted and formats.autocast:
         copied = adapters.parameter if adapters.converts and adapters.parameter != formats.projected else 0
-        wide = copied + (formats.projected if kept and not adapters.shares(formats.projected) else 0)
+        wide = copied + (formats.projected if kept and not adapters.shares_input(formats.projected) else 0)
         narrow += formats.projected
     elif into.adapted and not formats.autocast:
         wide = 2 * adapters.read - kept
@@ -113,12 +113,14 @@ def _computing(tuned: TunedLayers, settings: LayerSettings, block: Mlp, checkpoi
     return wide * block.intermediate + hidden * (narrow + (formats.stream + made if checkpointed else 0))
 
 
-def _forward_is_trained(tuned: TunedLayers) -> bool:
+def _feed_forward_is_trained(tuned: TunedLayers) -> bool:
     sites = sites_of(tuned.layer, tuned.stack.hidden)
     return any(tuned.tuning.statuses[place] == "trained" for place in (*sites.forward_out, *sites.experts))
 
 
-def _in_scores(tuned: TunedLayers, settings: LayerSettings, ledger: SavedPerToken, tokens: int) -> int | None:
+def _score_gradient_bytes(
+    tuned: TunedLayers, settings: LayerSettings, ledger: SavedPerToken, tokens: int
+) -> int | None:
     layer, hidden, formats = tuned.layer, tuned.stack.hidden, settings.formats
     mixer = layer.mixer
     if not isinstance(mixer, Attention | LatentAttention):
@@ -141,14 +143,16 @@ def saved_by_tuned_network(
     length: int,
     checkpoints: Checkpoints,
 ) -> SavedActivations:
-    """Return what a forward pass over `sequences` × `length` tokens saves if only `tuning` is trained."""
+    """Return the activations saved by a forward pass over `sequences` × `length` tokens if only `tuning` is trained."""
     stacks: list[SavedByStack] = []
     tokens = 0
     for stack in trained_stacks(architecture):
         source, tokens = tokens, stack_positions(stack, length)
-        own = settings._replace(formats=_formats_in(stack, settings.formats))
+        own = settings._replace(formats=_stack_formats(stack, settings.formats))
         begins = not any(before.first for before in stacks)
-        edges = _edges(architecture, stack, tuning, own, sequences, tokens, source, checkpoints, begins=begins)
+        edges = _saved_outside_layers(
+            architecture, stack, tuning, own, sequences, tokens, source, checkpoints, begins=begins
+        )
         layers = [layers for layers in tuning.layers if layers.stack == stack]
         stacks.append(_with_layers(edges, layers, own, sequences, tokens, source, checkpoints))
     saved = saved_by_stacks(stacks, settings.formats.parameter)
@@ -159,14 +163,14 @@ def saved_by_tuned_network(
     )
 
 
-def _formats_in(stack: Stack, formats: Formats) -> Formats:
+def _stack_formats(stack: Stack, formats: Formats) -> Formats:
     """Return the formats within `stack`: a fused norm of the embedding makes the stream fp32 under autocast."""
     normed = any(is_norm(tensor, stack.hidden) for tensor in stack.before)
     native = stack.groups[0].layer.norm.native
     return formats._replace(stream=4) if formats.autocast and normed and native else formats
 
 
-def _edges(
+def _saved_outside_layers(
     architecture: Architecture,
     stack: Stack,
     tuning: Tuning,
@@ -178,15 +182,15 @@ def _edges(
     *,
     begins: bool,
 ) -> SavedByStack:
-    """Return what is saved before and behind the layers of `stack` and shared by them, without the layers.
+    """Return the activations of `stack` saved outside its layers or shared by its layers.
 
-    `begins` means that nothing before it is saved.
+    `begins` means that nothing before the stack is saved.
     """
     formats, every, shards = settings.formats, sequences * tokens, stack.groups[0].layer.stream_shards
     checkpointed, starts = checkpoints.kind != "none", tuning.starts_before
-    norm = _edge_norm(stack, settings, trained=tuning.whole)
+    norm = _edge_norm_bytes(stack, settings, trained=tuning.whole)
     before = norm * sum([1 for tensor in stack.before if is_norm(tensor, stack.hidden)]) if starts else 0
-    behind = every * _behind(architecture, stack, tuning, settings) // shards
+    behind = every * _bytes_behind_layers(architecture, stack, tuning, settings) // shards
     kept = SavedBytes(
         norms=every * before // shards + behind,
         scores=shared_scores(stack, sequences, tokens, source, formats.precision, settings.attention, checkpointed),
@@ -197,7 +201,7 @@ def _edges(
         first = every * (before + first_input(stack, formats.precision)) // shards
         first += mask_bytes(stack, sequences, tokens, formats.precision, settings.attention, groups=1)
         if begins and not starts:
-            kept += SavedBytes(checkpoints=every * _kept_input(stack) * stack.hidden * formats.stream)
+            kept += SavedBytes(checkpoints=every * _kept_embedding_copies(stack) * stack.hidden * formats.stream)
     return SavedByStack(kept, first, behind, largest=0, points=(), layers=(), depth=0)
 
 
@@ -218,7 +222,7 @@ def _with_layers(
         hidden, shards = one.stack.hidden, one.layer.stream_shards
         masked = is_masked(one.layer, tokens, settings.attention)
         layer = saved_by_tuned_layer(one.layer, hidden, settings, one.tuning, masked)
-        each = layer.of(sequences, tokens, source)
+        each = layer.for_batch(sequences, tokens, source)
         largest = max(largest, each.total)
         checkpointed = checkpoints.kind != "none"
         points += tuned_backward_points(one, settings, layer, sequences, tokens, checkpointed=checkpointed)
@@ -233,7 +237,7 @@ def _with_layers(
             continue
         if checkpoints.core_attention:
             layer = without_core_attention(layer, one.layer, settings, masked)
-            whole, each = each, layer.of(sequences, tokens, source)
+            whole, each = each, layer.for_batch(sequences, tokens, source)
             recomputed = max(recomputed, whole.total - each.total)
         kept += each * one.number
         layers.append((one.number, layer))
@@ -247,7 +251,7 @@ def _with_layers(
     )
 
 
-def _kept_input(stack: Stack) -> int:
+def _kept_embedding_copies(stack: Stack) -> int:
     """Return how many copies of a frozen network's embedding are kept besides the checkpoints.
 
     With checkpointing transformers marks it as requiring a gradient. It and its gradient live on with the last loss's
@@ -258,13 +262,13 @@ def _kept_input(stack: Stack) -> int:
     return 2 if len(stack.before) < 2 else 3
 
 
-def _edge_norm(stack: Stack, settings: LayerSettings, *, trained: bool) -> int:
+def _edge_norm_bytes(stack: Stack, settings: LayerSettings, *, trained: bool) -> int:
     return norm_saved_bytes(
         stack.groups[0].layer.norm, stack.hidden, settings.formats.stream, settings, trained=trained
     )
 
 
-def _behind(architecture: Architecture, stack: Stack, tuning: Tuning, settings: LayerSettings) -> int:
+def _bytes_behind_layers(architecture: Architecture, stack: Stack, tuning: Tuning, settings: LayerSettings) -> int:
     """Return the bytes saved per token behind the last layer: norms, trained or adapted projections, head input."""
     formats = settings.formats
     head = ReaderCounts(trained=1) if tuning.head == "trained" else ReaderCounts(frozen=1)
@@ -274,8 +278,8 @@ def _behind(architecture: Architecture, stack: Stack, tuning: Tuning, settings: 
     for tensor in stack.after:
         if is_norm(tensor, stack.hidden):
             trained = statuses.get(tensor.name) == "trained"
-            kept += _edge_norm(stack, settings, trained=trained) if trained or reached else 0
-            size, projected = formats.normed(stack.groups[0].layer.norm), False
+            kept += _edge_norm_bytes(stack, settings, trained=trained) if trained or reached else 0
+            size, projected = formats.normed_bytes(stack.groups[0].layer.norm), False
         elif tensor.role == "linear" and architecture.labels is None:
             status = statuses.get(tensor.name, "frozen")
             used = ReaderCounts(int(status == "trained"), int(status == "adapted"), int(status == "frozen"))

@@ -28,10 +28,10 @@ class Formats(NamedTuple):
 
     @property
     def precision(self) -> Precision:
-        """Return the same formats for formulas without adapters."""
+        """Return these formats as a `Precision`, for formulas without adapters."""
         return Precision(self.parameter, self.computed, self.stream, self.autocast)
 
-    def normed(self, norm: Norm) -> int:
+    def normed_bytes(self, norm: Norm) -> int:
         """Return the bytes per element of the output of `norm`: autocast computes fused norms in fp32."""
         return 4 if self.autocast and norm.native else self.stream
 
@@ -46,7 +46,7 @@ class AdapterSettings(NamedTuple):
     dora: bool
     converts: bool
 
-    def shares(self, input_bytes: int) -> bool:
+    def shares_input(self, input_bytes: int) -> bool:
         """Return whether adapters read a tensor of `input_bytes` per element without a copy."""
         same = input_bytes == self.read
         return same and not self.dropout and (not self.converts or input_bytes == self.parameter)
@@ -62,7 +62,7 @@ class LayerSettings(NamedTuple):
 
 
 def formats_of(workload: Training, kept_bytes: int = 4) -> Formats:
-    """Return the bytes of each kind of value; unquantised parameters beside quantised ones have `kept_bytes` each.
+    """Return the bytes per element of each kind of value, `kept_bytes` for a quantised network's other parameters.
 
     **Source**: `peft.utils.other.prepare_model_for_kbit_training` casts what is not quantised to fp32.
     """
@@ -86,7 +86,7 @@ def adapter_settings(lora: Lora, formats: Formats) -> AdapterSettings:
 
 
 class SavedInput(NamedTuple):
-    """Bytes per element of a tensor saved for the projections that read it, those for adapters apart.
+    """Bytes per element of a tensor saved for the projections that read it, with adapters counted separately.
 
     `whole` are those of the tensor itself, without copies.
     """
@@ -97,30 +97,30 @@ class SavedInput(NamedTuple):
 
     @property
     def total(self) -> int:
-        """Return the sum."""
+        """Return the bytes per element saved for all projections."""
         return self.whole + self.copies + self.adapters
 
 
 def saved_input(
-    settings: LayerSettings, used: ReaderCounts, input_bytes: int, *, is_kept: bool = False, reached: bool = True
+    settings: LayerSettings, readers: ReaderCounts, input_bytes: int, *, is_kept: bool = False, reached: bool = True
 ) -> SavedInput:
-    """Return what `used` projections save of their input, in bytes per element of `input_bytes` bytes.
+    """Return the bytes saved per input element of `input_bytes` bytes by the projections `readers`.
 
     `is_kept` means that something else saves the tensor anyway, `reached` that it needs a gradient itself, without
     which adapters' dropout saves no mask. Projections of LLM.int8 save their input, too.
     """
     formats, adapters = settings.formats, settings.adapters
     own = input_bytes != formats.computed and formats.autocast
-    whole = (used.trained > 0 and not own) or (formats.base == "int8" and used.total > 0)
-    copies = used.trained * formats.computed if own else 0
+    whole = (readers.trained > 0 and not own) or (formats.base == "int8" and readers.total > 0)
+    copies = readers.trained * formats.computed if own else 0
     beside = 0
-    if used.adapted and adapters is not None:
-        shared = adapters.shares(input_bytes)
+    if readers.adapted and adapters is not None:
+        shared = adapters.shares_input(input_bytes)
         if settings.fused.adapters or shared:
             whole = True
         else:
-            beside = used.adapted * adapters.read
-        beside += used.adapted * MASK if adapters.dropout and reached else 0
+            beside = readers.adapted * adapters.read
+        beside += readers.adapted * MASK if adapters.dropout and reached else 0
     return SavedInput(0 if is_kept or not whole else input_bytes, copies, beside)
 
 

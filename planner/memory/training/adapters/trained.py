@@ -22,7 +22,7 @@ class ReaderCounts(NamedTuple):
 
     @property
     def total(self) -> int:
-        """Return the number of all readers."""
+        """Return the number of projections of any status."""
         return self.trained + self.adapted + self.frozen
 
 
@@ -69,7 +69,7 @@ def sites_of(layer: Layer, hidden: int) -> Sites:
     block = layer.feed_forward
     gate = [i for i, tensor in enumerate(layer.tensors) if _weighs_shared_expert(tensor)]
     linear = [i for i in linear if i not in gate]
-    split = len(linear) - _forward_count(block)
+    split = len(linear) - _feed_forward_projection_count(block)
     mixer, forward = linear[:split], linear[split:]
     cross = mixer[-4:] if layer.cross_attention is not None else []
     mixer = mixer[: len(mixer) - len(cross)]
@@ -102,7 +102,7 @@ def _weighs_shared_expert(tensor: Tensor) -> bool:
     return len(tensor.shape) == 2 and tensor.shape[0] == 1 and tensor.role in ("linear", "router")
 
 
-def _forward_count(block: Mlp | Moe | None) -> int:
+def _feed_forward_projection_count(block: Mlp | Moe | None) -> int:
     if isinstance(block, Mlp):
         return 3 if block.gated and not block.fused_gate_up else 2
     return 3 if isinstance(block, Moe) and block.shared_intermediate else 0
@@ -150,7 +150,7 @@ def tuning_of(architecture: Architecture, workload: Training) -> Tuning:
     Raises:
         SpecError: If no linear layer has one of the names, or no parameter matches one of the patterns.
     """
-    return _tuning(
+    return _tuning_with_options(
         architecture,
         workload.method,
         workload.lora,
@@ -160,12 +160,12 @@ def tuning_of(architecture: Architecture, workload: Training) -> Tuning:
 
 
 @lru_cache(maxsize=256)
-def _tuning(
+def _tuning_with_options(
     architecture: Architecture, method: Method, lora: Lora | None, patterns: tuple[str, ...], checkpointed: bool = False
 ) -> Tuning:
     chosen = _TensorSelector(lora if method != "full" else None, patterns)
     layers: list[TunedLayers] = []
-    trained = [item for stack in architecture.stacks for item in _outside(stack, chosen, behind=False)]
+    trained = [item for stack in architecture.stacks for item in _trained_outside_layers(stack, chosen, behind=False)]
     starts_before = bool(trained)
     # Checkpoints need an input that requires a gradient: transformers sets that on the embedding.
     reached = starts_before or checkpointed
@@ -173,11 +173,11 @@ def _tuning(
         # A decoder has an input of its own; the encoder's gradient arrives through cross-attention.
         decodes = architecture.kind == "encoder-decoder" and stack is architecture.main
         entered = starts_before or checkpointed if decodes else reached
-        tuned, reached, own = _stack(stack, chosen, entered, crossed=decodes and reached)
+        tuned, reached, own = _tune_stack(stack, chosen, entered, crossed=decodes and reached)
         if not (architecture.kind == "vision-language" and stack.name in _TOWERS):
             layers += tuned
         trained += own
-        behind = _outside(stack, chosen, behind=True)
+        behind = _trained_outside_layers(stack, chosen, behind=True)
         trained += behind
         reached = reached or bool(behind)
     head = [(tensor, tensor.copies, chosen.status(tensor.name, tensor)) for tensor in architecture.head]
@@ -244,8 +244,12 @@ class _TensorSelector:
         first = sorted(self._unmatched)[0]
         known = list(self._seen)
         if self.lora is not None:
-            raise SpecError("lora.targets", f"no linear layer is named {first!r}", f"There are {', '.join(known)}.")
-        raise SpecError("trainable", f"no parameter matches {first!r}", f"Names are such as {', '.join(known[:3])}.")
+            raise SpecError(
+                "lora.targets", f"no linear layer is named {first!r}", f"Available names: {', '.join(known)}."
+            )
+        raise SpecError(
+            "trainable", f"no parameter matches {first!r}", f"Examples of parameter names: {', '.join(known[:3])}."
+        )
 
 
 def matches(path: str, pattern: str) -> bool:
@@ -253,13 +257,13 @@ def matches(path: str, pattern: str) -> bool:
     return fnmatchcase(f".{path}.", f"*.{pattern}.*")
 
 
-def _outside(stack: Stack, chosen: _TensorSelector, *, behind: bool) -> list[tuple[Tensor, int]]:
+def _trained_outside_layers(stack: Stack, chosen: _TensorSelector, *, behind: bool) -> list[tuple[Tensor, int]]:
     """Return the trained tensors before, or behind, the layers."""
     tensors = stack.after if behind else stack.before
-    return [item for tensor in tensors for item in _trained_of(tensor, chosen.status(tensor.name, tensor), chosen)]
+    return [item for tensor in tensors for item in _trained_tensors(tensor, chosen.status(tensor.name, tensor), chosen)]
 
 
-def _stack(
+def _tune_stack(
     stack: Stack, chosen: _TensorSelector, reached: bool, *, crossed: bool
 ) -> tuple[list[TunedLayers], bool, list[tuple[Tensor, int]]]:
     """Return the layers that a gradient passes through, whether it continues beyond them, and their trained tensors.
@@ -268,7 +272,7 @@ def _stack(
     """
     runs: dict[tuple[Layer, LayerTuning], int] = {}
     trained: dict[Tensor, int] = {}
-    for group, place, count in _in_order(stack, chosen.by_place or not reached):
+    for group, place, count in _groups_in_order(stack, chosen.by_place or not reached):
         layer = group.layer
         statuses = tuple(chosen.status(f"layers.{place}.{tensor.name}", tensor) for tensor in layer.tensors)
         touched = any(status != "frozen" for status in statuses) or (crossed and layer.cross_attention is not None)
@@ -277,13 +281,13 @@ def _stack(
             runs[key] = runs.get(key, 0) + count
         reached = reached or touched
         for tensor, status in zip(layer.tensors, statuses, strict=True):
-            for made, copies in _trained_of(tensor, status, chosen):
+            for made, copies in _trained_tensors(tensor, status, chosen):
                 trained[made] = trained.get(made, 0) + copies * count
     tuned = [TunedLayers(stack, layer, tuning, count) for (layer, tuning), count in runs.items()]
     return tuned, reached, list(trained.items())
 
 
-def _in_order(stack: Stack, one_by_one: bool) -> Iterator[tuple[LayerGroup, int, int]]:
+def _groups_in_order(stack: Stack, one_by_one: bool) -> Iterator[tuple[LayerGroup, int, int]]:
     """Yield groups with their position and number of layers: each layer alone where positions matter."""
     if not one_by_one:
         yield from ((group, group.places[0] if group.places else 0, group.count) for group in stack.groups)
@@ -292,7 +296,7 @@ def _in_order(stack: Stack, one_by_one: bool) -> Iterator[tuple[LayerGroup, int,
     yield from ((group, place, 1) for place, group in sorted(placed, key=lambda item: item[0]))
 
 
-def _trained_of(tensor: Tensor, status: Status, chosen: _TensorSelector) -> list[tuple[Tensor, int]]:
+def _trained_tensors(tensor: Tensor, status: Status, chosen: _TensorSelector) -> list[tuple[Tensor, int]]:
     if status == "adapted" and chosen.lora is not None:
         return [(made, tensor.copies) for made in adapter_tensors(tensor, chosen.lora)]
     return [(tensor.evolve(copies=1), tensor.copies)] if status == "trained" else []

@@ -49,7 +49,7 @@ def backward_points(
     block = layer.feed_forward
     every, stream = sequences * tokens, precision.residual_bytes * hidden
     points = [
-        _point(
+        _feed_forward_point(
             every * (feed_forward_gradient_bytes(block, hidden, precision, checkpointed) + stream),
             block,
             last_projection(block, hidden),
@@ -59,17 +59,19 @@ def backward_points(
         points.append(BackwardPoint(every * (expert_weighting_bytes(block, hidden, precision) + 2 * stream), 0, 0))
     if checkpointed:
         points.append(BackwardPoint(every * (3 * stream + precision.compute_bytes * hidden), 0, 0))
-    in_scores = _score_flight(layer, hidden, tokens, precision, attention)
+    in_scores = _score_gradient_bytes(layer, hidden, tokens, precision, attention)
     if in_scores is not None:
-        points.append(_point(every * in_scores, block, feed_forward_parameters(block, hidden)))
+        points.append(_feed_forward_point(every * in_scores, block, feed_forward_parameters(block, hidden)))
     return tuple(points)
 
 
-def _point(count_bytes: int, block: Mlp | Moe | None, gradients: int) -> BackwardPoint:
-    return BackwardPoint(count_bytes, gradients, 0 if isinstance(block, Moe) else gradients)
+def _feed_forward_point(size_bytes: int, block: Mlp | Moe | None, gradients: int) -> BackwardPoint:
+    return BackwardPoint(size_bytes, gradients, 0 if isinstance(block, Moe) else gradients)
 
 
-def _score_flight(layer: Layer, hidden: int, tokens: int, precision: Precision, attention: AttentionKind) -> int | None:
+def _score_gradient_bytes(
+    layer: Layer, hidden: int, tokens: int, precision: Precision, attention: AttentionKind
+) -> int | None:
     mixer = layer.mixer
     if not isinstance(mixer, Attention | LatentAttention):
         return None
@@ -91,7 +93,7 @@ def _freed_before_attention(layer: Layer, hidden: int, ledger: SavedPerToken, pr
 
 
 def feed_forward_gradient_bytes(block: Mlp | Moe | None, hidden: int, precision: Precision, checkpointed: bool) -> int:
-    """Return the bytes of gradients in flight per token during the backward pass through `block`."""
+    """Return the size in bytes of gradients in flight per token during the backward pass through `block`."""
     size = precision.compute_bytes
     if block is None:
         return size * hidden
@@ -114,7 +116,7 @@ def expert_gradient_bytes(block: Moe, hidden: int, precision: Precision) -> int:
 
 
 def expert_weighting_bytes(block: Moe, hidden: int, precision: Precision) -> int:
-    """Return the bytes per token of the weighted outputs' gradients: of their sum, reordered, and of each.
+    """Return the gradient bytes per token where experts' outputs are weighted: sum, reordered sum, and each output.
 
     **Source**: transformers `integrations.moe.grouped_mm_experts_forward`; an fp32 router's weights are in fp32, and so
     is what they are multiplied with.
@@ -124,7 +126,7 @@ def expert_weighting_bytes(block: Moe, hidden: int, precision: Precision) -> int
 
 
 def last_projection(block: Mlp | Moe | None, hidden: int) -> int:
-    """Return the parameters of the projection that the backward pass reaches first."""
+    """Return the number of parameters of the projection that the backward pass reaches first."""
     if block is None:
         return 0
     if not isinstance(block, Moe):
@@ -134,7 +136,7 @@ def last_projection(block: Mlp | Moe | None, hidden: int) -> int:
 
 
 def feed_forward_parameters(block: Mlp | Moe | None, hidden: int) -> int:
-    """Return the parameters of all projections of the feed-forward block."""
+    """Return the number of parameters of all projections of the feed-forward block."""
     if block is None:
         return 0
     every = block.intermediate * (block.experts if isinstance(block, Moe) else 1) * (3 if block.gated else 2)

@@ -1,6 +1,6 @@
 """Activations of one transformer layer saved for the backward pass, operation by operation.
 
-Each operation of a layer saves what its derivative needs: bytes per token, kept apart for norms, attention,
+Each operation of a layer saves the inputs of its derivative: bytes per token, separately for norms, attention,
 feed-forward and dropout, so that every share has its own formula.
 
 **Source**: the saved tensors of PyTorch 2.13's operators and of the step-by-step modules of transformers 5.23,
@@ -65,39 +65,41 @@ def feed_forward_bytes(block: Mlp | Moe | None, hidden: int, precision: Precisio
     size = precision.compute_bytes
     if isinstance(block, Mlp):
         dropped = size if keeps_result(block.activation, gated=block.gated) and block.dropout else 0
-        return block.intermediate * (_kept(block.gated, block.activation, precision) + dropped)
+        return block.intermediate * (
+            _bytes_per_intermediate_element(block.gated, block.activation, precision) + dropped
+        )
     gate = size * hidden if block.shared_gate else 0
-    shared = block.shared_intermediate * _kept(True, block.activation, precision) + gate
-    return _experts(block, hidden, precision) + shared + _router(block, hidden, precision)
+    shared = block.shared_intermediate * _bytes_per_intermediate_element(True, block.activation, precision) + gate
+    return _experts_saved_bytes(block, hidden, precision) + shared + _router_saved_bytes(block, hidden, precision)
 
 
 def freed_before_experts(block: Moe, hidden: int, precision: Precision) -> int:
-    """Return the bytes per token of a shared expert that runs after the routed ones and is freed before them.
+    """Return the bytes per token of a shared expert that runs after the routed experts and is freed before these.
 
     **Source**: transformers' DeepSeek. A shared expert whose output is weighted runs before the routed ones (Qwen2).
     """
     if not block.shared_intermediate or block.shared_gate:
         return 0
     read = precision.compute_bytes * hidden * (2 if precision.autocast else 1)
-    return read + block.shared_intermediate * _kept(True, block.activation, precision)
+    return read + block.shared_intermediate * _bytes_per_intermediate_element(True, block.activation, precision)
 
 
-def _experts(block: Moe, hidden: int, precision: Precision) -> int:
+def _experts_saved_bytes(block: Moe, hidden: int, precision: Precision) -> int:
     """Return the bytes that experts save: input and output, or input and weighted copy if all compute all tokens."""
     wide = 2 * hidden + block.intermediate * ((2 if block.gated else 0) + KEPT_BY_ACTIVATION[block.activation].tensors)
     if not (block.every_expert and precision.autocast):
         return block.visits * precision.residual_bytes * wide
     read = (precision.residual_bytes + precision.compute_bytes) * hidden
-    inner = block.intermediate * _kept(block.gated, block.activation, precision)
+    inner = block.intermediate * _bytes_per_intermediate_element(block.gated, block.activation, precision)
     return block.visits * (read + inner)
 
 
-def _router(block: Moe, hidden: int, precision: Precision) -> int:
+def _router_saved_bytes(block: Moe, hidden: int, precision: Precision) -> int:
     copied = 4 * hidden if block.fp32_router and precision.residual_bytes < 4 else 0
     return copied + STATISTIC * block.experts
 
 
-def _kept(gated: bool, activation: Activation, precision: Precision) -> int:
+def _bytes_per_intermediate_element(gated: bool, activation: Activation, precision: Precision) -> int:
     """Return the bytes saved per element of the intermediate width; a gate adds itself and the product.
 
     A gate is multiplied with the activation as it is, in fp32 too.
@@ -116,12 +118,12 @@ INDEX: Final = 8
 def saved_by_layer(
     layer: Layer, hidden: int, precision: Precision, attention: AttentionKind, masked: bool = False
 ) -> SavedPerToken:
-    """Return what one `layer` saves; `masked` means that the fused kernel receives an explicit mask.
+    """Return the activation bytes saved by one `layer`; `masked` means that the fused kernel receives an explicit mask.
 
     **Formula** (bf16, RMSNorm, gated MLP, flash): 16h + 4q + 4kv + 8i + 4a + 8 bytes per token, made of norms
     2 · (4h + 2h + 2h + 4), attention 2q + 2kv + 2kv + 2q + 4a, feed-forward 4 · 2i.
     """
-    norms = _norms(layer, hidden, precision) + scaled_bytes(layer, hidden, precision)
+    norms = _norms_and_readers_bytes(layer, hidden, precision) + scaled_bytes(layer, hidden, precision)
     saved = SavedPerToken(
         norms=norms // layer.stream_shards,
         feed_forward=feed_forward_bytes(layer.feed_forward, hidden, precision),
@@ -141,7 +143,7 @@ def norm_bytes(norm: Norm, width: int, precision: Precision) -> int:
     root) + r·h (normalised input in the stream's format; 4h where the weight multiplies in fp32) + r·h where the input
     itself is scaled and r < 4; step-by-step LayerNorm 4h more, since the centred input is computed twice.
     """
-    return _norm_bytes(norm, width, precision.residual_bytes)
+    return _grouped_norm_bytes(norm, width, precision.residual_bytes)
 
 
 def stack_positions(stack: Stack, tokens: int) -> int:
@@ -149,7 +151,7 @@ def stack_positions(stack: Stack, tokens: int) -> int:
     return stack.positions or tokens
 
 
-def _mixer_readers(layer: Layer) -> int:
+def _mixer_reader_count(layer: Layer) -> int:
     """Return how many projections read the mixer's normed input."""
     if isinstance(layer.mixer, Attention):
         return 1 if layer.mixer.fused_qkv else 3
@@ -158,7 +160,7 @@ def _mixer_readers(layer: Layer) -> int:
     return 0 if layer.mixer is None else 1
 
 
-def _forward_readers(block: Mlp | Moe | None) -> int:
+def _feed_forward_reader_count(block: Mlp | Moe | None) -> int:
     """Return how many projections read the feed-forward block's normed input; routed experts copy theirs."""
     if isinstance(block, Mlp):
         return 2 if block.gated and not block.fused_gate_up else 1
@@ -167,17 +169,21 @@ def _forward_readers(block: Mlp | Moe | None) -> int:
     return 0
 
 
-def _norms(layer: Layer, hidden: int, precision: Precision) -> int:
-    """Return the bytes of the norms and of the normed values that projections read.
+def _norms_and_readers_bytes(layer: Layer, hidden: int, precision: Precision) -> int:
+    """Return the size in bytes of the norms and of the normed values that projections read.
 
     Without autocast the readers share the norm's output. Under autocast each of them keeps a cast copy of its own.
     Norms side by side (parallel blocks) share one input. Norms behind a block read a projection's output.
     """
-    readers = (_mixer_readers(layer), _forward_readers(layer.feed_forward), 1 if layer.cross_attention else 0)
+    readers = (
+        _mixer_reader_count(layer),
+        _feed_forward_reader_count(layer.feed_forward),
+        1 if layer.cross_attention else 0,
+    )
     inputs = sum(readers) if precision.autocast else sum(1 for count in readers if count)
     if layer.parallel and not precision.autocast:
         inputs = max(layer.norm_count, 1) if inputs else 0
-    behind = _behind(layer)
+    behind = _norm_count_behind_blocks(layer)
     own = (layer.norm_count - behind) * norm_bytes(layer.norm, hidden, precision)
     own += norms_behind(layer, hidden, precision)
     if layer.parallel and layer.norm.native:
@@ -185,22 +191,26 @@ def _norms(layer: Layer, hidden: int, precision: Precision) -> int:
     return own + inputs * precision.compute_bytes * hidden
 
 
-def _behind(layer: Layer) -> int:
-    """Return how many norms stand behind blocks, which no projection reads."""
-    readers = (_mixer_readers(layer), _forward_readers(layer.feed_forward), 1 if layer.cross_attention else 0)
+def _norm_count_behind_blocks(layer: Layer) -> int:
+    """Return the number of norms after blocks, which no projection reads."""
+    readers = (
+        _mixer_reader_count(layer),
+        _feed_forward_reader_count(layer.feed_forward),
+        1 if layer.cross_attention else 0,
+    )
     return 0 if layer.parallel else max(layer.norm_count - sum(1 for count in readers if count), 0)
 
 
 def norms_behind(layer: Layer, hidden: int, precision: Precision) -> int:
     """Return the bytes per token saved by norms that follow a block and normalise its output."""
-    return _behind(layer) * _norm_bytes(layer.norm, hidden, precision.compute_bytes)
+    return _norm_count_behind_blocks(layer) * _grouped_norm_bytes(layer.norm, hidden, precision.compute_bytes)
 
 
 def feed_forward_norm_saved(layer: Layer, hidden: int, precision: Precision) -> int:
     """Return the bytes per token saved by the norm before the feed-forward block and by its readers."""
     if layer.parallel or layer.norm_count < 2:
         return 0
-    readers = _forward_readers(layer.feed_forward)
+    readers = _feed_forward_reader_count(layer.feed_forward)
     inputs = readers if precision.autocast else min(readers, 1)
     return norm_bytes(layer.norm, hidden, precision) + inputs * precision.compute_bytes * hidden
 
@@ -221,18 +231,18 @@ def saved_by_mixer(
     layer: Layer,
     masked: bool,
 ) -> SavedPerToken:
-    """Return what `mixer` saves, as attention and scores."""
+    """Return the activation bytes saved by `mixer`, split into attention and scores."""
     if isinstance(mixer, StateMixer):
-        return SavedPerToken(attention=_state_mixer(mixer, precision))
+        return SavedPerToken(attention=_scan_bytes(mixer, precision))
     if isinstance(mixer, LatentAttention):
-        return _latent(mixer, precision, kind, layer)
-    return _attention(mixer, precision, kind, layer, masked)
+        return _saved_by_latent_attention(mixer, precision, kind, layer)
+    return _saved_by_attention(mixer, precision, kind, layer, masked)
 
 
-def _attention(
+def _saved_by_attention(
     mixer: Attention, precision: Precision, kind: AttentionKind, layer: Layer, masked: bool
 ) -> SavedPerToken:
-    """Return what attention saves: per token, and per token and token of context the scores or the kernel's mask."""
+    """Return the activation bytes saved by attention, with scores or mask per query-key pair."""
     size = precision.compute_bytes
     kernel = kernel_of(mixer, precision, kind, masked)
     q, kv = mixer.q_dim, mixer.kv_dim
@@ -240,20 +250,20 @@ def _attention(
     if mixer.fused_qkv and mixer.rotary and kernel == "fused":
         keys_values += q + kv if keys_values == 2 * kv else 0
     kept = size * (2 * q + keys_values)
-    kept += _qk_norm(layer.norm, mixer, precision)
+    kept += _qk_norm_bytes(layer.norm, mixer, precision)
     if kernel == "fused":
-        kept += _fused_output(mixer, precision, masked)
+        kept += _fused_output_bytes(mixer, precision, masked)
         return SavedPerToken(attention=kept, scores=size if masked else 0)
     if kernel == "math":
         return SavedPerToken(attention=kept + (4 - size) * 3 * q, scores=4 * mixer.heads)
     capped = mixer.heads * size if mixer.softcap else 0
     copied = 2 * (4 - size) * q if mixer.fp32_scores and not precision.autocast else 0
     sinks = INDEX * mixer.heads if mixer.sinks else 0
-    return SavedPerToken(attention=kept + copied + sinks, scores=_scores(mixer, precision) + capped)
+    return SavedPerToken(attention=kept + copied + sinks, scores=_score_matrix_bytes(mixer, precision) + capped)
 
 
-def _fused_output(mixer: Attention, precision: Precision, masked: bool) -> int:
-    """Return the bytes of the row sums, and of the copy of flash attention's output if it is stored head by head."""
+def _fused_output_bytes(mixer: Attention, precision: Precision, masked: bool) -> int:
+    """Return the bytes saved for row sums, and for the copy of flash attention's output if stored head by head."""
     flash = precision.compute_bytes < 4 and not masked
     return STATISTIC * mixer.heads + (precision.compute_bytes * mixer.q_dim if mixer.heads_first and flash else 0)
 
@@ -261,7 +271,7 @@ def _fused_output(mixer: Attention, precision: Precision, masked: bool) -> int:
 def saved_by_cross_attention(
     mixer: Attention | None, hidden: int, precision: Precision, kind: AttentionKind
 ) -> SavedPerToken:
-    """Return what cross-attention saves: queries and output per token, keys and values per encoder token.
+    """Return the bytes saved by cross-attention: queries and output per token, keys and values per encoder token.
 
     Under autocast the projections of keys and values each save a cast copy of the encoder's output.
     """
@@ -272,21 +282,21 @@ def saved_by_cross_attention(
     casts = 2 * size * hidden if precision.autocast else 0
     fused = kernel == "fused"
     return SavedPerToken(
-        attention=size * 2 * mixer.q_dim + (_fused_output(mixer, precision, mixer.position_bias) if fused else 0),
+        attention=size * 2 * mixer.q_dim + (_fused_output_bytes(mixer, precision, mixer.position_bias) if fused else 0),
         source=size * 2 * mixer.kv_dim + casts,
-        source_scores=0 if fused else _scores(mixer, precision),
+        source_scores=0 if fused else _score_matrix_bytes(mixer, precision),
     )
 
 
 def position_bias_bytes(mixer: object, precision: Precision, kind: AttentionKind) -> int:
-    """Return the bytes of the bias that each layer passes to the fused kernel as its mask, shared by all sequences."""
+    """Return the size in bytes of the position bias that a layer passes to the fused kernel as a mask."""
     if not isinstance(mixer, Attention) or not mixer.position_bias or kind == "eager":
         return 0
     return mixer.heads * precision.compute_bytes
 
 
-def _norm_bytes(norm: Norm, width: int, size: int, groups: int = 1) -> int:
-    """Return the bytes of a norm of `groups` vectors, `width` elements in total, whose input has `size` bytes each."""
+def _grouped_norm_bytes(norm: Norm, width: int, size: int, groups: int = 1) -> int:
+    """Return the bytes saved by a norm of `groups` vectors with `width` elements in total, of `size` bytes each."""
     if norm.native:
         read = 4 if norm.upcast else size
         return read * width + STATISTIC * groups * (2 if norm.kind == "layer" else 1)
@@ -295,7 +305,7 @@ def _norm_bytes(norm: Norm, width: int, size: int, groups: int = 1) -> int:
     return (4 + centred + scaled + (4 if norm.fp32_product else size)) * width + STATISTIC * groups
 
 
-def _qk_norm(norm: Norm, mixer: Attention, precision: Precision) -> int:
+def _qk_norm_bytes(norm: Norm, mixer: Attention, precision: Precision) -> int:
     """Return the bytes saved by the norm of queries and keys, which reads a projection's output.
 
     Without weights its output is what attention saves anyway.
@@ -305,11 +315,11 @@ def _qk_norm(norm: Norm, mixer: Attention, precision: Precision) -> int:
     if mixer.qk_norm == "bare":
         return 4 * (mixer.q_dim + mixer.kv_dim) + STATISTIC * (mixer.heads + mixer.kv_heads)
     groups = (mixer.heads + mixer.kv_heads) if mixer.qk_norm == "head" else 2
-    return _norm_bytes(norm, mixer.q_dim + mixer.kv_dim, precision.compute_bytes, groups)
+    return _grouped_norm_bytes(norm, mixer.q_dim + mixer.kv_dim, precision.compute_bytes, groups)
 
 
-def _scores(mixer: Attention | LatentAttention, precision: Precision) -> int:
-    """Return the bytes of eager attention's score matrix: the softmax, its cast, and dropout's mask and result."""
+def _score_matrix_bytes(mixer: Attention | LatentAttention, precision: Precision) -> int:
+    """Return the bytes saved of eager attention's scores: softmax, its cast, dropout's mask and result."""
     size = precision.compute_bytes
     softmax = softmax_bytes(mixer, "eager", precision)
     cast = 0 if softmax == size else size
@@ -318,7 +328,9 @@ def _scores(mixer: Attention | LatentAttention, precision: Precision) -> int:
     return mixer.heads * (softmax + cast + dropped)
 
 
-def _latent(mixer: LatentAttention, precision: Precision, kind: AttentionKind, layer: Layer) -> SavedPerToken:
+def _saved_by_latent_attention(
+    mixer: LatentAttention, precision: Precision, kind: AttentionKind, layer: Layer
+) -> SavedPerToken:
     size = precision.compute_bytes
     query_key = mixer.heads * (mixer.qk_nope_head_dim + mixer.qk_rope_head_dim)
     value = mixer.heads * mixer.v_head_dim
@@ -327,24 +339,24 @@ def _latent(mixer: LatentAttention, precision: Precision, kind: AttentionKind, l
     normed = (4 + size) * latents + size * latents + STATISTIC * (2 if mixer.q_lora_rank else 1)
     if kind == "eager":
         kept = size * (2 * query_key + 2 * value) + normed
-        return SavedPerToken(attention=kept, scores=_scores(mixer, precision))
+        return SavedPerToken(attention=kept, scores=_score_matrix_bytes(mixer, precision))
     kept = size * (2 * query_key + expanded + value) + normed
     return SavedPerToken(attention=kept + STATISTIC * mixer.heads)
 
 
-def _state_mixer(mixer: StateMixer, precision: Precision) -> int:
-    """Return the bytes of a scan's inputs: the expanded stream before and after the convolution, gate and result."""
+def _scan_bytes(mixer: StateMixer, precision: Precision) -> int:
+    """Return the bytes saved by a scan: the expanded stream before and after the convolution, gate and result."""
     return 4 * precision.compute_bytes * mixer.inner_dim
 
 
 def scaled_bytes(layer: Layer, hidden: int, precision: Precision) -> int:
-    """Return the bytes of each block's output where a learned vector scales it: the vector's gradient reads it."""
+    """Return the bytes saved of block outputs that a learned vector scales, for the vector's gradient."""
     blocks = sum(1 for part in (layer.mixer, layer.cross_attention, layer.feed_forward) if part is not None)
     return blocks * precision.compute_bytes * hidden if layer.scaled else 0
 
 
 def dropout_bytes(layer: Layer, hidden: int) -> int:
-    """Return the bytes of the dropout masks of each block's output, and of the activated width if it is dropped."""
+    """Return the bytes saved for dropout: masks of the block outputs, and of the activations if dropped."""
     blocks = sum(1 for part in (layer.mixer, layer.cross_attention, layer.feed_forward) if part is not None)
     inner = 0
     block = layer.feed_forward

@@ -35,7 +35,9 @@ def saved_by_network(
     tokens = 0
     for stack in trained_stacks(architecture):
         source, tokens = tokens, stack_positions(stack, length)
-        stacks.append(_stack(architecture, stack, sequences, tokens, source, precision, attention, checkpointed))
+        stacks.append(
+            _saved_by_stack(architecture, stack, sequences, tokens, source, precision, attention, checkpointed)
+        )
     saved = saved_by_stacks(stacks[-1:], precision.parameter_bytes)
     if len(stacks) == 1:
         return saved
@@ -53,7 +55,7 @@ def saved_by_network(
     )
 
 
-def _stack(
+def _saved_by_stack(
     architecture: Architecture,
     stack: Stack,
     sequences: int,
@@ -63,9 +65,9 @@ def _stack(
     attention: AttentionKind,
     checkpointed: bool,
 ) -> SavedByStack:
-    """Return what one stack saves for `tokens` of each sequence, after an encoder's `source` tokens."""
+    """Return the activations saved by one stack for `tokens` of each sequence, after an encoder's `source` tokens."""
     every, shards = sequences * tokens, stack.groups[0].layer.stream_shards
-    before, behind = (every * kept // shards for kept in _edges(stack, architecture, precision))
+    before, behind = (every * kept // shards for kept in _bytes_outside_layers(stack, architecture, precision))
     kept = SavedBytes(
         norms=before + behind,
         scores=shared_scores(stack, sequences, tokens, source, precision, attention, checkpointed),
@@ -80,7 +82,7 @@ def _stack(
     for group in stack.groups:
         masked = is_masked(group.layer, tokens, attention)
         layer = saved_by_layer(group.layer, stack.hidden, precision, attention, masked)
-        each = layer.of(sequences, tokens, source)
+        each = layer.for_batch(sequences, tokens, source)
         largest = max(largest, each.total)
         points += backward_points(group.layer, stack.hidden, sequences, tokens, precision, attention, checkpointed)
         if checkpointed:
@@ -109,7 +111,7 @@ def shared_scores(
     attention: AttentionKind,
     checkpointed: bool,
 ) -> int:
-    """Return the bytes of masks and biases that checkpointed layers share, and of the inputs of position biases.
+    """Return the size in bytes of masks and biases shared by checkpointed layers, and of position-bias inputs.
 
     **Formula**: 8 · s² for the bucket of each pair of positions; a · s · s' zeros where cross-attention has none; with
     checkpoints the biases of a · s² pairs.
@@ -124,17 +126,17 @@ def shared_scores(
 
 
 @lru_cache(maxsize=512)
-def _edges(stack: Stack, architecture: Architecture, precision: Precision) -> tuple[int, int]:
+def _bytes_outside_layers(stack: Stack, architecture: Architecture, precision: Precision) -> tuple[int, int]:
     """Return the bytes saved per token before and behind the layers.
 
     The first norms' output is counted with the layer that reads it.
     """
     own = norm_bytes(stack.groups[0].layer.norm, stack.hidden, precision)
     before = sum(own for tensor in stack.before if is_norm(tensor, stack.hidden))
-    return before + _stem(stack, precision), _behind(stack, architecture, precision, own)
+    return before + _stem_bytes(stack, precision), _bytes_behind_layers(stack, architecture, precision, own)
 
 
-def _stem(stack: Stack, precision: Precision) -> int:
+def _stem_bytes(stack: Stack, precision: Precision) -> int:
     """Return the bytes that the convolutions before the layers save per position: image or sound, and intermediates.
 
     **Formula**: the elements of each position, in the stream's format and under autocast once more; for
@@ -158,7 +160,7 @@ def first_input(stack: Stack, precision: Precision) -> int:
     return 0 if kept else precision.residual_bytes * stack.hidden
 
 
-def _behind(stack: Stack, architecture: Architecture, precision: Precision, norm: int) -> int:
+def _bytes_behind_layers(stack: Stack, architecture: Architecture, precision: Precision, norm: int) -> int:
     """Return the bytes saved per token behind the last layer: norms, projections with activations, the head's input.
 
     A projection's output is saved for its activation, its input unless a norm behind the layers saves it as its

@@ -10,7 +10,7 @@ from planner.units import GIB, KB, MB, MIB
 
 
 class LogField(NamedTuple):
-    """Our metric, and the factor to our unit if the log states no unit."""
+    """Metric of a log column, and the factor to the metric's unit if the log states no unit."""
 
     metric: str
     per_one: float = 1.0
@@ -32,7 +32,7 @@ UNITS: Final = {
     "kb/s": float(KB),
     "mb/s": float(MB),
 }
-"""Factors to our units. NVIDIA's tools use MB and MiB interchangeably, and so do scripts with GB."""
+"""Factors from units in logs to the metrics' units. NVIDIA's tools and scripts use MB and MiB interchangeably."""
 
 PERCENT: Final = 0.01
 """Factor from percent to a fraction."""
@@ -130,7 +130,7 @@ _DCGM: Final = {
     "esvtl": LogField("ecc_corrected"),
     "edvtl": LogField("ecc_uncorrected"),
 }
-# What exporters write into a CSV file, by the field's identifier, each with its short name.
+# Field identifiers that exporters write into CSV files, with their short names.
 _DCGM_FIELDS: Final = {
     "dcgm_fi_dev_gpu_util": "gputl",
     "dcgm_fi_dev_mem_copy_util": "mcutl",
@@ -155,7 +155,7 @@ _DCGM_FIELDS: Final = {
     "dcgm_fi_prof_nvlink_tx_bytes": "nvltx",
     "dcgm_fi_prof_nvlink_rx_bytes": "nvlrx",
 }
-AMD_SMI: Final = {
+AMD_SMI_FIELDS: Final = {
     "gfx_activity": LogField("utilization_fraction", PERCENT),
     "umc_activity": LogField("memory_controller_fraction", PERCENT),
     "socket_power": LogField("power_watts"),
@@ -165,8 +165,8 @@ AMD_SMI: Final = {
     "hotspot": LogField("temperature_celsius"),
     "mem": LogField("memory_temperature_celsius"),
 }
-"""Columns of amd-smi; its `mem` is a temperature, unlike that of dmon."""
-NVTOP: Final = {
+"""Columns of amd-smi; its `mem` is a temperature, unlike the `mem` of dmon."""
+NVTOP_FIELDS: Final = {
     "gpu_clock": LogField("sm_clock_mhz"),
     "mem_clock": LogField("memory_clock_mhz"),
     "temp": LogField("temperature_celsius"),
@@ -181,25 +181,27 @@ NVTOP: Final = {
     "pcie_link_width": LogField("pcie_width"),
 }
 """Keys of nvtop; its `mem_util` is the fraction of memory used, which `mem_used` states more precisely."""
-FIELDS: Final = {
-    **AMD_SMI,
+FIELDS_BY_COLUMN: Final = {
+    **AMD_SMI_FIELDS,
     **_DCGM,
     **_DMON,
     **{name: _DCGM[short] for name, short in _DCGM_FIELDS.items()},
     **_NVIDIA_SMI,
 }
-"""Every column name, in lower case and without its unit."""
+"""Metric of each recognized column, by column name in lower case without unit."""
 
-TIMES: Final = frozenset(
+TIME_COLUMNS: Final = frozenset(
     {"timestamp", "time", "date", "datetime", "elapsed_time", "timestamp_utc", "time_s", "elapsed_s", "epoch", "ts"}
 )
-CARDS: Final = frozenset(
+CARD_INDEX_COLUMNS: Final = frozenset(
     {"index", "gpu", "gpu_index", "gpu_id", "id", "device", "device_id", "device_index", "card", "entity", "idx"}
 )
-UUIDS: Final = frozenset({"uuid", "gpu_uuid"})
-BUS_IDS: Final = frozenset({"pci.bus_id", "gpu_bus_id"})
-CARD_NAMES: Final = frozenset({"name", "gpu_name", "device_name", "modelname", "dvnam"})
-PROCESSES: Final = frozenset({"pid", "process_name"})
+UUID_COLUMNS: Final = frozenset({"uuid", "gpu_uuid"})
+BUS_ID_COLUMNS: Final = frozenset({"pci.bus_id", "gpu_bus_id"})
+CARD_NAME_COLUMNS: Final = frozenset({"name", "gpu_name", "device_name", "modelname", "dvnam"})
+PROCESS_LOG_COLUMNS: Final = frozenset({"pid", "process_name"})
 """Columns of logs about processes: `nvidia-smi pmon` and `--query-compute-apps`."""
-KNOWN: Final = TIMES | CARDS | UUIDS | BUS_IDS | CARD_NAMES | FIELDS.keys()
+KNOWN_COLUMNS: Final = (
+    TIME_COLUMNS | CARD_INDEX_COLUMNS | UUID_COLUMNS | BUS_ID_COLUMNS | CARD_NAME_COLUMNS | FIELDS_BY_COLUMN.keys()
+)
 """Every recognized column name."""

@@ -1,1 +1,1 @@
-"""Changes and ladders that are specific to one program."""
+"""Memory-saving changes that are specific to one program."""

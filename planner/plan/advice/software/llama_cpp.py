@@ -1,20 +1,20 @@
-"""Changes and ladders of llama.cpp."""
+"""Memory-saving changes of llama.cpp."""
 
 from collections.abc import Iterator
 from typing import Final
 
 from planner.models.architecture import Architecture
-from planner.plan.advice.change import Ladder, PlanChange, smaller_chunks
+from planner.plan.advice.change import ChangeSequence, PlanChange, smaller_chunks
 from planner.plan.advice.inference_changes import PLAIN_FORMATS
 from planner.workload.software.llama_cpp import LLAMA_CPP, LlamaCppSettings
 from planner.workload.workload import Inference
 
-_GGUF: Final = "llama.cpp tools/quantize/README.md: about 4.9 bits a weight"
+_GGUF: Final = "llama.cpp tools/quantize/README.md: about 4.9 bits per weight"
 _Q8_CACHE: Final = "ikawrakow/ik_llama.cpp#173: q8_0 is nearly lossless"
-_Q4_CACHE: Final = "lmstudio-ai/lmstudio-bug-tracker#1740: people report worse answers with q4_0"
-_OFFLOAD: Final = "llama.cpp --n-gpu-layers: the other layers stay in RAM and run on the processor"
-_PIECES: Final = "llama.cpp --ubatch-size: the prompt is read that many tokens at a time"
-_TOKENS: Final = 512  # the smallest limit that it starts with by itself: what is below is always a change
+_Q4_CACHE: Final = "lmstudio-ai/lmstudio-bug-tracker#1740: users report worse answers with q4_0"
+_OFFLOAD: Final = "llama.cpp --n-gpu-layers: the other layers stay in RAM and run on the CPU"
+_PIECES: Final = "llama.cpp --ubatch-size: the prompt is processed that many tokens at a time"
+_TOKENS: Final = 512  # llama.cpp's default: a lower limit is always a change
 
 CHANGES: Final[tuple[PlanChange, ...]] = (
     PlanChange(
@@ -50,15 +50,15 @@ CHANGES: Final[tuple[PlanChange, ...]] = (
 )
 
 
-def ladders(workload: Inference, architecture: Architecture) -> Iterator[Ladder]:
-    """Yield the ladders of smaller prompt chunks and of fewer layers on the card."""
+def change_sequences(workload: Inference, architecture: Architecture) -> Iterator[ChangeSequence]:
+    """Yield the ordered lists of smaller prompt chunks and of fewer layers on the card."""
     settings = workload.engine
-    given = settings.n_ubatch if isinstance(settings, LlamaCppSettings) else None
-    yield smaller_chunks("n_ubatch", given or _TOKENS, _PIECES)
+    chunk_tokens = settings.n_ubatch if isinstance(settings, LlamaCppSettings) else None
+    yield smaller_chunks("n_ubatch", chunk_tokens or _TOKENS, _PIECES)
     yield _fewer_layers(workload, architecture)
 
 
-def _fewer_layers(workload: Inference, architecture: Architecture) -> Ladder:
+def _fewer_layers(workload: Inference, architecture: Architecture) -> ChangeSequence:
     layers = architecture.depth + 1
     present = layers if workload.gpu_layers is None else min(workload.gpu_layers, layers)
 
@@ -76,4 +76,4 @@ def _fewer_layers(workload: Inference, architecture: Architecture) -> Ladder:
             keeps="the outputs",
         )
 
-    return Ladder("offload", range(present - 1, -1, -1), fewer)
+    return ChangeSequence("offload", range(present - 1, -1, -1), fewer)

@@ -1,15 +1,15 @@
-"""Changes of Hugging Face Transformers, including the switch to other programs."""
+"""Memory-saving changes of Hugging Face Transformers, including the switch to other programs."""
 
 from typing import Final
 
 from planner.plan.advice.change import PlanChange, quantization_change
-from planner.plan.advice.inference_changes import OF_TEXT, PLAIN_FORMATS
+from planner.plan.advice.inference_changes import PLAIN_FORMATS, TEXT_GENERATION_ONLY
 from planner.workload.software.liger import LIGER
 from planner.workload.software.llama_cpp import LLAMA_CPP
 from planner.workload.software.transformers import TRANSFORMERS
 
-_GGUF: Final = "llama.cpp tools/quantize/README.md: about 4.9 bits a weight"
-_FP8_CACHE: Final = "vLLM, Quantized KV Cache: fp8 lets about twice as many tokens in, and is no faster by itself"
+_GGUF: Final = "llama.cpp tools/quantize/README.md: about 4.9 bits per weight"
+_FP8_CACHE: Final = "vLLM, Quantized KV Cache: fp8 has room for about twice as many tokens, and is no faster by itself"
 _LIGER: Final = "Hsu et al. 2024, arXiv 2410.10989: exact, and faster than the plain operators"
 
 CHANGES: Final[tuple[PlanChange, ...]] = (
@@ -28,7 +28,7 @@ CHANGES: Final[tuple[PlanChange, ...]] = (
         sentence="Run a GGUF file with about 4.9 bits per weight.",
         source=_GGUF,
         settings={"weights": "Q4_K_M", "profile": LLAMA_CPP.name},
-        applies={**OF_TEXT, "weights": (*PLAIN_FORMATS, "int8"), "profile": (TRANSFORMERS.name,)},
+        applies={**TEXT_GENERATION_ONLY, "weights": (*PLAIN_FORMATS, "int8"), "profile": (TRANSFORMERS.name,)},
         needs="llama.cpp and a GGUF file",
     ),
     PlanChange(
@@ -37,7 +37,7 @@ CHANGES: Final[tuple[PlanChange, ...]] = (
         sentence="Quantize the KV cache to 8 bits.",
         source=_FP8_CACHE,
         settings={"kv_cache": "fp8"},
-        applies={**OF_TEXT, "kv_cache": PLAIN_FORMATS, "profile": (TRANSFORMERS.name,)},
+        applies={**TEXT_GENERATION_ONLY, "kv_cache": PLAIN_FORMATS, "profile": (TRANSFORMERS.name,)},
         risk="small",
         needs="an engine with an fp8 cache, such as vLLM",
     ),

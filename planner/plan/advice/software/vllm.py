@@ -1,19 +1,19 @@
-"""Changes and ladders of vLLM."""
+"""Memory-saving changes of vLLM."""
 
 from collections.abc import Iterator
 from typing import Final
 
 from planner.models.architecture import Architecture
-from planner.plan.advice.change import Ladder, PlanChange, smaller_chunks, smaller_powers
+from planner.plan.advice.change import ChangeSequence, PlanChange, smaller_chunks, smaller_powers
 from planner.plan.advice.inference_changes import PLAIN_FORMATS
 from planner.workload.software.vllm import VLLM, VllmSettings
 from planner.workload.workload import Inference
 
-_FP8_CACHE: Final = "vLLM, Quantized KV Cache: fp8 lets about twice as many tokens in, and is no faster by itself"
+_FP8_CACHE: Final = "vLLM, Quantized KV Cache: fp8 has room for about twice as many tokens, and is no faster by itself"
 _GRAPHS: Final = "vLLM, enforce_eager: no CUDA graphs, which save the launches of small kernels"
-_PIECES: Final = "vLLM --max-num-batched-tokens: longer prompts are read in several steps"
-_SEQUENCES: Final = "vLLM --max-num-seqs: its warm-up makes logits for that many sequences"
-# The smallest limits that it starts with by itself: what is below them is always a change.
+_PIECES: Final = "vLLM --max-num-batched-tokens: longer prompts are processed in several steps"
+_SEQUENCES: Final = "vLLM --max-num-seqs: its warm-up computes logits for that many sequences"
+# The smallest limits that vLLM sets by default: a lower limit is always a change.
 _TOKENS: Final = 2_048
 _AT_ONCE: Final = 256
 
@@ -42,14 +42,14 @@ CHANGES: Final[tuple[PlanChange, ...]] = (
 )
 
 
-def ladders(workload: Inference, _architecture: Architecture) -> Iterator[Ladder]:
-    """Yield the ladders of smaller prompt chunks and of fewer sequences per step."""
+def change_sequences(workload: Inference, _architecture: Architecture) -> Iterator[ChangeSequence]:
+    """Yield the ordered lists of smaller prompt chunks and of fewer sequences per step."""
     settings = workload.engine if isinstance(workload.engine, VllmSettings) else VllmSettings()
     yield smaller_chunks("max_num_batched_tokens", settings.max_num_batched_tokens or _TOKENS, _PIECES)
     yield _fewer_at_once(settings.max_num_seqs or _AT_ONCE, workload.batch)
 
 
-def _fewer_at_once(present: int, batch: int) -> Ladder:
+def _fewer_at_once(present: int, batch: int) -> ChangeSequence:
     def fewer(sequences: int) -> PlanChange:
         return PlanChange(
             name=f"at most {sequences:,} sequences per step",
@@ -60,4 +60,4 @@ def _fewer_at_once(present: int, batch: int) -> Ladder:
             keeps=f"{batch:,} sequences at once",
         )
 
-    return Ladder("slots", smaller_powers(present, batch), fewer)
+    return ChangeSequence("slots", smaller_powers(present, batch), fewer)

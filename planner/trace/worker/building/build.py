@@ -14,7 +14,7 @@ from planner.trace.request import Precision, TraceRequest
 from planner.trace.worker.building import inputs, targets
 from planner.trace.worker.building.checkpointing import enable_checkpointing
 from planner.trace.worker.building.lora import add_adapters
-from planner.trace.worker.building.targets import Step, TargetOutput
+from planner.trace.worker.building.targets import StepFunction, TargetOutput
 from planner.trace.worker.hugging_face import networks as hugging_face
 from planner.trace.worker.hugging_face.inputs import make_inputs
 from planner.trace.worker.observer import RunObserver
@@ -30,19 +30,19 @@ DTYPES: Final[Mapping[Precision, torch.dtype]] = {
 
 @dataclass
 class BuiltRun:
-    """Modules by name, in the structure that the target returned, with their inputs and an optional step."""
+    """Modules of a run by name, and in the structure that the target returned, with inputs and an optional step."""
 
     modules: dict[str, nn.Module]
-    given: Any
+    returned_modules: Any
     inputs: Any
-    step: Step | None = None
+    step: StepFunction | None = None
 
     @property
     def module(self) -> nn.Module:
         """Return the only module.
 
         Raises:
-            TraceError: If there are several.
+            TraceError: If there are several modules.
         """
         if len(self.modules) > 1:
             raise TraceError(
@@ -53,13 +53,13 @@ class BuiltRun:
         return next(iter(self.modules.values()))
 
     def parameters(self) -> list[nn.Parameter]:
-        """Return the parameters of all modules, each once."""
+        """Return the parameters of all modules, shared parameters once."""
         return list({id(p): p for module in self.modules.values() for p in module.parameters()}.values())
 
     @property
     def call(self) -> inputs.ForwardCall:
-        """Return the arguments of `forward`."""
-        return inputs.ForwardCall.of(self.inputs)
+        """Return the arguments with which `forward` is called."""
+        return inputs.ForwardCall.from_inputs(self.inputs)
 
 
 def build(request: TraceRequest, watcher: RunObserver) -> BuiltRun:
@@ -69,10 +69,10 @@ def build(request: TraceRequest, watcher: RunObserver) -> BuiltRun:
         TraceError: If something that the request names does not exist or does not fit.
     """
     watcher.phase("load", 0)
-    made = _made(request, watcher)
-    built = BuiltRun(made.named, made.modules, None, _step(request, made))
-    _prepare(built, request, watcher)
-    built.inputs = _inputs(built, made, request, watcher)
+    target_output = _target_output(request, watcher)
+    built = BuiltRun(target_output.named, target_output.modules, None, _step_function(request, target_output))
+    _prepare_modules(built, request, watcher)
+    built.inputs = _run_inputs(built, target_output, request, watcher)
     watcher.modules(built.modules)
     watcher.label(tensors_in((built.call.args, built.call.kwargs)), "inputs")
     if shapes := inputs.describe_inputs(built.call):
@@ -80,16 +80,16 @@ def build(request: TraceRequest, watcher: RunObserver) -> BuiltRun:
     return built
 
 
-def _made(request: TraceRequest, watcher: RunObserver) -> TargetOutput:
+def _target_output(request: TraceRequest, watcher: RunObserver) -> TargetOutput:
     if request.target.kind != "config":
-        made = targets.load_target(request.target, request.arguments)
+        target_output = targets.load_target(request.target, request.arguments)
         if request.dtype is not None:
-            for own in made.named.values():
-                own.to(DTYPES[request.dtype])
-        return made
+            for module in target_output.named.values():
+                module.to(DTYPES[request.dtype])
+        return target_output
     dtype = DTYPES[request.dtype] if request.dtype is not None else None
     if dtype is None and request.autocast is not None:
-        # Autocast is for parameters in fp32; a configuration's own format is that of stored weights.
+        # Autocast is for parameters in fp32; a configuration's format is the format of the stored weights.
         dtype = torch.float32
     module = hugging_face.build_network(request, dtype)
     watcher.note(f"Built as {type(module).__name__} in {str(module.dtype).removeprefix('torch.')}.")
@@ -99,13 +99,13 @@ def _made(request: TraceRequest, watcher: RunObserver) -> TargetOutput:
     return TargetOutput(module)
 
 
-def _step(request: TraceRequest, made: TargetOutput) -> Step | None:
+def _step_function(request: TraceRequest, target_output: TargetOutput) -> StepFunction | None:
     if request.step is not None:
-        return targets.function(request.step)
-    return made.step if request.task == "training" else None
+        return targets.load_function(request.step)
+    return target_output.step if request.task == "training" else None
 
 
-def _prepare(built: BuiltRun, request: TraceRequest, watcher: RunObserver) -> None:
+def _prepare_modules(built: BuiltRun, request: TraceRequest, watcher: RunObserver) -> None:
     for module in built.modules.values():
         watcher.label(module.parameters(), "parameters")
         watcher.label(module.buffers(), "buffers")
@@ -115,30 +115,36 @@ def _prepare(built: BuiltRun, request: TraceRequest, watcher: RunObserver) -> No
     _freeze(built.modules, request.freeze)
     if request.checkpointing != "none" and request.task == "training":
         for module in built.modules.values():
-            how = enable_checkpointing(module, selective=request.checkpointing == "selective")
-            watcher.note(f"Activation checkpointing {how}.")
+            method = enable_checkpointing(module, selective=request.checkpointing == "selective")
+            watcher.note(f"Activation checkpointing {method}.")
 
 
 def _freeze(modules: Mapping[str, nn.Module], patterns: tuple[str, ...]) -> None:
     """Freeze parameters whose name, or the path of a module that contains them, matches a pattern."""
-    named = dict(chain.from_iterable(module.named_parameters(prefix=name) for name, module in modules.items()))
+    named_parameters = dict(
+        chain.from_iterable(module.named_parameters(prefix=name) for name, module in modules.items())
+    )
     for pattern in patterns:
         frozen = [
-            value for name, value in named.items() if fnmatchcase(name, pattern) or name.startswith(f"{pattern}.")
+            value
+            for name, value in named_parameters.items()
+            if fnmatchcase(name, pattern) or name.startswith(f"{pattern}.")
         ]
         if not frozen:
             raise TraceError(
-                "load", f"no parameter matches {pattern!r}", f"Parameter names look like {', '.join([*named][:3])}."
+                "load",
+                f"no parameter matches {pattern!r}",
+                f"Parameter names look like {', '.join([*named_parameters][:3])}.",
             )
         for parameter in frozen:
             parameter.requires_grad_(False)
 
 
-def _inputs(built: BuiltRun, made: TargetOutput, request: TraceRequest, watcher: RunObserver) -> Any:
+def _run_inputs(built: BuiltRun, target_output: TargetOutput, request: TraceRequest, watcher: RunObserver) -> Any:
     if request.inputs:
-        found = inputs.inputs_from_shapes(request.inputs, built.modules)
-    elif made.inputs is not None:
-        found = inputs.resize_inputs(made.inputs, request.batch, request.sequence_length)
+        run_inputs = inputs.inputs_from_shapes(request.inputs, built.modules)
+    elif target_output.inputs is not None:
+        run_inputs = inputs.resize_inputs(target_output.inputs, request.batch, request.sequence_length)
     elif len(built.modules) == 1 and hugging_face.is_hugging_face(built.module):
         return make_inputs(built.module, request, watcher.note)
     elif built.step is not None:
@@ -147,4 +153,4 @@ def _inputs(built: BuiltRun, made: TargetOutput, request: TraceRequest, watcher:
         raise TraceError(
             "load", "the module's inputs are not known", 'Specify them, for example --input "x=8x3x224x224:float32".'
         )
-    return found if request.dtype is None else inputs.cast(found, DTYPES[request.dtype])
+    return run_inputs if request.dtype is None else inputs.cast_floating_point(run_inputs, DTYPES[request.dtype])

@@ -16,24 +16,24 @@ _aten = torch.ops.aten
 
 
 def enable_checkpointing(module: nn.Module, *, selective: bool = False) -> str:
-    """Enable activation checkpointing in `module`, and return a description of how.
+    """Enable activation checkpointing in `module`, and return a description of the method used.
 
-    With `selective`, outputs of matrix products and attention are saved, except every second plain product.
+    With `selective`, outputs of matrix products and attention are saved, except those of every second `mm`.
 
     Raises:
-        TraceError: If it neither supports it nor has repeating blocks.
+        TraceError: If the module neither supports checkpointing nor has repeating blocks.
     """
     arguments: dict[str, Any] = {"use_reentrant": False}
-    beside = ""
+    exception_text = ""
     if selective:
-        arguments["context_fn"] = lambda: create_selective_checkpoint_contexts(_Policy())
-        beside = ", except outputs of matrix products and attention"
+        arguments["context_fn"] = lambda: create_selective_checkpoint_contexts(_SelectivePolicy())
+        exception_text = ", except outputs of matrix products and attention"
     if hugging_face.is_hugging_face(module):
         hugging_face.enable_network_checkpointing(module, arguments)
-        return f"by the network's own method{beside}"
-    own = getattr(module, "gradient_checkpointing_enable", None)
-    if callable(own) and not selective:
-        own()
+        return f"by the network's own method{exception_text}"
+    enable_own = getattr(module, "gradient_checkpointing_enable", None)
+    if callable(enable_own) and not selective:
+        enable_own()
         return "by the module's own method"
     blocks = repeating_blocks(module)
     if not blocks:
@@ -43,12 +43,12 @@ def enable_checkpointing(module: nn.Module, *, selective: bool = False) -> str:
             "Add a method gradient_checkpointing_enable() to it.",
         )
     for block in blocks:
-        _checkpoint(block, arguments)
-    return f"on {len(blocks)} repeating modules{beside}"
+        _checkpoint_forward(block, arguments)
+    return f"on {len(blocks)} repeating modules{exception_text}"
 
 
-class _Policy:
-    """Policy of operators whose results are saved, as torchtitan applies it to each block.
+class _SelectivePolicy:
+    """Policy that chooses the operators with saved results, as torchtitan applies it to each block.
 
     **Source**: torchtitan `distributed/activation_checkpoint.py` (b5bcd76, 2026-08), `_get_default_save_ops` and
     `SelectiveAC`: the compute-intensive operators of `torch._functorch.partitioners`, except every second `mm`.
@@ -56,37 +56,37 @@ class _Policy:
 
     def __init__(self) -> None:
         operators: Any = get_default_op_list().compute_intensive_ops
-        self._kept = {operator.default for operator in operators} | {
+        self._saved_operators = {operator.default for operator in operators} | {
             _aten._scaled_dot_product_cudnn_attention.default,
             _aten._scaled_dot_product_attention_math.default,
             _aten._scaled_dot_product_fused_attention_overrideable.default,
             _aten.max.default,
             _aten.topk.default,
         }
-        self._products = {False: 0, True: 0}
+        self._product_counts = {False: 0, True: 0}
 
     def __call__(self, context: Any, operator: Any, *_args: Any, **_kwargs: Any) -> CheckpointPolicy:
-        if operator not in self._kept:
+        if operator not in self._saved_operators:
             return CheckpointPolicy.PREFER_RECOMPUTE
         if operator == _aten.mm.default:
-            self._products[context.is_recompute] += 1
-            if self._products[context.is_recompute] % 2 == 0:
+            self._product_counts[context.is_recompute] += 1
+            if self._product_counts[context.is_recompute] % 2 == 0:
                 return CheckpointPolicy.PREFER_RECOMPUTE
         return CheckpointPolicy.MUST_SAVE
 
 
 def repeating_blocks(module: nn.Module) -> list[nn.Module]:
-    """Return the outermost repeating modules: two or more of one class in a list or a sequence."""
+    """Return the outermost repeating modules: two or more of the same class in a list or a sequence."""
     children = list(module.children())
-    blocks = _blocks(children) if isinstance(module, nn.ModuleList | nn.Sequential) else []
+    blocks = _repeated_children(children) if isinstance(module, nn.ModuleList | nn.Sequential) else []
     return blocks + [inner for child in children if child not in blocks for inner in repeating_blocks(child)]
 
 
-def _blocks(children: list[nn.Module]) -> list[nn.Module]:
+def _repeated_children(children: list[nn.Module]) -> list[nn.Module]:
     classes = [type(child) for child in children]
     return [child for child in children if any(child.children()) and classes.count(type(child)) > 1]
 
 
-def _checkpoint(block: Any, arguments: dict[str, Any]) -> None:
+def _checkpoint_forward(block: Any, arguments: dict[str, Any]) -> None:
     # The method is replaced, not the module wrapped, so that paths and the module's own hooks stay as they are.
     block.forward = partial(checkpoint, block.forward, **arguments)

@@ -1,6 +1,6 @@
 """One rank of several: a fake process group, and a module replicated (DDP) or sharded (FSDP) over it.
 
-Nothing is launched and nothing is sent. A rank's memory follows from its own code: gradient buckets, shards, and the
+No process is launched and no data is sent. A rank's memory follows from its own code: gradient buckets, shards, and the
 gathered parameters of the running units.
 """
 
@@ -22,21 +22,25 @@ from planner.trace.request import TraceParallel
 from planner.trace.worker.building.checkpointing import repeating_blocks
 from planner.trace.worker.ledger import AllocationLedger
 
-_PLANNING: Final = "_propagate_tensor_meta_non_cached"
+_SHAPE_INFERENCE: Final = "_propagate_tensor_meta_non_cached"
 
-Distribute = Callable[[nn.Module], nn.Module]
+DistributeModule = Callable[[nn.Module], nn.Module]
 
 
 @contextmanager
-def fake_ranks(parallel: TraceParallel, ledger: AllocationLedger) -> Iterator[Distribute]:
+def fake_ranks(parallel: TraceParallel, ledger: AllocationLedger) -> Iterator[DistributeModule]:
     """Act as rank 0 of a fake process group, and yield the function that distributes a module over it."""
     dist.init_process_group("fake", rank=0, world_size=parallel.ranks, store=FakeStore())
     mesh = init_device_mesh("cpu", (parallel.ranks,))
     try:
         with ExitStack() as stack:
-            for context in (_recording_resizes(ledger), _unrecorded_planning(ledger), _without_agreement()):
+            for context in (_recording_resizes(ledger), _unrecorded_shape_inference(ledger), _without_replica_checks()):
                 stack.enter_context(context)
-            yield _replicated if parallel.strategy == "ddp" else partial(_sharded, parallel=parallel, mesh=mesh)
+            yield (
+                _replicated_module
+                if parallel.strategy == "ddp"
+                else partial(_sharded_module, parallel=parallel, mesh=mesh)
+            )
     finally:
         dist.destroy_process_group()
 
@@ -48,7 +52,7 @@ def _recording_resizes(ledger: AllocationLedger) -> Iterator[None]:
 
     def resize(storage: torch.UntypedStorage, size: int) -> Any:
         result = original(storage, size)
-        ledger.resized(storage)
+        ledger.record_resize(storage)
         return result
 
     with patch.object(torch.UntypedStorage, "resize_", resize):
@@ -56,47 +60,47 @@ def _recording_resizes(ledger: AllocationLedger) -> Iterator[None]:
 
 
 @contextmanager
-def _unrecorded_planning(ledger: AllocationLedger) -> Iterator[None]:
+def _unrecorded_shape_inference(ledger: AllocationLedger) -> Iterator[None]:
     """Exclude the fake operators by which sharded tensors infer shapes, even in a real run."""
     from torch.distributed.tensor._sharding_prop import ShardingPropagator
 
-    original = getattr(ShardingPropagator, _PLANNING)
+    original = getattr(ShardingPropagator, _SHAPE_INFERENCE)
 
     def unrecorded(*args: Any, **kwargs: Any) -> Any:
         with ledger.unrecorded():
             return original(*args, **kwargs)
 
-    with patch.object(ShardingPropagator, _PLANNING, unrecorded):
+    with patch.object(ShardingPropagator, _SHAPE_INFERENCE, unrecorded):
         yield
 
 
 @contextmanager
-def _without_agreement() -> Iterator[None]:
+def _without_replica_checks() -> Iterator[None]:
     """Skip the consistency checks between replicas: there are no other ranks."""
-    place = "torch.nn.parallel.distributed."
+    prefix = "torch.nn.parallel.distributed."
     with ExitStack() as stack:
         for name in ("_verify_param_shape_across_processes", "_sync_module_states"):
-            stack.enter_context(patch(place + name, lambda *_args, **_kwargs: None))
-        # Buckets would be made anew in the order in which gradients arrived: as many bytes, once replicas have agreed.
-        stack.enter_context(patch(f"{place}dist.Reducer._rebuild_buckets", lambda _reducer: False))
+            stack.enter_context(patch(prefix + name, lambda *_args, **_kwargs: None))
+        # Buckets would be rebuilt in the order in which gradients arrived; their total size would stay the same.
+        stack.enter_context(patch(f"{prefix}dist.Reducer._rebuild_buckets", lambda _reducer: False))
         yield
 
 
-def _replicated(module: nn.Module) -> nn.Module:
+def _replicated_module(module: nn.Module) -> nn.Module:
     """Return `module` as one of several replicas that average their gradients."""
     replica = nn.parallel.DistributedDataParallel(module)
-    # The pretended ranks return no sum; the bucket is what an all-reduce in place would leave.
-    replica.register_comm_hook(None, _as_if_reduced)
+    # The fake ranks return no sum; an in-place all-reduce would leave its result in the bucket.
+    replica.register_comm_hook(None, _reduced_bucket_future)
     return replica
 
 
-def _as_if_reduced(_state: object, bucket: GradBucket) -> torch.futures.Future[torch.Tensor]:
+def _reduced_bucket_future(_state: object, bucket: GradBucket) -> torch.futures.Future[torch.Tensor]:
     future: torch.futures.Future[torch.Tensor] = torch.futures.Future()
     future.set_result(bucket.buffer())
     return future
 
 
-def _sharded(module: nn.Module, parallel: TraceParallel, mesh: DeviceMesh) -> nn.Module:
+def _sharded_module(module: nn.Module, parallel: TraceParallel, mesh: DeviceMesh) -> nn.Module:
     """Return `module` with its parameters sharded, unit by unit.
 
     Raises:
@@ -104,13 +108,13 @@ def _sharded(module: nn.Module, parallel: TraceParallel, mesh: DeviceMesh) -> nn
     """
     from torch.distributed.fsdp import fully_shard
 
-    for unit in _units(module, parallel.units):
+    for unit in _sharded_units(module, parallel.units):
         fully_shard(unit, mesh=mesh, reshard_after_forward=parallel.reshard_after_forward)
     fully_shard(module, mesh=mesh, reshard_after_forward=parallel.reshard_after_forward)
     return module
 
 
-def _units(module: nn.Module, names: tuple[str, ...]) -> list[nn.Module]:
+def _sharded_units(module: nn.Module, names: tuple[str, ...]) -> list[nn.Module]:
     if not names:
         return repeating_blocks(module)
     units = [inner for inner in module.modules() if type(inner).__name__ in names and inner is not module]

@@ -11,9 +11,9 @@ from planner.trace.request import Input, InputValue, ListInput, PlainInput, Tens
 from planner.trace.worker.tensors import tensors_in, with_tensors
 
 _SEED: Final = 0
-_MOST_DESCRIBED: Final = 8
-_BYTE_VALUES: Final = 128
-"""Upper bound of random integers of one byte, so that every such type can hold them."""
+_MAX_DESCRIBED_TENSORS: Final = 8
+_BYTE_INTEGER_BOUND: Final = 128
+"""Exclusive upper bound of random one-byte integers, so that every one-byte type can hold them."""
 
 
 @dataclass
@@ -24,11 +24,11 @@ class ForwardCall:
     kwargs: dict[str, Any] = field(default_factory=dict)
 
     def named(self, names: Sequence[str]) -> dict[str, Any]:
-        """Return all arguments by name; `names` are the parameters of `forward`, in order."""
+        """Return all arguments by parameter name; `names` are the parameters of `forward`, in order."""
         return dict(zip(names, self.args, strict=False)) | self.kwargs
 
     @classmethod
-    def of(cls, inputs: Any) -> "ForwardCall":
+    def from_inputs(cls, inputs: Any) -> "ForwardCall":
         """Return the call for a target's `inputs`: a tuple is positional, a dictionary by name."""
         if inputs is None:
             return cls()
@@ -40,11 +40,11 @@ class ForwardCall:
 
 
 def inputs_from_shapes(inputs: Sequence[Input], modules: Mapping[str, nn.Module]) -> Any:
-    """Generate the user's inputs: a tuple if none is named, a dictionary if all are, else a call."""
+    """Generate the user's inputs: a tuple if none has a name, a dictionary if every input has, else a `ForwardCall`."""
     generator = torch.Generator().manual_seed(_SEED)
-    high = _classes(modules)
-    args = tuple(_made(one.value, high, generator) for one in inputs if not one.name)
-    kwargs = {one.name: _made(one.value, high, generator) for one in inputs if one.name}
+    high = _embedding_entries(modules)
+    args = tuple(_generated_value(input_.value, high, generator) for input_ in inputs if not input_.name)
+    kwargs = {input_.name: _generated_value(input_.value, high, generator) for input_ in inputs if input_.name}
     if args and kwargs:
         return ForwardCall(args, kwargs)
     return kwargs or args
@@ -55,17 +55,17 @@ def resize_inputs(inputs: Any, batch: int | None, sequence_length: int | None) -
     if batch is None and sequence_length is None:
         return inputs
 
-    def change(tensor: torch.Tensor) -> torch.Tensor:
+    def resize(tensor: torch.Tensor) -> torch.Tensor:
         for dimension, size in enumerate((batch, sequence_length)):
             if size is not None and tensor.dim() > dimension and tensor.shape[dimension] not in (0, size):
-                places = torch.arange(size, device=tensor.device) % tensor.shape[dimension]
-                tensor = tensor.index_select(dimension, places)
+                indices = torch.arange(size, device=tensor.device) % tensor.shape[dimension]
+                tensor = tensor.index_select(dimension, indices)
         return tensor
 
-    return with_tensors(inputs, change)
+    return with_tensors(inputs, resize)
 
 
-def cast(inputs: Any, dtype: torch.dtype) -> Any:
+def cast_floating_point(inputs: Any, dtype: torch.dtype) -> Any:
     """Return `inputs` with floating-point tensors in `dtype`."""
     return with_tensors(inputs, lambda tensor: tensor.to(dtype) if tensor.is_floating_point() else tensor)
 
@@ -73,44 +73,46 @@ def cast(inputs: Any, dtype: torch.dtype) -> Any:
 def describe_inputs(call: ForwardCall) -> str:
     """Return the shapes of the first tensors of `call` as text."""
     named = {**{str(place): value for place, value in enumerate(call.args)}, **call.kwargs}
-    words = []
+    descriptions = []
     for name, value in named.items():
         prefix = "" if name.isdigit() else f"{name} "
         for tensor in tensors_in(value):
             sizes = "×".join(f"{size:,}" for size in tensor.shape) or "a number"
-            words.append(f"{prefix}{sizes} {str(tensor.dtype).removeprefix('torch.')}")
-    return ", ".join(words[:_MOST_DESCRIBED]) + (", …" if len(words) > _MOST_DESCRIBED else "")
+            descriptions.append(f"{prefix}{sizes} {str(tensor.dtype).removeprefix('torch.')}")
+    return ", ".join(descriptions[:_MAX_DESCRIBED_TENSORS]) + (
+        ", …" if len(descriptions) > _MAX_DESCRIBED_TENSORS else ""
+    )
 
 
 def random_integers(
     shape: Sequence[int], high: int, dtype: torch.dtype = torch.int64, generator: torch.Generator | None = None
 ) -> torch.Tensor:
-    """Return integers from 0 up to, but excluding, `high`: always the same, unless a `generator` is given."""
+    """Return integers from 0 up to, but excluding, `high`: always the same numbers without a `generator`."""
     generator = generator or torch.Generator().manual_seed(_SEED)
     return torch.randint(0, high, tuple(shape), dtype=dtype, generator=generator)
 
 
-def _made(value: InputValue, high: int, generator: torch.Generator) -> Any:
+def _generated_value(value: InputValue, high: int, generator: torch.Generator) -> Any:
     if isinstance(value, PlainInput):
         return value.value
     if isinstance(value, ListInput):
-        items = (_made(one, high, generator) for one in value.items)
+        items = (_generated_value(item, high, generator) for item in value.items)
         return tuple(items) if value.kind == "tuple" else list(items)
-    return _tensor(value, high, generator)
+    return _random_tensor(value, high, generator)
 
 
-def _tensor(value: TensorInput, high: int, generator: torch.Generator) -> torch.Tensor:
+def _random_tensor(value: TensorInput, high: int, generator: torch.Generator) -> torch.Tensor:
     dtype: torch.dtype = getattr(torch, str(value.dtype))
     if dtype.is_floating_point or dtype.is_complex:
         return torch.randn(value.shape, dtype=dtype, generator=generator)
     if dtype is torch.bool:
         return torch.ones(value.shape, dtype=dtype)
-    limit = value.high or (min(high, _BYTE_VALUES) if dtype.itemsize == 1 else high)
+    limit = value.high or (min(high, _BYTE_INTEGER_BOUND) if dtype.itemsize == 1 else high)
     return random_integers(value.shape, limit, dtype, generator)
 
 
-def _classes(modules: Mapping[str, nn.Module]) -> int:
-    """Return the number of entries of the first embedding, below which integers are valid; else 2."""
+def _embedding_entries(modules: Mapping[str, nn.Module]) -> int:
+    """Return the number of entries in the first embedding, which bounds valid integers; 2 without an embedding."""
     for module in modules.values():
         for inner in module.modules():
             if isinstance(inner, nn.Embedding):

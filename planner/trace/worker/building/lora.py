@@ -21,21 +21,21 @@ class LoraLinear(nn.Module):
 
     def __init__(self, base: nn.Module, rank: int, dtype: torch.dtype, dropout: float) -> None:
         super().__init__()
-        inside, outside = _sizes(base)
+        in_features, out_features = _feature_counts(base)
         self.base_layer = base
         self.lora_dropout = nn.Dropout(dropout) if dropout else nn.Identity()
-        self.lora_A = nn.Linear(inside, rank, bias=False, dtype=dtype)
-        self.lora_B = nn.Linear(rank, outside, bias=False, dtype=dtype)
+        self.lora_A = nn.Linear(in_features, rank, bias=False, dtype=dtype)
+        self.lora_B = nn.Linear(rank, out_features, bias=False, dtype=dtype)
         self.scaling = 1.0
         nn.init.zeros_(self.lora_B.weight)
 
     @property
     def weight(self) -> Any:
-        """Return the base weight, which T5 accesses, as `peft.tuners.tuners_utils.BaseTunerLayer` does."""
+        """Return the base layer's weight, which T5 accesses, as `peft.tuners.tuners_utils.BaseTunerLayer` does."""
         return self.base_layer.weight
 
     def forward(self, x: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
-        """Return the sum of the base's and the adapter's outputs, in the base's dtype."""
+        """Return the sum of the base layer's and the adapter's outputs, in the base layer's dtype."""
         result: torch.Tensor = self.base_layer(x, *args, **kwargs)
         dtype = result.dtype
         x = x.to(self.lora_A.weight.dtype)
@@ -52,9 +52,9 @@ def add_adapters(module: nn.Module, lora: TraceLora, dtype: torch.dtype) -> list
         TraceError: If no linear layer matches.
     """
     module.requires_grad_(False)
-    chosen = _chosen(module, lora.targets)
+    targeted = _targeted_linears(module, lora.targets)
     adapted: list[torch.Tensor] = []
-    for path, base in chosen.items():
+    for path, base in targeted.items():
         parent, _, name = path.rpartition(".")
         adapter = LoraLinear(base, lora.rank, dtype, lora.dropout)
         setattr(module.get_submodule(parent), name, adapter)
@@ -62,25 +62,25 @@ def add_adapters(module: nn.Module, lora: TraceLora, dtype: torch.dtype) -> list
     return adapted
 
 
-def _chosen(module: nn.Module, targets: tuple[str, ...]) -> dict[str, nn.Module]:
+def _targeted_linears(module: nn.Module, targets: tuple[str, ...]) -> dict[str, nn.Module]:
     linears = {path: inner for path, inner in module.named_modules() if path and _is_linear(inner)}
     head = _output_head(module)
     if "all-linear" in targets:
-        chosen = {path: inner for path, inner in linears.items() if inner is not head}
+        targeted = {path: inner for path, inner in linears.items() if inner is not head}
     else:
-        chosen = {
+        targeted = {
             path: inner for path, inner in linears.items() if f".{path}".endswith(tuple(f".{t}" for t in targets))
         }
-    if not chosen:
+    if not targeted:
         ends = ", ".join(sorted({path.rpartition(".")[2] for path in linears})) or "none"
         raise TraceError(
             _STAGE, f"no linear layer matches {' or '.join(targets)}", f"Its linear layers end in: {ends}."
         )
-    return chosen
+    return targeted
 
 
 def _is_linear(module: nn.Module) -> bool:
-    """Return whether it is a linear layer: PyTorch's, or the Conv1D of transformers, which GPT-2 uses."""
+    """Return whether `module` is a linear layer: PyTorch's, or the Conv1D from transformers, which GPT-2 uses."""
     return isinstance(module, nn.Linear) or _is_conv1d(module)
 
 
@@ -88,10 +88,10 @@ def _is_conv1d(module: nn.Module) -> bool:
     return type(module).__module__ == "transformers.pytorch_utils" and type(module).__name__ == "Conv1D"
 
 
-def _sizes(base: Any) -> tuple[int, int]:
+def _feature_counts(base: Any) -> tuple[int, int]:
     if _is_conv1d(base):
-        inside, outside = base.weight.shape
-        return inside, outside
+        in_features, out_features = base.weight.shape
+        return in_features, out_features
     return base.in_features, base.out_features
 
 

@@ -17,13 +17,13 @@ from planner.errors import TraceError
 from planner.trace.request import Argument, Target
 
 _STAGE: Final = "load"
-_FEW: Final = 12
-_FORMS: Final = (
+_MAX_SUGGESTIONS: Final = 12
+_TARGET_FORMS: Final = (
     "A target is a module class, a module, or a function that returns a module, (module, inputs) or "
     "(modules, inputs, step)."
 )
 
-Step = Callable[..., object]
+StepFunction = Callable[..., object]
 
 
 @dataclass
@@ -32,11 +32,11 @@ class TargetOutput:
 
     modules: Any
     inputs: Any = None
-    step: Step | None = None
+    step: StepFunction | None = None
 
     @property
     def named(self) -> dict[str, nn.Module]:
-        """Return the modules by name; a single one has an empty name, those of a list their index."""
+        """Return the modules by name; a single module has an empty name, modules in a list have their index."""
         if isinstance(self.modules, nn.Module):
             return {"": self.modules}
         if isinstance(self.modules, Mapping):
@@ -48,40 +48,40 @@ def load_target(target: Target, arguments: Sequence[Argument]) -> TargetOutput:
     """Load `target`, a file or an import path, and call it if it is a class or function.
 
     Raises:
-        TraceError: If it cannot be found, rejects `arguments`, or does not return a module.
+        TraceError: If the target cannot be found, rejects `arguments`, or does not return a module.
     """
-    module = _from_file(target.place) if target.kind == "file" else _from_import(target.place)
-    found = _named(module, target.name, target.place)
-    if isinstance(found, nn.Module) or not callable(found):
+    module = _load_file(target.place) if target.kind == "file" else _import_module(target.place)
+    target_object = _named_object(module, target.name, target.place)
+    if isinstance(target_object, nn.Module) or not callable(target_object):
         if arguments:
-            raise TraceError(_STAGE, f"{target.title} takes no arguments: it is already a module", _FORMS)
-        return _made(found, target.title)
-    return _made(_called(found, arguments, target.title), target.title)
+            raise TraceError(_STAGE, f"{target.title} takes no arguments: it is already a module", _TARGET_FORMS)
+        return _target_output(target_object, target.title)
+    return _target_output(_call_target(target_object, arguments, target.title), target.title)
 
 
-def function(place: str) -> Callable[..., Any]:
-    """Return the function named by `place`, such as `losses.py:focal`.
+def load_function(function_path: str) -> Callable[..., Any]:
+    """Return the function named by `function_path`, such as `losses.py:focal`.
 
     Raises:
-        TraceError: If there is none.
+        TraceError: If there is no such function.
     """
-    file, _, name = place.rpartition(":")
-    found = _named(_from_file(file), name, file)
-    if not callable(found):
-        raise TraceError(_STAGE, f"{place} is not a function", "Give a function, such as losses.py:focal.")
-    return found  # type: ignore[no-any-return]  # a person's own object: that it can be called is all that is known
+    file, _, name = function_path.rpartition(":")
+    loaded = _named_object(_load_file(file), name, file)
+    if not callable(loaded):
+        raise TraceError(_STAGE, f"{function_path} is not a function", "Give a function, such as losses.py:focal.")
+    return loaded  # type: ignore[no-any-return]  # an object from the user's code: only known to be callable
 
 
-def _from_file(place: str) -> ModuleType:
-    path = Path(place).expanduser().resolve()
+def _load_file(file_path: str) -> ModuleType:
+    path = Path(file_path).expanduser().resolve()
     if not path.is_file():
-        raise TraceError(_STAGE, f"there is no file {place}", "Check the spelling, or give the full path.")
+        raise TraceError(_STAGE, f"there is no file {file_path}", "Check the spelling, or give the full path.")
     name = _module_name(path)
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise TraceError(_STAGE, f"{place} is not a Python file", "The name must end in .py.")
+        raise TraceError(_STAGE, f"{file_path} is not a Python file", "The name must end in .py.")
     if str(path.parent) not in sys.path:
         sys.path.insert(0, str(path.parent))
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
@@ -90,7 +90,7 @@ def _from_file(place: str) -> ModuleType:
 
 
 def _module_name(path: Path) -> str:
-    """Return the name under which the file is imported: its own, unless another module has it."""
+    """Return the module name of the file at `path`: its stem, unless another module has that name."""
     loaded = sys.modules.get(path.stem)
     taken = path.stem in sys.stdlib_module_names or (
         loaded is not None and getattr(loaded, "__file__", None) != str(path)
@@ -98,86 +98,88 @@ def _module_name(path: Path) -> str:
     return f"{path.stem}@{path.parent}" if taken else path.stem
 
 
-def _from_import(place: str) -> ModuleType:
-    if (here := str(Path.cwd())) not in sys.path:
-        sys.path.insert(0, here)
+def _import_module(module_name: str) -> ModuleType:
+    if (working_folder := str(Path.cwd())) not in sys.path:
+        sys.path.insert(0, working_folder)
     try:
-        return importlib.import_module(place)
+        return importlib.import_module(module_name)
     except ModuleNotFoundError as error:
-        if error.name is None or not f"{place}.".startswith(f"{error.name}."):
+        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
             raise
         raise TraceError(
             _STAGE, f"there is no module {error.name!r}", "Install it, or run from the folder that contains it."
         ) from error
 
 
-def _named(module: ModuleType, name: str, place: str) -> Any:
-    found: Any = module
-    for part in name.split(".") if name else ():
-        found = getattr(found, part, None)
-    if found is not None and name:
-        return found
-    offered = ", ".join(_offered(module, name)) or "nothing that can be traced"
+def _named_object(module: ModuleType, name: str, place: str) -> Any:
+    named_object: Any = module
+    for attribute in name.split(".") if name else ():
+        named_object = getattr(named_object, attribute, None)
+    if named_object is not None and name:
+        return named_object
+    possible_targets = ", ".join(_possible_targets(module, name)) or "nothing that can be traced"
     reason = f"{place} has no {name!r}" if name else f"no part of {place} was named"
-    raise TraceError(_STAGE, reason, f"Available are: {offered}. Write {place}:NAME.")
+    raise TraceError(_STAGE, reason, f"Available are: {possible_targets}. Write {place}:NAME.")
 
 
-def _offered(module: ModuleType, name: str) -> list[str]:
+def _possible_targets(module: ModuleType, name: str) -> list[str]:
     """Return possible targets in `module`: its own classes and functions, then imported modules.
 
     Names similar to `name` come first; the list is short.
     """
-    public = {key: value for key, value in vars(module).items() if not key.startswith("_")}
-    own = [key for key, value in public.items() if getattr(value, "__module__", None) == module.__name__]
-    able = [key for key in own if inspect.isfunction(public[key]) or _is_module(public[key])]
-    able += [key for key, value in public.items() if key not in own and _is_module(value)]
-    alike = difflib.get_close_matches(name, able, n=_FEW)
-    return list(dict.fromkeys([*alike, *able]))[:_FEW]
+    public_objects = {key: value for key, value in vars(module).items() if not key.startswith("_")}
+    own_names = [key for key, value in public_objects.items() if getattr(value, "__module__", None) == module.__name__]
+    traceable_names = [
+        key for key in own_names if inspect.isfunction(public_objects[key]) or _is_module(public_objects[key])
+    ]
+    traceable_names += [key for key, value in public_objects.items() if key not in own_names and _is_module(value)]
+    similar_names = difflib.get_close_matches(name, traceable_names, n=_MAX_SUGGESTIONS)
+    return list(dict.fromkeys([*similar_names, *traceable_names]))[:_MAX_SUGGESTIONS]
 
 
 def _is_module(value: object) -> bool:
     return isinstance(value, nn.Module) or (inspect.isclass(value) and issubclass(value, nn.Module))
 
 
-def _called(found: Callable[..., Any], arguments: Sequence[Argument], title: str) -> Any:
-    given = {argument.name: _listed(argument.value) for argument in arguments}
+def _call_target(callable_target: Callable[..., Any], arguments: Sequence[Argument], title: str) -> Any:
+    keywords = {argument.name: _tuple_as_list(argument.value) for argument in arguments}
     try:
-        signature = inspect.signature(found)
+        signature = inspect.signature(callable_target)
     except ValueError:
-        return found(**given)
+        return callable_target(**keywords)
     try:
-        signature.bind(**given)
+        signature.bind(**keywords)
     except TypeError as error:
         raise TraceError(
             _STAGE,
             f"{title}: {error}",
             f"Its arguments: {signature.replace(return_annotation=signature.empty)}; pass them with --arg NAME=VALUE.",
         ) from error
-    return found(**given)
+    return callable_target(**keywords)
 
 
-def _listed(value: Any) -> Any:
+def _tuple_as_list(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _made(result: Any, title: str) -> TargetOutput:
+def _target_output(result: Any, title: str) -> TargetOutput:
     if _are_modules(result):
         return TargetOutput(result)
     if isinstance(result, tuple) and len(result) in (2, 3) and _are_modules(result[0]):
         step = result[2] if len(result) == 3 else None
         if step is None or callable(step):
             return TargetOutput(result[0], result[1], step)
-    raise TraceError(_STAGE, f"{title} returned {_described(result)}, not a module", _FORMS)
+    raise TraceError(_STAGE, f"{title} returned {_type_text(result)}, not a module", _TARGET_FORMS)
 
 
 def _are_modules(value: Any) -> bool:
     if isinstance(value, nn.Module):
         return True
-    inside = list(value.values()) if isinstance(value, Mapping) else value
-    return isinstance(inside, list | tuple) and bool(inside) and all(isinstance(one, nn.Module) for one in inside)
+    items = list(value.values()) if isinstance(value, Mapping) else value
+    return isinstance(items, list | tuple) and bool(items) and all(isinstance(item, nn.Module) for item in items)
 
 
-def _described(value: Any) -> str:
+def _type_text(value: Any) -> str:
     if isinstance(value, tuple):
-        return f"a tuple of {', '.join(type(one).__name__ for one in value) or 'nothing'}"
+        return f"a tuple of {', '.join(type(item).__name__ for item in value) or 'nothing'}"
     return type(value).__name__

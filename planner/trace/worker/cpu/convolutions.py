@@ -10,26 +10,26 @@ from torch._prims_common import suggest_memory_format
 
 from planner.units import round_up
 
-_HALF: Final = (torch.bfloat16, torch.float16)
+_HALF_DTYPES: Final = (torch.bfloat16, torch.float16)
 
 
-def bytes_of(tensor: torch.Tensor, itemsize: int | None = None) -> int:
-    """Return the bytes of a tensor of this shape, with elements of `itemsize` if given."""
+def size_bytes(tensor: torch.Tensor, itemsize: int | None = None) -> int:
+    """Return the size in bytes of a tensor of this shape, with elements of `itemsize` bytes if not None."""
     return int(tensor.numel()) * (itemsize or tensor.element_size())
 
 
 def is_half(tensor: torch.Tensor) -> bool:
     """Return whether `tensor` is in half precision, which kernels often compute in float32."""
-    return tensor.dtype in _HALF
+    return tensor.dtype in _HALF_DTYPES
 
 
-def bytes_of_copies(values: Iterable[Any]) -> int:
-    """Return the bytes of contiguous copies of those tensors among `values` that are not contiguous."""
-    return sum(bytes_of(value) for value in values if isinstance(value, torch.Tensor) and not value.is_contiguous())
+def contiguous_copies_bytes(values: Iterable[Any]) -> int:
+    """Return the size in bytes of contiguous copies of the non-contiguous tensors among `values`."""
+    return sum(size_bytes(value) for value in values if isinstance(value, torch.Tensor) and not value.is_contiguous())
 
 
 class VectorUnits(NamedTuple):
-    """Properties of the processor's vector units: channels per block, AVX-512, matrix tiles, threads."""
+    """Properties of the CPU's vector units: channels per block, AVX-512, matrix tiles, threads."""
 
     block: int
     has_avx512: bool
@@ -39,13 +39,13 @@ class VectorUnits(NamedTuple):
 
 @cache
 def vector_units() -> VectorUnits:
-    """Return the vector units of this processor."""
+    """Return the properties of this CPU's vector units."""
     has_avx512 = torch.backends.cpu.get_cpu_capability() == "AVX512"
     return VectorUnits(16 if has_avx512 else 8, has_avx512, torch.cpu._is_amx_tile_supported(), torch.get_num_threads())
 
 
 class Convolution(NamedTuple):
-    """A convolution from a source to a destination; a transposed one is the data gradient of such a one."""
+    """Sizes of a convolution; a transposed one is stored as the convolution that it is the data gradient of."""
 
     batch: int
     source_channels: int
@@ -60,202 +60,220 @@ class Convolution(NamedTuple):
     channels_last: bool
 
     @property
-    def source(self) -> int:
-        """Return the bytes of the source."""
+    def source_bytes(self) -> int:
+        """Return the size of the source in bytes."""
         return self.batch * self.source_channels * self.source_pixels * self.itemsize
 
     @property
-    def target(self) -> int:
-        """Return the bytes of the destination."""
+    def target_bytes(self) -> int:
+        """Return the size of the destination in bytes."""
         return self.batch * self.target_channels * self.target_pixels * self.itemsize
 
     @property
-    def weight(self) -> int:
-        """Return the bytes of the weight."""
+    def weight_bytes(self) -> int:
+        """Return the size of the weight in bytes."""
         return self.source_channels // self.groups * self.target_channels * prod(self.kernel) * self.itemsize
 
     @property
-    def depthwise(self) -> bool:
-        """Return whether each channel is filtered on its own."""
+    def is_depthwise(self) -> bool:
+        """Return whether each channel is filtered separately."""
         return self.groups > 1 and self.groups == self.source_channels == self.target_channels
 
 
-def of(tensors: tuple[torch.Tensor, torch.Tensor, torch.Tensor], places: tuple[Any, ...]) -> Convolution:
-    """Return the convolution of (input, weight, output) and (stride, padding, dilation, transposed, groups)."""
-    given, weight, made = tensors
-    stride, _padding, _dilation, transposed, groups = places
-    source, target = (made, given) if transposed else (given, made)
-    channels_last = _is_channels_last(given) or _is_channels_last(weight)
+def make_convolution(
+    tensors: tuple[torch.Tensor, torch.Tensor, torch.Tensor], settings: tuple[Any, ...]
+) -> Convolution:
+    """Return a convolution's sizes from (input, weight, output), (stride, padding, dilation, transposed, groups)."""
+    input_tensor, weight_bytes, output = tensors
+    stride, _padding, _dilation, transposed, groups = settings
+    source_bytes, target_bytes = (output, input_tensor) if transposed else (input_tensor, output)
+    channels_last = _is_channels_last(input_tensor) or _is_channels_last(weight_bytes)
     return Convolution(
-        batch=given.shape[0],
-        source_channels=source.shape[1],
-        target_channels=target.shape[1],
-        source_pixels=prod(source.shape[2:]),
-        target_pixels=prod(target.shape[2:]),
-        kernel=tuple(weight.shape[2:]),
+        batch=input_tensor.shape[0],
+        source_channels=source_bytes.shape[1],
+        target_channels=target_bytes.shape[1],
+        source_pixels=prod(source_bytes.shape[2:]),
+        target_pixels=prod(target_bytes.shape[2:]),
+        kernel=tuple(weight_bytes.shape[2:]),
         groups=groups,
         strided=any(step > 1 for step in stride),
         transposed=transposed,
-        itemsize=given.element_size(),
+        itemsize=input_tensor.element_size(),
         channels_last=channels_last,
     )
 
 
-def uses_onednn(given: torch.Tensor, weight: torch.Tensor, places: tuple[Any, ...], threads: int) -> bool:
+def uses_onednn(
+    input_tensor: torch.Tensor, weight_bytes: torch.Tensor, settings: tuple[Any, ...], threads: int
+) -> bool:
     """Return whether PyTorch uses oneDNN for the convolution rather than its own kernels.
 
     **Source**: `ConvParams::use_mkldnn` in aten/src/ATen/native/Convolution.cpp.
     """
-    stride, _padding, dilation, _transposed, groups = places
-    if is_half(given):
+    stride, _padding, dilation, _transposed, groups = settings
+    if is_half(input_tensor):
         return vector_units().has_avx512
-    if given.dtype != torch.float32:
+    if input_tensor.dtype != torch.float32:
         return False
-    kernel = weight.shape[2:]
+    kernel = weight_bytes.shape[2:]
     worth = (
         any(step > 1 for step in (*stride, *dilation))
-        or given.shape[0] >= 16
+        or input_tensor.shape[0] >= 16
         or any(width != 1 for width in kernel[-2:])
         or threads > 1
     )
-    large = groups > 1 or all(width > 3 for width in kernel[-2:]) or given.shape[0] > 1 or given.numel() > 20480
+    large = (
+        groups > 1
+        or all(width > 3 for width in kernel[-2:])
+        or input_tensor.shape[0] > 1
+        or input_tensor.numel() > 20480
+    )
     return worth and large
 
 
 def forward_bytes(conv: Convolution) -> int:
     """Return the maximum bytes held by the forward pass in addition to its output.
 
-    **Formula**: max(copies of source, weight and destination, destination + result) - result. Each is copied unless it
-    has oneDNN's layout already; a destination with channels last is reordered twice more. **Source**:
+    **Formula**: max(copies of source, weight and destination, destination + result) - result. A tensor is copied unless
+    it has oneDNN's layout already; a destination with channels last is reordered twice more. **Source**:
     `mkldnn_convolution` and `mkldnn_to_dense` of PyTorch; measured with the profiler.
     """
-    moments = _gradient_moments(conv) if conv.transposed else _forward_moments(conv)
-    return max(moments) - (conv.source if conv.transposed else conv.target)
+    moments = _gradient_moments_bytes(conv) if conv.transposed else _forward_moments_bytes(conv)
+    return max(moments) - (conv.source_bytes if conv.transposed else conv.target_bytes)
 
 
-def backward_bytes(conv: Convolution, wants: tuple[bool, bool]) -> int:
+def backward_bytes(conv: Convolution, wanted_gradients: tuple[bool, bool]) -> int:
     """Return the maximum bytes held by the backward pass in addition to the gradients that it returns.
 
-    `wants` are flags for the gradients of the input and of the weight. The gradient of the input is computed first, and
-    stays while that of the weight is computed.
+    `wanted_gradients` are flags for the input's and the weight's gradient. The input's gradient is computed first, and
+    stays in memory while the weight's gradient is computed.
 
     **Source**: `mkldnn_convolution_backward` of PyTorch; measured with the profiler.
     """
-    data = conv.target if conv.transposed else conv.source
-    left = data * wants[0] + conv.weight * wants[1]
+    input_bytes = conv.target_bytes if conv.transposed else conv.source_bytes
+    returned_bytes = input_bytes * wanted_gradients[0] + conv.weight_bytes * wanted_gradients[1]
     moments = [0]
-    if wants[0]:
-        moments += _forward_moments(conv) if conv.transposed else _gradient_moments(conv)
-    if wants[1]:
-        moments += [data * wants[0] + moment for moment in _weight_moments(conv)]
-    return max(0, max(moments) - left)
+    if wanted_gradients[0]:
+        moments += _forward_moments_bytes(conv) if conv.transposed else _gradient_moments_bytes(conv)
+    if wanted_gradients[1]:
+        moments += [input_bytes * wanted_gradients[0] + moment for moment in _weight_moments_bytes(conv)]
+    return max(0, max(moments) - returned_bytes)
 
 
-def columns_bytes(conv: Convolution) -> int:
-    """Return the bytes of the unfolded input (im2col) of PyTorch's own kernels, for the whole batch.
+def unfolded_input_bytes(conv: Convolution) -> int:
+    """Return the size in bytes of the unfolded input (im2col) of PyTorch's own kernels, for the whole batch.
 
     **Formula**: batch x channels x kernel x pixels of the output; none for a kernel of one pixel. **Source**:
     `slow_conv2d_forward` in aten/src/ATen/native/ConvolutionMM2d.cpp.
     """
-    if prod(conv.kernel) == 1 or conv.depthwise:
+    if prod(conv.kernel) == 1 or conv.is_depthwise:
         return 0
     return conv.batch * conv.source_channels * prod(conv.kernel) * conv.target_pixels * conv.itemsize
 
 
-def _forward_moments(conv: Convolution) -> list[int]:
+def _forward_moments_bytes(conv: Convolution) -> list[int]:
     if conv.channels_last:
-        return [conv.target + _weight(conv, 1, vector_units().block)]
-    if _by_tiles(conv):
+        return [conv.target_bytes + _blocked_weight_bytes(conv, 1, vector_units().block)]
+    if _uses_matrix_tiles(conv):
         return [
-            conv.source + _weight(conv, 2, 16) + conv.target,
-            _laid_out_anew(conv.target, conv.target_channels, conv.target_pixels),
+            conv.source_bytes + _blocked_weight_bytes(conv, 2, 16) + conv.target_bytes,
+            _reordered_bytes(conv.target_bytes, conv.target_channels, conv.target_pixels),
         ]
     first = conv.groups == 1 and conv.source_channels < vector_units().block
-    source = 0 if first else _blocked(conv, conv.source_channels, conv.source_pixels)
-    weight = _weight(conv, 1 if first else vector_units().block, vector_units().block)
-    target = _blocked(conv, conv.target_channels, conv.target_pixels)
-    return [source + weight + target + _strided_rows(conv), target + conv.target]
+    source_bytes = 0 if first else _blocked_bytes(conv, conv.source_channels, conv.source_pixels)
+    weight_bytes = _blocked_weight_bytes(conv, 1 if first else vector_units().block, vector_units().block)
+    target_bytes = _blocked_bytes(conv, conv.target_channels, conv.target_pixels)
+    return [source_bytes + weight_bytes + target_bytes + _strided_rows_bytes(conv), target_bytes + conv.target_bytes]
 
 
-def _gradient_moments(conv: Convolution) -> list[int]:
+def _gradient_moments_bytes(conv: Convolution) -> list[int]:
     if conv.channels_last:
-        return [conv.source + _weight(conv, vector_units().block, 1)]
-    if _by_tiles(conv):
+        return [conv.source_bytes + _blocked_weight_bytes(conv, vector_units().block, 1)]
+    if _uses_matrix_tiles(conv):
         return [
-            conv.target + _weight(conv, 16, 32) + conv.source,
-            _laid_out_anew(conv.source, conv.source_channels, conv.source_pixels),
+            conv.target_bytes + _blocked_weight_bytes(conv, 16, 32) + conv.source_bytes,
+            _reordered_bytes(conv.source_bytes, conv.source_channels, conv.source_pixels),
         ]
-    if conv.strided and conv.itemsize == 4 and not conv.depthwise:
-        # The kernels for strides keep channels last, which oneDNN must lay out anew.
-        weight = _weight(conv, vector_units().block, vector_units().block)
+    if conv.strided and conv.itemsize == 4 and not conv.is_depthwise:
+        # The kernels for strides keep channels last, which oneDNN must reorder.
+        weight_bytes = _blocked_weight_bytes(conv, vector_units().block, vector_units().block)
         return [
-            conv.target + weight + conv.source,
-            _laid_out_anew(conv.source, conv.source_channels, conv.source_pixels),
+            conv.target_bytes + weight_bytes + conv.source_bytes,
+            _reordered_bytes(conv.source_bytes, conv.source_channels, conv.source_pixels),
         ]
-    source = _blocked(conv, conv.source_channels, conv.source_pixels)
-    target = _blocked(conv, conv.target_channels, conv.target_pixels)
-    return [target + _weight(conv, vector_units().block, vector_units().block) + source, source + conv.source]
+    source_bytes = _blocked_bytes(conv, conv.source_channels, conv.source_pixels)
+    target_bytes = _blocked_bytes(conv, conv.target_channels, conv.target_pixels)
+    return [
+        target_bytes + _blocked_weight_bytes(conv, vector_units().block, vector_units().block) + source_bytes,
+        source_bytes + conv.source_bytes,
+    ]
 
 
-def _weight_moments(conv: Convolution) -> list[int]:
+def _weight_moments_bytes(conv: Convolution) -> list[int]:
     if conv.channels_last:
-        return _weight_moments_channels_last(conv)
-    if conv.depthwise and conv.kernel[-1] > 3:
+        return _channels_last_weight_moments_bytes(conv)
+    if conv.is_depthwise and conv.kernel[-1] > 3:
         columns = prod(conv.kernel) * conv.target_pixels * conv.itemsize
-        return [conv.weight * (1 + 4 * vector_units().threads) + columns * vector_units().threads, 2 * conv.weight]
-    if _by_tiles(conv):
-        weight = _weight(conv, 32, 16)
-        return [conv.source + conv.target + weight + weight // conv.itemsize * 4, weight + conv.weight]
+        return [
+            conv.weight_bytes * (1 + 4 * vector_units().threads) + columns * vector_units().threads,
+            2 * conv.weight_bytes,
+        ]
+    if _uses_matrix_tiles(conv):
+        weight_bytes = _blocked_weight_bytes(conv, 32, 16)
+        return [
+            conv.source_bytes + conv.target_bytes + weight_bytes + weight_bytes // conv.itemsize * 4,
+            weight_bytes + conv.weight_bytes,
+        ]
     first = conv.groups == 1 and conv.source_channels < vector_units().block
     copies_source = not first or conv.source_channels > 3
     multiple = 8 if first else vector_units().block
-    source = _blocked(conv, conv.source_channels, conv.source_pixels, multiple) if copies_source else 0
-    weight = _weight(conv, multiple if copies_source else 1, vector_units().block)
-    target = _blocked(conv, conv.target_channels, conv.target_pixels)
-    return [source + target + weight + _strided_rows(conv), weight + conv.weight]
+    source_bytes = _blocked_bytes(conv, conv.source_channels, conv.source_pixels, multiple) if copies_source else 0
+    weight_bytes = _blocked_weight_bytes(conv, multiple if copies_source else 1, vector_units().block)
+    target_bytes = _blocked_bytes(conv, conv.target_channels, conv.target_pixels)
+    return [source_bytes + target_bytes + weight_bytes + _strided_rows_bytes(conv), weight_bytes + conv.weight_bytes]
 
 
-def _weight_moments_channels_last(conv: Convolution) -> list[int]:
-    """Return the bytes held for the weight's gradient: oneDNN's, then two copies in PyTorch's layout.
+def _channels_last_weight_moments_bytes(conv: Convolution) -> list[int]:
+    """Return the bytes held for the weight's gradient: oneDNN's gradient, then two copies in PyTorch's layout.
 
     Without a specialized kernel for wide depthwise filters, each filter is padded to a whole block of 16 × 16; in half
     precision there is a second copy in float32, and an image with as many channels as blocks; measured on 7 shapes
     within 5 %.
     """
-    if not conv.depthwise or conv.kernel[-1] <= 3:
-        weight = _weight(conv, vector_units().block, vector_units().block)
-        scratch = weight * 4 // conv.itemsize if conv.itemsize == 2 and not conv.depthwise else 0
-        return [weight + max(2 * conv.weight, scratch)]
-    weight = vector_units().block ** 2 * conv.weight
+    if not conv.is_depthwise or conv.kernel[-1] <= 3:
+        weight_bytes = _blocked_weight_bytes(conv, vector_units().block, vector_units().block)
+        scratch = weight_bytes * 4 // conv.itemsize if conv.itemsize == 2 and not conv.is_depthwise else 0
+        return [weight_bytes + max(2 * conv.weight_bytes, scratch)]
+    weight_bytes = vector_units().block ** 2 * conv.weight_bytes
     if conv.itemsize == 4:
-        return [weight + 2 * conv.weight]
+        return [weight_bytes + 2 * conv.weight_bytes]
     pixels = 2 * conv.target_pixels + (conv.kernel[-1] - 1) * isqrt(conv.target_pixels)
-    return [weight + 2 * weight + conv.source_channels * vector_units().block * conv.itemsize * pixels]
+    return [weight_bytes + 2 * weight_bytes + conv.source_channels * vector_units().block * conv.itemsize * pixels]
 
 
-def _by_tiles(conv: Convolution) -> bool:
-    return conv.itemsize == 2 and vector_units().has_tiles and not conv.depthwise
+def _uses_matrix_tiles(conv: Convolution) -> bool:
+    return conv.itemsize == 2 and vector_units().has_tiles and not conv.is_depthwise
 
 
-def _laid_out_anew(size: int, channels: int, pixels: int) -> int:
-    """Return the bytes of a channels-last result of `size` bytes, a reordered tensor, and the final copy."""
+def _reordered_bytes(size: int, channels: int, pixels: int) -> int:
+    """Return the total bytes of a channels-last result of `size` bytes, a reordered tensor, and the final copy."""
     # With one channel or one pixel, channels last is the same order as channels first.
     return size * (2 if channels == 1 or pixels == 1 else 3)
 
 
-def _blocked(conv: Convolution, channels: int, pixels: int, multiple: int | None = None) -> int:
+def _blocked_bytes(conv: Convolution, channels: int, pixels: int, multiple: int | None = None) -> int:
     return conv.batch * round_up(channels, multiple or vector_units().block) * pixels * conv.itemsize
 
 
-def _weight(conv: Convolution, source_multiple: int, target_multiple: int) -> int:
+def _blocked_weight_bytes(conv: Convolution, source_multiple: int, target_multiple: int) -> int:
     if conv.groups > 1:
-        return conv.weight
+        return conv.weight_bytes
     channels = round_up(conv.source_channels, source_multiple) * round_up(conv.target_channels, target_multiple)
     return channels * prod(conv.kernel) * conv.itemsize
 
 
-def _strided_rows(conv: Convolution) -> int:
-    """Return the bytes of the buffer in which a strided 1×1 convolution gathers its input."""
+def _strided_rows_bytes(conv: Convolution) -> int:
+    """Return the size in bytes of the buffer in which a strided 1×1 convolution gathers its input."""
     if not conv.strided or prod(conv.kernel) != 1 or conv.itemsize != 4:
         return 0
     return vector_units().threads * (conv.source_channels * conv.target_pixels * conv.itemsize + 128)
@@ -265,27 +283,41 @@ def _is_channels_last(tensor: torch.Tensor) -> bool:
     return tensor.dim() == 4 and suggest_memory_format(tensor) is torch.channels_last
 
 
-def _copied(conv: Convolution, tensors: tuple[torch.Tensor, ...]) -> int:
-    """Return the bytes of copies of those `tensors` that do not have the convolution's memory format."""
+def _layout_copies_bytes(conv: Convolution, tensors: tuple[torch.Tensor, ...]) -> int:
+    """Return the size in bytes of copies of the `tensors` that do not have the convolution's memory format."""
     order = torch.channels_last if conv.channels_last else torch.contiguous_format
-    return sum(bytes_of(tensor) for tensor in tensors if not tensor.is_contiguous(memory_format=order))
+    return sum(size_bytes(tensor) for tensor in tensors if not tensor.is_contiguous(memory_format=order))
 
 
-def convolution(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
-    """Return the hidden bytes of `aten.convolution`."""
-    given, weight, _bias, stride, padding, dilation, transposed, _output_padding, groups = args
-    places = (stride, padding, dilation, transposed, groups)
-    conv = of((given, weight, result), places)
-    if not uses_onednn(given, weight, places, vector_units().threads):
-        return columns_bytes(conv) + _copied(conv, (given,))
-    return forward_bytes(conv) + _copied(conv, (given, weight))
+def convolution_hidden_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
+    """Return the temporary bytes of the kernel of `aten.convolution`."""
+    input_tensor, weight_bytes, _bias, stride, padding, dilation, transposed, _output_padding, groups = args
+    settings = (stride, padding, dilation, transposed, groups)
+    conv = make_convolution((input_tensor, weight_bytes, result), settings)
+    if not uses_onednn(input_tensor, weight_bytes, settings, vector_units().threads):
+        return unfolded_input_bytes(conv) + _layout_copies_bytes(conv, (input_tensor,))
+    return forward_bytes(conv) + _layout_copies_bytes(conv, (input_tensor, weight_bytes))
 
 
-def convolution_backward(args: tuple[Any, ...], kwargs: dict[str, Any], result: object) -> int:
-    """Return the hidden bytes of `aten.convolution_backward`."""
-    gradient, given, weight, _bias, stride, padding, dilation, transposed, _output_padding, groups, wants = args
-    places = (stride, padding, dilation, transposed, groups)
-    conv = of((given, weight, gradient), places)
-    if not uses_onednn(given, weight, places, vector_units().threads):
-        return columns_bytes(conv) + _copied(conv, (gradient, given))
-    return backward_bytes(conv, (wants[0], wants[1])) + _copied(conv, (gradient, given, weight))
+def convolution_backward_hidden_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: object) -> int:
+    """Return the temporary bytes of the kernel of `aten.convolution_backward`."""
+    (
+        gradient,
+        input_tensor,
+        weight_bytes,
+        _bias,
+        stride,
+        padding,
+        dilation,
+        transposed,
+        _output_padding,
+        groups,
+        wanted_gradients,
+    ) = args
+    settings = (stride, padding, dilation, transposed, groups)
+    conv = make_convolution((input_tensor, weight_bytes, gradient), settings)
+    if not uses_onednn(input_tensor, weight_bytes, settings, vector_units().threads):
+        return unfolded_input_bytes(conv) + _layout_copies_bytes(conv, (gradient, input_tensor))
+    return backward_bytes(conv, (wanted_gradients[0], wanted_gradients[1])) + _layout_copies_bytes(
+        conv, (gradient, input_tensor, weight_bytes)
+    )

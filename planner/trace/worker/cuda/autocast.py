@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch._C import DispatchKey
 
-from planner.trace.worker.cuda.dispatch import Kernel, exists, kernels, overload, patched_attributes
+from planner.trace.worker.cuda.dispatch import Kernel, operator_exists, overload, patched_attributes, replaced_kernels
 from planner.trace.worker.cuda.rnn import autocast_kernels
 from planner.trace.worker.tensors import tensors_in, with_tensors
 
@@ -42,10 +42,10 @@ FULL_PRECISION_RESULT: Final = (
 """Operators that keep their inputs' types and return fp32, unless another type is requested."""
 
 NORMS: Final = "norm.Scalar norm.ScalarOpt_dim"
-"""Like the above, but through overloads with an additional dtype argument."""
+"""Operators that return fp32 too, but through overloads with an additional dtype argument."""
 
 WIDEST: Final = "addcdiv addcmul atan2 bilinear cross dot vdot grid_sampler index_put tensordot scatter_add"
-"""Operators whose inputs are converted to the widest of their types."""
+"""Operators whose inputs are converted to the widest type among the inputs."""
 
 BANNED: Final = "binary_cross_entropy"
 """Operator that raises an error within autocast."""
@@ -62,65 +62,71 @@ def autocast_as_on_cuda() -> Iterator[None]:
 
     **Source**: aten/src/ATen/autocast_mode.h and autocast_mode.cpp.
     """
-    casts = _Casts()
-    replaced = _kernels(casts)
+    cast_cache = _WeightCastCache()
+    replaced = _autocast_kernels(cast_cache)
     listed = torch._C._dispatch_get_registrations_for_dispatch_key(_KEY)
     unlisted = {name.removeprefix("aten::") for name in listed if name.startswith("aten::")} - set(replaced)
     with (
-        kernels(_KEY, dict.fromkeys(unlisted, torch.library.fallthrough_kernel) | replaced),
-        _same_as_cuda(casts.clear),
+        replaced_kernels(_KEY, dict.fromkeys(unlisted, torch.library.fallthrough_kernel) | replaced),
+        _cpu_state_for_cuda(cast_cache.clear),
     ):
         try:
             yield
         finally:
-            casts.clear()
+            cast_cache.clear()
 
 
-class _Casts:
+class _WeightCastCache:
     """Cache of lower-precision copies of fp32 weights, valid within the outermost autocast.
 
     **Source**: `cached_cast` of aten/src/ATen/autocast_mode.cpp.
     """
 
     def __init__(self) -> None:
-        self._made: dict[int, tuple[weakref.ref[Tensor], Tensor]] = {}
+        self._cached_casts: dict[int, tuple[weakref.ref[Tensor], Tensor]] = {}
 
     def clear(self) -> None:
-        self._made.clear()
+        self._cached_casts.clear()
 
     def cast(self, tensor: Tensor, dtype: torch.dtype) -> Tensor:
         is_weight = tensor.dtype == torch.float32 and tensor.requires_grad and tensor.is_leaf and not tensor._is_view()
         if not (is_weight and torch.is_autocast_cache_enabled()):
             return tensor.to(dtype)
-        made = self._made.get(id(tensor))
-        if made is None or made[0]() is not tensor:
-            made = self._made[id(tensor)] = weakref.ref(tensor), tensor.to(dtype)
-        return made[1]
+        cached = self._cached_casts.get(id(tensor))
+        if cached is None or cached[0]() is not tensor:
+            cached = self._cached_casts[id(tensor)] = weakref.ref(tensor), tensor.to(dtype)
+        return cached[1]
 
 
-def _kernels(casts: _Casts) -> dict[str, Kernel]:
-    def lower(arguments: Any) -> Any:
+def _autocast_kernels(cast_cache: _WeightCastCache) -> dict[str, Kernel]:
+    def to_lower_precision(arguments: Any) -> Any:
         dtype = torch.get_autocast_dtype("cpu")
-        return _converted(arguments, lambda tensor: tensor if tensor.dtype == dtype else casts.cast(tensor, dtype))
+        return _convert_eligible(
+            arguments, lambda tensor: tensor if tensor.dtype == dtype else cast_cache.cast(tensor, dtype)
+        )
 
     policies: tuple[tuple[str, Callable[[Any], Kernel]], ...] = (
-        (LOWER_PRECISION, lambda operator: _converting(operator, lower)),
-        (FULL_PRECISION, lambda operator: _converting(operator, _full)),
-        (WIDEST, lambda operator: _converting(operator, _widest)),
-        (FULL_PRECISION_RESULT, _asking_for_full),
-        (NORMS, _appending_full),
+        (LOWER_PRECISION, lambda operator: _converting_kernel(operator, to_lower_precision)),
+        (FULL_PRECISION, lambda operator: _converting_kernel(operator, _to_fp32)),
+        (WIDEST, lambda operator: _converting_kernel(operator, _to_widest)),
+        (FULL_PRECISION_RESULT, _fp32_result_kernel),
+        (NORMS, _fp32_norm_kernel),
     )
 
-    def lowered(tensor: Tensor) -> Tensor:
+    def tensor_to_lower_precision(tensor: Tensor) -> Tensor:
         dtype = torch.get_autocast_dtype("cpu")
-        return tensor.to(dtype) if _is_eligible(tensor) else tensor
+        return tensor.to(dtype) if _is_castable(tensor) else tensor
 
-    found = {name: policy(overload(name)) for names, policy in policies for name in names.split() if exists(name)}
-    recurrent = {name: _outside(kernel) for name, kernel in autocast_kernels(lowered).items()}
-    return found | recurrent | {BANNED: _refuse}
+    listed_kernels = {
+        name: policy(overload(name)) for names, policy in policies for name in names.split() if operator_exists(name)
+    }
+    rnn_kernels = {
+        name: _without_autocast(kernel) for name, kernel in autocast_kernels(tensor_to_lower_precision).items()
+    }
+    return listed_kernels | rnn_kernels | {BANNED: _raise_unsafe}
 
 
-def _outside(kernel: Kernel) -> Kernel:
+def _without_autocast(kernel: Kernel) -> Kernel:
     def run(*args: Any, **kwargs: Any) -> Any:
         with torch._C._ExcludeDispatchKeyGuard(_EXCLUDED):
             return kernel(*args, **kwargs)
@@ -128,7 +134,7 @@ def _outside(kernel: Kernel) -> Kernel:
     return run
 
 
-def _converting(operator: Any, convert: Callable[[Any], Any]) -> Kernel:
+def _converting_kernel(operator: Any, convert: Callable[[Any], Any]) -> Kernel:
     def run(*args: Any, **kwargs: Any) -> Any:
         with torch._C._ExcludeDispatchKeyGuard(_EXCLUDED):
             args, kwargs = convert((args, kwargs))
@@ -137,12 +143,12 @@ def _converting(operator: Any, convert: Callable[[Any], Any]) -> Kernel:
     return run
 
 
-def _asking_for_full(operator: Any) -> Kernel:
+def _fp32_result_kernel(operator: Any) -> Kernel:
     names = [argument.name for argument in operator._schema.arguments]
 
     def run(*args: Any, **kwargs: Any) -> Any:
         named = dict(zip(names, args, strict=False)) | kwargs
-        if _is_eligible(args[0]) and named.get("dtype") is None:
+        if _is_castable(args[0]) and named.get("dtype") is None:
             named["dtype"] = torch.float32
         with torch._C._ExcludeDispatchKeyGuard(_EXCLUDED):
             return operator(**named)
@@ -150,7 +156,7 @@ def _asking_for_full(operator: Any) -> Kernel:
     return run
 
 
-def _appending_full(operator: Any) -> Kernel:
+def _fp32_norm_kernel(operator: Any) -> Kernel:
     with_dtype = {
         "norm.Scalar": torch.ops.aten.norm.ScalarOpt_dtype,
         "norm.ScalarOpt_dim": torch.ops.aten.norm.ScalarOpt_dim_dtype,
@@ -161,38 +167,38 @@ def _appending_full(operator: Any) -> Kernel:
 
     def run(*args: Any, **kwargs: Any) -> Any:
         named = defaults | dict(zip(names, args, strict=False)) | kwargs
-        dtype = torch.float32 if _is_eligible(args[0]) else args[0].dtype
+        dtype = torch.float32 if _is_castable(args[0]) else args[0].dtype
         with torch._C._ExcludeDispatchKeyGuard(_EXCLUDED):
             return target(**named, dtype=dtype)
 
     return run
 
 
-def _refuse(*_: object, **__: object) -> None:
+def _raise_unsafe(*_: object, **__: object) -> None:
     raise RuntimeError(
         "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast. "
         "Use binary_cross_entropy_with_logits or torch.nn.BCEWithLogitsLoss."
     )
 
 
-def _full(arguments: Any) -> Any:
-    return _converted(arguments, Tensor.float)
+def _to_fp32(arguments: Any) -> Any:
+    return _convert_eligible(arguments, Tensor.float)
 
 
-def _widest(arguments: Any) -> Any:
-    return _full(arguments) if any(tensor.dtype == torch.float32 for tensor in tensors_in(arguments)) else arguments
+def _to_widest(arguments: Any) -> Any:
+    return _to_fp32(arguments) if any(tensor.dtype == torch.float32 for tensor in tensors_in(arguments)) else arguments
 
 
-def _converted(arguments: Any, convert: Callable[[Tensor], Tensor]) -> Any:
-    return with_tensors(arguments, lambda tensor: convert(tensor) if _is_eligible(tensor) else tensor)
+def _convert_eligible(arguments: Any, convert: Callable[[Tensor], Tensor]) -> Any:
+    return with_tensors(arguments, lambda tensor: convert(tensor) if _is_castable(tensor) else tensor)
 
 
-def _is_eligible(tensor: Tensor) -> bool:
+def _is_castable(tensor: Tensor) -> bool:
     return tensor.is_floating_point() and tensor.dtype != torch.float64
 
 
 @contextlib.contextmanager
-def _same_as_cuda(clear: Callable[[], None]) -> Iterator[None]:
+def _cpu_state_for_cuda(clear: Callable[[], None]) -> Iterator[None]:
     """Make autocast's functions return the CPU's state when queried about CUDA."""
     begin, forget, dtype_of = torch.autocast.__init__, torch.clear_autocast_cache, torch.get_autocast_dtype
 

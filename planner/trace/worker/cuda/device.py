@@ -18,19 +18,19 @@ _CPU: Final = torch.device("cpu")
 
 
 def device_move_kernels() -> dict[str, Kernel]:
-    """Return kernels for tensor moves, which leave tensors where they are."""
-    return {name: _stays(overload(name)) for name in ("to.device", "to.dtype_layout")}
+    """Return kernels for moves between devices, which leave tensors on the CPU."""
+    return {name: _move_kernel(overload(name)) for name in ("to.device", "to.dtype_layout")}
 
 
-def _stays(operator: Any) -> Kernel:
+def _move_kernel(operator: Any) -> Kernel:
     def move(tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
         args = tuple(_CPU if _is_cuda(value) else value for value in args)
-        return operator._op_dk(DispatchKey.CompositeImplicitAutograd, tensor, *args, **_on_the_cpu(kwargs))
+        return operator._op_dk(DispatchKey.CompositeImplicitAutograd, tensor, *args, **_with_cpu_device(kwargs))
 
     return move
 
 
-def _on_the_cpu(kwargs: dict[str, Any]) -> dict[str, Any]:
+def _with_cpu_device(kwargs: dict[str, Any]) -> dict[str, Any]:
     return kwargs | {"device": _CPU} if _is_cuda(kwargs.get("device")) else kwargs
 
 
@@ -42,19 +42,19 @@ def _is_cuda(value: Any) -> bool:
 def simulated_card(capability: tuple[int, int]) -> Iterator[None]:
     """Let code written for CUDA run on CPU fake tensors, as with one card of `capability`.
 
-    Tensors made on a card are made on the CPU, `torch.cuda` describes the simulated card, and optimizers choose as they
-    do for CUDA tensors.
+    Tensors made on a card are made on the CPU, `torch.cuda` describes the simulated card, and optimizers choose
+    the kernels that they choose for CUDA tensors.
 
     **Source**: torch/optim/optimizer.py: on CUDA tensors, optimizers use the `_foreach_` operators unless configured
     otherwise.
     """
     replaced: tuple[tuple[Any, dict[str, Any]], ...] = (
         (torch.cuda, _device_functions(capability)),
-        (nn.Module, {"cuda": _same, "to": _module_to}),
-        (Tensor, {"cuda": _same, "to": _tensor_to, "pin_memory": _same, "is_cuda": True}),
-        (FakeTensorMode, {"dispatch": _dispatch_on_the_cpu(FakeTensorMode.dispatch)}),
-        (optimizer, _foreach_choices(optimizer)),
-        (_foreach_utils, _foreach_choices(_foreach_utils)),
+        (nn.Module, {"cuda": _return_unchanged, "to": _module_to}),
+        (Tensor, {"cuda": _return_unchanged, "to": _tensor_to, "pin_memory": _return_unchanged, "is_cuda": True}),
+        (FakeTensorMode, {"dispatch": _cpu_dispatch(FakeTensorMode.dispatch)}),
+        (optimizer, _foreach_overrides(optimizer)),
+        (_foreach_utils, _foreach_overrides(_foreach_utils)),
     )
     with contextlib.ExitStack() as stack:
         for owner, values in replaced:
@@ -62,14 +62,14 @@ def simulated_card(capability: tuple[int, int]) -> Iterator[None]:
         yield
 
 
-def _dispatch_on_the_cpu(dispatch: Callable[..., Any]) -> Callable[..., Any]:
+def _cpu_dispatch(dispatch: Callable[..., Any]) -> Callable[..., Any]:
     def dispatch_on_the_cpu(mode: FakeTensorMode, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        return dispatch(mode, func, types, args, _on_the_cpu(kwargs) if kwargs else kwargs)
+        return dispatch(mode, func, types, args, _with_cpu_device(kwargs) if kwargs else kwargs)
 
     return dispatch_on_the_cpu
 
 
-def _foreach_choices(module: Any) -> dict[str, Any]:
+def _foreach_overrides(module: Any) -> dict[str, Any]:
     devices = [*module._get_foreach_kernels_supported_devices(), "cpu"]
     return {
         "_get_foreach_kernels_supported_devices": lambda: devices,
@@ -77,7 +77,7 @@ def _foreach_choices(module: Any) -> dict[str, Any]:
     }
 
 
-def _same(value: Any, *_: object, **__: object) -> Any:
+def _return_unchanged(value: Any, *_: object, **__: object) -> Any:
     return value
 
 
@@ -86,13 +86,13 @@ _TENSOR_TO: Final[Any] = Tensor.to
 
 
 def _tensor_to(tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
-    args, kwargs = _numbers_named(args, kwargs)
+    args, kwargs = _device_number_as_cuda(args, kwargs)
     return _TENSOR_TO(tensor, *args, **kwargs)
 
 
 def _module_to(module: nn.Module, *args: Any, **kwargs: Any) -> nn.Module:
-    # Every tensor is on the device already; what would be a copy of each to itself is left out.
-    args, kwargs = _numbers_named(args, kwargs)
+    # Every tensor is on the device already; copies of tensors to themselves are left out.
+    args, kwargs = _device_number_as_cuda(args, kwargs)
     device, dtype, non_blocking, memory_format = torch._C._nn._parse_to(*args, **kwargs)
     if not _is_cuda(device):
         _MODULE_TO(module, *args, **kwargs)
@@ -104,7 +104,7 @@ def _module_to(module: nn.Module, *args: Any, **kwargs: Any) -> nn.Module:
     return module
 
 
-def _numbers_named(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def _device_number_as_cuda(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Replace a card's number by the device `cuda`, as CPU builds do not accept numbers."""
     if args and type(args[0]) is int:
         args = ("cuda", *args[1:])

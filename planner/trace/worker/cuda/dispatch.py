@@ -17,27 +17,27 @@ _COMPOSITE: Final = DispatchKey.CompositeImplicitAutograd
 
 
 def overload(name: str) -> Any:
-    """Return ATen's operator `name`, such as `softmax.int`."""
-    packet, _, rest = name.partition(".")
-    return getattr(getattr(torch.ops.aten, packet), rest or "default")
+    """Return the ATen operator overload `name`, such as `softmax.int`."""
+    packet, _, overload_name = name.partition(".")
+    return getattr(getattr(torch.ops.aten, packet), overload_name or "default")
 
 
-def exists(name: str) -> bool:
-    """Return whether this version of PyTorch has ATen's operator `name`."""
-    packet, _, rest = name.partition(".")
-    return (rest or "default") in getattr(getattr(torch.ops.aten, packet, None), "overloads", list)()
+def operator_exists(name: str) -> bool:
+    """Return whether this version of PyTorch has the ATen operator overload `name`."""
+    packet, _, overload_name = name.partition(".")
+    return (overload_name or "default") in getattr(getattr(torch.ops.aten, packet, None), "overloads", list)()
 
 
 @contextlib.contextmanager
-def kernels(key: str, replacements: Mapping[str, Kernel]) -> Iterator[None]:
+def replaced_kernels(key: str, replacements: Mapping[str, Kernel]) -> Iterator[None]:
     """Replace the dispatcher's kernels for `key` within the context."""
     library = _library.Library("aten", "IMPL")
     try:
         with warnings.catch_warnings():
-            # Some of them have kernels of their own, and the dispatcher warns once that those are overridden.
+            # Where an operator already has a kernel, the dispatcher warns once that the kernel is overridden.
             warnings.simplefilter("ignore", UserWarning)
             for name, kernel in replacements.items():
-                if exists(name):
+                if operator_exists(name):
                     library.impl(name, kernel, key)
         yield
     finally:
@@ -45,49 +45,49 @@ def kernels(key: str, replacements: Mapping[str, Kernel]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def compositions(replacements: Mapping[str, Kernel]) -> Iterator[None]:
-    """Replace the composition of operators within the context, with and without gradient recording."""
-    present = {overload(name): kernel for name, kernel in replacements.items() if exists(name)}
-    with kernels("AutogradCPU", replacements):
+def replaced_compositions(replacements: Mapping[str, Kernel]) -> Iterator[None]:
+    """Replace how operators are composed of others, within the context, with and without gradient recording."""
+    replaced = {overload(name): kernel for name, kernel in replacements.items() if operator_exists(name)}
+    with replaced_kernels("AutogradCPU", replacements):
         try:
-            for operator, kernel in present.items():
+            for operator, kernel in replaced.items():
                 operator.py_kernels[_COMPOSITE] = kernel
                 operator._dispatch_cache.clear()
             yield
         finally:
-            for operator in present:
+            for operator in replaced:
                 operator.py_kernels.pop(_COMPOSITE, None)
                 operator._dispatch_cache.clear()
 
 
 @contextlib.contextmanager
-def fake_results(replacements: Mapping[str, Kernel]) -> Iterator[None]:
+def replaced_fake_results(replacements: Mapping[str, Kernel]) -> Iterator[None]:
     """Replace fake-tensor implementations; a replacement takes the mode, the operator and its arguments."""
-    known = fake_impls.op_implementations_dict
-    present = {overload(name): kernel for name, kernel in replacements.items() if exists(name)}
-    before = {operator: known[operator] for operator in present if operator in known}
+    implementations = fake_impls.op_implementations_dict
+    replaced = {overload(name): kernel for name, kernel in replacements.items() if operator_exists(name)}
+    previous = {operator: implementations[operator] for operator in replaced if operator in implementations}
     FakeTensorMode.cache_clear()
-    known.update(present)
+    implementations.update(replaced)
     try:
         yield
     finally:
-        for operator in present:
-            del known[operator]
-        known.update(before)
+        for operator in replaced:
+            del implementations[operator]
+        implementations.update(previous)
         FakeTensorMode.cache_clear()
 
 
 @contextlib.contextmanager
 def patched_attributes(owner: Any, **values: Any) -> Iterator[None]:
     """Set attributes of `owner` within the context; its own attributes are restored afterwards."""
-    before = {name: vars(owner)[name] for name in values if name in vars(owner)}
+    previous = {name: vars(owner)[name] for name in values if name in vars(owner)}
     for name, value in values.items():
         setattr(owner, name, value)
     try:
         yield
     finally:
         for name in values:
-            if name in before:
-                setattr(owner, name, before[name])
+            if name in previous:
+                setattr(owner, name, previous[name])
             else:
                 delattr(owner, name)

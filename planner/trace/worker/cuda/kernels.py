@@ -9,18 +9,18 @@ from torch import Tensor
 
 from planner.trace.worker.cuda import rnn as cuda_rnn
 from planner.trace.worker.cuda.attention import Capability
-from planner.trace.worker.cuda.dispatch import exists, overload
+from planner.trace.worker.cuda.dispatch import operator_exists, overload
 from planner.units import ceil_div, round_up
 
 Arguments = tuple[Any, ...]
-Formula = Callable[[Arguments, Any, Capability], int]
+BytesFormula = Callable[[Arguments, Any, Capability], int]
 
 _broadcast_shapes: Final[Any] = torch.broadcast_shapes
-_HALF: Final = (torch.float16, torch.bfloat16)
+_HALF_DTYPES: Final = (torch.float16, torch.bfloat16)
 _INDEX_BYTES: Final = 8
-_FEW_INDICES: Final = 3072
+_MAX_UNSORTED_INDICES: Final = 3072
 _ROWS_PER_PART: Final = 10
-_MOST_SPLITS: Final = 200
+_MAX_KEY_SPLITS: Final = 200
 
 
 def hidden_bytes(func: Any, args: Arguments, result: Any, capability: Capability) -> int:
@@ -34,7 +34,7 @@ def hidden_bytes(func: Any, args: Arguments, result: Any, capability: Capability
 
 
 def flash_backward_bytes(query: Tensor, key: Tensor) -> int:
-    """Return the bytes of fp32 sums of query gradients, row sums, and per-head key gradients.
+    """Return the size in bytes of fp32 sums of query gradients, row sums, and per-head key gradients.
 
     **Formula**: b·h·(s + s·d)·4 with s rounded up to 128 and d to 32 (64 above 128); for grouped queries 2·b·h·k·d.
     **Source**: `mha_bwd` of aten/src/ATen/native/transformers/cuda/flash_attn/flash_api.cpp.
@@ -46,80 +46,85 @@ def flash_backward_bytes(query: Tensor, key: Tensor) -> int:
     return sums + grouped
 
 
-def _flash_backward(args: Arguments, _result: Any, _capability: Capability) -> int:
-    grad, query, key, out = (_tensor(args, place) for place in (0, 1, 2, 4))
-    return _copies(grad.transpose(1, 2), out.transpose(1, 2)) + flash_backward_bytes(query, key)
+def _flash_backward_bytes(args: Arguments, _result: Any, _capability: Capability) -> int:
+    grad, query, key, out = (_tensor_argument(args, place) for place in (0, 1, 2, 4))
+    return _copies_bytes(grad.transpose(1, 2), out.transpose(1, 2)) + flash_backward_bytes(query, key)
 
 
-def _efficient(args: Arguments, _result: Any, _capability: Capability) -> int:
-    """Return the bytes of the fp32 accumulator for half-precision results with wide heads.
+def _efficient_bytes(args: Arguments, _result: Any, _capability: Capability) -> int:
+    """Return the size in bytes of the fp32 accumulator for half-precision results with wide heads.
 
     **Source**: `kNeedsOutputAccumulatorBuffer` of …/mem_eff_attention/kernel_forward.h.
     """
-    query, value = _tensor(args, 0), _tensor(args, 2)
-    if query.dtype not in _HALF or value.shape[-1] <= 128:
+    query, value = _tensor_argument(args, 0), _tensor_argument(args, 2)
+    if query.dtype not in _HALF_DTYPES or value.shape[-1] <= 128:
         return 0
     return prod(query.shape[:-1]) * value.shape[-1] * 4
 
 
-def _efficient_backward(args: Arguments, _result: Any, capability: Capability) -> int:
-    """Return the bytes of the workspace for the query gradient in fp32 tiles, and of the row sums.
+def _efficient_backward_bytes(args: Arguments, _result: Any, capability: Capability) -> int:
+    """Return the size in bytes of the workspace for the query gradient in fp32 tiles, and of the row sums.
 
     **Source**: `workspace_size` and `kKernelComputesDelta` of …/mem_eff_attention/kernel_backward.h and
     `_efficient_attention_backward` of …/transformers/cuda/attention_backward.cu. **Assumes** tiles of 64 × 64, and of
     128 × 128 for heads between 65 and 128 in half precision.
     """
-    grad, query, key, value = (_tensor(args, place) for place in range(4))
+    grad, query, key, value = (_tensor_argument(args, place) for place in range(4))
     batch, heads, rows, head = query.shape
-    half = query.dtype in _HALF
+    half = query.dtype in _HALF_DTYPES
     tile = 128 if 64 < head <= 128 and half else 64
     tiles = ceil_div(rows, tile) * ceil_div(head, tile)
     values = tiles * (tile * tile + 4)
     if half and head > 128:
-        # Here the gradients of keys and values do not fit into registers either.
-        splits = max(1, min(ceil_div(key.shape[2], tile), _MOST_SPLITS // (batch * heads)))
+        # With such wide heads, the gradients of keys and values do not fit into registers either.
+        splits = max(1, min(ceil_div(key.shape[2], tile), _MAX_KEY_SPLITS // (batch * heads)))
         values += splits * tile * (round_up(head, tile) + round_up(value.shape[-1], tile))
     workspace = batch * heads * values * 4
     in_kernel = half and (head <= tile or not (7, 0) <= capability < (7, 5))
     sums = batch * heads * rows * 4 if in_kernel else (3 if half else 1) * grad.numel() * 4
-    return workspace + sums + _copies(grad.transpose(1, 2))
+    return workspace + sums + _copies_bytes(grad.transpose(1, 2))
 
 
-def _softmax_backward(args: Arguments, _result: Any, _capability: Capability) -> int:
-    """Return the bytes of the product of gradient and output.
+def _softmax_backward_bytes(args: Arguments, _result: Any, _capability: Capability) -> int:
+    """Return the size in bytes of the product of gradient and output.
 
     **Source**: `softmax_backward_cuda_out` of aten/src/ATen/native/cuda/SoftMax.cu.
     """
-    grad, output = _tensor(args, 0), _tensor(args, 1)
-    return grad.numel() * max(grad.element_size(), output.element_size()) + _copies(output)
+    grad, output = _tensor_argument(args, 0), _tensor_argument(args, 1)
+    return grad.numel() * max(grad.element_size(), output.element_size()) + _copies_bytes(output)
 
 
-def _safe_softmax(_args: Arguments, result: Tensor, _capability: Capability) -> int:
-    """Return the bytes of the softmax, and of one-byte masks for each score and each row.
+def _safe_softmax_bytes(_args: Arguments, result: Tensor, _capability: Capability) -> int:
+    """Return the size in bytes of the softmax, and of one-byte masks for each score and each row.
 
     **Source**: `_safe_softmax` of aten/src/ATen/native/transformers/attention.cpp.
     """
-    return _bytes(result) + result.numel() + result.numel() // max(1, result.shape[-1])
+    return _size_bytes(result) + result.numel() + result.numel() // max(1, result.shape[-1])
 
 
-def _embedding_backward(args: Arguments, _result: Any, _capability: Capability) -> int:
-    """Return the bytes of sorted indices, and of fp32 partial sums of up to ten rows per index.
+def _embedding_backward_bytes(args: Arguments, _result: Any, _capability: Capability) -> int:
+    """Return the size in bytes of sorted indices, and of fp32 partial sums of up to ten rows per index.
 
     **Source**: `embedding_dense_backward_cuda` of aten/src/ATen/native/cuda/Embedding.cu and
     `embedding_backward_cuda_kernel` of EmbeddingBackwardKernel.cu.
     """
-    grad, indices, rows, by_frequency = _tensor(args, 0), _tensor(args, 1), int(args[2]), bool(args[4])
+    grad, indices, rows, by_frequency = (
+        _tensor_argument(args, 0),
+        _tensor_argument(args, 1),
+        int(args[2]),
+        bool(args[4]),
+    )
     count, itemsize = indices.numel(), indices.element_size()
-    if count <= _FEW_INDICES and not by_frequency:
-        return _copies(grad)
+    if count <= _MAX_UNSORTED_INDICES and not by_frequency:
+        return _copies_bytes(grad)
     segments = min(count, rows)
     parts = count // _ROWS_PER_PART + segments
     integers = (3 if by_frequency else 2) * count + 3 * segments + parts
-    return integers * itemsize + parts * grad.shape[-1] * max(4, grad.element_size()) + _copies(grad)
+    return integers * itemsize + parts * grad.shape[-1] * max(4, grad.element_size()) + _copies_bytes(grad)
 
 
-def _index_put(args: Arguments, _result: Any, _capability: Capability) -> int:
-    """Return the bytes of flat indices, their sorted order and the sort's own copies, for accumulating puts.
+def _index_put_bytes(args: Arguments, _result: Any, _capability: Capability) -> int:
+    """Return the size in bytes of flat indices, their sorted order and the sort's copies, if values are accumulated.
 
     **Source**: `index_put_with_sort_kernel` of aten/src/ATen/native/cuda/Indexing.cu; CUB's radix sort needs another
     key and value for each item.
@@ -128,11 +133,11 @@ def _index_put(args: Arguments, _result: Any, _capability: Capability) -> int:
     if not (len(args) > 3 and args[3]):
         return 0
     count = int(prod(_broadcast_shapes(*(index.shape for index in indices if index is not None))))
-    return 6 * count * _INDEX_BYTES + _copies(values)
+    return 6 * count * _INDEX_BYTES + _copies_bytes(values)
 
 
-def _group_norm(args: Arguments, _result: Any, _capability: Capability) -> int:
-    """Return the bytes of a scale and a shift per channel and sample.
+def _group_norm_bytes(args: Arguments, _result: Any, _capability: Capability) -> int:
+    """Return the size in bytes of a scale and a shift per channel and sample.
 
     **Source**: `GroupNormKernelImplInternal` of aten/src/ATen/native/cuda/group_norm_kernel.cu.
     """
@@ -140,8 +145,8 @@ def _group_norm(args: Arguments, _result: Any, _capability: Capability) -> int:
     return 2 * batch * channels * 4
 
 
-def _group_norm_backward(args: Arguments, _result: Any, _capability: Capability) -> int:
-    """Return the bytes of three values per channel and sample, and two per group.
+def _group_norm_backward_bytes(args: Arguments, _result: Any, _capability: Capability) -> int:
+    """Return the size in bytes of three values per channel and sample, and two per group.
 
     **Source**: `GroupNormBackwardKernelImplInternal` of aten/src/ATen/native/cuda/group_norm_kernel.cu.
     """
@@ -149,44 +154,44 @@ def _group_norm_backward(args: Arguments, _result: Any, _capability: Capability)
     return (3 * batch * channels + 2 * batch * groups) * 4
 
 
-def _each_loss(args: Arguments, result: Tensor, _capability: Capability) -> int:
-    """Return the bytes of the elementwise loss before its reduction.
+def _elementwise_loss_bytes(args: Arguments, result: Tensor, _capability: Capability) -> int:
+    """Return the size in bytes of the elementwise loss before its reduction.
 
     **Source**: `mse_loss_out`, `smooth_l1_loss_out` and `huber_loss` of aten/src/ATen/native/Loss.cpp.
     """
-    return 0 if result.dim() else _bytes(args[0])
+    return 0 if result.dim() else _size_bytes(args[0])
 
 
-def _cross_entropy_with_logits(args: Arguments, result: Tensor, _capability: Capability) -> int:
-    """Return the bytes of the log-sigmoid, and of the elementwise loss.
+def _cross_entropy_with_logits_bytes(args: Arguments, result: Tensor, _capability: Capability) -> int:
+    """Return the size in bytes of the log-sigmoid, and of the elementwise loss.
 
     **Source**: `binary_cross_entropy_with_logits` of aten/src/ATen/native/Loss.cpp.
     """
-    return (1 if result.dim() else 2) * _bytes(args[0])
+    return (1 if result.dim() else 2) * _size_bytes(args[0])
 
 
-def _logsumexp(args: Arguments, _result: Any, _capability: Capability) -> int:
-    """Return the bytes of the exponentials before they are summed.
+def _logsumexp_bytes(args: Arguments, _result: Any, _capability: Capability) -> int:
+    """Return the size in bytes of the exponentials before they are summed.
 
     **Source**: `logsumexp_out_impl` of aten/src/ATen/native/ReduceOps.cpp.
     """
-    return _bytes(args[0])
+    return _size_bytes(args[0])
 
 
-def _roll(args: Arguments, _result: Any, _capability: Capability) -> int:
-    """Return the bytes of the tensor rolled over the first of several dimensions.
+def _roll_bytes(args: Arguments, _result: Any, _capability: Capability) -> int:
+    """Return the size in bytes of the tensor rolled over the first of several dimensions.
 
     **Source**: `roll_common` of aten/src/ATen/native/TensorTransformations.h.
     """
-    return _bytes(args[0]) if len(args[1]) > 1 else 0
+    return _size_bytes(args[0]) if len(args[1]) > 1 else 0
 
 
-def _product(args: Arguments, _result: Any, _capability: Capability) -> int:
-    """Return the bytes of contiguous copies of matrices that are neither row- nor column-major.
+def _matrix_product_bytes(args: Arguments, _result: Any, _capability: Capability) -> int:
+    """Return the size in bytes of contiguous copies of matrices that are neither row- nor column-major.
 
     **Source**: `prepare_matrix_for_cublas` of aten/src/ATen/native/cuda/Blas.cpp.
     """
-    return sum(_bytes(matrix) for matrix in args[-2:] if not _suits_cublas(matrix))
+    return sum(_size_bytes(matrix) for matrix in args[-2:] if not _suits_cublas(matrix))
 
 
 def _suits_cublas(matrix: Tensor) -> bool:
@@ -195,105 +200,109 @@ def _suits_cublas(matrix: Tensor) -> bool:
     return (across == 1 and down >= max(1, columns)) or (down == 1 and across >= max(1, rows))
 
 
-def _convolution(args: Arguments, _result: Any, _capability: Capability) -> int:
-    """Return the bytes of copies to cuDNN's memory format: channels last if input or weight is, else contiguous.
+def _convolution_bytes(args: Arguments, _result: Any, _capability: Capability) -> int:
+    """Return the bytes of copies to cuDNN's memory format: channels last if input or weight has it, else contiguous.
 
     **Source**: `cudnn_conv_suggest_memory_format` of aten/src/ATen/native/ConvUtils.h.
     """
-    return _laid_out(args[0], args[1])
+    return _layout_copies_bytes(args[0], args[1])
 
 
-def _convolution_backward(args: Arguments, _result: Any, _capability: Capability) -> int:
-    grad, given, weight = args[:3]
-    return _laid_out(given, weight, grad)
+def _convolution_backward_bytes(args: Arguments, _result: Any, _capability: Capability) -> int:
+    grad, input_tensor, weight = args[:3]
+    return _layout_copies_bytes(input_tensor, weight, grad)
 
 
-def _laid_out(given: Tensor, weight: Tensor, *others: Tensor) -> int:
-    last = {4: torch.channels_last, 5: torch.channels_last_3d}.get(given.dim())
-    wanted = torch.contiguous_format
-    for tensor in (given, weight):
-        if last is not None and tensor.is_contiguous(memory_format=last) and not tensor.is_contiguous():
-            wanted = last
-    tensors = (given, weight, *others)
-    return sum(_bytes(tensor) for tensor in tensors if not tensor.is_contiguous(memory_format=wanted))
+def _layout_copies_bytes(input_tensor: Tensor, weight: Tensor, *others: Tensor) -> int:
+    channels_last_format = {4: torch.channels_last, 5: torch.channels_last_3d}.get(input_tensor.dim())
+    copy_format = torch.contiguous_format
+    for tensor in (input_tensor, weight):
+        if (
+            channels_last_format is not None
+            and tensor.is_contiguous(memory_format=channels_last_format)
+            and not tensor.is_contiguous()
+        ):
+            copy_format = channels_last_format
+    tensors = (input_tensor, weight, *others)
+    return sum(_size_bytes(tensor) for tensor in tensors if not tensor.is_contiguous(memory_format=copy_format))
 
 
-def _recurrent(args: Arguments, _result: Any, _capability: Capability) -> int:
-    """Return the bytes of cuDNN's workspace, and of a batch-first input transposed to steps first.
+def _rnn_bytes(args: Arguments, _result: Any, _capability: Capability) -> int:
+    """Return the size in bytes of cuDNN's workspace, and of a batch-first input transposed to steps first.
 
     **Source**: `_cudnn_rnn` of aten/src/ATen/native/cudnn/RNN.cpp.
     """
-    return cuda_rnn.workspace_bytes(cuda_rnn.RnnCall.forward(args)) + _steps_first(args[0], args[10])
+    return cuda_rnn.workspace_bytes(cuda_rnn.RnnCall.forward(args)) + _transposed_copy_bytes(args[0], args[10])
 
 
-def _recurrent_backward(args: Arguments, _result: Any, _capability: Capability) -> int:
+def _rnn_backward_bytes(args: Arguments, _result: Any, _capability: Capability) -> int:
     call, grad = cuda_rnn.RnnCall.backward(args), args[7]
-    copies = sum(_steps_first(tensor, args[14]) for tensor in (args[0], grad) if tensor is not None)
+    copies = sum(_transposed_copy_bytes(tensor, args[14]) for tensor in (args[0], grad) if tensor is not None)
     return cuda_rnn.workspace_bytes(call) + copies
 
 
-def _steps_first(tensor: Tensor, batch_first: bool) -> int:
-    laid_out = tensor.transpose(0, 1) if batch_first and tensor.dim() == 3 else tensor
-    return _copies(laid_out)
+def _transposed_copy_bytes(tensor: Tensor, batch_first: bool) -> int:
+    steps_first = tensor.transpose(0, 1) if batch_first and tensor.dim() == 3 else tensor
+    return _copies_bytes(steps_first)
 
 
-def _tensor(args: Arguments, place: int) -> Tensor:
+def _tensor_argument(args: Arguments, place: int) -> Tensor:
     tensor: Tensor = args[place]
     return tensor
 
 
-def _copied(*places: int) -> Formula:
+def _copies_formula(*places: int) -> BytesFormula:
     def copies(args: Arguments, _result: Any, _capability: Capability) -> int:
-        return _copies(*(args[place] for place in places))
+        return _copies_bytes(*(args[place] for place in places))
 
     return copies
 
 
-def _copies(*tensors: Tensor) -> int:
-    return sum(_bytes(tensor) for tensor in tensors if not tensor.is_contiguous())
+def _copies_bytes(*tensors: Tensor) -> int:
+    return sum(_size_bytes(tensor) for tensor in tensors if not tensor.is_contiguous())
 
 
-def _bytes(tensor: Tensor) -> int:
+def _size_bytes(tensor: Tensor) -> int:
     return tensor.numel() * tensor.element_size()
 
 
-_FORMULAS: Final[dict[Any, Formula]] = {
+_FORMULAS: Final[dict[Any, BytesFormula]] = {
     overload(name): formula
     for name, formula in {
-        "_scaled_dot_product_flash_attention_backward": _flash_backward,
-        "_scaled_dot_product_efficient_attention": _efficient,
-        "_scaled_dot_product_efficient_attention_backward": _efficient_backward,
-        "_softmax": _copied(0),
-        "_log_softmax": _copied(0),
-        "_softmax_backward_data": _softmax_backward,
-        "_log_softmax_backward_data": _copied(0, 1),
-        "_safe_softmax": _safe_softmax,
-        "embedding_dense_backward": _embedding_backward,
-        "index_put": _index_put,
-        "index_put_": _index_put,
-        "_unsafe_index_put": _index_put,
-        "_index_put_impl_": _index_put,
-        "native_layer_norm": _copied(0),
-        "native_layer_norm_backward": _copied(0, 1),
-        "_fused_rms_norm": _copied(0),
-        "_fused_rms_norm_backward": _copied(0, 1),
-        "native_group_norm": _group_norm,
-        "native_group_norm_backward": _group_norm_backward,
-        "mse_loss": _each_loss,
-        "smooth_l1_loss": _each_loss,
-        "huber_loss": _each_loss,
-        "binary_cross_entropy": _each_loss,
-        "binary_cross_entropy_with_logits": _cross_entropy_with_logits,
-        "logsumexp": _logsumexp,
-        "roll": _roll,
-        "mm": _product,
-        "addmm": _product,
-        "bmm": _product,
-        "baddbmm": _product,
-        "convolution": _convolution,
-        "convolution_backward": _convolution_backward,
-        "_cudnn_rnn": _recurrent,
-        "_cudnn_rnn_backward": _recurrent_backward,
+        "_scaled_dot_product_flash_attention_backward": _flash_backward_bytes,
+        "_scaled_dot_product_efficient_attention": _efficient_bytes,
+        "_scaled_dot_product_efficient_attention_backward": _efficient_backward_bytes,
+        "_softmax": _copies_formula(0),
+        "_log_softmax": _copies_formula(0),
+        "_softmax_backward_data": _softmax_backward_bytes,
+        "_log_softmax_backward_data": _copies_formula(0, 1),
+        "_safe_softmax": _safe_softmax_bytes,
+        "embedding_dense_backward": _embedding_backward_bytes,
+        "index_put": _index_put_bytes,
+        "index_put_": _index_put_bytes,
+        "_unsafe_index_put": _index_put_bytes,
+        "_index_put_impl_": _index_put_bytes,
+        "native_layer_norm": _copies_formula(0),
+        "native_layer_norm_backward": _copies_formula(0, 1),
+        "_fused_rms_norm": _copies_formula(0),
+        "_fused_rms_norm_backward": _copies_formula(0, 1),
+        "native_group_norm": _group_norm_bytes,
+        "native_group_norm_backward": _group_norm_backward_bytes,
+        "mse_loss": _elementwise_loss_bytes,
+        "smooth_l1_loss": _elementwise_loss_bytes,
+        "huber_loss": _elementwise_loss_bytes,
+        "binary_cross_entropy": _elementwise_loss_bytes,
+        "binary_cross_entropy_with_logits": _cross_entropy_with_logits_bytes,
+        "logsumexp": _logsumexp_bytes,
+        "roll": _roll_bytes,
+        "mm": _matrix_product_bytes,
+        "addmm": _matrix_product_bytes,
+        "bmm": _matrix_product_bytes,
+        "baddbmm": _matrix_product_bytes,
+        "convolution": _convolution_bytes,
+        "convolution_backward": _convolution_backward_bytes,
+        "_cudnn_rnn": _rnn_bytes,
+        "_cudnn_rnn_backward": _rnn_backward_bytes,
     }.items()
-    if exists(name)
+    if operator_exists(name)
 }

@@ -14,11 +14,11 @@ from planner.trace.worker.cuda import kernels as cuda_kernels
 from planner.trace.worker.cuda.attention import AttentionCall, Capability
 from planner.trace.worker.cuda.autocast import autocast_as_on_cuda
 from planner.trace.worker.cuda.device import device_move_kernels, simulated_card
-from planner.trace.worker.cuda.dispatch import Kernel, compositions, fake_results, kernels
+from planner.trace.worker.cuda.dispatch import Kernel, replaced_compositions, replaced_fake_results, replaced_kernels
 from planner.trace.worker.cuda.rnn import fake_rnns, rnn_compositions
 from planner.trace.worker.cuda.uncertainty import UncertaintyBounds
 
-_HALF: Final = (torch.float16, torch.bfloat16)
+_HALF_DTYPES: Final = (torch.float16, torch.bfloat16)
 
 
 def fake_norms() -> dict[str, Kernel]:
@@ -28,14 +28,14 @@ def fake_norms() -> dict[str, Kernel]:
     keeps the statistics in the input's type.
     """
     return {
-        "native_layer_norm": _layer_norm,
-        "_fused_rms_norm": _rms_norm,
-        "_fused_rms_norm_backward": _rms_norm_backward,
+        "native_layer_norm": _fake_layer_norm,
+        "_fused_rms_norm": _fake_rms_norm,
+        "_fused_rms_norm_backward": _fake_rms_norm_backward,
     }
 
 
 def norm_kernels() -> dict[str, Kernel]:
-    """Return placeholders for kernels that only CUDA has, so that their own derivatives are used.
+    """Return placeholders for kernels that only CUDA has, so that the derivatives of these operators are used.
 
     Fake tensors never reach these kernels.
     """
@@ -48,35 +48,43 @@ def norm_kernels() -> dict[str, Kernel]:
 
 def accumulation_dtype(dtype: torch.dtype) -> torch.dtype:
     """Return the type in which CUDA's kernels accumulate values of `dtype`."""
-    return torch.float32 if dtype in _HALF else dtype
+    return torch.float32 if dtype in _HALF_DTYPES else dtype
 
 
-def _statistics(given: Tensor, normalized: Sequence[int]) -> Tensor:
-    kept = given.dim() - len(normalized)
-    shape = (*given.shape[:kept], *(1 for _ in normalized))
-    return given.new_empty(shape, dtype=accumulation_dtype(given.dtype))
+def _empty_statistics(input_tensor: Tensor, normalized: Sequence[int]) -> Tensor:
+    kept_dimensions = input_tensor.dim() - len(normalized)
+    shape = (*input_tensor.shape[:kept_dimensions], *(1 for _ in normalized))
+    return input_tensor.new_empty(shape, dtype=accumulation_dtype(input_tensor.dtype))
 
 
-def _layer_norm(_mode: Any, _func: Any, given: Tensor, normalized: Sequence[int], *_: Any) -> tuple[Tensor, ...]:
-    return given.new_empty(given.shape), _statistics(given, normalized), _statistics(given, normalized)
+def _fake_layer_norm(
+    _mode: Any, _func: Any, input_tensor: Tensor, normalized: Sequence[int], *_: Any
+) -> tuple[Tensor, ...]:
+    return (
+        input_tensor.new_empty(input_tensor.shape),
+        _empty_statistics(input_tensor, normalized),
+        _empty_statistics(input_tensor, normalized),
+    )
 
 
-def _rms_norm(_mode: Any, _func: Any, given: Tensor, normalized: Sequence[int], *_: Any) -> tuple[Tensor, Tensor]:
-    return given.new_empty(given.shape), _statistics(given, normalized)
+def _fake_rms_norm(
+    _mode: Any, _func: Any, input_tensor: Tensor, normalized: Sequence[int], *_: Any
+) -> tuple[Tensor, Tensor]:
+    return input_tensor.new_empty(input_tensor.shape), _empty_statistics(input_tensor, normalized)
 
 
-def _rms_norm_backward(
+def _fake_rms_norm_backward(
     _mode: Any,
     _func: Any,
     _grad: Tensor,
-    given: Tensor,
+    input_tensor: Tensor,
     _normalized: Sequence[int],
     _rstd: Tensor,
     weight: Tensor | None,
     mask: Sequence[bool],
 ) -> tuple[Tensor | None, ...]:
     return (
-        given.new_empty(given.shape) if mask[0] else None,
+        input_tensor.new_empty(input_tensor.shape) if mask[0] else None,
         weight.new_empty(weight.shape) if mask[1] and weight is not None else None,
     )
 
@@ -104,10 +112,12 @@ class CudaOperators(contextlib.AbstractContextManager["CudaOperators"]):
     def __enter__(self) -> Self:
         stack = self._stack
         stack.enter_context(autocast_as_on_cuda())
-        stack.enter_context(kernels("CPU", norm_kernels()))
-        stack.enter_context(fake_results(fake_norms() | fake_rnns()))
-        own = {"scaled_dot_product_attention": self._attend}
-        stack.enter_context(compositions(_COMPOSED | device_move_kernels() | rnn_compositions() | own))
+        stack.enter_context(replaced_kernels("CPU", norm_kernels()))
+        stack.enter_context(replaced_fake_results(fake_norms() | fake_rnns()))
+        attention_composition = {"scaled_dot_product_attention": self._attend}
+        stack.enter_context(
+            replaced_compositions(_COMPOSITIONS | device_move_kernels() | rnn_compositions() | attention_composition)
+        )
         stack.enter_context(simulated_card(self.capability))
         return self
 
@@ -115,7 +125,7 @@ class CudaOperators(contextlib.AbstractContextManager["CudaOperators"]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stack.close()
-        for difference in self._bounds.all():
+        for difference in self._bounds.differences():
             self._note(difference)
 
     def hidden_bytes(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
@@ -175,7 +185,7 @@ def _softmax(tensor: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tens
 
     **Source**: `softmax` of aten/src/ATen/native/SoftMax.cpp.
     """
-    return _reduced(_aten._softmax, tensor, dim, dtype)
+    return _run_softmax(_aten._softmax, tensor, dim, dtype)
 
 
 def _log_softmax(tensor: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tensor:
@@ -183,14 +193,18 @@ def _log_softmax(tensor: Tensor, dim: int, dtype: torch.dtype | None = None) -> 
 
     **Source**: `log_softmax` of aten/src/ATen/native/SoftMax.cpp.
     """
-    return _reduced(_aten._log_softmax, tensor, dim, dtype)
+    return _run_softmax(_aten._log_softmax, tensor, dim, dtype)
 
 
-def _reduced(operator: Any, tensor: Tensor, dim: int, dtype: torch.dtype | None) -> Tensor:
+def _run_softmax(operator: Any, tensor: Tensor, dim: int, dtype: torch.dtype | None) -> Tensor:
     fused = tensor.dtype == torch.float16 and dtype == torch.float32
     converted = tensor if fused or dtype is None else tensor.to(dtype)
     result: Tensor = operator(converted, dim, fused)
     return result
 
 
-_COMPOSED: Final[dict[str, Kernel]] = {"dropout": _dropout, "softmax.int": _softmax, "log_softmax.int": _log_softmax}
+_COMPOSITIONS: Final[dict[str, Kernel]] = {
+    "dropout": _dropout,
+    "softmax.int": _softmax,
+    "log_softmax.int": _log_softmax,
+}

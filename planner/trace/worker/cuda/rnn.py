@@ -19,7 +19,7 @@ WORKSPACE_SOURCE: Final = (
 
 _aten: Final = torch.ops.aten
 _MODES: Final = {"rnn_relu": 0, "rnn_tanh": 1, "lstm": 2, "gru": 3}
-_KEPT_VALUES: Final = {0: 1, 1: 1, 2: 5, 3: 6}
+_SAVED_VALUES: Final = {0: 1, 1: 1, 2: 5, 3: 6}
 _GATES: Final = {0: 1, 1: 1, 2: 4, 3: 3}
 
 
@@ -29,8 +29,8 @@ def rnn_compositions() -> dict[str, Kernel]:
     **Source**: aten/src/ATen/native/RNN.cpp and `_cudnn_impl` of aten/src/ATen/native/cudnn/RNN.cpp. The weights are in
     one buffer, since modules flatten them on CUDA, so none are copied.
     """
-    whole: dict[str, Kernel] = {f"{name}.input": partial(_whole, name) for name in _MODES}
-    packed: dict[str, Kernel] = {f"{name}.data": partial(_packed, name) for name in _MODES}
+    whole: dict[str, Kernel] = {f"{name}.input": partial(_run_unpacked, name) for name in _MODES}
+    packed: dict[str, Kernel] = {f"{name}.data": partial(_run_packed, name) for name in _MODES}
     return whole | packed | {"lstm_cell": _lstm_cell, "gru_cell": _gru_cell}
 
 
@@ -40,10 +40,12 @@ def autocast_kernels(lower: Callable[[Tensor], Tensor]) -> dict[str, Kernel]:
     **Source**: aten/src/ATen/cudnn/AutocastRNN.cpp.
     """
 
-    def run(given: Tensor, weight: Sequence[Tensor], stride: int, buffer: Tensor | None, *rest: Any) -> Any:
+    def run(input_tensor: Tensor, weight: Sequence[Tensor], stride: int, buffer: Tensor | None, *rest: Any) -> Any:
         hx, cx, *others = rest
         state = lower(hx), None if cx is None else lower(cx)
-        return _aten._cudnn_rnn(lower(given), [lower(one) for one in weight], stride, buffer, *state, *others)
+        return _aten._cudnn_rnn(
+            lower(input_tensor), [lower(tensor) for tensor in weight], stride, buffer, *state, *others
+        )
 
     return {"_cudnn_rnn": run}
 
@@ -60,22 +62,26 @@ def fake_rnns() -> dict[str, Kernel]:
     }
 
 
-def _whole(name: str, given: Tensor, hx: Any, params: Sequence[Tensor], *settings: Any) -> tuple[Tensor, ...]:
-    has_biases, layers, dropout, train, both_ways, batch_first = settings
-    return _run(name, given, hx, params, has_biases, layers, batch_first, dropout, train, both_ways, [])
+def _run_unpacked(
+    name: str, input_tensor: Tensor, hx: Any, params: Sequence[Tensor], *settings: Any
+) -> tuple[Tensor, ...]:
+    has_biases, layers, dropout, train, is_bidirectional, batch_first = settings
+    return _run_cudnn_rnn(
+        name, input_tensor, hx, params, has_biases, layers, batch_first, dropout, train, is_bidirectional, []
+    )
 
 
-def _packed(
+def _run_packed(
     name: str, data: Tensor, batch_sizes: Tensor, hx: Any, params: Sequence[Tensor], *settings: Any
 ) -> tuple[Tensor, ...]:
-    has_biases, layers, dropout, train, both_ways = settings
+    has_biases, layers, dropout, train, is_bidirectional = settings
     sizes = batch_sizes.tolist()
-    return _run(name, data, hx, params, has_biases, layers, False, dropout, train, both_ways, sizes)
+    return _run_cudnn_rnn(name, data, hx, params, has_biases, layers, False, dropout, train, is_bidirectional, sizes)
 
 
-def _run(
+def _run_cudnn_rnn(
     name: str,
-    given: Tensor,
+    input_tensor: Tensor,
     hx: Any,
     params: Sequence[Tensor],
     has_biases: bool,
@@ -83,20 +89,33 @@ def _run(
     batch_first: bool,
     dropout: float,
     train: bool,
-    both_ways: bool,
+    is_bidirectional: bool,
     batch_sizes: list[int],
 ) -> tuple[Tensor, ...]:
     hidden, cell = hx if name == "lstm" else (hx, None)
     width = hidden.shape[2] if cell is None else cell.shape[2]
     projected = hidden.shape[2] if hidden.shape[2] != width else 0
     per_layer = (4 if has_biases else 2) + bool(projected)
-    settings = (_MODES[name], width, projected, layers, batch_first, dropout, train, both_ways, batch_sizes, None)
-    output, last, last_cell, _, _ = _aten._cudnn_rnn(given, list(params), per_layer, None, hidden, cell, *settings)
+    settings = (
+        _MODES[name],
+        width,
+        projected,
+        layers,
+        batch_first,
+        dropout,
+        train,
+        is_bidirectional,
+        batch_sizes,
+        None,
+    )
+    output, last, last_cell, _, _ = _aten._cudnn_rnn(
+        input_tensor, list(params), per_layer, None, hidden, cell, *settings
+    )
     return (output, last, last_cell) if name == "lstm" else (output, last)
 
 
 def _lstm_cell(
-    given: Tensor,
+    input_tensor: Tensor,
     hx: Sequence[Tensor],
     w_ih: Tensor,
     w_hh: Tensor,
@@ -107,21 +126,21 @@ def _lstm_cell(
 
     **Source**: `CellParams` and `LSTMCell` of aten/src/ATen/native/RNN.cpp.
     """
-    gates = torch.nn.functional.linear(given, w_ih), torch.nn.functional.linear(hx[0], w_hh)
+    gates = torch.nn.functional.linear(input_tensor, w_ih), torch.nn.functional.linear(hx[0], w_hh)
     hidden, cell, _ = _aten._thnn_fused_lstm_cell(*gates, hx[1], b_ih, b_hh)
     return hidden, cell
 
 
 def _gru_cell(
-    given: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
+    input_tensor: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
 ) -> Tensor:
-    gates = torch.nn.functional.linear(given, w_ih), torch.nn.functional.linear(hx, w_hh)
+    gates = torch.nn.functional.linear(input_tensor, w_ih), torch.nn.functional.linear(hx, w_hh)
     hidden: Tensor = _aten._thnn_fused_gru_cell(*gates, hx, b_ih, b_hh)[0]
     return hidden
 
 
 class RnnCall(NamedTuple):
-    """Sizes of one cuDNN call; `steps` are counted over the whole batch."""
+    """Sizes of one cuDNN call; `steps` is the number of time steps in all sequences of the batch."""
 
     mode: int
     weights: Sequence[Tensor]
@@ -130,49 +149,53 @@ class RnnCall(NamedTuple):
     width: int
     layers: int
     directions: int
-    trains: bool
+    saves_for_backward: bool
 
     @classmethod
     def forward(cls, args: tuple[Any, ...]) -> Self:
         """Parse the arguments of `_cudnn_rnn`."""
-        return cls._of(args[0], args[1], *args[6:15])
+        return cls._from_arguments(args[0], args[1], *args[6:15])
 
     @classmethod
     def backward(cls, args: tuple[Any, ...]) -> Self:
         """Parse the arguments of `_cudnn_rnn_backward`."""
-        return cls._of(args[0], args[1], *args[10:19])
+        return cls._from_arguments(args[0], args[1], *args[10:19])
 
     @classmethod
-    def _of(cls, given: Tensor, weights: Sequence[Tensor], *settings: Any) -> Self:
-        mode, width, _, layers, batch_first, _, trains, both_ways, sizes = settings
-        batch = sizes[0] if sizes else given.shape[0 if batch_first else 1]
-        steps = given.shape[0] if sizes else given.shape[0] * given.shape[1]
-        return cls(mode, weights, batch, steps, width, layers, 2 if both_ways else 1, trains)
+    def _from_arguments(cls, input_tensor: Tensor, weights: Sequence[Tensor], *settings: Any) -> Self:
+        mode, width, _, layers, batch_first, _, saves_for_backward, is_bidirectional, sizes = settings
+        batch = sizes[0] if sizes else input_tensor.shape[0 if batch_first else 1]
+        steps = input_tensor.shape[0] if sizes else input_tensor.shape[0] * input_tensor.shape[1]
+        return cls(mode, weights, batch, steps, width, layers, 2 if is_bidirectional else 1, saves_for_backward)
 
 
 def reserve_bytes(call: RnnCall) -> int:
-    """Return the bytes that cuDNN saves for the backward pass.
+    """Return the size in bytes of the reserve that cuDNN saves for the backward pass.
 
     **Formula**: steps × width × directions × (k × layers + layers − 1) × itemsize, with k = 5 for an LSTM (four gates
     and the cell), 6 for a GRU and 1 for plain networks. **Source**: `RESERVE_SOURCE`. **Assumes** the same for other
     versions of cuDNN and other dtypes.
     """
-    return _kept(call, _KEPT_VALUES[call.mode], 1) if call.trains else 0
+    return _saved_bytes(call, _SAVED_VALUES[call.mode], 1) if call.saves_for_backward else 0
 
 
-def reserve_bounds(call: RnnCall) -> tuple[int, int]:
-    """Return the bounds of the reserve: one value less or more in each layer and between layers."""
-    values = _KEPT_VALUES[call.mode]
-    return (_kept(call, max(1, values - 1), 0), _kept(call, values + 1, 2)) if call.trains else (0, 0)
+def reserve_bounds_bytes(call: RnnCall) -> tuple[int, int]:
+    """Return the reserve's bounds in bytes: one value less or more in each layer and between layers."""
+    values = _SAVED_VALUES[call.mode]
+    return (
+        (_saved_bytes(call, max(1, values - 1), 0), _saved_bytes(call, values + 1, 2))
+        if call.saves_for_backward
+        else (0, 0)
+    )
 
 
-def _kept(call: RnnCall, in_layers: int, between: int) -> int:
+def _saved_bytes(call: RnnCall, in_layers: int, between: int) -> int:
     values = in_layers * call.layers + between * (call.layers - 1)
     return call.steps * call.width * call.directions * values * call.weights[0].element_size()
 
 
 def workspace_bytes(call: RnnCall, times: int = 1) -> int:
-    """Return the bytes of cuDNN's workspace: the weight matrices, and some values per unit of a step.
+    """Return the size in bytes of cuDNN's workspace: the weight matrices, and some values per unit of a step.
 
     **Formula**: (w + `times` × (3 g − 1) × layers × directions × batch × width) × itemsize with g gates. **Source**:
     `WORKSPACE_SOURCE`. **Assumes** a batch of 100 there, which is not stated; if it were 50, `times` would be 2.
@@ -183,23 +206,24 @@ def workspace_bytes(call: RnnCall, times: int = 1) -> int:
 
 
 def _fake_rnn(_mode: Any, _func: Any, *args: Any, **_: Any) -> tuple[Tensor, ...]:
-    call, given, hx, cx = RnnCall.forward(args), args[0], args[4], args[5]
-    output = given.new_empty((*given.shape[:-1], hx.shape[-1] * call.directions))
+    call, input_tensor, hx, cx = RnnCall.forward(args), args[0], args[4], args[5]
+    output = input_tensor.new_empty((*input_tensor.shape[:-1], hx.shape[-1] * call.directions))
     cell = hx.new_empty((0,) if cx is None else cx.shape)
-    reserve = given.new_empty((reserve_bytes(call),), dtype=torch.uint8)
-    # The weights' own buffer is what cuDNN reads, so that this output holds nothing.
+    reserve = input_tensor.new_empty((reserve_bytes(call),), dtype=torch.uint8)
+    # cuDNN reads the weights' own buffer, so this output holds nothing.
     return output, hx.new_empty(hx.shape), cell, reserve, call.weights[0].new_empty((0,))
 
 
 def _fake_rnn_backward(_mode: Any, _func: Any, *args: Any, **_: Any) -> tuple[Any, ...]:
-    given, weight, hx, cx = args[0], args[1], args[4], args[5]
+    input_tensor, weight, hx, cx = args[0], args[1], args[4], args[5]
     # All gradients of weights are parts of one buffer.
-    flat = weight[0].new_empty((sum(one.numel() for one in weight),))
+    flat = weight[0].new_empty((sum(tensor.numel() for tensor in weight),))
     parts = [
-        part.view(one.shape) for part, one in zip(flat.split([one.numel() for one in weight]), weight, strict=True)
+        part.view(tensor.shape)
+        for part, tensor in zip(flat.split([tensor.numel() for tensor in weight]), weight, strict=True)
     ]
     cell = None if cx is None else cx.new_empty(cx.shape)
-    return given.new_empty(given.shape), hx.new_empty(hx.shape), cell, parts
+    return input_tensor.new_empty(input_tensor.shape), hx.new_empty(hx.shape), cell, parts
 
 
 def _fake_lstm_cell(_mode: Any, _func: Any, gates: Tensor, _hidden: Tensor, cx: Tensor, *_: Any) -> tuple[Tensor, ...]:

@@ -9,20 +9,20 @@ from torch import Tensor
 
 from planner.trace.facts import Difference
 from planner.trace.worker.cuda import rnn as cuda_rnn
-from planner.trace.worker.cuda.dispatch import exists, overload
+from planner.trace.worker.cuda.dispatch import operator_exists, overload
 from planner.trace.worker.cuda.kernels import flash_backward_bytes
 from planner.units import ceil_div, round_up
 
 Arguments = tuple[Any, ...]
-Bound = Callable[[Arguments, Any], Difference | None]
+DifferenceFunction = Callable[[Arguments, Any], Difference | None]
 
-_MOST_SPLITS: Final = 128
-_MANY_BLOCKS: Final = 320
-_MANY_ROWS: Final = 64 * 1024
+_MAX_KEY_SPLITS: Final = 128
+_MAX_SPLIT_BLOCKS: Final = 320
+_MAX_UNSPLIT_ROWS: Final = 64 * 1024
 
 
 class UncertaintyBounds:
-    """Collects differences: the largest of those within a kernel, the sum of those that persist."""
+    """Collects differences: by name, the largest within one kernel, or the sum of memory that outlives its kernel."""
 
     def __init__(self) -> None:
         self._largest: dict[str, Difference] = {}
@@ -30,56 +30,56 @@ class UncertaintyBounds:
 
     def note_operator(self, func: Any, args: Arguments, result: Any) -> None:
         """Record the uncertainty of one operator."""
-        bound = _BOUNDS.get(func)
+        bound = _DIFFERENCE_OF.get(func)
         difference = bound(args, result) if bound is not None else None
         if difference is not None:
             self.note_difference(difference)
-        if func is _RNN:
-            self._kept.setdefault(_RESERVE, {})[id(args[1][0])] = _reserve(args)
+        if func is _RNN_OPERATOR:
+            self._kept.setdefault(_RESERVE_NAME, {})[id(args[1][0])] = _rnn_reserve_difference(args)
 
     def note_difference(self, difference: Difference) -> None:
         """Record an uncertainty that matters only within one kernel, or that has no size."""
-        known = self._largest.get(difference.name)
-        if known is None or difference.high_bytes > known.high_bytes:
+        previous = self._largest.get(difference.name)
+        if previous is None or difference.high_bytes > previous.high_bytes:
             self._largest[difference.name] = difference
 
-    def all(self) -> list[Difference]:
-        """Return the differences, each name once."""
+    def differences(self) -> list[Difference]:
+        """Return the collected differences, one for each name."""
         sums = [
-            parts[0].evolve(**{size: sum(getattr(part, size) for part in parts) for size in _SIZES})
-            for parts in (list(found.values()) for found in self._kept.values())
+            parts[0].evolve(**{size: sum(getattr(part, size) for part in parts) for size in _SIZE_FIELDS})
+            for parts in (list(by_weight.values()) for by_weight in self._kept.values())
         ]
         return [*self._largest.values(), *sums]
 
 
-def _convolution(args: Arguments, result: Tensor) -> Difference | None:
-    return _scratch(args[0], args[1], result)
+def _convolution_difference(args: Arguments, result: Tensor) -> Difference | None:
+    return _workspace_difference(args[0], args[1], result)
 
 
-def _convolution_backward(args: Arguments, _result: Any) -> Difference | None:
-    return _scratch(args[1], args[2], args[0])
+def _convolution_backward_difference(args: Arguments, _result: Any) -> Difference | None:
+    return _workspace_difference(args[1], args[2], args[0])
 
 
-def _scratch(given: Tensor, weight: Tensor, output: Tensor) -> Difference:
-    copies = sum(tensor.numel() * tensor.element_size() for tensor in (given, weight, output))
+def _workspace_difference(input_tensor: Tensor, weight: Tensor, output: Tensor) -> Difference:
+    copies = sum(tensor.numel() * tensor.element_size() for tensor in (input_tensor, weight, output))
     return Difference(
         name="cuDNN's workspace for convolutions",
-        explanation="which algorithm cuDNN uses, and so its scratch memory, depends on its heuristics; none assumed, "
-        "and at most a copy of all three tensors in another layout. Algorithms that lay out the whole matrix of the "
-        "product, or its transform, need more; with torch.backends.cudnn.benchmark they may be taken",
-        source="PyTorch's Conv_v8.cpp takes what the chosen plan asks for; cuDNN's developer guide: kernels for tensor "
-        "cores work on NHWC, and other layouts are converted in the workspace",
+        explanation="cuDNN's heuristics choose the algorithm, and so its scratch memory; none is assumed, and the "
+        "upper bound is a copy of input, weight and output in another layout. Algorithms that build the whole matrix "
+        "of the product, or its transform, need more; with torch.backends.cudnn.benchmark they may be chosen",
+        source="PyTorch's Conv_v8.cpp allocates what the chosen plan asks for; cuDNN's developer guide: kernels for "
+        "tensor cores work on NHWC, and other layouts are converted in the workspace",
         high_bytes=copies,
     )
 
 
-def _flash(args: Arguments, _result: Any) -> Difference | None:
+def _flash_difference(args: Arguments, _result: Any) -> Difference | None:
     query, key = args[0], args[1]
     batch, heads, rows, head = query.shape
-    if (len(args) > 3 and args[3] > 0) or batch * heads * ceil_div(rows, 64) >= _MANY_BLOCKS:
+    if (len(args) > 3 and args[3] > 0) or batch * heads * ceil_div(rows, 64) >= _MAX_SPLIT_BLOCKS:
         return None
     keys_per_block = 256 if head <= 64 else 128 if head <= 128 else 64
-    splits = min(_MOST_SPLITS, ceil_div(key.shape[2], keys_per_block))
+    splits = min(_MAX_KEY_SPLITS, ceil_div(key.shape[2], keys_per_block))
     wide = round_up(head, 32 if head <= 128 else 64)
     if splits < 2:
         return None
@@ -88,37 +88,37 @@ def _flash(args: Arguments, _result: Any) -> Difference | None:
         explanation="with few queries, keys are split over as many blocks as the card has multiprocessors for; no "
         "split is assumed",
         source="PyTorch's flash_api.cpp, set_params_splitkv: at most 128 parts; not split from 0.8 × 2 × the number of "
-        f"multiprocessors on, which is at most {_MANY_BLOCKS} for 200 of them",
+        f"multiprocessors on, which is at most {_MAX_SPLIT_BLOCKS} for 200 of them",
         high_bytes=splits * batch * heads * rows * (wide + 1) * 4,
     )
 
 
-def _cudnn_attention(args: Arguments, _result: Any) -> Difference:
+def _cudnn_attention_difference(args: Arguments, _result: Any) -> Difference:
     return Difference(
         name="cuDNN's workspace for attention",
-        explanation="the scratch memory of cuDNN's backward pass is not documented; none is assumed, and at most "
-        "that of flash attention",
-        source="PyTorch's cudnn/MHA.cpp takes what the graph asks for; the bound is that of flash_api.cpp",
+        explanation="the scratch memory of cuDNN's backward pass is not documented; none is assumed, and the "
+        "upper bound is that of flash attention",
+        source="PyTorch's cudnn/MHA.cpp allocates what the graph asks for; the bound is from flash_api.cpp",
         high_bytes=flash_backward_bytes(args[1], args[2]),
     )
 
 
-def _norm_backward(args: Arguments, _result: Any) -> Difference | None:
-    given, width = args[1], prod(args[2])
-    rows = given.numel() // max(width, 1)
-    if rows <= _MANY_ROWS:
+def _norm_backward_difference(args: Arguments, _result: Any) -> Difference | None:
+    input_tensor, width = args[1], prod(args[2])
+    rows = input_tensor.numel() // max(width, 1)
+    if rows <= _MAX_UNSPLIT_ROWS:
         return None
     blocks = min(32 * 1024 // ceil_div(width, 32), ceil_div(rows, 32))
     return Difference(
         name="partial sums of a norm's gradients",
         explanation="for very many rows, the gradients of a norm's weights are summed in parts on cards with more than "
-        "a sixteenth as many multiprocessors as the row width; this is not assumed",
+        "a sixteenth as many multiprocessors as the row width; this split is not assumed",
         source="PyTorch's cuda/layer_norm_kernel.cu, LaunchGammaBetaBackwardCUDAKernel",
-        high_bytes=2 * blocks * width * given.element_size(),
+        high_bytes=2 * blocks * width * input_tensor.element_size(),
     )
 
 
-def _recurrent(args: Arguments, _result: Any) -> Difference:
+def _rnn_workspace_difference(args: Arguments, _result: Any) -> Difference:
     call = cuda_rnn.RnnCall.forward(args)
     return Difference(
         name="cuDNN's workspace for recurrent networks",
@@ -130,11 +130,11 @@ def _recurrent(args: Arguments, _result: Any) -> Difference:
     )
 
 
-def _reserve(args: Arguments) -> Difference:
+def _rnn_reserve_difference(args: Arguments) -> Difference:
     call = cuda_rnn.RnnCall.forward(args)
-    low, high = cuda_rnn.reserve_bounds(call)
+    low, high = cuda_rnn.reserve_bounds_bytes(call)
     return Difference(
-        name=_RESERVE,
+        name=_RESERVE_NAME,
         explanation="cuDNN does not document what it saves for the backward pass; two measured networks are used",
         source=cuda_rnn.RESERVE_SOURCE,
         bytes=cuda_rnn.reserve_bytes(call),
@@ -143,19 +143,19 @@ def _reserve(args: Arguments) -> Difference:
     )
 
 
-_RESERVE: Final = "cuDNN's reserve of recurrent networks"
-_SIZES: Final = ("bytes", "low_bytes", "high_bytes")
-_RNN: Final = torch.ops.aten._cudnn_rnn.default
-_BOUNDS: Final[dict[Any, Bound]] = {
+_RESERVE_NAME: Final = "cuDNN's reserve of recurrent networks"
+_SIZE_FIELDS: Final = ("bytes", "low_bytes", "high_bytes")
+_RNN_OPERATOR: Final = torch.ops.aten._cudnn_rnn.default
+_DIFFERENCE_OF: Final[dict[Any, DifferenceFunction]] = {
     overload(name): bound
     for name, bound in {
-        "convolution": _convolution,
-        "convolution_backward": _convolution_backward,
-        "_scaled_dot_product_flash_attention": _flash,
-        "_scaled_dot_product_cudnn_attention_backward": _cudnn_attention,
-        "native_layer_norm_backward": _norm_backward,
-        "_fused_rms_norm_backward": _norm_backward,
-        "_cudnn_rnn": _recurrent,
+        "convolution": _convolution_difference,
+        "convolution_backward": _convolution_backward_difference,
+        "_scaled_dot_product_flash_attention": _flash_difference,
+        "_scaled_dot_product_cudnn_attention_backward": _cudnn_attention_difference,
+        "native_layer_norm_backward": _norm_backward_difference,
+        "_fused_rms_norm_backward": _norm_backward_difference,
+        "_cudnn_rnn": _rnn_workspace_difference,
     }.items()
-    if exists(name)
+    if operator_exists(name)
 }

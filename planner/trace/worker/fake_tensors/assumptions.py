@@ -9,7 +9,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from planner.errors import PlannerError
 
 _aten: Final = torch.ops.aten
-_SAME_SHARE: Final = frozenset(
+_FRACTION_PRESERVING: Final = frozenset(
     (
         _aten.permute.default,
         _aten.transpose.int,
@@ -41,17 +41,17 @@ class Assumptions:
 
     def __init__(self, note: Callable[[str], None]) -> None:
         self._note = note
-        self._share = WeakTensorKeyDictionary()
+        self._selected_fractions = WeakTensorKeyDictionary()
         self._assumed_results: dict[Any, Callable[..., Any]] = {
-            _aten._local_scalar_dense.default: self._scalar,
-            _aten.equal.default: self._equal,
-            _aten.nonzero.default: self._nonzero,
-            _aten.masked_select.default: self._masked_select,
-            _aten.index.Tensor: self._index,
-            _aten._unique2.default: self._unique,
-            _aten.unique_dim.default: self._unique_dim,
-            _aten.repeat_interleave.Tensor: self._repeat,
-            _aten.bincount.default: self._bincount,
+            _aten._local_scalar_dense.default: self._assume_scalar,
+            _aten.equal.default: self._assume_unequal,
+            _aten.nonzero.default: self._assume_nonzero,
+            _aten.masked_select.default: self._assume_masked_select,
+            _aten.index.Tensor: self._assume_index,
+            _aten._unique2.default: self._assume_unique,
+            _aten.unique_dim.default: self._assume_unique_dim,
+            _aten.repeat_interleave.Tensor: self._assume_repeat,
+            _aten.bincount.default: self._assume_bincount,
         }
         self._replacements: dict[Any, Callable[..., Any]] = {
             _aten.native_layer_norm_backward.default: _layer_norm_backward
@@ -63,21 +63,21 @@ class Assumptions:
         """Return a replacement for `func` if PyTorch's rules for fake tensors differ from its kernels."""
         return self._replacements.get(func)
 
-    def follow(self, func: Any, args: tuple[Any, ...], result: Any) -> None:
-        """Track the selected fraction of a mask that `func` makes or forwards."""
-        if func in _SAME_SHARE:
-            if self._share and args[0] in self._share:
-                self._share[result] = self._share[args[0]]
+    def track_selected_fraction(self, func: Any, args: tuple[Any, ...], result: Any) -> None:
+        """Track which fraction of elements a mask selects, if `func` makes or forwards the mask."""
+        if func in _FRACTION_PRESERVING:
+            if self._selected_fractions and args[0] in self._selected_fractions:
+                self._selected_fractions[result] = self._selected_fractions[args[0]]
         elif func in (_aten.scatter.value, _aten.scatter_.value) and args[3] == 1 and result.shape[args[1]]:
-            self._share[result] = args[2].shape[args[1]] / result.shape[args[1]]
+            self._selected_fractions[result] = args[2].shape[args[1]] / result.shape[args[1]]
         elif func is _aten.eq.Tensor and result.dim() and args[1].dim() == 1 and args[0].shape[-1:] == (1,):
-            self._share[result] = 1 / max(1, args[1].shape[0])
+            self._selected_fractions[result] = 1 / max(1, args[1].shape[0])
 
     def assume(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return an assumed result of `func`.
 
         Raises:
-            PlannerError: If nothing sensible can be assumed.
+            PlannerError: If no result can be assumed for `func`.
         """
         try:
             assume = self._assumed_results[func]
@@ -86,41 +86,45 @@ class Assumptions:
             raise PlannerError(reason, "Trace a part of the network that does not depend on them.") from None
         return assume(*args, **kwargs)
 
-    def _scalar(self, tensor: torch.Tensor) -> bool | int | float:
+    def _assume_scalar(self, tensor: torch.Tensor) -> bool | int | float:
         if tensor.dtype == torch.bool:
             self._note("A boolean that depends on the data was assumed to be false.")
             return False
         self._note("A number that depends on the data was assumed to be 1.")
         return 1.0 if tensor.is_floating_point() else 1
 
-    def _equal(self, _one: torch.Tensor, _other: torch.Tensor) -> bool:
+    def _assume_unequal(self, _one: torch.Tensor, _other: torch.Tensor) -> bool:
         self._note("Whether two tensors are equal depends on the data; they were assumed to differ.")
         return False
 
-    def _selected(self, mask: torch.Tensor) -> int:
-        share = self._share.get(mask, 1.0)
-        what = "everything" if share == 1.0 else f"{share:.3g} of its elements, as if all choices were equally frequent"
-        self._note(f"A mask that depends on the data was assumed to select {what}.")
-        return max(1, round(mask.numel() * share)) if mask.numel() else 0
+    def _selected_count(self, mask: torch.Tensor) -> int:
+        fraction = self._selected_fractions.get(mask, 1.0)
+        selection_text = (
+            "everything"
+            if fraction == 1.0
+            else f"{fraction:.3g} of its elements, as if all choices were equally frequent"
+        )
+        self._note(f"A mask that depends on the data was assumed to select {selection_text}.")
+        return max(1, round(mask.numel() * fraction)) if mask.numel() else 0
 
-    def _nonzero(self, mask: torch.Tensor) -> torch.Tensor:
-        # One column after another, as the kernels lay it out.
-        return torch.empty((mask.dim(), self._selected(mask)), dtype=torch.int64).t()
+    def _assume_nonzero(self, mask: torch.Tensor) -> torch.Tensor:
+        # Column by column, as the kernels store the result.
+        return torch.empty((mask.dim(), self._selected_count(mask)), dtype=torch.int64).t()
 
-    def _masked_select(self, tensor: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        return torch.empty((self._selected(mask),), dtype=tensor.dtype)
+    def _assume_masked_select(self, tensor: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        return torch.empty((self._selected_count(mask),), dtype=tensor.dtype)
 
-    def _index(self, tensor: torch.Tensor, indices: list[torch.Tensor | None]) -> torch.Tensor:
-        whole: list[torch.Tensor | None] = []
+    def _assume_index(self, tensor: torch.Tensor, indices: list[torch.Tensor | None]) -> torch.Tensor:
+        integer_indices: list[torch.Tensor | None] = []
         for index in indices:
             if index is not None and index.dtype in (torch.bool, torch.uint8):
-                whole.extend(self._nonzero(index).unbind(1))
+                integer_indices.extend(self._assume_nonzero(index).unbind(1))
             else:
-                whole.append(index)
-        result: torch.Tensor = _aten.index.Tensor(tensor, whole)
+                integer_indices.append(index)
+        result: torch.Tensor = _aten.index.Tensor(tensor, integer_indices)
         return result
 
-    def _unique(
+    def _assume_unique(
         self, tensor: torch.Tensor, _sorted: bool = True, inverse: bool = False, counts: bool = False
     ) -> tuple[torch.Tensor, ...]:
         self._note("Values that depend on the data were assumed to be all different.")
@@ -130,7 +134,7 @@ class Assumptions:
             torch.empty((tensor.numel() if counts else 0,), dtype=torch.int64),
         )
 
-    def _unique_dim(
+    def _assume_unique_dim(
         self, tensor: torch.Tensor, dim: int, _sorted: bool = True, inverse: bool = False, counts: bool = False
     ) -> tuple[torch.Tensor, ...]:
         self._note("Values that depend on the data were assumed to be all different.")
@@ -141,13 +145,15 @@ class Assumptions:
             torch.empty((size if counts else 0,), dtype=torch.int64),
         )
 
-    def _repeat(self, repeats: torch.Tensor, *, output_size: int | None = None) -> torch.Tensor:
+    def _assume_repeat(self, repeats: torch.Tensor, *, output_size: int | None = None) -> torch.Tensor:
         if output_size is None:
-            self._note("How often elements are repeated depends on the data; once each was assumed.")
+            self._note("How often elements are repeated depends on the data; each was assumed to occur once.")
         return torch.empty((repeats.numel() if output_size is None else output_size,), dtype=torch.int64)
 
-    def _bincount(self, tensor: torch.Tensor, weights: torch.Tensor | None = None, minlength: int = 0) -> torch.Tensor:
-        self._note("The largest counted value depends on the data; the smallest possible one was assumed.")
+    def _assume_bincount(
+        self, tensor: torch.Tensor, weights: torch.Tensor | None = None, minlength: int = 0
+    ) -> torch.Tensor:
+        self._note("The largest counted value depends on the data; the smallest possible value was assumed.")
         return torch.empty((max(minlength, 1),), dtype=torch.int64 if weights is None else weights.dtype)
 
 
@@ -159,7 +165,7 @@ def _layer_norm_backward(
     _rstd: torch.Tensor,
     weight: torch.Tensor | None,
     bias: torch.Tensor | None,
-    wanted: list[bool],
+    wanted_gradients: list[bool],
 ) -> tuple[torch.Tensor | None, ...]:
     """Return contiguous gradients, whatever the strides of the incoming gradient.
 
@@ -167,8 +173,8 @@ def _layer_norm_backward(
     while the rule for fake tensors keeps the strides of the incoming gradient.
     """
     return tuple(
-        torch.empty(like.shape, dtype=like.dtype) if want and like is not None else None
-        for like, want in zip((tensor, weight, bias), wanted, strict=True)
+        torch.empty(template.shape, dtype=template.dtype) if is_wanted and template is not None else None
+        for template, is_wanted in zip((tensor, weight, bias), wanted_gradients, strict=True)
     )
 
 

@@ -20,11 +20,11 @@ _linear = functional.linear
 @contextmanager
 def eager_behavior() -> Iterator[None]:
     """Make linear layers, conversions and copies of modules behave as without a dispatch mode."""
-    plain = ((functional, "linear", _linear_as_plain), (torch.utils, "swap_tensors", _set_data))
+    replacements = ((functional, "linear", _linear_as_plain), (torch.utils, "swap_tensors", _set_data))
     with ExitStack() as stack:
-        for holder, name, way in (*plain, (FakeTensor, "__deepcopy__", _copied)):
+        for holder, name, replacement in (*replacements, (FakeTensor, "__deepcopy__", _deep_copy)):
             stack.callback(setattr, holder, name, getattr(holder, name))
-            setattr(holder, name, way)
+            setattr(holder, name, replacement)
         yield
 
 
@@ -40,12 +40,12 @@ def _linear_as_plain(
     if bias is None or input.dim() < 3 or input.is_contiguous():
         return _linear(input, weight, bias)
     result = _linear(input, weight)
-    # Autocast would have made it of the same type.
+    # Autocast would have converted the bias to the same type.
     return result.add_(bias.to(result.dtype))
 
 
 def _set_data(old: torch.Tensor, new: torch.Tensor) -> None:
-    """Set the parameter's data to the converted one.
+    """Set the parameter's data to the converted tensor.
 
     **Source**: `Module._apply` sets `data` of plain parameters; fake ones it swaps, which fails if they are weakly
     referenced, as the fake tensors' own bookkeeping does.
@@ -53,10 +53,11 @@ def _set_data(old: torch.Tensor, new: torch.Tensor) -> None:
     old.data = new.data
 
 
-def _copied(tensor: torch.Tensor, memo: dict[int, Any]) -> torch.Tensor:
+def _deep_copy(tensor: torch.Tensor, memo: dict[int, Any]) -> torch.Tensor:
     """Copy a tensor with its gradient, as for repeated layers and averages of weights.
 
-    **Source**: `Parameter.__deepcopy__`. That of fake tensors copies the mode with them, which then is another run's.
+    **Source**: `Parameter.__deepcopy__`. The method of fake tensors copies their mode too, so copies
+    belong to another run.
     """
     if id(tensor) in memo:
         return memo[id(tensor)]  # type: ignore[no-any-return]  # what was copied is of the same type
@@ -66,7 +67,7 @@ def _copied(tensor: torch.Tensor, memo: dict[int, Any]) -> torch.Tensor:
     else:
         result.requires_grad_(tensor.requires_grad)
     if tensor.grad is not None:
-        result.grad = _copied(tensor.grad, memo)
+        result.grad = _deep_copy(tensor.grad, memo)
     memo[id(tensor)] = result
     return result
 
@@ -74,24 +75,24 @@ def _copied(tensor: torch.Tensor, memo: dict[int, Any]) -> torch.Tensor:
 _aten: Final = torch.ops.aten
 
 
-def correct(func: Any, args: tuple[Any, ...], result: Any) -> None:
-    """Resize the storages that `func` made to their true sizes."""
+def correct_storage_sizes(func: Any, args: tuple[Any, ...], result: Any) -> None:
+    """Resize the storages that `func` created to the sizes that real kernels allocate."""
     correction = _CORRECTIONS.get(func)
     if correction is not None:
         correction(args, result)
 
 
-def _loss(args: tuple[Any, ...], result: torch.Tensor) -> None:
+def _correct_loss(args: tuple[Any, ...], result: torch.Tensor) -> None:
     """Resize the reduced loss, whose storage was allocated for all elements and is kept.
 
-    **Source**: `TORCH_META_FUNC(mse_loss)` in aten/src/ATen/native/Loss.cpp resizes its output after it was made.
+    **Source**: `TORCH_META_FUNC(mse_loss)` in aten/src/ATen/native/Loss.cpp resizes its output after creating it.
     """
     if len(args) < 3 or args[2]:
         shape = torch.broadcast_shapes(args[0].shape, args[1].shape)
         result.untyped_storage().resize_(shape.numel() * result.element_size())
 
 
-def _layer_norm(args: tuple[Any, ...], result: tuple[torch.Tensor, ...]) -> None:
+def _correct_layer_norm(args: tuple[Any, ...], result: tuple[torch.Tensor, ...]) -> None:
     """Resize the statistics to fp32 if the input has half the bits of its weight.
 
     **Source**: `layer_norm_cpu` of aten/src/ATen/native/layer_norm.cpp: `param_scalar_type` of mixed formats.
@@ -101,42 +102,42 @@ def _layer_norm(args: tuple[Any, ...], result: tuple[torch.Tensor, ...]) -> None
             statistics.untyped_storage().resize_(statistics.numel() * torch.float32.itemsize)
 
 
-def _recurrent(args: tuple[Any, ...], result: tuple[torch.Tensor, ...]) -> None:
+def _correct_rnn_workspace(args: tuple[Any, ...], result: tuple[torch.Tensor, ...]) -> None:
     """Resize the workspace, which is empty under the rule for fake tensors."""
     if torch.is_grad_enabled():
         result[3].untyped_storage().resize_(rnn_workspace_bytes(args[0], args[10]))
 
 
 _CORRECTIONS: Final[dict[Any, Callable[[tuple[Any, ...], Any], None]]] = {
-    _aten.mse_loss.default: _loss,
-    _aten.smooth_l1_loss.default: _loss,
-    _aten.native_layer_norm.default: _layer_norm,
-    _aten.mkldnn_rnn_layer.default: _recurrent,
+    _aten.mse_loss.default: _correct_loss,
+    _aten.smooth_l1_loss.default: _correct_loss,
+    _aten.native_layer_norm.default: _correct_layer_norm,
+    _aten.mkldnn_rnn_layer.default: _correct_rnn_workspace,
 }
 
 ADD: Final = torch.ops.aten.add.Tensor
 ADD_IN_PLACE: Final = torch.ops.aten.add_.Tensor
-_ENGINE: Final = "_engine_run_backward"
-_ON_THE_WAY: Final = (
+_ENGINE_FUNCTION: Final = "_engine_run_backward"
+_WRAPPER_PATHS: Final = (
     str(Path(__file__).parent.parent),
-    *(str(Path(torch.__file__).parent / one) for one in ("_compile", "_dynamo")),
+    *(str(Path(torch.__file__).parent / folder) for folder in ("_compile", "_dynamo")),
 )
 """Source paths of functions between the engine and a mode: our own modes, and PyTorch's wrappers."""
 
 
-class Accumulation:
+class GradientAccumulation:
     """Detects additions of gradients that autograd does in place.
 
-    Autograd adds a gradient to another in place if nothing else refers to the other, but never for subclasses such as
-    fake tensors.
+    Autograd adds a gradient to an accumulated gradient in place if nothing else refers to the latter, but never for
+    subclasses such as fake tensors.
 
     **Source**: `can_accumulate_inplace` in torch/csrc/autograd/input_buffer.cpp.
     """
 
     def __init__(self) -> None:
-        self._sole: tuple[int, int] | None = None
+        self._unshared_use_counts: tuple[int, int] | None = None
 
-    def learn(self) -> None:
+    def observe_use_counts(self) -> None:
         """Observe the use count of a gradient that only autograd refers to, under the active modes."""
         with torch.enable_grad():
             leaf = torch.empty(0, requires_grad=True)
@@ -147,14 +148,14 @@ class Accumulation:
         first, second = args[0], args[1]
         if not isinstance(second, torch.Tensor) or first.shape != second.shape or not _is_from_engine():
             return False
-        uses = first._use_count(), torch._C._storage_Use_Count(first.untyped_storage()._cdata)
-        if self._sole is None:
-            self._sole = uses
-        return uses == self._sole and not first._is_view()
+        use_counts = first._use_count(), torch._C._storage_Use_Count(first.untyped_storage()._cdata)
+        if self._unshared_use_counts is None:
+            self._unshared_use_counts = use_counts
+        return use_counts == self._unshared_use_counts and not first._is_view()
 
 
 def _is_from_engine() -> bool:
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_ON_THE_WAY):
+    while frame is not None and frame.f_code.co_filename.startswith(_WRAPPER_PATHS):
         frame = frame.f_back
-    return frame is not None and frame.f_code.co_name == _ENGINE
+    return frame is not None and frame.f_code.co_name == _ENGINE_FUNCTION

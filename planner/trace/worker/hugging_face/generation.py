@@ -20,49 +20,49 @@ def generates_tokens(built: BuiltRun, request: TraceRequest) -> bool:
     """Return whether the run is prefill and decoding with a cache, rather than one forward pass.
 
     Raises:
-        TraceError: If tokens are requested of a network that cannot generate.
+        TraceError: If tokens are requested, but the network cannot generate.
     """
-    able = len(built.modules) == 1 and is_hugging_face(built.module) and _can_generate(built.module)
-    if request.decode_tokens and not able:
-        raise TraceError("load", "only causal networks of transformers generate tokens", "Omit the tokens.")
-    return able and (request.target.kind == "config" or request.decode_tokens > 0)
+    can_generate = len(built.modules) == 1 and is_hugging_face(built.module) and _can_generate(built.module)
+    if request.decode_tokens and not can_generate:
+        raise TraceError("load", "only causal networks from transformers can generate tokens", "Omit the tokens.")
+    return can_generate and (request.target.kind == "config" or request.decode_tokens > 0)
 
 
 def generate(
     built: BuiltRun, request: TraceRequest, watcher: RunObserver, autocast: AbstractContextManager[Any]
 ) -> None:
-    """Run the prompt through the network, then `request.decode_tokens` single tokens, with the cache.
+    """Run the prompt through the network, then `request.decode_tokens` tokens one by one, with the cache.
 
     **Source**: `transformers.generation.utils.GenerationMixin._sample`: only the last logits are computed if the
     network supports it, and they are copied to fp32.
     """
     model: Any = built.module
-    takes = parameters_of_forward(model)
-    options: dict[str, Any] = {"use_cache": True} | ({"logits_to_keep": 1} if "logits_to_keep" in takes else {})
-    first = built.call.named(takes)
-    encoded = model.config.is_encoder_decoder
-    tokens = "decoder_input_ids" if encoded else "input_ids"
+    parameters = parameters_of_forward(model)
+    options: dict[str, Any] = {"use_cache": True} | ({"logits_to_keep": 1} if "logits_to_keep" in parameters else {})
+    inputs = built.call.named(parameters)
+    has_encoder = model.config.is_encoder_decoder
+    token_argument = "decoder_input_ids" if has_encoder else "input_ids"
     watcher.phase("prefill", 0)
     with autocast:
-        if encoded:
-            options["encoder_outputs"] = _encode(model, first, tokens)
-            first = {tokens: first[tokens]}
-        cache, token = _one_pass(model, first | options, watcher)
+        if has_encoder:
+            options["encoder_outputs"] = _encoder_outputs(model, inputs, token_argument)
+            inputs = {token_argument: inputs[token_argument]}
+        cache, token = _run_pass(model, inputs | options, watcher)
         for number in range(request.decode_tokens):
             watcher.phase("decode", number)
-            cache, token = _one_pass(model, {tokens: token} | cache | options, watcher)
+            cache, token = _run_pass(model, {token_argument: token} | cache | options, watcher)
 
 
 def _can_generate(model: Any) -> bool:
     return bool(model.can_generate()) and not {*_CACHES}.isdisjoint(parameters_of_forward(model))
 
 
-def _encode(model: Any, inputs: dict[str, Any], decoder_tokens: str) -> Any:
+def _encoder_outputs(model: Any, inputs: dict[str, Any], decoder_tokens: str) -> Any:
     return model.get_encoder()(**{name: value for name, value in inputs.items() if name != decoder_tokens})
 
 
-def _one_pass(model: Any, inputs: dict[str, Any], watcher: RunObserver) -> tuple[dict[str, Any], torch.Tensor]:
-    """Return the cache after one pass, under its argument name, and the chosen token."""
+def _run_pass(model: Any, inputs: dict[str, Any], watcher: RunObserver) -> tuple[dict[str, Any], torch.Tensor]:
+    """Return the cache after one pass, by argument name, and the next token."""
     output = model(**inputs)
     cache = {name: value for name in _CACHES if (value := getattr(output, name, None)) is not None}
     watcher.label(tensors_in(cache), "kv_cache")

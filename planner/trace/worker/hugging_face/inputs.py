@@ -13,21 +13,21 @@ from planner.trace.worker.hugging_face.networks import parameters_of_forward
 
 _TRAINING_TOKENS: Final = 2_048
 _PROMPT_TOKENS: Final = 4_096
-"""Both are the defaults of workloads."""
-_SECONDS: Final = 10
+"""Training and prompt lengths are the workload defaults."""
+_AUDIO_SECONDS: Final = 10
 _SAMPLES_PER_SECOND: Final = 16_000
 """Sampling rate that speech networks are trained on, if the configuration names none."""
-_PIXELS: Final = 224
+_IMAGE_PIXELS: Final = 224
 """Size of ImageNet's crops, on which most networks without a configured size were trained."""
-_COLOURS: Final = 3
-_POSITIONS: Final = (
+_COLOR_CHANNELS: Final = 3
+_POSITION_FIELDS: Final = (
     "max_position_embeddings",
     "max_target_positions",
     "n_positions",
     "max_sequence_length",
     "seq_length",
 )
-_ONE_CLASS_EACH: Final = (
+_ONE_LABEL_SUFFIXES: Final = (
     "ForSequenceClassification",
     "ForImageClassification",
     "ForVideoClassification",
@@ -43,81 +43,85 @@ def make_inputs(model: Any, request: TraceRequest, note: Callable[[str], None]) 
     Raises:
         TraceError: If the network's inputs are unknown, or it has too few positions for the tokens.
     """
-    takes = parameters_of_forward(model)
-    batch, length = request.batch or 1, _length(model, request)
-    inputs = _main_inputs(model, takes, batch, length, note)
+    parameters = parameters_of_forward(model)
+    batch, length = request.batch or 1, _sequence_length(model, request)
+    inputs = _main_inputs(model, parameters, batch, length, note)
     if not inputs:
         raise TraceError(
             "load", f"the inputs of {type(model).__name__} are not known", "Specify them: --input NAME=SHAPE:DTYPE."
         )
     if request.task == "training":
-        return inputs | _labels(model, takes, batch, length)
-    if model.config.is_encoder_decoder and "decoder_input_ids" in takes:
-        inputs["decoder_input_ids"] = torch.full((batch, 1), _start_token(model.config))
+        return inputs | _make_labels(model, parameters, batch, length)
+    if model.config.is_encoder_decoder and "decoder_input_ids" in parameters:
+        inputs["decoder_input_ids"] = torch.full((batch, 1), _start_token_id(model.config))
     return inputs
 
 
-def _main_inputs(model: Any, takes: list[str], batch: int, length: int, note: Callable[[str], None]) -> dict[str, Any]:
+def _main_inputs(
+    model: Any, parameters: list[str], batch: int, length: int, note: Callable[[str], None]
+) -> dict[str, Any]:
     config = model.config
     inputs: dict[str, Any] = {}
-    if "input_features" in takes and hasattr(config, "num_mel_bins"):
-        inputs["input_features"] = _floats(model, batch, config.num_mel_bins, _frames(config))
-    elif "input_ids" in takes:
+    if "input_features" in parameters and hasattr(config, "num_mel_bins"):
+        inputs["input_features"] = _random_floats(model, batch, config.num_mel_bins, _frame_count(config))
+    elif "input_ids" in parameters:
         inputs["input_ids"] = random_integers((batch, length), config.get_text_config().vocab_size)
-    if "input_values" in takes:
-        inputs["input_values"] = _sound(model, batch, note)
-    if "pixel_values" in takes:
+    if "input_values" in parameters:
+        inputs["input_values"] = _waveform(model, batch, note)
+    if "pixel_values" in parameters:
         if "input_ids" in inputs and model.can_generate():
-            note("The network receives text only, no image.")
+            note("The network receives only text, no image.")
         else:
-            inputs["pixel_values"] = _floats(model, batch, *_image(getattr(config, "vision_config", config), note))
+            inputs["pixel_values"] = _random_floats(
+                model, batch, *_image_shape(getattr(config, "vision_config", config), note)
+            )
     return inputs
 
 
-def _length(model: Any, request: TraceRequest) -> int:
-    longest = _longest(model)
-    answered = 0 if model.config.is_encoder_decoder else request.decode_tokens
+def _sequence_length(model: Any, request: TraceRequest) -> int:
+    max_positions = _max_positions(model)
+    decoded_tokens = 0 if model.config.is_encoder_decoder else request.decode_tokens
     if request.sequence_length is None:
-        usual = _TRAINING_TOKENS if request.task == "training" else _PROMPT_TOKENS
-        return usual if longest is None else max(1, min(usual, longest - answered))
-    asked = request.sequence_length + answered
-    if longest is not None and asked > longest and _learns_positions(model):
+        default_length = _TRAINING_TOKENS if request.task == "training" else _PROMPT_TOKENS
+        return default_length if max_positions is None else max(1, min(default_length, max_positions - decoded_tokens))
+    needed_positions = request.sequence_length + decoded_tokens
+    if max_positions is not None and needed_positions > max_positions and _learns_positions(model):
         raise TraceError(
             "load",
-            f"{type(model).__name__} has learned positions for {longest:,} tokens, not {asked:,}",
-            f"Use at most {longest:,} tokens: --seq.",
+            f"{type(model).__name__} has learned positions for {max_positions:,} tokens, not {needed_positions:,}",
+            f"Use at most {max_positions:,} tokens: --seq.",
         )
     return request.sequence_length
 
 
-def _longest(model: Any) -> int | None:
+def _max_positions(model: Any) -> int | None:
     """Return the number of positions that the network has, or None if it sets no limit."""
     config = model.config.get_text_config()
-    limit = next((value for name in _POSITIONS if isinstance(value := getattr(config, name, None), int)), None)
+    limit = next((value for name in _POSITION_FIELDS if isinstance(value := getattr(config, name, None), int)), None)
     if limit is None:
         return None
-    # RoBERTa and its kin count positions from the one after padding's.
+    # RoBERTa and similar models count positions from the position after padding.
     offset = any(hasattr(module, "create_position_ids_from_inputs_embeds") for module in model.modules())
     return limit - config.pad_token_id - 1 if offset and config.pad_token_id is not None else limit
 
 
 def _learns_positions(model: nn.Module) -> bool:
-    """Return whether positions are a learned embedding, by the usual names in transformers."""
+    """Return whether positions are a learned embedding, by the module names common in transformers."""
     return any(
         isinstance(module, nn.Embedding) and path.rpartition(".")[2].startswith(("position", "embed_position", "wpe"))
         for path, module in model.named_modules()
     )
 
 
-def _labels(model: Any, takes: list[str], batch: int, length: int) -> dict[str, Any]:
+def _make_labels(model: Any, parameters: list[str], batch: int, length: int) -> dict[str, Any]:
     name = type(model).__name__
-    if "return_loss" in takes:
+    if "return_loss" in parameters:
         return {"return_loss": True}
-    if {"start_positions", "end_positions"}.issubset(takes):
+    if {"start_positions", "end_positions"}.issubset(parameters):
         return {place: random_integers((batch,), length) for place in ("start_positions", "end_positions")}
-    if "labels" not in takes:
+    if "labels" not in parameters:
         return {}
-    if name.endswith(_ONE_CLASS_EACH):
+    if name.endswith(_ONE_LABEL_SUFFIXES):
         return {"labels": random_integers((batch,), model.config.num_labels)}
     high = (
         model.config.num_labels
@@ -127,32 +131,32 @@ def _labels(model: Any, takes: list[str], batch: int, length: int) -> dict[str, 
     return {"labels": random_integers((batch, length), high)}
 
 
-def _start_token(config: Any) -> int:
+def _start_token_id(config: Any) -> int:
     token = getattr(config, "decoder_start_token_id", None)
     return token if isinstance(token, int) else 0
 
 
-def _frames(config: Any) -> int:
-    """Return the audio frames of the encoder: two per position, because of its strided convolution."""
+def _frame_count(config: Any) -> int:
+    """Return the number of audio frames that the encoder takes: two per position, because of a strided convolution."""
     return 2 * int(config.max_source_positions)
 
 
-def _sound(model: Any, batch: int, note: Callable[[str], None]) -> torch.Tensor:
-    """Return a waveform per example, or per channel if the network has audio channels."""
-    samples = _SECONDS * int(getattr(model.config, "sampling_rate", _SAMPLES_PER_SECOND))
+def _waveform(model: Any, batch: int, note: Callable[[str], None]) -> torch.Tensor:
+    """Return a random waveform per example, or per channel if the network has audio channels."""
+    samples = _AUDIO_SECONDS * int(getattr(model.config, "sampling_rate", _SAMPLES_PER_SECOND))
     channels = getattr(model.config, "audio_channels", None)
-    note(f"The audio length is not specified; {_SECONDS} seconds are assumed: --input input_values=… changes it.")
-    return _floats(model, batch, *(() if channels is None else (int(channels),)), samples)
+    note(f"The audio length is not specified; {_AUDIO_SECONDS} seconds are assumed: --input input_values=… changes it.")
+    return _random_floats(model, batch, *(() if channels is None else (int(channels),)), samples)
 
 
-def _image(config: Any, note: Callable[[str], None]) -> tuple[int, int, int]:
+def _image_shape(config: Any, note: Callable[[str], None]) -> tuple[int, int, int]:
     size = getattr(config, "image_size", None)
     if size is None:
-        size = _PIXELS
+        size = _IMAGE_PIXELS
         note(f"The image size is not specified; {size} × {size} pixels are assumed: --input pixel_values=… changes it.")
     height, width = size if isinstance(size, list | tuple) else (size, size)
-    return int(getattr(config, "num_channels", _COLOURS)), height, width
+    return int(getattr(config, "num_channels", _COLOR_CHANNELS)), height, width
 
 
-def _floats(model: Any, *shape: int) -> torch.Tensor:
+def _random_floats(model: Any, *shape: int) -> torch.Tensor:
     return torch.randn(shape, dtype=model.dtype, generator=torch.Generator().manual_seed(0))

@@ -14,7 +14,7 @@ from planner.errors import TraceError
 from planner.trace.request import TraceRequest
 
 _STAGE: Final = "load"
-_HEADS: Final = (
+_AUTO_CLASSES: Final = (
     "AutoModelForSpeechSeq2Seq",
     "AutoModelForSeq2SeqLM",
     "AutoModelForMaskedLM",
@@ -26,30 +26,32 @@ _HEADS: Final = (
     "AutoModel",
 )
 """Tried in this order if a configuration names no class: encoders such as BERT are available as decoders too."""
-_SEEN_AS_FAKE: Final = ("is_fake_tensor",)
+_FAKE_TENSOR_CHECKS: Final = ("is_fake_tensor",)
 """Functions of `transformers.utils.import_utils` that make transformers treat fake tensors differently."""
 
 
 def build_network(request: TraceRequest, dtype: torch.dtype | None) -> Any:
-    """Build the network that the configuration in `request` describes, in `dtype` or its own.
+    """Build the network that the configuration in `request` describes, in `dtype` (None: the configuration's dtype).
 
     Raises:
-        TraceError: If transformers does not know the configuration's type, or it does not describe a valid network.
+        TraceError: If transformers does not support the model type, or the configuration describes no valid network.
     """
-    transformers = _transformers()
-    fields = _fields(request)
-    config = _config(transformers, fields, request.target.place)
-    for part in (config, config.get_text_config()):
-        part.use_cache = request.task == "inference"
-    kind = _class(transformers, config, fields)
+    transformers = _import_transformers()
+    fields = _config_fields(request)
+    config = _make_config(transformers, fields, request.target.place)
+    for config_part in (config, config.get_text_config()):
+        config_part.use_cache = request.task == "inference"
+    network_class = _network_class(transformers, config, fields)
     # Networks without sdpa attention fall back to eager only if nothing is requested.
     options: dict[str, Any] = {"attn_implementation": "eager"} if request.attention == "eager" else {}
     if dtype is not None:
         options["dtype"] = dtype
     try:
-        return kind._from_config(config, **options)
+        return network_class._from_config(config, **options)
     except Exception as error:  # Networks fail in many ways at sizes that do not fit together
-        raise TraceError(_STAGE, f"{kind.__name__}: {error.__cause__ or error}", "Check the configuration.") from error
+        raise TraceError(
+            _STAGE, f"{network_class.__name__}: {error.__cause__ or error}", "Check the configuration."
+        ) from error
 
 
 def is_hugging_face(module: nn.Module) -> bool:
@@ -80,23 +82,23 @@ def enable_network_checkpointing(module: Any, arguments: dict[str, Any]) -> None
 
 @contextmanager
 def hide_fake_tensors() -> Iterator[None]:
-    """Hide from transformers that tensors are fake: it would create masks that a real run does without."""
+    """Hide from transformers that tensors are fake: it would create masks that a real run does not need."""
     if "transformers" not in sys.modules:
         yield
         return
     from transformers.utils import import_utils
 
-    own = {name: getattr(import_utils, name) for name in _SEEN_AS_FAKE if hasattr(import_utils, name)}
-    for name in own:
+    originals = {name: getattr(import_utils, name) for name in _FAKE_TENSOR_CHECKS if hasattr(import_utils, name)}
+    for name in originals:
         setattr(import_utils, name, lambda _value: False)
     try:
         yield
     finally:
-        for name, value in own.items():
-            setattr(import_utils, name, value)
+        for name, original in originals.items():
+            setattr(import_utils, name, original)
 
 
-def _transformers() -> Any:
+def _import_transformers() -> Any:
     try:
         import transformers
     except ImportError as error:
@@ -106,42 +108,42 @@ def _transformers() -> Any:
     return transformers
 
 
-def _fields(request: TraceRequest) -> dict[str, Any]:
+def _config_fields(request: TraceRequest) -> dict[str, Any]:
     try:
-        fields = json.loads(request.target.config or "")
+        config_fields = json.loads(request.target.config or "")
     except ValueError as error:
         raise TraceError(_STAGE, f"the configuration of {request.target.place} is not JSON: {error}") from error
-    if not isinstance(fields, dict) or not isinstance(fields.get("model_type"), str):
+    if not isinstance(config_fields, dict) or not isinstance(config_fields.get("model_type"), str):
         raise TraceError(
             _STAGE, f"the configuration of {request.target.place} has no model_type", "Check that it is a config.json."
         )
     # References to remote code and quantized weights matter only for loading, which is never done here.
-    return {name: value for name, value in fields.items() if name not in ("auto_map", "quantization_config")}
+    return {name: value for name, value in config_fields.items() if name not in ("auto_map", "quantization_config")}
 
 
-def _config(transformers: Any, fields: dict[str, Any], place: str) -> Any:
-    kind = fields["model_type"]
-    if kind not in transformers.CONFIG_MAPPING:
+def _make_config(transformers: Any, fields: dict[str, Any], place: str) -> Any:
+    model_type = fields["model_type"]
+    if model_type not in transformers.CONFIG_MAPPING:
         raise TraceError(
             _STAGE,
-            f"transformers {transformers.__version__} does not support the model type {kind!r} of {place}",
+            f"transformers {transformers.__version__} does not support the model type {model_type!r} of {place}",
             "Update transformers, or trace the module from its own file.",
         )
     try:
-        return transformers.CONFIG_MAPPING[kind].from_dict(fields)
-    except Exception as error:  # What is raised for wrong fields differs between versions
+        return transformers.CONFIG_MAPPING[model_type].from_dict(fields)
+    except Exception as error:  # The exception for wrong fields differs between versions
         reason = f"the configuration of {place}: {error.__cause__ or error}"
         raise TraceError(_STAGE, reason, "Check its fields.") from error
 
 
-def _class(transformers: Any, config: Any, fields: dict[str, Any]) -> Any:
+def _network_class(transformers: Any, config: Any, fields: dict[str, Any]) -> Any:
     for name in fields.get("architectures") or ():
-        kind = getattr(transformers, name, None)
-        if inspect.isclass(kind) and issubclass(kind, transformers.PreTrainedModel):
-            return kind
-    for head in _HEADS:
+        network_class = getattr(transformers, name, None)
+        if inspect.isclass(network_class) and issubclass(network_class, transformers.PreTrainedModel):
+            return network_class
+    for head in _AUTO_CLASSES:
         mapping = getattr(transformers, head)._model_mapping
         if type(config) in mapping:
-            kinds = mapping[type(config)]
-            return kinds[0] if isinstance(kinds, list | tuple) else kinds
+            network_classes = mapping[type(config)]
+            return network_classes[0] if isinstance(network_classes, list | tuple) else network_classes
     raise TraceError(_STAGE, f"transformers has no network for {fields['model_type']!r}")

@@ -16,7 +16,7 @@ from planner.monitor.recording.logs.importing import (
     ODD_TIMES,
     import_log,
     open_recording,
-    recording_of_text,
+    recording_from_text,
 )
 from planner.monitor.recording.logs.log_updates import updates_from_lines
 from planner.monitor.recording.recorder import Recorder
@@ -332,7 +332,7 @@ def test_a_path_that_is_none_is_told():
     with pytest.raises(RecordingError, match="cannot be read"):
         open_recording(Path("a\0b"))
     with pytest.raises(RecordingError, match="is not a supported GPU log"):
-        recording_of_text("nothing", Path("a\0b"))
+        recording_from_text("nothing", Path("a\0b"))
 
 
 def test_either_kind_is_opened(tmp_path):

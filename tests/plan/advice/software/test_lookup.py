@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.plan.advice.software.lookup import engine_ladders
+from planner.plan.advice.software.lookup import engine_sequences
 from planner.plan.plan import ModelChoice
 from planner.workload.software.vllm import VllmSettings
 from planner.workload.workload import Inference
@@ -16,16 +16,16 @@ LLAMA = ModelChoice(id="meta-llama/Llama-3.1-8B")
 )
 def test_engines_have_numbers_of_their_own(catalog, profile, levers):
     architecture = catalog.models.model(LLAMA.id)
-    found = tuple(engine_ladders(Inference(profile=profile, batch=3), architecture))
-    assert [ladder.lever for ladder in found] == levers
-    assert all(list(ladder.values) == sorted(ladder.values, reverse=True) for ladder in found)
-    assert all(ladder.change(ladder.values[0]).source for ladder in found)
+    found = tuple(engine_sequences(Inference(profile=profile, batch=3), architecture))
+    assert [sequence.lever for sequence in found] == levers
+    assert all(list(sequence.values) == sorted(sequence.values, reverse=True) for sequence in found)
+    assert all(sequence.change(sequence.values[0]).source for sequence in found)
 
 
-def test_what_an_engine_is_set_to_is_where_its_ladders_start(catalog):
+def test_what_an_engine_is_set_to_is_where_its_sequences_start(catalog):
     architecture = catalog.models.model(LLAMA.id)
     engine = VllmSettings(max_num_batched_tokens=1000, max_num_seqs=100)
-    tokens, sequences = engine_ladders(Inference(profile="vllm", batch=20, engine=engine), architecture)
+    tokens, sequences = engine_sequences(Inference(profile="vllm", batch=20, engine=engine), architecture)
     assert (tokens.values[0], sequences.values) == (512, [64, 32])
-    layers = tuple(engine_ladders(Inference(profile="llama.cpp", gpu_layers=7), architecture))[1]
+    layers = tuple(engine_sequences(Inference(profile="llama.cpp", gpu_layers=7), architecture))[1]
     assert list(layers.values) == [6, 5, 4, 3, 2, 1, 0]

@@ -9,7 +9,7 @@ from watched import Heard, file_target
 from planner.errors import TraceError
 from planner.trace.request import Argument, Input, ListInput, PlainInput, Target, TensorInput, TraceRequest
 from planner.trace.worker.building.build import build
-from planner.trace.worker.building.targets import function, load_target
+from planner.trace.worker.building.targets import load_function, load_target
 
 NET = """
 class Net(nn.Module):
@@ -108,7 +108,7 @@ def test_a_file_finds_the_files_beside_it_and_is_loaded_once(tmp_path):
     source = "import beside_it\ndef net():\n    return nn.Linear(beside_it.WIDTH, 1)\n"
     target = file_target(tmp_path, source, "net", "finds_others.py")
     assert load_target(target, ()).modules.in_features == 5
-    assert function(f"{target.place}:net") is function(f"{target.place}:net")
+    assert load_function(f"{target.place}:net") is load_function(f"{target.place}:net")
 
 
 def test_a_file_does_not_take_the_name_of_a_module_of_python(tmp_path):
@@ -143,7 +143,7 @@ def test_what_is_not_there_is_named_but_an_import_inside_is_the_files_own_matter
 def test_only_functions_are_functions(tmp_path):
     target = file_target(tmp_path, NET, "", "no_function.py")
     with pytest.raises(TraceError, match="is not a function"):
-        function(f"{target.place}:LIMIT")
+        load_function(f"{target.place}:LIMIT")
 
 
 def built(tmp_path, name, **changes):

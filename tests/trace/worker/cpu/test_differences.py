@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from planner.trace.request import Target, TraceRequest
-from planner.trace.worker.cpu.kernels import differences
+from planner.trace.worker.cpu.kernels import cpu_differences
 
 PLAIN = TraceRequest(target=Target(kind="file", place="net.py", name="Net"), device="cpu")
 HALF = PLAIN.evolve(autocast="bf16")
@@ -23,7 +23,7 @@ HALF = PLAIN.evolve(autocast="bf16")
 def test_scratch_memory_in_half_precision_is_bounded(
     request_: TraceRequest, operators: tuple[str, ...], words: list[str]
 ) -> None:
-    found = list(differences(request_, operators))
+    found = list(cpu_differences(request_, operators))
     assert [any(word in difference.name for word in words) for difference in found] == [True] * len(words)
     for difference in found:
         assert difference.low_bytes <= difference.bytes == 0 < difference.high_bytes
@@ -31,4 +31,4 @@ def test_scratch_memory_in_half_precision_is_bounded(
 
 def test_another_processor_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "DEFAULT")
-    assert [difference.name for difference in differences(PLAIN, ())] == ["this processor's kernels"]
+    assert [difference.name for difference in cpu_differences(PLAIN, ())] == ["this CPU's kernels"]

@@ -6,7 +6,7 @@ from cuda_runs import on_cuda
 from torch import nn
 
 from planner.trace.facts import Difference
-from planner.trace.worker.cuda.rnn import RnnCall, reserve_bounds, reserve_bytes, workspace_bytes
+from planner.trace.worker.cuda.rnn import RnnCall, reserve_bounds_bytes, reserve_bytes, workspace_bytes
 
 HALF, SINGLE = torch.float16, torch.float32
 LSTM, GRU, TANH = 2, 3, 1
@@ -35,7 +35,7 @@ def test_the_measured_network_is_the_one_that_was_measured(mode: int, gates: int
 def test_the_reserve_is_what_was_measured(mode: int, gates: int, reserve: int) -> None:
     call = measured(mode, gates)
     assert reserve_bytes(call) == reserve
-    low, high = reserve_bounds(call)
+    low, high = reserve_bounds_bytes(call)
     assert low < reserve < high
 
 
@@ -46,9 +46,9 @@ def test_the_workspace_is_what_was_measured(mode: int, gates: int, workspace: in
 
 
 def test_nothing_is_kept_where_nothing_is_trained() -> None:
-    call = measured(LSTM, 4)._replace(trains=False)
+    call = measured(LSTM, 4)._replace(saves_for_backward=False)
     assert reserve_bytes(call) == 0
-    assert reserve_bounds(call) == (0, 0)
+    assert reserve_bounds_bytes(call) == (0, 0)
 
 
 @pytest.mark.parametrize(

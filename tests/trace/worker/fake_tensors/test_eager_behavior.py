@@ -32,7 +32,7 @@ def traced_levels(work: Callable[[], object]) -> list[int]:
     ledger = AllocationLedger(KnownValues(Assumptions(lambda text: None)), CallSites(), FlopCounter(), hidden_bytes)
     ledger.begin("forward", 0)
     with ledger, eager_behavior():
-        ledger.learn()
+        ledger.observe_use_counts()
         work()
     book = ledger.allocations()
     changes = [*zip(book.made, book.bytes, strict=True)]

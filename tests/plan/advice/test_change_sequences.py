@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.plan.advice.ladders import plan_ladders
+from planner.plan.advice.change_sequences import plan_sequences
 from planner.plan.advice.search import apply_change
 from planner.plan.plan import ModelChoice, Plan
 from planner.workload.defaults import with_defaults
@@ -25,7 +25,7 @@ def test_cards_that_share_the_network_share_the_batch(catalog, workload, cards, 
     architecture = catalog.models.model(LLAMA.id)
     shared = [
         one
-        for one in plan_ladders(plan, with_defaults(workload, architecture, 1), architecture)
+        for one in plan_sequences(plan, with_defaults(workload, architecture, 1), architecture)
         if one.lever == "cards"
     ]
     made = apply_change(plan, shared[-1].change(cards))
@@ -46,12 +46,12 @@ def test_answering_cards_share_matrices_or_layers(catalog, profile, field, count
     workload = Inference(profile=profile)
     plan = Plan(model=LLAMA, workload=workload, gpu="rtx-4090")
     architecture = catalog.models.model(LLAMA.id)
-    (ladder,) = [
+    (sequence,) = [
         one
-        for one in plan_ladders(plan, with_defaults(workload, architecture, 1), architecture)
+        for one in plan_sequences(plan, with_defaults(workload, architecture, 1), architecture)
         if one.lever == "cards"
     ]
-    assert list(ladder.values) == counts
-    made = apply_change(plan, ladder.change(2))
+    assert list(sequence.values) == counts
+    made = apply_change(plan, sequence.change(2))
     assert (made.count, getattr(made.workload.parallel, field)) == (2, 2)
-    assert not any(one.lever == "cards" for one in plan_ladders(made, made.workload, architecture))
+    assert not any(one.lever == "cards" for one in plan_sequences(made, made.workload, architecture))

@@ -1,13 +1,13 @@
-"""Ladders of a plan: smaller batches, shorter sequences, more cards."""
+"""Ordered lists of settings for a plan: smaller batches, shorter sequences, more cards."""
 
 from collections.abc import Iterator
 from math import gcd
 from typing import Final
 
 from planner.models.architecture import Architecture
-from planner.plan.advice.change import Ladder, PlanChange
+from planner.plan.advice.change import ChangeSequence, PlanChange
 from planner.plan.advice.pipeline_changes import smaller_images
-from planner.plan.advice.software.lookup import engine_ladders
+from planner.plan.advice.software.lookup import engine_sequences
 from planner.plan.plan import Plan
 from planner.plan.sharding import default_sharding
 from planner.workload.workload import Inference, Training, Workload
@@ -19,16 +19,20 @@ _LESS_WORK: Final = "less work is done than requested"
 _DATA_PARALLEL: Final = "data parallelism: each card holds the whole model and processes a part of the batch"
 
 
-def plan_ladders(plan: Plan, workload: Workload, architecture: Architecture) -> tuple[Ladder, ...]:
-    """Return the ladders of `plan`; `workload` is the plan's with its defaults filled in."""
-    own = _training(workload) if isinstance(workload, Training) else _inference(workload, plan, architecture)
-    found = [_without_other_programs(workload), *own, _more_cards(plan, workload)]
+def plan_sequences(plan: Plan, workload: Workload, architecture: Architecture) -> tuple[ChangeSequence, ...]:
+    """Return the change sequences of `plan`; `workload` is the plan's workload with its defaults filled in."""
+    own = (
+        _training_sequences(workload)
+        if isinstance(workload, Training)
+        else _inference_sequences(workload, plan, architecture)
+    )
+    sequences = [_without_other_programs(workload), *own, _more_cards(plan, workload)]
     if plan.gpu is not None and plan.count == 1 and workload.parallel.is_plain:
-        found.append(_shared_network(workload, architecture))
-    return tuple(ladder for ladder in found if ladder.values)
+        sequences.append(_split_model(workload, architecture))
+    return tuple(sequence for sequence in sequences if sequence.values)
 
 
-def _training(workload: Training) -> Iterator[Ladder]:
+def _training_sequences(workload: Training) -> Iterator[ChangeSequence]:
     total = workload.micro_batch * workload.gradient_accumulation
     divisors = [size for size in range(workload.micro_batch - 1, 0, -1) if workload.micro_batch % size == 0]
 
@@ -46,18 +50,20 @@ def _training(workload: Training) -> Iterator[Ladder]:
             keeps=f"{total:,} sequences per card and optimizer step",
         )
 
-    yield Ladder("batch", divisors, smaller)
-    yield _shorter("sequence_length", workload.sequence_length or 1, "sequences", "longer sequences are truncated")
+    yield ChangeSequence("batch", divisors, smaller)
+    yield _shorter_inputs(
+        "sequence_length", workload.sequence_length or 1, "sequences", "longer sequences are truncated"
+    )
 
 
-def _inference(workload: Inference, plan: Plan, architecture: Architecture) -> Iterator[Ladder]:
-    what = "image" if architecture.kind == "diffusion" else "sequence"
+def _inference_sequences(workload: Inference, plan: Plan, architecture: Architecture) -> Iterator[ChangeSequence]:
+    item = "image" if architecture.kind == "diffusion" else "sequence"
 
     def fewer(size: int) -> PlanChange:
         return PlanChange(
-            name=f"{size:,} {what}{'' if size == 1 else 's'} at once",
+            name=f"{size:,} {item}{'' if size == 1 else 's'} at once",
             lever="batch",
-            sentence=f"Process fewer {what}s at once and queue the others.",
+            sentence=f"Process fewer {item}s at once and queue the others.",
             source=_LESS_WORK,
             settings={"batch": size},
             cost="less",
@@ -66,22 +72,22 @@ def _inference(workload: Inference, plan: Plan, architecture: Architecture) -> I
             keeps="the outputs",
         )
 
-    yield Ladder("batch", range(workload.batch - 1, 0, -1), fewer)
+    yield ChangeSequence("batch", range(workload.batch - 1, 0, -1), fewer)
     if architecture.kind == "diffusion":
         yield smaller_images(workload)
         return
-    yield from engine_ladders(workload, architecture)
+    yield from engine_sequences(workload, architecture)
     prompt = plan.workload.prompt_length if isinstance(plan.workload, Inference) else None
-    yield _shorter("context_length", workload.context_length or 1, "a context", "a shorter context", prompt)
+    yield _shorter_inputs("context_length", workload.context_length or 1, "a context", "a shorter context", prompt)
 
 
-def _shorter(field: str, length: int, what: str, loss: str, prompt: int | None = None) -> Ladder:
+def _shorter_inputs(field: str, length: int, item: str, loss: str, prompt: int | None = None) -> ChangeSequence:
     grain = 1 << max(0, (length // _LENGTH_STEPS).bit_length() - 1)
 
     def shorter(tokens: int) -> PlanChange:
         cut = {"prompt_length": tokens} if prompt is not None and prompt > tokens else {}
         return PlanChange(
-            name=f"{what} of {tokens:,} tokens",
+            name=f"{item} of {tokens:,} tokens",
             lever="length",
             sentence=f"Process at most {tokens:,} tokens instead of {length:,}.",
             source=_LESS_WORK,
@@ -92,10 +98,10 @@ def _shorter(field: str, length: int, what: str, loss: str, prompt: int | None =
             risk="real",
         )
 
-    return Ladder("length", range((length - 1) // grain * grain, length // _SHORTEST_PART - 1, -grain), shorter)
+    return ChangeSequence("length", range((length - 1) // grain * grain, length // _SHORTEST_PART - 1, -grain), shorter)
 
 
-def _without_other_programs(workload: Workload) -> Ladder:
+def _without_other_programs(workload: Workload) -> ChangeSequence:
     def closed(_held: int) -> PlanChange:
         return PlanChange(
             name="close other programs",
@@ -106,12 +112,12 @@ def _without_other_programs(workload: Workload) -> Ladder:
             needs="exclusive use of the card",
         )
 
-    held = workload.other_processes_bytes
-    return Ladder("processes", (held,) if held else (), closed)
+    other_bytes = workload.other_processes_bytes
+    return ChangeSequence("processes", (other_bytes,) if other_bytes else (), closed)
 
 
-def _more_cards(plan: Plan, workload: Workload) -> Ladder:
-    """Return the plan on more cards that divide its batch, so that the global batch size stays the same."""
+def _more_cards(plan: Plan, workload: Workload) -> ChangeSequence:
+    """Return the changes to more cards that divide the batch, so that the global batch size stays the same."""
     field = "micro_batch" if isinstance(workload, Training) else "batch"
     size: int = getattr(workload, field)
 
@@ -129,11 +135,11 @@ def _more_cards(plan: Plan, workload: Workload) -> Ladder:
         )
 
     most = min(size, _MOST_CARDS) if plan.gpu else 0
-    return Ladder("cards", [times for times in range(2, most + 1) if size % times == 0], shared)
+    return ChangeSequence("cards", [times for times in range(2, most + 1) if size % times == 0], shared)
 
 
-def _shared_network(workload: Workload, architecture: Architecture) -> Ladder:
-    """Return the plan on several cards that split the model, instead of one."""
+def _split_model(workload: Workload, architecture: Architecture) -> ChangeSequence:
+    """Return the changes from one card to several cards that split the model."""
     sharing = default_sharding(workload, architecture)
 
     def shared(count: int) -> PlanChange:
@@ -154,11 +160,11 @@ def _shared_network(workload: Workload, architecture: Architecture) -> Ladder:
             else "the global batch size",
         )
 
-    return Ladder("cards", sharing.counts, shared)
+    return ChangeSequence("cards", sharing.counts, shared)
 
 
 def _split_batch(workload: Training, cards: int) -> dict[str, object]:
-    """Return fewer or smaller passes per card that keep the global batch size; empty if that is impossible."""
+    """Return settings with fewer or smaller passes per card and the same global batch size; empty if impossible."""
     passes = gcd(workload.gradient_accumulation, cards)
     left = cards // passes
     if workload.micro_batch % left:
