@@ -36,24 +36,28 @@ _LOG_HEADS: Final = (
 _STDIN: Final = "-"
 
 
-def compare_with_log(plan: Plan, catalog: Catalog, arguments: argparse.Namespace) -> tuple[Plan, LogComparison | None]:
+def corrected_plan_and_comparison(
+    plan: Plan, catalog: Catalog, arguments: argparse.Namespace
+) -> tuple[Plan, LogComparison | None]:
     """Return `plan` with the correction of `--correct`, and the comparison with the log, if one is given.
 
     Raises:
         LogError: If the log cannot be read.
         SpecError: If the log has nothing to compare, or no correction can be derived from it.
     """
-    log = _read(arguments.log) if arguments.log is not None else None
+    log = _read_log_text(arguments.log) if arguments.log is not None else None
     comparison = compare_plan(plan, catalog, read_log(log.text)) if log else None
     if arguments.correct:
         evaluation = evaluate(plan.evolve(corrections=()), catalog)
-        correction = _by_log(comparison, evaluation, log) if comparison and log else _kept(evaluation)
+        correction = (
+            _correction_by_log(comparison, evaluation, log) if comparison and log else _saved_correction(evaluation)
+        )
         plan = plan.evolve(corrections=with_correction(plan.corrections, correction))
     return plan, comparison
 
 
 def comparison_block(comparison: LogComparison, width: int | None) -> str:
-    """Return the sentence, the table, the reasons and the notes of a comparison as text."""
+    """Return the comparison with a log as text: sentence, table, reasons and notes."""
     view, prose = log_view(comparison), prose_width(width)
     rows = [[row.title, row.predicted, row.actual, row.difference] for row in view.rows]
     blocks = (
@@ -68,14 +72,14 @@ def _reasons(view: LogView) -> tuple[str, ...]:
     return (*view.notes, *(f"{row.title}: {row.why}" for row in view.rows))
 
 
-def _read(name: str) -> Log:
+def _read_log_text(name: str) -> Log:
     if name != _STDIN:
         return open_log(Path(name))
     data = sys.stdin.buffer.read(MAX_BYTES + 1)
     return pasted_log(decode_log(data), datetime.now().astimezone().date(), "standard input")
 
 
-def _by_log(comparison: LogComparison, evaluation: Evaluation, log: Log) -> Correction:
+def _correction_by_log(comparison: LogComparison, evaluation: Evaluation, log: Log) -> Correction:
     correction = suggest_correction(comparison, evaluation, log.date, log.digest)
     if correction is None:
         reason = "no correction can be derived from this log"
@@ -85,7 +89,7 @@ def _by_log(comparison: LogComparison, evaluation: Evaluation, log: Log) -> Corr
     return correction
 
 
-def _kept(evaluation: Evaluation) -> Correction:
+def _saved_correction(evaluation: Evaluation) -> Correction:
     key = correction_key(evaluation)
     found = next((kept for kept in load_corrections(corrections_file()) if kept.key == key), None)
     if found is None:

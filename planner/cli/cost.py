@@ -54,7 +54,7 @@ _MONEY_HEADS: Final = (
 )
 
 
-class CostAnswer(NamedTuple):
+class DatedCostEstimate(NamedTuple):
     """A plan with its cost estimate as of the day `today`."""
 
     evaluation: Evaluation
@@ -91,7 +91,7 @@ class ReportOptions(NamedTuple):
     carbon: bool
 
 
-def cost_blocks(answer: CostAnswer, shown: ReportOptions) -> Iterator[str]:
+def cost_blocks(answer: DatedCostEstimate, shown: ReportOptions) -> Iterator[str]:
     """Yield the blocks of the report; some may be empty."""
     prose, result = prose_width(shown.width), answer.estimate.result
     yield _prose(result_sentences(result, answer.card, answer.today), prose)
@@ -117,7 +117,7 @@ def _prose(sentences: Iterable[str], width: int) -> str:
     return "\n".join(wrap(sentence, width) for sentence in sentences if sentence)
 
 
-def _amounts(result: CostResult, answer: CostAnswer, shown: ReportOptions) -> Iterator[str]:
+def _amounts(result: CostResult, answer: DatedCostEstimate, shown: ReportOptions) -> Iterator[str]:
     """Yield the costs of renting and of owning, each as a sentence and a table of its terms."""
     prose = prose_width(shown.width)
     if result.rent is not None:
@@ -146,7 +146,7 @@ def _explained(row: MoneyRow, width: int) -> str:
     return "\n".join([head, *(wrap(line, width, "    ", "      ") for line in lines)])
 
 
-def _carbon_sentences(answer: CostAnswer) -> Iterator[str]:
+def _carbon_sentences(answer: DatedCostEstimate) -> Iterator[str]:
     """Yield the electricity and carbon emissions of a run or month, rented and owned."""
     result = answer.estimate.result
     if result.rent is not None and result.rent.carbon is not None:
@@ -156,11 +156,11 @@ def _carbon_sentences(answer: CostAnswer) -> Iterator[str]:
         yield carbon_sentence(result.own.carbon, f"Owned in {_named(result.own.carbon, answer)}", "month")
 
 
-def _named(carbon: Footprint, answer: CostAnswer) -> str:
+def _named(carbon: Footprint, answer: DatedCostEstimate) -> str:
     return answer.catalog.cost.region(carbon.region).name
 
 
-def _carbon_table(answer: CostAnswer, width: int | None) -> str:
+def _carbon_table(answer: DatedCostEstimate, width: int | None) -> str:
     """Return a table of the carbon emissions of the same electricity in the regions with the lowest."""
     energy = answer.energy_kwh
     if energy is None:
@@ -226,7 +226,7 @@ def _offers(estimate: CostEstimate, shown: ReportOptions) -> str:
     return f"{table(heads, cells, shown.width)}\n\n{len(rows):,} of {len(estimate.rows):,} offers for this job"
 
 
-def _notes(answer: CostAnswer) -> tuple[str, ...]:
+def _notes(answer: DatedCostEstimate) -> tuple[str, ...]:
     time, result = answer.evaluation.time, answer.estimate.result
     parts = (time, result if result.answer else None, result.rent, result.own)
     return tuple(dict.fromkeys(fmt.sentence(note) for part in parts if part is not None for note in part.notes))
@@ -263,7 +263,7 @@ def run(argv: list[str], today: date | None = None) -> int:
     plan = plan_with_money(arguments, catalog)
     day = today or datetime.now(UTC).date()
     answer = _answer(plan, catalog, day)
-    other = _answer(_other(arguments.versus, plan, catalog), catalog, day) if arguments.versus else None
+    other = _answer(_versus_plan(arguments.versus, plan, catalog), catalog, day) if arguments.versus else None
     if arguments.save:
         save_plan_as(arguments.save, plan)
     if arguments.json:
@@ -297,7 +297,7 @@ def _parser() -> Parser:
     return parser
 
 
-def _answer(plan: Plan, catalog: Catalog, today: date) -> CostAnswer:
+def _answer(plan: Plan, catalog: Catalog, today: date) -> DatedCostEstimate:
     """Return the cost of `plan`.
 
     Raises:
@@ -307,7 +307,7 @@ def _answer(plan: Plan, catalog: Catalog, today: date) -> CostAnswer:
     cost = evaluate_cost(evaluation, catalog, today)
     if cost.estimate is None:
         raise _no_cost(cost)
-    return CostAnswer(evaluation, cost.estimate, catalog, today)
+    return DatedCostEstimate(evaluation, cost.estimate, catalog, today)
 
 
 def _no_cost(cost: PlanCost) -> SpecError:
@@ -317,13 +317,13 @@ def _no_cost(cost: PlanCost) -> SpecError:
     return SpecError("--gpu", reason, "Name one card." if cost.field == "gpu" else "Name one kind of card.")
 
 
-def _other(word: str, plan: Plan, catalog: Catalog) -> Plan:
+def _versus_plan(word: str, plan: Plan, catalog: Catalog) -> Plan:
     from planner.cli.comparisons import other_plan
 
     return other_plan(word, plan, catalog)
 
 
-def _fields(answer: CostAnswer, arguments: argparse.Namespace) -> dict[str, object]:
+def _fields(answer: DatedCostEstimate, arguments: argparse.Namespace) -> dict[str, object]:
     """Return the fields of the JSON output."""
     estimate, energy = answer.estimate, answer.energy_kwh
     found: dict[str, object] = {
@@ -342,7 +342,7 @@ def _fields(answer: CostAnswer, arguments: argparse.Namespace) -> dict[str, obje
     return found
 
 
-def _versus(first: CostAnswer, second: CostAnswer, width: int | None) -> str:
+def _versus(first: DatedCostEstimate, second: DatedCostEstimate, width: int | None) -> str:
     """Return the headline of the second plan, and the figures of both side by side."""
     prose = prose_width(width)
     words = (f"Other: {plan_phrase(second.evaluation, second.catalog)}",)

@@ -87,7 +87,7 @@ def _answer(arguments: argparse.Namespace) -> int:
     plan, comparison = _with_log(plan, catalog, arguments)
     evaluation = evaluate(plan, catalog)
     check_lengths(arguments, plan.workload, evaluation.architecture)
-    asked = _OptionalParts(comparison, recipe, preset, _beside(evaluation, catalog, arguments.versus))
+    asked = _OptionalParts(comparison, recipe, preset, _versus_comparison(evaluation, catalog, arguments.versus))
     if arguments.save:
         save_plan_as(arguments.save, plan)
     answer = _json if arguments.json else _text
@@ -142,12 +142,14 @@ def _with_log(plan: Plan, catalog: Catalog, arguments: argparse.Namespace) -> tu
         plan = plan.evolve(corrections=())
     if arguments.log is None and not arguments.correct:
         return plan, None
-    from planner.cli.comparisons import compare_with_log  # the log readers are slow to load and rarely needed
+    from planner.cli.comparisons import (
+        corrected_plan_and_comparison,  # the log readers are slow to load and rarely needed
+    )
 
-    return compare_with_log(plan, catalog, arguments)
+    return corrected_plan_and_comparison(plan, catalog, arguments)
 
 
-def _beside(evaluation: Evaluation, catalog: Catalog, word: str | None) -> "PlanComparison | None":
+def _versus_comparison(evaluation: Evaluation, catalog: Catalog, word: str | None) -> "PlanComparison | None":
     if word is None:
         return None
     from planner.cli.comparisons import other_plan  # rarely needed

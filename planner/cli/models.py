@@ -30,13 +30,13 @@ def run(argv: list[str]) -> int:
     """Run the command and return the exit code."""
     arguments = _parser().parse_args(argv)
     if arguments.supported:
-        print(_supported(as_json=arguments.json))
+        print(_supported_types_text(as_json=arguments.json))
         return 0
     catalog = load_models(catalog_dir() / "models")
     if arguments.show:
-        print(_shown(arguments.show, catalog, as_json=arguments.json))
+        print(_model_text(arguments.show, catalog, as_json=arguments.json))
     else:
-        print(_listed(arguments, catalog))
+        print(_model_list_text(arguments, catalog))
     return 0
 
 
@@ -51,14 +51,14 @@ def _parser() -> Parser:
     return parser
 
 
-def _supported(*, as_json: bool) -> str:
+def _supported_types_text(*, as_json: bool) -> str:
     from planner.models.readers.registry import readers
 
     names = list(readers())
     return to_json(names, indent=2).decode() if as_json else "\n".join(names)
 
 
-def _shown(word: str, catalog: ModelCatalog, *, as_json: bool) -> str:
+def _model_text(word: str, catalog: ModelCatalog, *, as_json: bool) -> str:
     loaded = load_model(word, catalog)
     if loaded.path is not None:
         if as_json:
@@ -71,7 +71,7 @@ def _shown(word: str, catalog: ModelCatalog, *, as_json: bool) -> str:
     return details(loaded.name, model_details(record, loaded.architecture), notes)
 
 
-def _listed(arguments: argparse.Namespace, catalog: ModelCatalog) -> str:
+def _model_list_text(arguments: argparse.Namespace, catalog: ModelCatalog) -> str:
     found = [record for record in catalog.records if _matches(record, arguments.words)]
     if arguments.json:
         return to_json([record.model_dump(mode="json") for record in found], indent=2).decode()

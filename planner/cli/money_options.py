@@ -140,7 +140,7 @@ def _job(arguments: argparse.Namespace, base: CostTerms) -> dict[str, object]:
     """Return the job of the options, as changes of the plan's job if that is of the same kind."""
     kinds = [name for name in _JOBS if getattr(arguments, name) is not None]
     written = [(flag.field.removeprefix("job."), flag.given(arguments)) for flag in JOB_OPTIONS]
-    given: dict[str, object] = {name: _plain(value) for name, value in written if value is not None}
+    given: dict[str, object] = {name: _without_separators(value) for name, value in written if value is not None}
     if len(kinds) > 1:
         options = " and ".join(f"--{name.replace('_', '-')}" for name in kinds)
         raise SpecError(options, "cannot be combined: they are different jobs", "Choose one of them.")
@@ -150,7 +150,7 @@ def _job(arguments: argparse.Namespace, base: CostTerms) -> dict[str, object]:
     kind = _JOBS[kinds[0]]
     start = held if held["kind"] == kind else {"kind": kind}
     unit: dict[str, object] = (
-        {"unit": kinds[0], "amount": _plain(getattr(arguments, kinds[0]))} if kind == "run" else {}
+        {"unit": kinds[0], "amount": _without_separators(getattr(arguments, kinds[0]))} if kind == "run" else {}
     )
     return start | given | unit
 
@@ -160,11 +160,13 @@ def _terms(arguments: argparse.Namespace) -> list[tuple[str, object]]:
     for flag in TERM_OPTIONS:
         if (value := flag.given(arguments)) is not None:
             listed = flag.field in _LISTS
-            found.append((flag.field, [part.strip() for part in value.split(",")] if listed else _plain(value)))
+            found.append(
+                (flag.field, [part.strip() for part in value.split(",")] if listed else _without_separators(value))
+            )
     return found + [named_value("--money", text, "buy.pue=1.2") for text in arguments.money]
 
 
-def _plain(value: str) -> str:
+def _without_separators(value: str) -> str:
     return value.replace(",", "") if value[:1].isdigit() else value
 
 
@@ -207,14 +209,16 @@ def check_market(arguments: argparse.Namespace, terms: CostTerms, catalog: Catal
     found: dict[str, list[str]] = {}
     if arguments.provider is not None:
         known = sorted({offer.provider for offer in catalog.offers})
-        found["providers"] = [each for name in terms.rent.providers for each in _meant("--provider", name, known)]
+        found["providers"] = [
+            each for name in terms.rent.providers for each in _matching_names("--provider", name, known)
+        ]
     if arguments.regions is not None:
         known = sorted({offer.region for offer in catalog.offers if offer.region})
-        found["regions"] = [each for name in terms.rent.regions for each in _meant("--regions", name, known)]
+        found["regions"] = [each for name in terms.rent.regions for each in _matching_names("--regions", name, known)]
     return terms.evolve(rent=terms.rent.evolve(**found)) if found else terms
 
 
-def _meant(option: str, name: str, known: Sequence[str]) -> list[str]:
+def _matching_names(option: str, name: str, known: Sequence[str]) -> list[str]:
     """Return the `known` names that equal `name`, or else those that contain it."""
     word = name.lower()
     found = [each for each in known if each.lower() == word] or [

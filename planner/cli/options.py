@@ -55,7 +55,7 @@ def add_workload_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _heading(field: WorkloadField) -> str:
-    """Return the heading of the option of `field` in the help, empty for fields of both tasks."""
+    """Return the help heading for the option that sets `field`, empty for fields of both tasks."""
     if field.name.startswith("parallel."):
         return "several cards"
     return field.tasks[0] if len(_tasks_of(field.name)) == 1 else ""
@@ -124,7 +124,7 @@ def used_defaults(asked: Workload, used: Workload) -> tuple[str, ...]:
     return tuple(
         f"{field.option.flag} {'x'.join(map(str, value)) if isinstance(value, tuple) else value}"
         for field in fields_of(asked.task).values()
-        if field.option.flag and not _given(asked, field.name) and not _idle(used, field)
+        if field.option.flag and not _is_given(asked, field.name) and not _has_no_effect(used, field)
         if (value := field_reader(used)(field.name)) is not None
     )
 
@@ -138,14 +138,14 @@ def _flags() -> Mapping[str, Sequence[WorkloadField]]:
     return found
 
 
-def _idle(used: Workload, field: WorkloadField) -> bool:
+def _has_no_effect(used: Workload, field: WorkloadField) -> bool:
     """Return whether `field` has no effect on `used`: parallelism that is not used, or the KV cache of a pipeline."""
     if field.name.startswith("parallel."):
         return field.default is not None
     return field.name == "kv_cache" and isinstance(used, Inference) and used.context_length is None
 
 
-def _given(asked: Workload, field: str) -> bool:
+def _is_given(asked: Workload, field: str) -> bool:
     outer, dot, inner = field.partition(".")
     held = getattr(asked, outer)
     inside = not dot or (isinstance(held, Spec) and inner in held.model_fields_set)
@@ -160,17 +160,19 @@ def _task(name: object, place: str = "--task") -> Task:
 
 def _changes(arguments: argparse.Namespace) -> list[tuple[str, object, str]]:
     """Return the field, the value and the option of every change."""
-    given = [(fields[0], getattr(arguments, _key(flag))) for flag, fields in _flags().items()]
-    changes = [(field.name, _spelled(field, value), field.option.flag) for field, value in given if value is not None]
+    given = [(fields[0], getattr(arguments, _argument_name(flag))) for flag, fields in _flags().items()]
+    changes = [
+        (field.name, _spelled_value(field, value), field.option.flag) for field, value in given if value is not None
+    ]
     return changes + [_assignment(text) for text in arguments.set]
 
 
-def _key(flag: str) -> str:
+def _argument_name(flag: str) -> str:
     """Return the name of an option's attribute in the parsed arguments."""
     return flag.removeprefix("--").replace("-", "_")
 
 
-def _spelled(field: WorkloadField, value: str) -> str:
+def _spelled_value(field: WorkloadField, value: str) -> str:
     """Return `value` in the spelling of the field's choices, or a number without thousands separators."""
     names = [name for name in field.choices(None) if isinstance(name, str)]
     if names:
@@ -211,7 +213,7 @@ def _validated(task: Task, fields: dict[str, object], place: str = "") -> Worklo
         return TASKS[task].model_validate(fields)
     except ValidationError as error:
         problem = SpecError.from_validation(error)
-        hint = _alike(TASKS[task], problem.field) or problem.hint or "Try: gpu-planner fit --help"
+        hint = _close_names_hint(TASKS[task], problem.field) or problem.hint or "Try: gpu-planner fit --help"
         if place:
             raise SpecError(f"{place}{problem.field}".removesuffix(": "), problem.reason, hint) from error
         raise in_options(SpecError(problem.field, problem.reason, hint)) from error
@@ -248,7 +250,7 @@ def in_options(error: SpecError) -> SpecError:
     return SpecError(option, reason, error.hint)
 
 
-def _alike(spec: type[Spec], path: str) -> str:
+def _close_names_hint(spec: type[Spec], path: str) -> str:
     """Return a hint with the fields of `spec` that resemble the unknown field `path`; empty for a known one."""
     *outer, name = path.split(".")
     for part in outer:

@@ -62,7 +62,7 @@ class CommandOption(NamedTuple):
         return self.name.removeprefix("--").replace("-", "_")
 
     def given(self, arguments: argparse.Namespace) -> str | None:
-        """Return its value as given, or None if it was not given."""
+        """Return the option's text on the command line, or None if the option is absent."""
         value: str | None = getattr(arguments, self.key)
         return value
 

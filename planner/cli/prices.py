@@ -153,7 +153,7 @@ def _list(arguments: argparse.Namespace, store: PriceStore, catalog: Catalog) ->
         print("\n".join(state_lines(stored, catalog.cost.bundled_offers, today)))
         return 0
     everything = offers_in_use(catalog.cost.bundled_offers, stored)
-    rows = _chosen(arguments, everything, catalog, today)
+    rows = _chosen_offers(arguments, everything, catalog, today)
     if arguments.json:
         print(to_json([row.offer.model_dump(mode="json") for row in rows], indent=2).decode())
     elif arguments.csv:
@@ -163,7 +163,7 @@ def _list(arguments: argparse.Namespace, store: PriceStore, catalog: Catalog) ->
     return 0
 
 
-def _chosen(
+def _chosen_offers(
     arguments: argparse.Namespace, everything: Sequence[Offer], catalog: Catalog, today: date
 ) -> tuple[ListedOffer, ...]:
     if arguments.limit is not None and arguments.limit < 1:
@@ -175,7 +175,7 @@ def _chosen(
         if (arguments.history or not offer.is_history(today)) and (gpu is None or gpu in offer.cards)
     )
     rows = [row for row in listed_offers(offers, catalog.hardware, today) if _matches(row, arguments.words)]
-    return tuple(_sorted(rows, arguments.sort or "on-demand")[: arguments.limit])
+    return tuple(_sorted_offers(rows, arguments.sort or "on-demand")[: arguments.limit])
 
 
 def _matches(row: ListedOffer, words: Sequence[str]) -> bool:
@@ -183,7 +183,7 @@ def _matches(row: ListedOffer, words: Sequence[str]) -> bool:
     return all(word.lower() in text for word in words)
 
 
-def _sorted(rows: list[ListedOffer], field: str) -> list[ListedOffer]:
+def _sorted_offers(rows: list[ListedOffer], field: str) -> list[ListedOffer]:
     """Return `rows` sorted by a column, with unknown values last in either direction."""
     name, descending = field.removeprefix("-"), field.startswith("-")
     column = next((column for column in OFFER_COLUMNS if column.key == name), None)

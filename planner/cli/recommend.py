@@ -48,7 +48,7 @@ def run(argv: list[str], today: date | None = None) -> int:
     arguments = _parser().parse_args(argv)
     catalog = user_catalog()
     plan = plan_with_money(arguments, catalog)
-    found = _found(plan, catalog, today or datetime.now(UTC).date(), _wish(arguments, catalog))
+    found = _recommendation(plan, catalog, today or datetime.now(UTC).date(), _wish(arguments, catalog))
     if arguments.save and found.cheapest is not None:
         save_plan_as(arguments.save, apply_option(found.cheapest, plan, catalog))
     if arguments.json:
@@ -58,7 +58,7 @@ def run(argv: list[str], today: date | None = None) -> int:
     return 0 if found.options else NOTHING
 
 
-def _found(plan: Plan, catalog: Catalog, today: date, wish: Wish) -> Recommendation:
+def _recommendation(plan: Plan, catalog: Catalog, today: date, wish: Wish) -> Recommendation:
     try:
         found = recommend(plan, catalog, today, wish)
     except SpecError as error:
@@ -101,9 +101,9 @@ def _wish(arguments: argparse.Namespace, catalog: Catalog) -> Wish:
         "deadline_hours": arguments.deadline,
         "power_limit_watts": arguments.power,
         "having": having or None,
-        "modes": _listed(arguments.modes),
-        "counts": _listed(arguments.counts),
-        "vendors": _makers(arguments.vendor, catalog),
+        "modes": _comma_separated(arguments.modes),
+        "counts": _comma_separated(arguments.counts),
+        "vendors": _vendors_in_catalog(arguments.vendor, catalog),
         "include_tight": arguments.tight,
     }
     try:
@@ -117,17 +117,17 @@ def _wish(arguments: argparse.Namespace, catalog: Catalog) -> Wish:
         ) from error
 
 
-def _makers(text: str | None, catalog: Catalog) -> list[str] | None:
+def _vendors_in_catalog(text: str | None, catalog: Catalog) -> list[str] | None:
     """Return the given vendors in the catalog's spelling."""
     known = {vendor.lower(): vendor for vendor in sorted({gpu.vendor for gpu in catalog.hardware.gpus})}
-    found = _listed(text)
+    found = _comma_separated(text)
     for name in found or ():
         if name.lower() not in known:
             raise SpecError("--vendor", f"unknown vendor {name!r}", f"Vendors: {', '.join(known.values())}.")
     return None if found is None else [known[name.lower()] for name in found]
 
 
-def _listed(text: str | None) -> list[str] | None:
+def _comma_separated(text: str | None) -> list[str] | None:
     return None if text is None else [part.strip() for part in text.split(",")]
 
 

@@ -51,8 +51,8 @@ def table(
     lines = [[head.title for head in heads], *units, *rows]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     if width is not None:
-        widths = _shrunk(heads, widths, width)
-    whole = (part for line in lines for part in _below(widths, line)) if wraps else lines
+        widths = _shrunk_widths(heads, widths, width)
+    whole = (part for line in lines for part in _wrapped_lines(widths, line)) if wraps else lines
     return "\n".join(_line(heads, widths, line) for line in whole)
 
 
@@ -80,13 +80,13 @@ def wrap_paragraph(text: str, width: int | None, first: str = "") -> str:
     )
 
 
-def _below(widths: list[int], line: Sequence[str]) -> Iterator[Sequence[str]]:
+def _wrapped_lines(widths: list[int], line: Sequence[str]) -> Iterator[Sequence[str]]:
     """Yield the lines of one row whose cells are wrapped."""
-    cells = [_parts(text, size) for text, size in zip(line, widths, strict=True)]
+    cells = [_text_parts(text, size) for text, size in zip(line, widths, strict=True)]
     yield from zip_longest(*cells, fillvalue="")
 
 
-def _parts(text: str, size: int) -> list[str]:
+def _text_parts(text: str, size: int) -> list[str]:
     if len(text) <= size:
         return [text]
     hang = " " * (len(text) - len(text.lstrip()))
@@ -98,7 +98,7 @@ def _line(heads: Sequence[TableColumn], widths: list[int], line: Sequence[str]) 
     return _GAP.join(cells).rstrip()
 
 
-def _shrunk(heads: Sequence[TableColumn], widths: list[int], width: int) -> list[int]:
+def _shrunk_widths(heads: Sequence[TableColumn], widths: list[int], width: int) -> list[int]:
     """Shrink the widest flexible columns, down to their narrowest width, until the table fits."""
     shrunk = list(widths)
     for _ in range(sum(widths) + len(_GAP) * (len(widths) - 1) - width):

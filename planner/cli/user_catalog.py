@@ -41,7 +41,7 @@ def named_cards(texts: Sequence[str], catalog: Catalog, option: str = "--gpu") -
         SpecError: If a number of cards is out of range, or there is no such card.
         AmbiguousNameError: If a name matches several cards.
     """
-    return tuple(_named(text, catalog, option) for text in texts)
+    return tuple(_named_card_count(text, catalog, option) for text in texts)
 
 
 def named_system(text: str, hardware: HardwareCatalog) -> System | None:
@@ -74,7 +74,7 @@ def named_machines(text: str, hardware: HardwareCatalog, option: str) -> tuple[i
     return number, found
 
 
-def _named(text: str, catalog: Catalog, option: str) -> CardCount:
+def _named_card_count(text: str, catalog: Catalog, option: str) -> CardCount:
     named, name = parse_count(text)
     number = 1 if named is None else named
     if not 1 <= number <= 100_000:

@@ -76,7 +76,7 @@ def quantity(value: float | None, unit: str, unknown: str = UNKNOWN) -> str:
 
 
 def size(value: int | None, unknown: str = UNKNOWN) -> str:
-    """Return bytes as GiB, or below one GiB as MiB, and so on: `17.4 GiB`, `523 MiB`."""
+    """Return a size in bytes as GiB, or below one GiB as MiB, and so on: `17.4 GiB`, `523 MiB`."""
     if value is None:
         return unknown
     unit, factor = _unit_of(value)
@@ -89,7 +89,7 @@ def exact_bytes(value: int | None, unknown: str = UNKNOWN) -> str:
 
 
 def gib(value: int) -> str:
-    """Return bytes as GiB with two decimals and without the unit, for columns with aligned decimal points."""
+    """Return a size in bytes as GiB with two decimals and without the unit, for aligned columns."""
     text = f"{value / GIB:,.2f}"
     return "< 0.01" if value > 0 and text == "0.00" else text.replace("-", _MINUS)
 

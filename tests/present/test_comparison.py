@@ -14,7 +14,7 @@ from planner.present.catalog.comparison import (
     ComparisonEntry,
     comparison_markdown,
     comparison_rows,
-    sharing_notes,
+    even_split_notes,
     side_by_side,
 )
 from planner.present.catalog.gpu_columns import GPU_COLUMNS
@@ -147,13 +147,13 @@ def test_a_card_of_unknown_usable_memory_is_not_judged(catalog):
 def test_cards_that_hold_it_together_but_not_each_are_told_to_share_it(entries, catalog):
     plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-70B"), workload=Inference())
     tried = {entry.id: try_on(plan, entry.row.id, entry.count, catalog, TODAY) for entry in entries}
-    (note,) = sharing_notes(entries, tried)  # one card cannot be helped by sharing
+    (note,) = even_split_notes(entries, tried)  # one card cannot be helped by sharing
     assert note.startswith("DGX H100: the plan puts the whole model on each card.")
     assert "on each" in named(side_by_side(entries, tried), "Your plan", "Fits").cells[1].text
     shared = plan.evolve(workload=Inference(parallel=Parallel(tensor=2)), gpu="rtx-4090", count=2)
     two = ComparisonEntry("two", "GeForce RTX 4090", 2, entries[0].row)
-    assert sharing_notes((two,), {"two": try_on(shared, "rtx-4090", 2, catalog, TODAY)}) == ()
-    assert sharing_notes((two,), {}) == ()
+    assert even_split_notes((two,), {"two": try_on(shared, "rtx-4090", 2, catalog, TODAY)}) == ()
+    assert even_split_notes((two,), {}) == ()
 
 
 def test_a_few_small_cards_are_told_in_the_unit_of_one(catalog):

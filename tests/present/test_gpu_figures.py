@@ -100,9 +100,7 @@ def test_parts_are_said_as_what_they_are():
     assert product_kind(card()) == "card"
     assert product_kind(card(name="RTX 9 Laptop GPU")) == "laptop part"
     assert product_kind(card(device_count=2)) == "card, 2 devices of 12.0\u2009GiB"
-    assert (
-        product_kind(card(segment="soc", unified_memory=True)) == "system on a chip, memory shared with the processor"
-    )
+    assert product_kind(card(segment="soc", unified_memory=True)) == "system on a chip, memory shared with the CPU"
 
 
 def test_sets_of_columns_name_columns_and_begin_with_the_name():

@@ -1,6 +1,7 @@
 import pytest
 
-from planner.present.plan.settings import adjustments_sentence, in_sentence, offered_choices, sentence, settings_summary
+from planner.present.format import sentence
+from planner.present.plan.settings import adjustments_sentence, in_sentence, offered_choices, settings_summary
 from planner.workload.defaults import with_defaults
 from planner.workload.fields import fields_of
 from planner.workload.parallel import Parallel

@@ -109,14 +109,16 @@ def _build(arguments: argparse.Namespace, catalog: Catalog) -> Build:
     if arguments.power_limit == TAKE_BACK:
         raise SpecError("--power-limit", f"accepts {TAKE_BACK} only with --change", "Leave it out for a build.")
     cards = tuple(
-        BuildCards(_held(catalog.hardware.gpu(kind.id), arguments.power_limit), kind.count, arguments.power_limit)
+        BuildCards(
+            _gpu_within_limit(catalog.hardware.gpu(kind.id), arguments.power_limit), kind.count, arguments.power_limit
+        )
         for kind in named_cards(arguments.build, catalog, "--build")
     )
     host = HOST_WATTS if arguments.host_watts is None else arguments.host_watts
     return Build(cards, host, cast("Rating", arguments.supply or "gold"), CIRCUITS[arguments.circuit or "120V-15A"])
 
 
-def _held(gpu: Gpu, limit_watts: float | None) -> Gpu:
+def _gpu_within_limit(gpu: Gpu, limit_watts: float | None) -> Gpu:
     """Return the card after checking that the power limit is not above its board power.
 
     Raises:
@@ -134,37 +136,37 @@ def _record(needs: PowerAndCooling) -> dict[str, object]:
 
 
 def _table(steps: Sequence[PowerFigure]) -> str:
-    rows = [(step.title, _value(step.value, step.unit), step.formula, step.source) for step in steps]
+    rows = [(step.title, _value_text(step.value, step.unit), step.formula, step.source) for step in steps]
     return table(_HEADS, rows, terminal_width(), wraps=True)
 
 
 def _text(build: Build, needs: PowerAndCooling) -> str:
     width = terminal_width()
-    named = " + ".join(map(_named, build.cards))
+    named = " + ".join(map(_cards_text, build.cards))
     return "\n\n".join(
         (
             wrap_paragraph(
                 f"{named}, host of {build.host_watts:,.0f} W, 80 PLUS {build.rating}, {build.circuit.name}", width
             ),
             _table(needs.steps),
-            f"{_listed('Cables:', needs.connectors or (fmt.UNKNOWN,), width)}\n"
-            f"{_listed('Noise:', (f'unknown, {NOISE_UNKNOWN}.',), width)}",
-            _listed("Warnings:", needs.warnings, width) if needs.warnings else "No warnings.",
+            f"{_titled_list('Cables:', needs.connectors or (fmt.UNKNOWN,), width)}\n"
+            f"{_titled_list('Noise:', (f'unknown, {NOISE_UNKNOWN}.',), width)}",
+            _titled_list("Warnings:", needs.warnings, width) if needs.warnings else "No warnings.",
         )
     )
 
 
-def _named(cards: BuildCards) -> str:
+def _cards_text(cards: BuildCards) -> str:
     name = fmt.count_of(cards.count, cards.gpu.name)
     limited = cards.watts_each is not None and cards.watts_each != cards.gpu.board_power_watts
     return f"{name} limited to {cards.watts_each:,.0f} W" if limited else name
 
 
-def _value(value: float | None, unit: str) -> str:
+def _value_text(value: float | None, unit: str) -> str:
     return fmt.UNKNOWN if value is None else f"{value:,.1f} {unit}" if unit == "A" else f"{value:,.0f} {unit}".strip()
 
 
-def _listed(title: str, texts: Sequence[str], width: int | None) -> str:
+def _titled_list(title: str, texts: Sequence[str], width: int | None) -> str:
     """Return a single text after its title, or several as a list below it."""
     if len(texts) == 1:
         return wrap_paragraph(f"{title} {texts[0]}", width)

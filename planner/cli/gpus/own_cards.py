@@ -49,7 +49,7 @@ def _usd(text: str) -> float | str:
 
 
 def wants_own(arguments: argparse.Namespace) -> bool:
-    """Return whether one of these actions is given."""
+    """Return whether an option that reads or writes the user's own hardware is given."""
     return any(getattr(arguments, name) for name in _ACTIONS)
 
 
@@ -82,11 +82,13 @@ def _add(arguments: argparse.Namespace, bundled: HardwareCatalog, file: Path, to
 
 
 def _change(arguments: argparse.Namespace, bundled: HardwareCatalog, file: Path, today: date) -> str:
-    told = _told(arguments)
+    told = _fields_set_now(arguments)
     own = read_own(file)
     gpu = resolve_gpu(with_own_hardware(bundled, own), arguments.change)
     before = own.change_of(gpu.id)
-    change = _joined(gpu.id, {} if before is None else before.model_dump(include=set(_OPTIONS.values())), told, today)
+    change = _joined_change(
+        gpu.id, {} if before is None else before.model_dump(include=set(_OPTIONS.values())), told, today
+    )
     if change is None:
         write_own(file, own.with_change_replaced(gpu.id, None))
         return f"{gpu.name}: no changes."
@@ -99,7 +101,7 @@ def _change(arguments: argparse.Namespace, bundled: HardwareCatalog, file: Path,
     return f"{gpu.name}: {change_summary(change)}."
 
 
-def _told(arguments: argparse.Namespace) -> dict[str, object]:
+def _fields_set_now(arguments: argparse.Namespace) -> dict[str, object]:
     """Return the fields that are set now by name, None for those that are removed."""
     given = {field: value for name, field in _OPTIONS.items() if (value := getattr(arguments, name)) is not None}
     if not given:
@@ -108,7 +110,9 @@ def _told(arguments: argparse.Namespace) -> dict[str, object]:
     return {field: None if value == taken_back[field] else value for field, value in given.items()}
 
 
-def _joined(gpu_id: str, kept: Mapping[str, object], told: Mapping[str, object], today: date) -> CardChange | None:
+def _joined_change(
+    gpu_id: str, kept: Mapping[str, object], told: Mapping[str, object], today: date
+) -> CardChange | None:
     """Return the change with the fields set now and before, or None if all of them are removed."""
     both = {**kept, **told}
     if all(value is None for value in both.values()):

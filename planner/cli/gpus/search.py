@@ -92,7 +92,7 @@ GPU_COLUMN_OF: Final[Mapping[str, str]] = {
 """The column of each query word, shown if the list is filtered or sorted by the word."""
 
 
-class _Judgement(NamedTuple):
+class _PlanVerdicts(NamedTuple):
     """Verdicts of a plan, and time and cost of its job, by card id."""
 
     fits: Mapping[str, CardFit]
@@ -118,7 +118,7 @@ def print_list(arguments: argparse.Namespace, catalog: Catalog, today: date) -> 
     query = query_of(GpuQuery, arguments)
     priced = used_fields(query) & PRICE_FIELDS.keys()
     prices = prices_by_card(catalog, today) if priced or arguments.csv else None
-    judged = _judged(arguments.fits, catalog, today) if arguments.fits else None
+    judged = _plan_verdicts(arguments.fits, catalog, today) if arguments.fits else None
     fits, price_figures = None if judged is None else judged.by_id(), None if prices is None else price_words(prices)
     gpus = selected(catalog.hardware.gpus, query, fits, price_figures)[: arguments.limit]
     if arguments.json:
@@ -138,16 +138,18 @@ def print_list(arguments: argparse.Namespace, catalog: Catalog, today: date) -> 
     return 0
 
 
-def _judged(word: str, catalog: Catalog, today: date) -> _Judgement:
+def _plan_verdicts(word: str, catalog: Catalog, today: date) -> _PlanVerdicts:
     from planner.cli.named_plan import plan_about
     from planner.plan.evaluate import fits_by_gpu
     from planner.plan.job_costs import job_by_gpu
 
     plan = plan_about(word, catalog)
-    return _Judgement(fits_by_gpu(plan, catalog), job_by_gpu(plan, catalog, today) or {})
+    return _PlanVerdicts(fits_by_gpu(plan, catalog), job_by_gpu(plan, catalog, today) or {})
 
 
-def _rows(catalog: Catalog, judged: _Judgement | None, prices: Mapping[str, CardPrices] | None) -> tuple[GpuRow, ...]:
+def _rows(
+    catalog: Catalog, judged: _PlanVerdicts | None, prices: Mapping[str, CardPrices] | None
+) -> tuple[GpuRow, ...]:
     if judged is None:
         return gpu_rows(catalog.hardware, prices=prices, software=catalog.software)
     from planner.present.catalog.job_summary import job_summaries
@@ -155,7 +157,7 @@ def _rows(catalog: Catalog, judged: _Judgement | None, prices: Mapping[str, Card
     return gpu_rows(catalog.hardware, judged.fits, job_summaries(judged.jobs), prices, catalog.software)
 
 
-def _record(gpu: Gpu, judged: _Judgement | None, prices: Mapping[str, CardPrices] | None) -> dict[str, object]:
+def _record(gpu: Gpu, judged: _PlanVerdicts | None, prices: Mapping[str, CardPrices] | None) -> dict[str, object]:
     """Return a card's record, with its prices if the query uses one, and with the plan's verdict and job."""
     record = gpu.model_dump(mode="json") | ({} if prices is None else price_fields(prices[gpu.id]))
     if judged is None:

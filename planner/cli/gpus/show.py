@@ -118,7 +118,7 @@ def print_comparison(
             "--compare", f"{len(arguments.compare)} are too many", f"At most {MAX_COMPARED} can be compared."
         )
     entries = [_entry(name, catalog, prices) for name in arguments.compare]
-    tried = _tried(arguments.fits, entries, catalog, today) if arguments.fits else {}
+    tried = _placements(arguments.fits, entries, catalog, today) if arguments.fits else {}
     rows = side_by_side(entries, tried)
     if arguments.json:
         print(to_json([_record(entry, tried.get(entry.id)) for entry in entries], indent=2).decode())
@@ -190,7 +190,9 @@ def _entry(name: str, catalog: Catalog, prices: Mapping[str, CardPrices]) -> Com
     return card_entry(name, row_of(catalog.hardware.gpu(cards.id)), cards.count)
 
 
-def _tried(word: str, entries: Sequence[ComparisonEntry], catalog: Catalog, today: date) -> Mapping[str, Placement]:
+def _placements(
+    word: str, entries: Sequence[ComparisonEntry], catalog: Catalog, today: date
+) -> Mapping[str, Placement]:
     """Return the placements of the plan for `word` on each entry, by entry id."""
     return place_on_all(plan_about(word, catalog), {entry.id: entry.cards for entry in entries}, catalog, today)
 

@@ -40,7 +40,7 @@ _ALONE: Final = "Try: gpu-planner monitor --help"
 
 
 def add_file_options(parser: Parser) -> None:
-    """Add the options of `monitor` for files."""
+    """Add the options of `monitor` that read or write files."""
     group = parser.add_argument_group(
         "recordings", "FILE is a recording, or a log of nvidia-smi, dmon, DCGM, nvtop or amd-smi."
     )

@@ -106,7 +106,7 @@ exit codes: 0 done, 1 does not fit (only with --check; tight counts as fitting),
 3 PyTorch is not installed, 130 interrupted"""
 
 
-class _Cards(NamedTuple):
+class _CheckedCards(NamedTuple):
     """The card to check against, if one is given, and the number of cards."""
 
     gpu: Gpu | None
@@ -119,11 +119,11 @@ def run(argv: list[str]) -> int:
     _check(arguments)
     catalog = user_catalog()
     gpu = resolve_gpu(catalog.hardware, arguments.gpu) if arguments.gpu is not None else None
-    settings = _settings(arguments.allocator)
-    top = _whole("--top", arguments.top)
-    count = _whole("--count", arguments.count) if arguments.count is not None else None
+    settings = _allocator_settings(arguments.allocator)
+    top = _whole_number("--top", arguments.top)
+    count = _whole_number("--count", arguments.count) if arguments.count is not None else None
     recording, defaults = _recording(arguments, catalog, gpu)
-    cards = _Cards(gpu, count or recording.request.parallel.ranks)
+    cards = _CheckedCards(gpu, count or recording.request.parallel.ranks)
     usable = catalog.hardware.usable_memory(gpu) if gpu else None
     result = conclude(recording, gpu, usable, cards.number, settings=settings)
     _write(arguments, recording, result)
@@ -191,14 +191,14 @@ def _is_table(path: Path) -> bool:
     return path.suffix.lower() == ".csv"
 
 
-def _settings(text: str | None) -> AllocatorSettings:
+def _allocator_settings(text: str | None) -> AllocatorSettings:
     try:
         return AllocatorSettings.parse(text or "")
     except SpecError as error:
         raise SpecError("--allocator", error.message, error.hint) from error
 
 
-def _whole(option: str, text: str) -> int:
+def _whole_number(option: str, text: str) -> int:
     digits = text.replace(",", "")
     if not digits.isdecimal() or not 1 <= int(digits[:7]) <= 100_000:
         raise SpecError(option, f"{text!r} is not a number from 1 to 100,000", "Use digits.")
@@ -245,7 +245,12 @@ def _write(arguments: argparse.Namespace, recording: TraceRecording, result: Tra
 
 
 def _text(
-    result: TraceResult, recording: TraceRecording, cards: _Cards, catalog: Catalog, defaults: tuple[str, ...], top: int
+    result: TraceResult,
+    recording: TraceRecording,
+    cards: _CheckedCards,
+    catalog: Catalog,
+    defaults: tuple[str, ...],
+    top: int,
 ) -> str:
     name = cards.gpu.name if cards.gpu else None
     smallest = () if cards.gpu else _smallest_fits(recording, catalog)
@@ -253,7 +258,7 @@ def _text(
 
 
 def _smallest_fits(recording: TraceRecording, catalog: Catalog) -> tuple[str, ...]:
-    """Return the names of the smallest cards that it fits on."""
+    """Return the names of the smallest cards that the traced module fits on."""
     known = [(gpu, catalog.hardware.usable_memory(gpu)) for gpu in catalog.hardware.gpus]
     fits = [fit for fit in traced_fits_on(facts_of(recording), known) if fit.likely]
     fits.sort(key=lambda fit: (fit.capacity_bytes or 0, fit.gpu_id))

@@ -114,7 +114,12 @@ def side_by_side(entries: Sequence[ComparisonEntry], tried: Mapping[str, Placeme
     several = any(entry.system is not None or entry.count > 1 for entry in entries)
     together = [_row("All together", title, total(entries), lower) for title, total, lower in _TOTALS if several]
     one = [
-        _row("One accelerator", column.header, [_figure(column, entry) for entry in entries], column.lower_is_better)
+        _row(
+            "One accelerator",
+            column.header,
+            [_column_figure(column, entry) for entry in entries],
+            column.lower_is_better,
+        )
         for column in GPU_COLUMNS
         if column.key not in _LEFT_OUT
     ]
@@ -152,14 +157,14 @@ def _row(group: str, title: str, figures: Sequence[ComparedFigure], lower_is_bet
     )
 
 
-def _figure(column: Column[GpuRow], entry: ComparisonEntry) -> ComparedFigure:
+def _column_figure(column: Column[GpuRow], entry: ComparisonEntry) -> ComparedFigure:
     if entry.row is None:
         return ComparedFigure()
     tooltip = column.tooltip(entry.row) if column.tooltip else ""
     return ComparedFigure(column.text(entry.row), column.number(entry.row) if column.is_number else None, tooltip)
 
 
-def _of(total: Total, entry: ComparisonEntry, *, small: bool = False) -> ComparedFigure:
+def _total_figure(total: Total, entry: ComparisonEntry, *, small: bool = False) -> ComparedFigure:
     """Return a total of one entry, in the unit of a single accelerator if `small`."""
     gpu, lacks = (None, {}) if entry.row is None else (entry.row.gpu, entry.row.lacks)
     value = total.value(gpu, entry.count)
@@ -168,7 +173,7 @@ def _of(total: Total, entry: ComparisonEntry, *, small: bool = False) -> Compare
     return ComparedFigure(total.one(value) if small else total.text(value), value, total.formula(gpu, entry.count))
 
 
-def _all(total: Total) -> "_Totals":
+def _totals_in_one_unit(total: Total) -> "_Totals":
     """Return a function that gives the totals of all entries in the same unit.
 
     That is the total's unit, or the unit of a single accelerator if even the largest total is below one unit.
@@ -177,18 +182,18 @@ def _all(total: Total) -> "_Totals":
     def figures(entries: Sequence[ComparisonEntry]) -> list[ComparedFigure]:
         known = (total.value(entry.row.gpu, entry.count) for entry in entries if entry.row is not None)
         small = max((value for value in known if value is not None), default=0.0) < total.per_unit
-        return [_of(total, entry, small=small) for entry in entries]
+        return [_total_figure(total, entry, small=small) for entry in entries]
 
     return figures
 
 
-def _each(figure: Callable[[ComparisonEntry], ComparedFigure]) -> "_Totals":
+def _figure_of_each(figure: Callable[[ComparisonEntry], ComparedFigure]) -> "_Totals":
     return lambda entries: [figure(entry) for entry in entries]
 
 
-def _power(entry: ComparisonEntry) -> ComparedFigure:
+def _power_figure(entry: ComparisonEntry) -> ComparedFigure:
     if entry.system is None:
-        power = _of(CARDS_POWER, entry)
+        power = _total_figure(CARDS_POWER, entry)
         if power.value is None:
             return power
         limited = entry.row is not None and entry.row.gpu.power_limit_watts is not None
@@ -198,29 +203,33 @@ def _power(entry: ComparisonEntry) -> ComparedFigure:
     if each is None:
         return ComparedFigure()
     watts, how = each * entry.machines, "maximum power of the whole machine"
-    return ComparedFigure(f"{fmt.power(watts)}, whole machine", watts, _times(entry, fmt.power(each), how))
+    return ComparedFigure(
+        f"{fmt.power(watts)}, whole machine", watts, _times_machines_text(entry, fmt.power(each), how)
+    )
 
 
-def _price(entry: ComparisonEntry) -> ComparedFigure:
+def _price_figure(entry: ComparisonEntry) -> ComparedFigure:
     if entry.system is None:
-        return _price_of_cards(entry)
+        return _card_price_figure(entry)
     system = entry.system.system
     if system.price_usd is None:
         return ComparedFigure()
     told = ", ".join(part for part in (system.price_kind or "", fmt.date(system.price_date, "")) if part)
     kind, usd = f" ({told})" if told else "", system.price_usd * entry.machines
-    return ComparedFigure(f"{fmt.money(usd)}{kind}", usd, _times(entry, fmt.money(system.price_usd), told))
+    return ComparedFigure(
+        f"{fmt.money(usd)}{kind}", usd, _times_machines_text(entry, fmt.money(system.price_usd), told)
+    )
 
 
-def _times(entry: ComparisonEntry, each: str, how: str) -> str:
+def _times_machines_text(entry: ComparisonEntry, each: str, how: str) -> str:
     """Return how the figure of all machines follows from that of one: `2 × 10,200 W, maximum power of …`."""
     return f"{fmt.count_of(entry.machines, each)}, {how}" if entry.machines > 1 else how
 
 
-def _price_of_cards(entry: ComparisonEntry) -> ComparedFigure:
+def _card_price_figure(entry: ComparisonEntry) -> ComparedFigure:
     """Return the cards' price by the first known of: the price paid, the launch, street and used price."""
     for total, when in ((PAID, "as you paid"), (AT_LAUNCH, "at launch")):
-        text, value, how = _of(total, entry)
+        text, value, how = _total_figure(total, entry)
         if value is not None:
             return ComparedFigure(f"{text} {when}", value, f"{how}, without a host")
     bought = entry.row.prices.bought if entry.row is not None and entry.row.prices is not None else {}
@@ -233,13 +242,13 @@ def _price_of_cards(entry: ComparisonEntry) -> ComparedFigure:
     return ComparedFigure()
 
 
-def _kind(entry: ComparisonEntry) -> ComparedFigure:
+def _accelerators_figure(entry: ComparisonEntry) -> ComparedFigure:
     if entry.row is None:
         return ComparedFigure()
     return ComparedFigure(fmt.count_of(entry.count, entry.row.gpu.name))
 
 
-def _links(entry: ComparisonEntry) -> ComparedFigure:
+def _links_figure(entry: ComparisonEntry) -> ComparedFigure:
     source = entry.system.system if entry.system is not None else entry.row.gpu if entry.row is not None else None
     links = (source.interconnect if source is not None else None) or fmt.UNKNOWN
     if entry.machines == 1:
@@ -250,24 +259,29 @@ def _links(entry: ComparisonEntry) -> ComparedFigure:
 
 _Totals = Callable[[Sequence[ComparisonEntry]], list[ComparedFigure]]
 _TOTALS: Final[tuple[tuple[str, _Totals, bool | None], ...]] = (
-    ("Accelerators", _each(_kind), None),
-    *((total.title, _all(total), False) for total in (MEMORY, BANDWIDTH, BF16)),
-    (CARDS_POWER.title, _each(_power), None),
-    (AT_LAUNCH.title, _each(_price), None),
-    ("Links", _each(_links), None),
+    ("Accelerators", _figure_of_each(_accelerators_figure), None),
+    *((total.title, _totals_in_one_unit(total), False) for total in (MEMORY, BANDWIDTH, BF16)),
+    (CARDS_POWER.title, _figure_of_each(_power_figure), None),
+    (AT_LAUNCH.title, _figure_of_each(_price_figure), None),
+    ("Links", _figure_of_each(_links_figure), None),
 )
 """The title, the figures and the better direction of each row (None if neither direction is better)."""
 
 
 def comparison_markdown(entries: Sequence[ComparisonEntry], rows: Sequence[ComparedFigureRow]) -> str:
     """Return the comparison as a Markdown table, with the best value of each row in bold."""
-    lines = [_line(["", *(entry.title for entry in entries)]), _line(["---", *("---:" for _ in entries)])]
+    lines = [
+        _markdown_line(["", *(entry.title for entry in entries)]),
+        _markdown_line(["---", *("---:" for _ in entries)]),
+    ]
     group = ""
     for row in rows:
         if row.group != group:
             group = row.group
-            lines.append(_line([f"**{group}**", *("" for _ in entries)]))
-        lines.append(_line([row.title, *(f"**{cell.text}**" if cell.is_best else cell.text for cell in row.cells)]))
+            lines.append(_markdown_line([f"**{group}**", *("" for _ in entries)]))
+        lines.append(
+            _markdown_line([row.title, *(f"**{cell.text}**" if cell.is_best else cell.text for cell in row.cells)])
+        )
     return "\n".join(lines) + "\n"
 
 
@@ -279,7 +293,7 @@ def comparison_rows(
     return (head, *((row.group, row.title, *(cell.text for cell in row.cells)) for row in rows))
 
 
-def _line(cells: Sequence[str]) -> str:
+def _markdown_line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
 
 
@@ -290,10 +304,10 @@ def compared_notes(entries: Sequence[ComparisonEntry], tried: Mapping[str, Place
         for entry in entries
         if (found := tried.get(entry.id)) is not None and found.evaluation is None
     )
-    return (*sharing_notes(entries, tried), *unplanned, *_machine_notes(entries, tried))
+    return (*even_split_notes(entries, tried), *unplanned, *_machine_notes(entries, tried))
 
 
-def sharing_notes(entries: Sequence[ComparisonEntry], tried: Mapping[str, Placement]) -> tuple[str, ...]:
+def even_split_notes(entries: Sequence[ComparisonEntry], tried: Mapping[str, Placement]) -> tuple[str, ...]:
     """Return a note for each entry whose cards could hold the plan together, though one alone cannot."""
     return tuple(
         f"{entry.title}: the plan puts the whole model on each card. Split evenly, it needs at least "
@@ -317,11 +331,11 @@ def _machine_notes(entries: Sequence[ComparisonEntry], tried: Mapping[str, Place
     for entry in entries:
         found = tried.get(entry.id)
         if entry.machines > 1 and (found is None or found.evaluation is not None):
-            assumed = _assumed(entry, found)
+            assumed = _assumed_network_sentence(entry, found)
             yield f"{entry.title}: the catalog does not list the network between the machines.{assumed}"
 
 
-def _assumed(entry: ComparisonEntry, tried: Placement | None) -> str:
+def _assumed_network_sentence(entry: ComparisonEntry, tried: Placement | None) -> str:
     """Return a sentence on the network that the time assumes, or an empty text if there is no time."""
     evaluation = None if tried is None else tried.evaluation
     if evaluation is None or entry.row is None or not fits(evaluation):

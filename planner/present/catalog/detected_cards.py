@@ -40,7 +40,7 @@ def detect_cards(hardware: HardwareCatalog, devices: Iterable[Device]) -> Detect
     words = dict.fromkeys(unsure, "Perhaps here") | {
         name: "Here" if count == 1 else f"{fmt.integer(count)} here" for name, count in sure.items()
     }
-    told = Counter(_told(device, gpus) for device, gpus in found)
+    told = Counter(_matched_card_text(device, gpus) for device, gpus in found)
     sentence = "; ".join(f"{fmt.integer(count)} × {text}" if count > 1 else text for text, count in told.items())
     unknown = ("\n".join((device.name, *fact_lines(device))) for device, gpus in found if not gpus)
     return DetectedCards(words, f"This machine: {sentence}.", "\n\n".join(dict.fromkeys(unknown)))
@@ -52,7 +52,7 @@ def fact_lines(device: Device) -> Iterator[str]:
         yield f"{name}: {fmt.UNKNOWN if reading.value is None else f'{reading.value:,.0f}'}"
 
 
-def _told(device: Device, gpus: tuple[Gpu, ...]) -> str:
+def _matched_card_text(device: Device, gpus: tuple[Gpu, ...]) -> str:
     if len(gpus) == 1:
         return gpus[0].name
     if gpus:

@@ -63,7 +63,7 @@ def _fits_tooltip(row: GpuRow) -> str:
     return row.reason if row.reason or row.free_bytes is None else margin_text(row.free_bytes)
 
 
-def _derived(figure: DerivedFigure) -> Column[GpuRow]:
+def _derived_column(figure: DerivedFigure) -> Column[GpuRow]:
     return number_column(
         figure.key,
         figure.title,
@@ -106,7 +106,7 @@ def _dated_money(
     )
 
 
-def _bought(kind: "BoughtKind", title: str) -> Column[GpuRow]:
+def _purchase_price_column(kind: "BoughtKind", title: str) -> Column[GpuRow]:
     def spread(row: GpuRow) -> "PriceSpread | None":
         return None if row.prices is None else row.prices.bought.get(kind)
 
@@ -142,16 +142,16 @@ def rent_column(on_demand: Callable[[Row], "PriceSpread | None"], nothing: str, 
     return _dated_money("rent", "Rent", priced, tooltip, unit="USD/h")
 
 
-def _on_demand(row: GpuRow) -> "PriceSpread | None":
+def _on_demand_rent(row: GpuRow) -> "PriceSpread | None":
     return None if row.prices is None else row.prices.rented.get("on-demand")
 
 
-def _source(field: str, get: Callable[[GpuRow], object], unknown: str = "") -> Callable[[GpuRow], str]:
+def _source_reader(field: str, get: Callable[[GpuRow], object], unknown: str = "") -> Callable[[GpuRow], str]:
     """Return a function that gives the source of a figure, or `unknown` if the figure is not known."""
     return lambda row: unknown if get(row) is None else provenance_text(row.gpu.provenance_of(field))
 
 
-def _published(
+def _published_column(
     key: str,
     title: str,
     field: str,
@@ -185,13 +185,13 @@ def _published(
         meter=meter,
         shown=shown,
         measure="" if unit else fmt.USD,
-        tooltip=_source(field, get, no_source),
+        tooltip=_source_reader(field, get, no_source),
         about=about,
         lower_is_better=lower_is_better,
     )
 
 
-def _job(
+def _job_column(
     key: str,
     title: str,
     get: Callable[[JobSummary], float | None],
@@ -243,11 +243,11 @@ def _usable_text(row: GpuRow) -> str:
     return f"{count} × {shown}" if count > 1 else shown
 
 
-def _rate(dtype: str, *, shown: bool = True, about: str = _DENSE) -> Column[GpuRow]:
+def _rate_column(dtype: str, *, shown: bool = True, about: str = _DENSE) -> Column[GpuRow]:
     def get(row: GpuRow) -> float | None:
         return row.gpu.ops_per_s(dtype)
 
-    known = _source(f"rate.{dtype}", get)
+    known = _source_reader(f"rate.{dtype}", get)
 
     def source(row: GpuRow) -> str:
         fact = row.lacks.get(dtype)
@@ -282,7 +282,7 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         _fits_tooltip,
         "Whether the plan fits on this card, with the plan's number of cards",
     ),
-    _job(
+    _job_column(
         "job_time",
         "My job takes",
         lambda job: job.slowness,
@@ -292,7 +292,7 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         width=10,
         measure="hours per run, else seconds per token",
     ),
-    _job(
+    _job_column(
         "job_cost",
         "My job costs",
         lambda job: job.usd,
@@ -301,7 +301,7 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         about="Cost of a month or a run of the plan's job on this card, at the cheapest comparable offer",
         width=9,
     ),
-    _job(
+    _job_column(
         "job_cost_tokens",
         "Cost per million tokens",
         lambda job: job.usd_per_million_tokens,
@@ -345,7 +345,7 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         tooltip=lambda row: row.usable.explanation if row.usable else "",
         about="Memory that programs can use",
     ),
-    _published(
+    _published_column(
         "bandwidth",
         "Bandwidth",
         "bandwidth_bytes_per_s",
@@ -356,20 +356,20 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         about="Memory bandwidth, which limits the speed of token generation",
         lower_is_better=False,
     ),
-    _rate("fp32", about="On shader cores, which limit the speed without matrix units"),
-    _rate("bf16"),
-    _rate("fp16", shown=False),
-    _rate("fp8"),
-    _rate("int8", shown=False),
-    _rate("fp4", shown=False),
-    _published("power", "Power", "board_power_watts", unit="W", about="Board power, as published"),
-    _published(
+    _rate_column("fp32", about="On shader cores, which limit the speed without matrix units"),
+    _rate_column("bf16"),
+    _rate_column("fp16", shown=False),
+    _rate_column("fp8"),
+    _rate_column("int8", shown=False),
+    _rate_column("fp4", shown=False),
+    _published_column("power", "Power", "board_power_watts", unit="W", about="Board power, as published"),
+    _published_column(
         "price", "Launch price", "launch_price_usd", show=fmt.money, width=12, about="The vendor's price at launch"
     ),
-    _bought("street", "Street price"),
-    _bought("used", "Used price"),
-    rent_column(_on_demand, "The catalog has no rental offer for this card.", " per card and hour"),
-    _published(
+    _purchase_price_column("street", "Street price"),
+    _purchase_price_column("used", "Used price"),
+    rent_column(_on_demand_rent, "The catalog has no rental offer for this card.", " per card and hour"),
+    _published_column(
         "paid",
         "Paid",
         "purchase_price_usd",
@@ -379,7 +379,7 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         shown=False,
         about="What you entered as the price that you paid for one",
     ),
-    *map(_derived, DERIVED_FIGURES.values()),
+    *map(_derived_column, DERIVED_FIGURES.values()),
     text_column("part", "Part", lambda row: product_kind(row.gpu), shown=False, width=26),
     text_column(
         "compute_capability",

@@ -53,7 +53,7 @@ def _memory(gpu: Gpu, usable: UsableMemory | None) -> tuple[Detail, ...]:
     return (
         field_detail(gpu, "memory_label", "As sold", gpu.memory_label),
         bytes_detail(gpu, "memory_bytes", "Physical", gpu.memory_bytes),
-        replace(_usable(gpu, usable), title=f"Usable by a program{each}"),
+        replace(_usable_memory_detail(gpu, usable), title=f"Usable by a program{each}"),
         bytes_detail(gpu, "smi_memory_bytes", f"Total in nvidia-smi{each}", gpu.smi_memory_bytes),
         field_detail(gpu, "device_count", "Devices on the card", str(gpu.device_count)),
         field_detail(gpu, "memory_type", "Type", gpu.memory_type or fmt.UNKNOWN),
@@ -63,7 +63,7 @@ def _memory(gpu: Gpu, usable: UsableMemory | None) -> tuple[Detail, ...]:
     )
 
 
-def _usable(gpu: Gpu, usable: UsableMemory | None) -> Detail:
+def _usable_memory_detail(gpu: Gpu, usable: UsableMemory | None) -> Detail:
     title = "Usable by a program"
     if usable is None or gpu.usable_memory_bytes is not None:
         return bytes_detail(gpu, "usable_memory_bytes", title, gpu.usable_memory_bytes)
@@ -99,8 +99,8 @@ def _chip(gpu: Gpu) -> tuple[Detail, ...]:
     return (
         field_detail(gpu, "architecture", "Architecture", gpu.architecture),
         *_target(gpu),
-        field_detail(gpu, "shader_cores", "Shader cores", _count(gpu.shader_cores)),
-        field_detail(gpu, "tensor_cores", "Matrix units", _count(gpu.tensor_cores)),
+        field_detail(gpu, "shader_cores", "Shader cores", _count_text(gpu.shader_cores)),
+        field_detail(gpu, "tensor_cores", "Matrix units", _count_text(gpu.tensor_cores)),
         field_detail(gpu, "boost_clock_hz", "Boost clock", clock),
     )
 
@@ -133,7 +133,7 @@ def _power_limit(gpu: Gpu) -> tuple[Detail, ...]:
     return (field_detail(gpu, "power_limit_watts", "Your power limit", fmt.power(gpu.power_limit_watts)),)
 
 
-def _count(value: int | None) -> str:
+def _count_text(value: int | None) -> str:
     return fmt.NOT_PUBLISHED if value is None else fmt.integer(value)
 
 
@@ -163,10 +163,10 @@ def derived_group(gpu: Gpu, prices: CardPrices) -> DetailGroup:
 
     Figures that involve a price are listed once for each kind of price.
     """
-    return DetailGroup("Derived", tuple(_derived(gpu, prices)))
+    return DetailGroup("Derived", tuple(_derived_details(gpu, prices)))
 
 
-def _derived(gpu: Gpu, prices: CardPrices) -> Iterator[Detail]:
+def _derived_details(gpu: Gpu, prices: CardPrices) -> Iterator[Detail]:
     for derived in DERIVED_FIGURES.values():
         yield from _derived_figure(derived, derived.title, gpu, None, LAUNCH_PRICE)
         yours = gpu.purchase_price_usd
@@ -190,83 +190,85 @@ def _derived_figure(
 
 def price_group(gpu: Gpu, prices: CardPrices) -> DetailGroup:
     """Return the price that the user paid and the prices of each kind: range, age, history and cheapest rentals."""
-    return DetailGroup("Prices", (*_paid(gpu), *_prices(prices)))
+    return DetailGroup("Prices", (*_paid_price_details(gpu), *_price_details(prices)))
 
 
-def _paid(gpu: Gpu) -> Iterator[Detail]:
+def _paid_price_details(gpu: Gpu) -> Iterator[Detail]:
     if gpu.purchase_price_usd is not None:
-        yield figure("Paid by you", _usd(gpu.purchase_price_usd), gpu.provenance_of("purchase_price_usd"))
+        yield figure("Paid by you", _usd_text(gpu.purchase_price_usd), gpu.provenance_of("purchase_price_usd"))
 
 
-def _prices(prices: CardPrices) -> Iterator[Detail]:
+def _price_details(prices: CardPrices) -> Iterator[Detail]:
     for kind, spread in prices.bought.items():
-        yield _spread(PURCHASE_PRICE_TITLES[kind], spread, "")
+        yield _price_range_detail(PURCHASE_PRICE_TITLES[kind], spread, "")
         if kind != "list" and (remarks := remarks_text(spread.current)):
             yield Detail("  remarks", remarks)
-        yield from map(_history, spread.histories)
+        yield from map(_price_history_detail, spread.histories)
     if prices.servers:
-        yield _spread("As part of a server, per card", PriceSpread(prices.servers), "")
-    yield from _rents(prices.rented)
+        yield _price_range_detail("As part of a server, per card", PriceSpread(prices.servers), "")
+    yield from _rent_details(prices.rented)
     if prices.doubtful:
         count = fmt.plural(len(prices.doubtful), "price")
-        yield Detail("  left out", f"{count} in doubt", basis=_reasons(prices.doubtful))
+        yield Detail("  left out", f"{count} in doubt", basis=_doubt_reasons_text(prices.doubtful))
 
 
 def rent_group(title: str, rented: Mapping[RentMode, PriceSpread]) -> DetailGroup:
     """Return a machine's rental prices per hour by rental mode, with the cheapest offers of each."""
-    return DetailGroup(title, tuple(_rents(rented)))
+    return DetailGroup(title, tuple(_rent_details(rented)))
 
 
-def _rents(rented: Mapping[RentMode, PriceSpread]) -> Iterator[Detail]:
+def _rent_details(rented: Mapping[RentMode, PriceSpread]) -> Iterator[Detail]:
     for mode, spread in rented.items():
-        yield _spread(f"Rented, {RENT_MODE_TITLES[mode]}", spread, " per hour")
-        yield from (_offer(point) for point in spread.by_seller[:_CHEAPEST_SHOWN])
-        yield from map(_history, spread.histories)
+        yield _price_range_detail(f"Rented, {RENT_MODE_TITLES[mode]}", spread, " per hour")
+        yield from (_offer_detail(point) for point in spread.by_seller[:_CHEAPEST_SHOWN])
+        yield from map(_price_history_detail, spread.histories)
 
 
-def _spread(title: str, spread: PriceSpread, unit: str) -> Detail:
+def _price_range_detail(title: str, spread: PriceSpread, unit: str) -> Detail:
     low, high = spread.low, spread.high
     same = low.price_usd == high.price_usd
-    text = _usd(low.price_usd) if same else f"{_usd(low.price_usd)} to {_usd(high.price_usd)}"
+    text = _usd_text(low.price_usd) if same else f"{_usd_text(low.price_usd)} to {_usd_text(high.price_usd)}"
     count = f", {price_count_text(spread)}" if len(spread.points) > 1 or not spread.latest.day else ""
     age = age_phrase(spread.latest.age_days)
     return Detail(title, f"{text}{unit}{count}", spread.latest.source, as_of=age)
 
 
-def _usd(usd: float) -> str:
+def _usd_text(usd: float) -> str:
     if usd < _CENTS_MATTER:
         return f"${fmt.significant(usd)}"
     return f"${usd:,.2f}" if usd < _DOLLARS_MATTER else fmt.money(usd)
 
 
-def _history(series: tuple[PricePoint, ...]) -> Detail:
+def _price_history_detail(series: tuple[PricePoint, ...]) -> Detail:
     """Return the price history of one seller."""
     last = series[-1]
-    told = ", then ".join(f"{_usd(point.price_usd)} on {fmt.date(point.price_date)}" for point in series)
+    told = ", then ".join(f"{_usd_text(point.price_usd)} on {fmt.date(point.price_date)}" for point in series)
     if len({point.price_usd for point in series}) == 1:
-        told = f"{_usd(last.price_usd)} from {fmt.date(series[0].price_date)} to {fmt.date(last.price_date)}"
+        told = f"{_usd_text(last.price_usd)} from {fmt.date(series[0].price_date)} to {fmt.date(last.price_date)}"
     together = f", {fmt.plural(round(last.cards), 'card')} together" if last.cards > 1 else ""
-    return Detail(f"  over time, {_seller(last)}{together}", told, last.source, as_of=age_phrase(last.age_days))
+    return Detail(f"  over time, {_seller_text(last)}{together}", told, last.source, as_of=age_phrase(last.age_days))
 
 
-def _offer(point: PricePoint) -> Detail:
-    return Detail(f"  {_seller(point)}", _usd(point.price_usd), point.source, as_of=age_phrase(point.age_days))
+def _offer_detail(point: PricePoint) -> Detail:
+    return Detail(
+        f"  {_seller_text(point)}", _usd_text(point.price_usd), point.source, as_of=age_phrase(point.age_days)
+    )
 
 
-def _seller(point: PricePoint) -> str:
+def _seller_text(point: PricePoint) -> str:
     return f"{point.seller} {point.region}" if point.region else point.seller
 
 
-def _reasons(points: Iterable[PricePoint]) -> str:
+def _doubt_reasons_text(points: Iterable[PricePoint]) -> str:
     return "; ".join(dict.fromkeys(point.remarks[0] for point in points if point.remarks))
 
 
 def software_group(software: Iterable[FeatureSupport]) -> DetailGroup:
     """Return the software support of the card; what no source covers is unknown, with the reason."""
-    return DetailGroup("Software", tuple(_feature(support) for support in software))
+    return DetailGroup("Software", tuple(_feature_detail(support) for support in software))
 
 
-def _feature(support: FeatureSupport) -> Detail:
+def _feature_detail(support: FeatureSupport) -> Detail:
     if support.support is None:
         return Detail(support.title, f"{fmt.UNKNOWN}: {support.reason}")
     words = ", ".join(part for part in (support.support, support.versions) if part)
@@ -278,18 +280,18 @@ def speed_group(speeds: Iterable[PublishedSpeed], prices: CardPrices) -> DetailG
     """Return the measured speeds, with the cost per million tokens or samples at the lowest rental price."""
     rented: RentMode = "on-demand"
     cheapest = prices.rented[rented].low.price_usd if rented in prices.rented else None
-    told = tuple(_speed(speed, cheapest) for speed in speeds)
+    told = tuple(_speed_detail(speed, cheapest) for speed in speeds)
     if cheapest is None or not told:
         return DetailGroup("Published benchmarks", told)
-    return DetailGroup("Published benchmarks", (Detail("At a rent of", f"{_usd(cheapest)} per hour"), *told))
+    return DetailGroup("Published benchmarks", (Detail("At a rent of", f"{_usd_text(cheapest)} per hour"), *told))
 
 
-def _speed(speed: PublishedSpeed, usd_per_gpu_hour: float | None) -> Detail:
+def _speed_detail(speed: PublishedSpeed, usd_per_gpu_hour: float | None) -> Detail:
     cards = f"{speed.gpu_count} cards, " if speed.gpu_count > 1 else ""
     each = " on each card" if speed.per_gpu and speed.gpu_count > 1 else ""
     text = f"{fmt.significant(speed.value_per_second)} {speed.unit}{each}"
     if usd_per_gpu_hour is not None:
-        text += f", {_usd(speed.usd_per_million(usd_per_gpu_hour))} per million"
+        text += f", {_usd_text(speed.usd_per_million(usd_per_gpu_hour))} per million"
     precision = f" {speed.precision}" if speed.precision else ""
     title = f"{speed.model}{precision}, {cards}{TASK_TITLES[speed.task]}"
     return Detail(title, text, speed.source, speed.settings, as_of=f"read {fmt.date(speed.as_of)}")

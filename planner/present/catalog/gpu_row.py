@@ -88,7 +88,7 @@ def gpu_rows(
     """
     verdicts, worked = fits or {}, jobs or {}
     plain = gpu_rows_without_plan(hardware.gpus, hardware, prices or {}, software)
-    return tuple(_judged(row, verdicts.get(row.id), worked.get(row.id)) for row in plain)
+    return tuple(_row_with_verdict(row, verdicts.get(row.id), worked.get(row.id)) for row in plain)
 
 
 def gpu_row_without_plan(
@@ -118,12 +118,12 @@ def gpu_rows_without_plan(
 def product_kind(gpu: Gpu) -> str:
     """Return the kind of product: `card`, `laptop part`, `system on a chip, …`, `card, 2 devices of 64 GiB`."""
     kind = "laptop part" if gpu.is_laptop else _KINDS.get(gpu.segment, "card")
-    shared = ["memory shared with the processor"] if gpu.unified_memory else []
+    shared = ["memory shared with the CPU"] if gpu.unified_memory else []
     split = [f"{gpu.device_count} devices of {fmt.size(gpu.device_memory_bytes)}"] if gpu.device_count > 1 else []
     return ", ".join((kind, *shared, *split))
 
 
-def _judged(row: GpuRow, fit: CardFit | None, job: JobSummary | None) -> GpuRow:
+def _row_with_verdict(row: GpuRow, fit: CardFit | None, job: JobSummary | None) -> GpuRow:
     if fit is None:
         return row
     reason = "; ".join(fit.unsupported)

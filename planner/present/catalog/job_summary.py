@@ -15,17 +15,17 @@ _NO_OFFER: Final = "no offer"
 
 def job_summaries(jobs: Mapping[str, CardJob]) -> dict[str, JobSummary]:
     """Return the summary of the job on each card, by card id."""
-    return {gpu_id: _words(job) for gpu_id, job in jobs.items()}
+    return {gpu_id: _job_summary(job) for gpu_id, job in jobs.items()}
 
 
-def _words(job: CardJob) -> JobSummary:
+def _job_summary(job: CardJob) -> JobSummary:
     """Return the duration of a run, or the pace of a job without an end, and the cost at the cheapest offer."""
     runs = job.period == "run"
     view = time_view(job.time)
     return JobSummary(
         hours=job.hours,
         slowness=job.slowness,
-        time=fmt.duration(job.hours * _SECONDS_PER_HOUR) if runs else _short(pace_phrase(job.time)),
+        time=fmt.duration(job.hours * _SECONDS_PER_HOUR) if runs else _short_pace(pace_phrase(job.time)),
         time_origin="\n".join(part for part in (view.answer, view.reason) if part),
         usd=job.usd,
         cost=_NO_OFFER if job.usd is None else f"{fmt.money(job.usd)}{'' if runs else '/mo'}",
@@ -34,7 +34,7 @@ def _words(job: CardJob) -> JobSummary:
     )
 
 
-def _short(pace: str) -> str:
+def _short_pace(pace: str) -> str:
     """Return a pace abbreviated for a narrow column: `16,899 tok/s`."""
     return pace.replace("tokens/s", "tok/s")
 

@@ -62,9 +62,9 @@ def is_sparse(architecture: Architecture) -> bool:
 
 
 def _parameters(architecture: Architecture) -> tuple[Detail, ...]:
-    rows = [Detail("All", _both(architecture.parameters))]
+    rows = [Detail("All", _exact_and_rounded(architecture.parameters))]
     if is_sparse(architecture):
-        rows.append(Detail("Active per token", _both(architecture.active_parameters)))
+        rows.append(Detail("Active per token", _exact_and_rounded(architecture.active_parameters)))
     counts: dict[Role, int] = {}
     for tensor, count in placed_tensors(architecture):
         counts[tensor.role] = counts.get(tensor.role, 0) + tensor.size * count
@@ -73,7 +73,9 @@ def _parameters(architecture: Architecture) -> tuple[Detail, ...]:
 
 
 def _components(architecture: Architecture) -> tuple[Detail, ...]:
-    return tuple(Detail(one.name, f"{_both(one.parameters)} parameters") for one in architecture.components)
+    return tuple(
+        Detail(one.name, f"{_exact_and_rounded(one.parameters)} parameters") for one in architecture.components
+    )
 
 
 def _stack(stack: Stack) -> tuple[Detail, ...]:
@@ -89,12 +91,12 @@ def _stack(stack: Stack) -> tuple[Detail, ...]:
 
 def _layer_phrase(group: LayerGroup) -> str:
     layer = group.layer
-    mixers = [_mixer(mixer) for mixer in (layer.mixer, layer.second_mixer) if mixer is not None]
+    mixers = [_mixer_phrase(mixer) for mixer in (layer.mixer, layer.second_mixer) if mixer is not None]
     cross = ["cross-attention"] if layer.cross_attention else []
     return "; ".join([*mixers, *cross, *_feed_forward(group)])
 
 
-def _mixer(mixer: Attention | LatentAttention | StateMixer) -> str:
+def _mixer_phrase(mixer: Attention | LatentAttention | StateMixer) -> str:
     if isinstance(mixer, StateMixer):
         return f"{mixer.name}, {fmt.integer(mixer.inner_dim)} wide"
     if isinstance(mixer, LatentAttention):
@@ -129,12 +131,12 @@ def _tokens(architecture: Architecture) -> tuple[Detail, ...]:
 
 def _formats(architecture: Architecture) -> tuple[Detail, ...]:
     return (
-        *_stored(architecture),
+        *_stored_format_details(architecture),
         *((Detail("Classes", fmt.integer(architecture.labels)),) if architecture.labels else ()),
     )
 
 
-def _stored(architecture: Architecture) -> tuple[Detail, ...]:
+def _stored_format_details(architecture: Architecture) -> tuple[Detail, ...]:
     named = architecture.quantization or architecture.stored_dtype
     if not architecture.stored:
         return (Detail("Stored as", named or fmt.UNKNOWN),)
@@ -154,7 +156,7 @@ def _stored(architecture: Architecture) -> tuple[Detail, ...]:
     )
 
 
-def _both(parameters: int) -> str:
+def _exact_and_rounded(parameters: int) -> str:
     exact, rounded = fmt.integer(parameters), fmt.parameters(parameters)
     return exact if exact == rounded else f"{exact} ({rounded})"
 
@@ -204,11 +206,18 @@ def model_details(record: ModelRecord, architecture: Architecture) -> tuple[Deta
     )
     names = tuple(Detail("Also called", name) for name in record.aliases)
     variants = tuple(Detail(f"In {scheme}", name) for name, scheme in record.variants.items())
-    model = (Detail("Name", record.id), Detail("Family", record.family), *names, *variants, *_published(record), known)
+    model = (
+        Detail("Name", record.id),
+        Detail("Family", record.family),
+        *names,
+        *variants,
+        *_published_size_detail(record),
+        known,
+    )
     return (DetailGroup("Model", model), *architecture_details(architecture))
 
 
-def _published(record: ModelRecord) -> tuple[Detail, ...]:
+def _published_size_detail(record: ModelRecord) -> tuple[Detail, ...]:
     published = record.published
     if published is None:
         return ()

@@ -31,7 +31,7 @@ class PlacementFigure(NamedTuple):
     lower_is_better: bool
 
 
-def _verdict(tried: Placement | None) -> ComparedFigure:
+def _verdict_figure(tried: Placement | None) -> ComparedFigure:
     if tried is None:
         return ComparedFigure("computing…")
     if tried.evaluation is None:
@@ -42,14 +42,14 @@ def _verdict(tried: Placement | None) -> ComparedFigure:
     return ComparedFigure(f"{verdict_phrase(memory)}{on_each}", tooltip=told)
 
 
-def _needed(tried: Placement | None) -> ComparedFigure:
+def _needed_memory_figure(tried: Placement | None) -> ComparedFigure:
     if tried is None or tried.evaluation is None:
         return ComparedFigure(tooltip="" if tried is None else tried.reason)
     needed = tried.evaluation.memory.total_bytes
     return ComparedFigure(fmt.size(needed), float(needed), fmt.exact_bytes(needed))
 
 
-def _timed(
+def _time_figure_reader(
     read: Callable[[TimeResult, float], tuple[str, float | None]],
 ) -> Callable[[Placement | None], ComparedFigure]:
     """Return a figure of the time, whose text and value `read` gives for the time and its seconds."""
@@ -90,7 +90,7 @@ def no_fit_reason(evaluation: Evaluation) -> str:
     return no_fit_sentence() if memory.verdict == "does-not-fit" else _NOT_JUDGED
 
 
-def _priced(
+def _cost_figure_reader(
     read: Callable[[CostEstimate], ComparedFigure | None], unknown: str
 ) -> Callable[[Placement | None], ComparedFigure]:
     """Return a figure of the cost that `read` gives for an estimate; `unknown` is the reason if it gives none."""
@@ -108,14 +108,14 @@ def _priced(
     return figure
 
 
-def _rent(estimate: CostEstimate) -> ComparedFigure | None:
+def _rent_figure(estimate: CostEstimate) -> ComparedFigure | None:
     rent = estimate.result.rent
     if rent is None:
         return None
     return ComparedFigure(f"{fmt.money(rent.usd)} per {estimate.demand.period}", rent.usd, rent_sentence(rent))
 
 
-def _rent_hour(estimate: CostEstimate) -> ComparedFigure | None:
+def _hourly_rent_figure(estimate: CostEstimate) -> ComparedFigure | None:
     rent = estimate.result.rent
     if rent is None:
         return None
@@ -124,12 +124,12 @@ def _rent_hour(estimate: CostEstimate) -> ComparedFigure | None:
     return ComparedFigure(f"{fmt.money(usd)} per hour", usd, f"{each}\n{rent_sentence(rent)}")
 
 
-def _rent_tokens(estimate: CostEstimate) -> ComparedFigure | None:
+def _rent_per_tokens_figure(estimate: CostEstimate) -> ComparedFigure | None:
     rent = estimate.result.rent
-    return None if rent is None else _million(rent.usd_per_million_tokens, rent_sentence(rent))
+    return None if rent is None else _usd_per_million_figure(rent.usd_per_million_tokens, rent_sentence(rent))
 
 
-def _own(estimate: CostEstimate) -> ComparedFigure | None:
+def _owning_figure(estimate: CostEstimate) -> ComparedFigure | None:
     own = estimate.result.own
     if own is None:
         return None
@@ -137,25 +137,31 @@ def _own(estimate: CostEstimate) -> ComparedFigure | None:
     return ComparedFigure(text, own.usd_per_period, own_sentence(own, estimate.demand))
 
 
-def _own_tokens(estimate: CostEstimate) -> ComparedFigure | None:
+def _owning_per_tokens_figure(estimate: CostEstimate) -> ComparedFigure | None:
     own = estimate.result.own
-    return None if own is None else _million(own.usd_per_million_tokens, own_sentence(own, estimate.demand))
+    return (
+        None if own is None else _usd_per_million_figure(own.usd_per_million_tokens, own_sentence(own, estimate.demand))
+    )
 
 
-def _million(usd: float | None, how: str) -> ComparedFigure:
+def _usd_per_million_figure(usd: float | None, how: str) -> ComparedFigure:
     return ComparedFigure(fmt.money(usd, fmt.UNKNOWN), usd, how)
 
 
 _NO_OFFER: Final = "No offer of these cards is known."
 _NO_PRICE: Final = "The price of these cards is not known."
 PLACEMENT_FIGURES: Final = (
-    PlacementFigure("Fits", _verdict, lower_is_better=False),
-    PlacementFigure("Memory needed per card", _needed, lower_is_better=True),
-    PlacementFigure("Time", _timed(_seconds), lower_is_better=True),
-    PlacementFigure("Pace", _timed(_pace), lower_is_better=False),
-    PlacementFigure("Rented", _priced(_rent, _NO_OFFER), lower_is_better=True),
-    PlacementFigure("Rented, per hour", _priced(_rent_hour, _NO_OFFER), lower_is_better=True),
-    PlacementFigure("Rented, per million tokens", _priced(_rent_tokens, _NO_OFFER), lower_is_better=True),
-    PlacementFigure("Owned", _priced(_own, _NO_PRICE), lower_is_better=True),
-    PlacementFigure("Owned, per million tokens", _priced(_own_tokens, _NO_PRICE), lower_is_better=True),
+    PlacementFigure("Fits", _verdict_figure, lower_is_better=False),
+    PlacementFigure("Memory needed per card", _needed_memory_figure, lower_is_better=True),
+    PlacementFigure("Time", _time_figure_reader(_seconds), lower_is_better=True),
+    PlacementFigure("Pace", _time_figure_reader(_pace), lower_is_better=False),
+    PlacementFigure("Rented", _cost_figure_reader(_rent_figure, _NO_OFFER), lower_is_better=True),
+    PlacementFigure("Rented, per hour", _cost_figure_reader(_hourly_rent_figure, _NO_OFFER), lower_is_better=True),
+    PlacementFigure(
+        "Rented, per million tokens", _cost_figure_reader(_rent_per_tokens_figure, _NO_OFFER), lower_is_better=True
+    ),
+    PlacementFigure("Owned", _cost_figure_reader(_owning_figure, _NO_PRICE), lower_is_better=True),
+    PlacementFigure(
+        "Owned, per million tokens", _cost_figure_reader(_owning_per_tokens_figure, _NO_PRICE), lower_is_better=True
+    ),
 )

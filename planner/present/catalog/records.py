@@ -46,7 +46,9 @@ def price_fields(prices: CardPrices | None, count: int = 1) -> dict[str, object]
     for kind in ("street", "used"):
         spread = bought.get(kind)
         fields[f"{kind}_price_usd"] = None if spread is None else spread.median_usd * count
-        fields[f"{kind}_price_source"] = None if spread is None else _dated(spread.latest.source, spread.latest.day)
+        fields[f"{kind}_price_source"] = (
+            None if spread is None else _dated_source(spread.latest.source, spread.latest.day)
+        )
     return fields | rent_fields(rented, count)
 
 
@@ -54,7 +56,7 @@ def rent_fields(rented: PriceSpread | None, count: int = 1) -> dict[str, object]
     """Return the lowest hourly price of `count` cards with its source and day; None without an offer."""
     return {
         "rent_usd_per_hour": None if rented is None else rented.low.price_usd * count,
-        "rent_source": None if rented is None else _dated(rented.low.source, rented.low.day),
+        "rent_source": None if rented is None else _dated_source(rented.low.source, rented.low.day),
     }
 
 
@@ -65,8 +67,8 @@ def card_facts(
     return {
         "derived": derived_fields(gpu) | _derived_by_kind(gpu, prices),
         "prices": {
-            "bought": {kind: _spread(spread, "usd") for kind, spread in prices.bought.items()},
-            "rented": _rented(prices.rented),
+            "bought": {kind: _price_range_object(spread, "usd") for kind, spread in prices.bought.items()},
+            "rented": _rent_ranges(prices.rented),
         },
         "software": [{"title": support.title, **support._asdict()} for support in software],
         "speeds": [speed.model_dump(mode="json") for speed in speeds],
@@ -83,8 +85,8 @@ def system_facts(row: SystemRow) -> dict[str, object]:
         "totals": {"memory_bytes": system.memory_bytes, **accelerator_fields(row.gpu, system.gpu_count)},
         "each": per_accelerator_fields(row),
         "lacks": [fact.model_dump(mode="json", include=_LACKING) for fact in row.lacks.values()],
-        "prices": {"rented": _rented(row.rented or {})},
-        "power": _power(system),
+        "prices": {"rented": _rent_ranges(row.rented or {})},
+        "power": _power_object(system),
     }
 
 
@@ -130,18 +132,18 @@ def _derived_by_kind(gpu: Gpu, prices: CardPrices) -> dict[str, float | None]:
     }
 
 
-def _power(system: System) -> dict[str, object] | None:
+def _power_object(system: System) -> dict[str, object] | None:
     if system.max_power_watts is None:
         return None
     circuit = smallest_circuit(system.max_power_watts)
     return {"circuit": circuit.name, "figures": [asdict(step) for step in machine_figures(system, circuit)]}
 
 
-def _rented(rented: Mapping[RentMode, PriceSpread]) -> dict[str, object]:
-    return {mode: _spread(spread, "usd_per_hour") for mode, spread in rented.items()}
+def _rent_ranges(rented: Mapping[RentMode, PriceSpread]) -> dict[str, object]:
+    return {mode: _price_range_object(spread, "usd_per_hour") for mode, spread in rented.items()}
 
 
-def _spread(spread: PriceSpread, unit: str) -> dict[str, object]:
+def _price_range_object(spread: PriceSpread, unit: str) -> dict[str, object]:
     return {
         f"low_{unit}": spread.low.price_usd,
         f"median_{unit}": spread.median_usd,
@@ -154,7 +156,7 @@ def _spread(spread: PriceSpread, unit: str) -> dict[str, object]:
     }
 
 
-def _dated(source: str, day: str) -> str:
+def _dated_source(source: str, day: str) -> str:
     return f"{source}, {day}" if day else source
 
 
@@ -198,7 +200,7 @@ def gpu_fields(row: GpuRow) -> dict[str, object]:
     """
     gpu = row.gpu
     job = row.job
-    plan = (row.verdict, row.free_bytes, *(_job(job) if job else (None, None, None)))
+    plan = (row.verdict, row.free_bytes, *(_job_values(job) if job else (None, None, None)))
     rates = {dtype: gpu.rate(dtype) for dtype in DTYPE_TITLES}
     other = {note.field: note.provenance for note in gpu.figure_notes}
     other |= {f"{dtype}_ops_per_s": rate.provenance for dtype, rate in rates.items() if rate and rate.provenance}
@@ -208,7 +210,7 @@ def gpu_fields(row: GpuRow) -> dict[str, object]:
         **price_fields(row.prices),
         **derived_fields(gpu),
         **dict(zip(_GPU_PLAN, plan, strict=True)),
-        **_sources(gpu.provenance, other, gpu.notes),
+        **_source_fields(gpu.provenance, other, gpu.notes),
     }
 
 
@@ -222,20 +224,20 @@ def system_fields(row: SystemRow) -> dict[str, object]:
         **accelerator_fields(row.gpu, system.gpu_count),
         **rent_fields(row.on_demand),
         **dict(zip(_SYSTEM_PLAN, (row.verdict, row.free_bytes, row.reason), strict=True)),
-        **_sources(system.provenance, other, system.notes),
+        **_source_fields(system.provenance, other, system.notes),
     }
 
 
-def _sources(main: Provenance, other: Mapping[str, Provenance], notes: Sequence[str]) -> dict[str, object]:
-    others = "; ".join(f"{field}: {_origin(provenance)}" for field, provenance in other.items())
+def _source_fields(main: Provenance, other: Mapping[str, Provenance], notes: Sequence[str]) -> dict[str, object]:
+    others = "; ".join(f"{field}: {_provenance_line(provenance)}" for field, provenance in other.items())
     texts = (main.source, main.basis, main.certainty, main.as_of, others, "; ".join(notes))
     return dict(zip(_SOURCES, texts, strict=True))
 
 
-def _job(job: JobSummary) -> tuple[float, float | None, str]:
+def _job_values(job: JobSummary) -> tuple[float, float | None, str]:
     return job.hours, job.usd, "; ".join(job.cost_origin.splitlines())
 
 
-def _origin(provenance: Provenance) -> str:
+def _provenance_line(provenance: Provenance) -> str:
     parts = (provenance.basis, provenance.formula, provenance.source, provenance.certainty, provenance.as_of)
     return ", ".join(dict.fromkeys(part for part in parts if part))

@@ -66,7 +66,7 @@ def award_views(found: Recommendation, rows: tuple[OptionRow, ...]) -> tuple[Awa
     by_key = {row.id: row for row in rows}
     views = []
     for award in AWARDS:
-        option = _named(award, found)
+        option = _award_winner(award, found)
         if option is not None:
             row = by_key[option.key]
             views.append(AwardView(award, row, _sentence(row), _reason(award, row), _change(award, row, rows)))
@@ -89,12 +89,12 @@ def excluded_sentence(found: Recommendation) -> str:
     return f"Excluded: {fmt.listing(told)}." if told else ""
 
 
-def _named(award: Award, found: Recommendation) -> HardwareOption | None:
+def _award_winner(award: Award, found: Recommendation) -> HardwareOption | None:
     return {"cheapest": found.cheapest, "fastest": found.fastest, "best value": found.best_value}[award]
 
 
 def _awards(option: HardwareOption, found: Recommendation) -> tuple[Award, ...]:
-    return tuple(award for award in AWARDS if _named(award, found) == option)
+    return tuple(award for award in AWARDS if _award_winner(award, found) == option)
 
 
 def _sentence(row: OptionRow) -> str:
@@ -127,7 +127,7 @@ def _reason(award: Award, row: OptionRow) -> str:
 
 def _change(award: Award, row: OptionRow, rows: tuple[OptionRow, ...]) -> str:
     """Return the runner-up for the award, and by how much it is behind."""
-    sure = [other for other in rows if other.option.comparable and _other_way(other, row)]
+    sure = [other for other in rows if other.option.comparable and _has_other_cards(other, row)]
     second = min(sure, key=lambda other: _score(award, other.option), default=None)
     if second is None:
         return ""
@@ -144,7 +144,7 @@ def _score(award: Award, option: HardwareOption) -> float:
     return option.slowness if award == "fastest" else option.usd * option.slowness
 
 
-def _other_way(other: OptionRow, row: OptionRow) -> bool:
+def _has_other_cards(other: OptionRow, row: OptionRow) -> bool:
     """Return whether `other` has different cards, not just another offer of the same ones."""
     return other.id != row.id and (other.option.gpu, other.option.count) != (row.option.gpu, row.option.count)
 

@@ -37,7 +37,7 @@ class ComparedPlan(NamedTuple):
 
 def rent_or_buy_rows(estimate: CostEstimate) -> tuple[FigureRow, ...]:
     """Return the costs of renting and of owning, a row for each figure: a run or month, an hour, energy, carbon."""
-    return tuple(filter(_says_something, _ways(estimate)))
+    return tuple(filter(_has_figures, _rent_and_own_rows(estimate)))
 
 
 def scenario_rows(mine: ComparedPlan, other: ComparedPlan) -> tuple[FigureRow, ...]:
@@ -46,20 +46,28 @@ def scenario_rows(mine: ComparedPlan, other: ComparedPlan) -> tuple[FigureRow, .
         ("Decision", _decision, None),
         ("Pace", lambda one: pace_phrase(one.time), None),
         ("Hours", _hours, fmt.significant),
-        ("Rented", _of_rent(lambda rent: rent.usd), fmt.money),
-        ("Owned", _of_own(lambda own: own.usd_per_period), fmt.money),
-        ("Rented, per GPU-hour", _of_rent(lambda rent: rent.usd_per_gpu_hour), fmt.money),
-        ("Owned, per GPU-hour", _of_own(lambda own: own.usd_per_gpu_hour), fmt.money),
-        ("Upfront", _of_own(lambda own: own.upfront_usd), fmt.money),
+        ("Rented", _rent_figure_reader(lambda rent: rent.usd), fmt.money),
+        ("Owned", _own_figure_reader(lambda own: own.usd_per_period), fmt.money),
+        ("Rented, per GPU-hour", _rent_figure_reader(lambda rent: rent.usd_per_gpu_hour), fmt.money),
+        ("Owned, per GPU-hour", _own_figure_reader(lambda own: own.usd_per_gpu_hour), fmt.money),
+        ("Upfront", _own_figure_reader(lambda own: own.upfront_usd), fmt.money),
         ("Break-even, GPU-hours", _break_even, fmt.significant),
-        ("Electricity, kWh", _of_rent(lambda rent: rent.carbon.energy_kwh if rent.carbon else None), fmt.significant),
-        ("Carbon, kg", _of_rent(lambda rent: rent.carbon.carbon_kg if rent.carbon else None), fmt.significant),
+        (
+            "Electricity, kWh",
+            _rent_figure_reader(lambda rent: rent.carbon.energy_kwh if rent.carbon else None),
+            fmt.significant,
+        ),
+        (
+            "Carbon, kg",
+            _rent_figure_reader(lambda rent: rent.carbon.carbon_kg if rent.carbon else None),
+            fmt.significant,
+        ),
     )
-    found = (_versus(title, get(mine), get(other), show) for title, get, show in rows)
-    return tuple(filter(_says_something, found))
+    found = (_two_plan_row(title, get(mine), get(other), show) for title, get, show in rows)
+    return tuple(filter(_has_figures, found))
 
 
-def _says_something(row: FigureRow) -> bool:
+def _has_figures(row: FigureRow) -> bool:
     return any(cell.text not in ("", _NOTHING) for cell in row.cells)
 
 
@@ -68,7 +76,7 @@ def period_of(estimate: CostEstimate) -> str:
     return "run" if estimate.demand.period == "run" else "month"
 
 
-def _ways(estimate: CostEstimate) -> Iterator[FigureRow]:
+def _rent_and_own_rows(estimate: CostEstimate) -> Iterator[FigureRow]:
     rent, own, period = estimate.result.rent, estimate.result.own, period_of(estimate)
     rented = _origin(rent.terms) if rent else ""
     owned = _origin((*own.upfront, *own.monthly)) if own else ""
@@ -91,29 +99,32 @@ def _ways(estimate: CostEstimate) -> Iterator[FigureRow]:
     )
     yield row(
         "Per million tokens",
-        _tokens(rent.usd_per_million_tokens) if rent else None,
-        _tokens(own.usd_per_million_tokens) if own else None,
+        _usd_per_tokens_text(rent.usd_per_million_tokens) if rent else None,
+        _usd_per_tokens_text(own.usd_per_million_tokens) if own else None,
     )
     yield row("Upfront", None, fmt.money(own.upfront_usd) if own else None)
     yield row("Monthly costs", None, fmt.money(own.monthly_cash_usd + own.loan_usd_per_month) if own else None)
     yield row("Resale value", None, fmt.money(own.resale_usd) if own else None)
-    yield from _footprints(rent.carbon if rent else None, own.carbon if own else None, period)
+    yield from _footprint_rows(rent.carbon if rent else None, own.carbon if own else None, period)
 
 
-def _footprints(rented: Footprint | None, owned: Footprint | None, period: str) -> Iterator[FigureRow]:
+def _footprint_rows(rented: Footprint | None, owned: Footprint | None, period: str) -> Iterator[FigureRow]:
     if rented is None and owned is None:
         return
-    texts = [(_kwh(rented, period), _kilograms(rented, period)), (_kwh(owned, "month"), _kilograms(owned, "month"))]
+    texts = [
+        (_energy_text(rented, period), _carbon_text(rented, period)),
+        (_energy_text(owned, "month"), _carbon_text(owned, "month")),
+    ]
     for title, at in (("Electricity", 0), ("Carbon", 1)):
         cells = (FigureCell(pair[at], _grid_origin(one)) for pair, one in zip(texts, (rented, owned), strict=True))
         yield FigureRow(title, tuple(cells))
 
 
-def _kwh(found: Footprint | None, period: str) -> str:
+def _energy_text(found: Footprint | None, period: str) -> str:
     return NOT_KNOWN if found is None else f"{fmt.significant(found.energy_kwh)}{fmt.THIN}kWh per {period}"
 
 
-def _kilograms(found: Footprint | None, period: str) -> str:
+def _carbon_text(found: Footprint | None, period: str) -> str:
     if found is None or found.carbon_kg is None:
         return NOT_KNOWN
     return f"{fmt.significant(found.carbon_kg)}{fmt.THIN}kg per {period}"
@@ -128,7 +139,7 @@ def _grid_origin(found: Footprint | None) -> str:
     return "\n".join(part for part in (found.region, cooling, carbon, *found.notes) if part)
 
 
-def _tokens(usd: float | None) -> str | None:
+def _usd_per_tokens_text(usd: float | None) -> str | None:
     return None if usd is None else fmt.money(usd)
 
 
@@ -137,17 +148,17 @@ def _origin(terms: tuple[MoneyTerm, ...]) -> str:
     return "\n".join(dict.fromkeys(lines))
 
 
-def _versus(
+def _two_plan_row(
     title: str, mine: float | str | None, other: float | str | None, show: Callable[[float], str] | None
 ) -> FigureRow:
     if show is None or isinstance(mine, str) or isinstance(other, str):
         return FigureRow(title, (FigureCell(str(mine or _NOTHING)), FigureCell(str(other or _NOTHING)), FigureCell("")))
     texts = [_NOTHING if value is None else show(value) for value in (mine, other)]
-    difference = "" if mine is None or other is None else _signed(mine - other, show)
+    difference = "" if mine is None or other is None else _signed_text(mine - other, show)
     return FigureRow(title, (FigureCell(texts[0]), FigureCell(texts[1]), FigureCell(difference)))
 
 
-def _signed(value: float, show: Callable[[float], str]) -> str:
+def _signed_text(value: float, show: Callable[[float], str]) -> str:
     if show(abs(value)) == show(0.0):
         return "same"
     return f"{'+' if value > 0 else '−'}{show(abs(value))}"
@@ -162,12 +173,12 @@ def _hours(one: ComparedPlan) -> float | None:
     return one.estimate.demand.busy_hours if one.estimate else None
 
 
-def _of_rent(read: Callable[[RentCost], float | None]) -> Callable[[ComparedPlan], float | None]:
+def _rent_figure_reader(read: Callable[[RentCost], float | None]) -> Callable[[ComparedPlan], float | None]:
     """Return a function that reads a figure of renting, None if nothing is rented."""
     return lambda one: read(one.estimate.result.rent) if one.estimate and one.estimate.result.rent else None
 
 
-def _of_own(read: Callable[[OwnCost], float | None]) -> Callable[[ComparedPlan], float | None]:
+def _own_figure_reader(read: Callable[[OwnCost], float | None]) -> Callable[[ComparedPlan], float | None]:
     """Return a function that reads a figure of owning, None if no price is known."""
     return lambda one: read(one.estimate.result.own) if one.estimate and one.estimate.result.own else None
 

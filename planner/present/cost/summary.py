@@ -45,8 +45,8 @@ def flip_sentence(answer: Decision, rent: RentCost | None, own: OwnCost | None =
     hourly = _within_reach(answer.flips_at_rent_usd_per_gpu_hour, rent.usd_per_gpu_hour if rent else None)
     found = (
         f"utilization {'exceeds' if renting else 'falls below'} {fmt.percent(share)}" if share is not None else "",
-        _flip("the card costs", card, under=renting),
-        _flip("renting costs", hourly, under=not renting, unit=" per GPU-hour"),
+        _flip_condition("the card costs", card, under=renting),
+        _flip_condition("renting costs", hourly, under=not renting, unit=" per GPU-hour"),
     )
     told = tuple(part for part in found if part)
     return f"The decision flips if {fmt.listing(told, 'or')}." if told else ""
@@ -71,7 +71,7 @@ def dates_sentence(answer: Decision, today: date, terms: Iterable[MoneyTerm] = (
     oldest, aged = answer.oldest_price_date, ""
     if oldest is not None:
         age = age_phrase((today - date.fromisoformat(oldest)).days)
-        aged = f"Oldest price: {_priced_on(oldest, terms)}{fmt.date(oldest)}, {age}."
+        aged = f"Oldest price: {_term_priced_on(oldest, terms)}{fmt.date(oldest)}, {age}."
     undated = tuple(COST_TERM_TITLES.get(name, name).lower() for name in dict.fromkeys(answer.undated))
     bare = f"Without a date: {fmt.listing(undated)}." if undated else ""
     return " ".join(part for part in (aged, bare) if part)
@@ -83,7 +83,7 @@ def cost_terms(result: CostResult) -> tuple[MoneyTerm, ...]:
     return (*rented, *((*result.own.upfront, *result.own.monthly) if result.own else ()))
 
 
-def _priced_on(day: str, terms: Iterable[MoneyTerm]) -> str:
+def _term_priced_on(day: str, terms: Iterable[MoneyTerm]) -> str:
     """Return the first term with a figure of this day, such as `electricity, `; empty if there is none."""
     name = next((term.name for term in terms if any(symbol.date == day for symbol in term.symbols)), None)
     return "" if name is None else f"{COST_TERM_TITLES.get(name, name).lower()}, "
@@ -158,7 +158,7 @@ def chance_sentence(simulation: Simulation) -> str:
     )
 
 
-def _flip(what: str, usd: float | None, *, under: bool, unit: str = "") -> str:
+def _flip_condition(what: str, usd: float | None, *, under: bool, unit: str = "") -> str:
     return "" if usd is None else f"{what} {'under' if under else 'over'} {fmt.money(usd)}{unit}"
 
 

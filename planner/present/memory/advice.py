@@ -40,11 +40,11 @@ def advice_row(advice: Advice) -> AdviceRow:
     return AdviceRow(
         title=fmt.capitalized(advice.name),
         saves="" if other_card else fmt.gib(advice.saved_bytes),
-        then=_then(advice),
-        cost=_cost(advice),
+        then=_verdict_after(advice),
+        cost=_cost_text(advice),
         risk=advice.risk,
         needs="; ".join(advice.needs),
-        details=tuple(_details(advice)),
+        details=tuple(_detail_sentences(advice)),
     )
 
 
@@ -55,19 +55,19 @@ def no_advice(memory: MemoryResult, *, traced: bool) -> str:
     return f"{advice_title(memory)}: no known option."
 
 
-def _then(advice: Advice) -> str:
+def _verdict_after(advice: Advice) -> str:
     if advice.verdict is None:
         return "Not on this card" if advice.free_bytes is not None else f"Needs {fmt.size(advice.total_bytes)}"
     return verdict_text(advice.verdict, advice.free_bytes or 0, advice.fit_probability)
 
 
-def _cost(advice: Advice) -> str:
+def _cost_text(advice: Advice) -> str:
     factor = advice.slower_by_about
     slower = (f"about {fmt.significant(factor)} × slower",) if factor is not None and factor > 1 else ()
     return "; ".join((*slower, *advice.costs)) or "none"
 
 
-def _details(advice: Advice) -> list[str]:
+def _detail_sentences(advice: Advice) -> list[str]:
     said = [f"{step.name}: {step.sentence} Source: {step.source}." for step in advice.steps]
     if advice.keeps:
         said.append(f"Unchanged: {fmt.listing(advice.keeps)}.")

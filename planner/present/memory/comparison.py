@@ -34,7 +34,7 @@ class VersusRow(NamedTuple):
     @property
     def texts(self) -> tuple[str, str, str]:
         """Return plan, other and difference in GiB: `20.81`, `15.40`, `+5.41`."""
-        return _gib(self.bytes), _gib(self.other_bytes), _signed(self.difference_bytes)
+        return _gib_text(self.bytes), _gib_text(self.other_bytes), _signed_gib_text(self.difference_bytes)
 
 
 class VersusView(NamedTuple):
@@ -115,11 +115,11 @@ def _rows(found: PlanComparison, view: MemoryView, other: MemoryView) -> tuple[V
     )
 
 
-def _gib(value: int | None) -> str:
+def _gib_text(value: int | None) -> str:
     return _NOT_THERE if value is None else fmt.gib(value)
 
 
-def _signed(value: int | None) -> str:
+def _signed_gib_text(value: int | None) -> str:
     if value is None:
         return _NOT_THERE
     return f"+{fmt.gib(value)}" if value > 0 else fmt.gib(value)
@@ -147,7 +147,7 @@ class ComparisonRow(NamedTuple):
 
     @property
     def difference_bytes(self) -> int:
-        """Return the estimated less the traced bytes."""
+        """Return the estimated size minus the traced size in bytes."""
         return self.estimated_bytes - self.traced_bytes
 
     @property
@@ -157,8 +157,8 @@ class ComparisonRow(NamedTuple):
 
 
 def compare_parts(estimate: MemoryResult, traced: MemoryResult) -> tuple[ComparisonRow, ...]:
-    """Return the parts of the peak memory of both, and the total as the last row."""
-    rows = (ComparisonRow(title, _sum(estimate, names), _sum(traced, names)) for title, names in _PARTS)
+    """Return the parts of the peak memory, estimated and traced, with the total as the last row."""
+    rows = (ComparisonRow(title, _sum_bytes(estimate, names), _sum_bytes(traced, names)) for title, names in _PARTS)
     present = tuple(row for row in rows if row.estimated_bytes or row.traced_bytes)
     return (*present, ComparisonRow("Total", estimate.total_bytes, traced.total_bytes))
 
@@ -176,5 +176,5 @@ def comparison_sentence(estimate: MemoryResult, traced: MemoryResult) -> str:
     return f"The estimate is {fmt.precise_percent(abs(total.difference_fraction or 0))} {side} the trace: {sizes}."
 
 
-def _sum(memory: MemoryResult, names: tuple[TermName, ...]) -> int:
+def _sum_bytes(memory: MemoryResult, names: tuple[TermName, ...]) -> int:
     return sum(term.bytes for term in memory.terms if term.name in names)

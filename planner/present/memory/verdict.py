@@ -26,17 +26,19 @@ def certainty_sentences(memory: MemoryResult) -> str:
 
     The probability is left out if it is not known, or if the verdict is tight: then the answer itself contains it.
     """
-    return " ".join(sentence for sentence in (_split(memory), _chance(memory)) if sentence)
+    return " ".join(
+        sentence for sentence in (_certainty_split_sentence(memory), _probability_sentence(memory)) if sentence
+    )
 
 
-def _split(memory: MemoryResult) -> str:
+def _certainty_split_sentence(memory: MemoryResult) -> str:
     counted = memory.certain_bytes
     parts = (("exact", counted.exact), ("measured", counted.measured), ("assumed", counted.assumed))
     said = ", ".join(f"{CERTAINTY_TITLES[how]} {fmt.size(size)}" for how, size in parts if size)
     return f"{fmt.capitalized(said)}." if said else ""
 
 
-def _chance(memory: MemoryResult) -> str:
+def _probability_sentence(memory: MemoryResult) -> str:
     chance = memory.fit_probability
     return "" if chance is None or memory.verdict == "tight" else f"Probability that it fits: {odds_text(chance)}."
 
@@ -70,14 +72,14 @@ def verdict_phrase(memory: MemoryResult) -> str:
 
 
 def verdict_text(verdict: Verdict, free_bytes: int, probability: float | None) -> str:
-    """Return a verdict with the probability that it fits if tight, else with the free or missing bytes."""
+    """Return a verdict, with the probability of fitting if it is tight, else with the free or missing memory."""
     if verdict == "tight" and probability is not None:
         return f"{VERDICT_TITLES[verdict]}, {odds_text(probability)}"
     return f"{VERDICT_TITLES[verdict]}, {margin_text(free_bytes)}"
 
 
 def margin_text(free_bytes: int) -> str:
-    """Return the free or missing bytes: `6.10 GiB free`, `2.00 GiB too much`."""
+    """Return the free or missing memory: `6.10 GiB free`, `2.00 GiB too much`."""
     return f"{fmt.size(abs(free_bytes))} {'free' if free_bytes >= 0 else 'too much'}"
 
 
@@ -124,7 +126,8 @@ def memory_answer(memory: MemoryResult, card: str | None, count: int = 1, smalle
     kinds = {share.gpu for share in memory.per_gpu}
     where = f"{VERDICT_TITLES[memory.verdict]} on {card if len(kinds) > 1 else fmt.count_of(count, card)}"
     which = f"the card with the {scarcity_phrase(memory)} " if len(memory.per_gpu) > 1 else "each " if count > 1 else ""
-    return f"{where}{_odds(memory)}: {which}{_needs(memory)} of {_capacity(memory)}{_rest(memory)}."
+    needs = f"{_needs_phrase(memory)} of {_capacity_phrase(memory)}{_margin_phrase(memory)}"
+    return f"{where}{_odds_phrase(memory)}: {which}{needs}."
 
 
 def scarcity_phrase(memory: MemoryResult) -> str:
@@ -173,36 +176,36 @@ def host_note(memory: MemoryResult) -> tuple[str, ...]:
     return (f"Host memory: {fmt.size(memory.host_bytes)}.",) if memory.host_bytes else ()
 
 
-def _needs(memory: MemoryResult) -> str:
+def _needs_phrase(memory: MemoryResult) -> str:
     return f"needs {fmt.size_with_range(memory.total_bytes, memory.low_bytes, memory.high_bytes)}"
 
 
-def _short(text: str, memory: MemoryResult) -> str:
+def _without_repeated_unit(text: str, memory: MemoryResult) -> str:
     """Leave out the unit of `text` if the total has the same."""
     number, _, unit = text.rpartition(fmt.THIN)
     return number if fmt.size(memory.total_bytes).endswith(f"{fmt.THIN}{unit}") else text
 
 
 def _requirement(memory: MemoryResult, card: str | None, smallest: tuple[str, ...]) -> str:
-    sentence = f"N{_needs(memory)[1:]}"
+    sentence = f"N{_needs_phrase(memory)[1:]}"
     if card is not None:
         return f"{sentence}; the usable memory of {card} is not known."
     named = f" The smallest cards that fit: {fmt.listing(smallest[:_NAMED])}." if smallest else ""
     return f"{sentence}.{named}"
 
 
-def _capacity(memory: MemoryResult) -> str:
+def _capacity_phrase(memory: MemoryResult) -> str:
     other = memory.other_processes_bytes
     held = f", {fmt.size(other)} of it used by other programs" if other else ""
-    return f"{_short(fmt.size(memory.capacity_bytes), memory)} usable{held}"
+    return f"{_without_repeated_unit(fmt.size(memory.capacity_bytes), memory)} usable{held}"
 
 
-def _odds(memory: MemoryResult) -> str:
+def _odds_phrase(memory: MemoryResult) -> str:
     """Return the probability that it fits if the verdict is tight."""
     if memory.verdict != "tight" or memory.fit_probability is None:
         return ""
     return f" with a probability of {odds_text(memory.fit_probability)}"
 
 
-def _rest(memory: MemoryResult) -> str:
+def _margin_phrase(memory: MemoryResult) -> str:
     return f", {margin_text(memory.free_bytes or 0)}"

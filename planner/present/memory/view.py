@@ -44,7 +44,7 @@ class Segment(NamedTuple):
 
     @property
     def tooltip(self) -> str:
-        """Return the title with the exact bytes."""
+        """Return the title with the exact size in bytes."""
         return f"{self.title}: {fmt.exact_bytes(self.bytes)}"
 
 

@@ -150,12 +150,12 @@ def verdict_lines(verdicts: Mapping[str, Verdict], devices: tuple[Device, ...]) 
 
 def evidence_row(evidence: Evidence) -> EvidenceRow:
     """Return the row of a piece of evidence, with its threshold and the threshold's source."""
-    seen = _shown(evidence.metric, evidence.statistic, evidence.seen)
+    seen = _quantity_text(evidence.metric, evidence.statistic, evidence.seen)
     title, seen = quantity_title(evidence.metric), f"{seen} {_STATISTICS[evidence.statistic]}"
     condition = evidence.condition
     if condition is None:
         return EvidenceRow(title, seen)
-    threshold = _shown(condition.metric, condition.statistic, condition.threshold)
+    threshold = _quantity_text(condition.metric, condition.statistic, condition.threshold)
     kind = "heuristic: " if condition.source.is_heuristic else ""
     return EvidenceRow(title, seen, f"{_SIGNS[condition.sign]} {threshold}", f"{kind}{condition.source.text}")
 
@@ -205,7 +205,7 @@ def _item_lines(number: int, row: ChecklistRow) -> tuple[str, ...]:
     return (f"{number}. {row.title}: {row.standing}", f"   {row.why}", *seen, *how, f"   Source: {row.source}")
 
 
-def _shown(name: str, statistic: str, value: float) -> str:
+def _quantity_text(name: str, statistic: str, value: float) -> str:
     if statistic == "swings":
         return fmt.plain(value)
     if statistic == "share" or name.endswith(_SHARES[0]) or name.startswith(_SHARES[1]):

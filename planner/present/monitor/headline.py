@@ -51,7 +51,11 @@ def headline(verdicts: Mapping[str, Verdict], devices: Sequence[Device]) -> Head
         return Headline("")
     worst, verdict = min(found, key=lambda pair: (_rank(pair[1]), pair[1].severity != "error"))
     kinds = {(one.kind, one.title) for _device, one in found}
-    sentence, more = _alike(verdict, len(found)) if len(kinds) == 1 else _mixed(found, _rank(verdict))
+    sentence, more = (
+        _same_verdict_sentences(verdict, len(found))
+        if len(kinds) == 1
+        else _mixed_verdict_sentences(found, _rank(verdict))
+    )
     # The advice about a lost card is shown with its fault.
     is_to_do = _rank(verdict) in _CLAUSES and verdict.kind is not VerdictKind.LOST
     advice = verdict.advice[0] if is_to_do and verdict.advice else ""
@@ -66,7 +70,7 @@ def _rank(verdict: Verdict) -> int:
     return _CALM if verdict.kind in _QUIET else _IMPROVABLE
 
 
-def _alike(verdict: Verdict, cards: int) -> tuple[str, str]:
+def _same_verdict_sentences(verdict: Verdict, cards: int) -> tuple[str, str]:
     """Return the sentences for one card, or for several with the same verdict."""
     title = fmt.capitalized(verdict.title)
     if cards == 1:
@@ -74,33 +78,33 @@ def _alike(verdict: Verdict, cards: int) -> tuple[str, str]:
     return f"{title} ({'both' if cards == 2 else f'all {fmt.integer(cards)}'} cards).", verdict.sentence
 
 
-def _mixed(found: Sequence[tuple[Device, Verdict]], rank: int) -> tuple[str, str]:
+def _mixed_verdict_sentences(found: Sequence[tuple[Device, Verdict]], rank: int) -> tuple[str, str]:
     """Return a sentence on the cards with the most severe verdicts, and one on the others."""
     these = [pair for pair in found if _rank(pair[1]) == rank]
     others = [pair for pair in found if _rank(pair[1]) != rank]
     if rank not in _CLAUSES:
-        return f"Nothing needs attention: {_listed(found)}.", ""
+        return f"Nothing needs attention: {_verdicts_text(found)}.", ""
     clause = _CLAUSES[rank][len(these) > 1]
-    sentence = f"{fmt.integer(len(these))} of {_counted(found)} {clause}: {_listed(these)}."
-    more = _listed(others)
+    sentence = f"{fmt.integer(len(these))} of {_card_count_text(found)} {clause}: {_verdicts_text(these)}."
+    more = _verdicts_text(others)
     return sentence, f"{fmt.capitalized(more)}." if more else ""
 
 
-def _counted(found: Sequence[tuple[Device, Verdict]]) -> str:
+def _card_count_text(found: Sequence[tuple[Device, Verdict]]) -> str:
     has_instances = any(device.mig_parent is not None for device, _verdict in found)
     return f"{fmt.integer(len(found))} cards{' and instances' if has_instances else ''}"
 
 
-def _listed(found: Sequence[tuple[Device, Verdict]]) -> str:
+def _verdicts_text(found: Sequence[tuple[Device, Verdict]]) -> str:
     """Return `idle (cards 5, 6), slowed because of heat (card 3)`, the most common first."""
     cards: dict[str, list[Device]] = {}
     for device, verdict in found:
         cards.setdefault(verdict.title, []).append(device)
     commonest = sorted(cards.items(), key=lambda item: -len(item[1]))
-    return ", ".join(f"{title} ({_named(devices)})" for title, devices in commonest)
+    return ", ".join(f"{title} ({_card_numbers_text(devices)})" for title, devices in commonest)
 
 
-def _named(devices: Sequence[Device]) -> str:
+def _card_numbers_text(devices: Sequence[Device]) -> str:
     """Return `card 3`, `cards 0, 1, 4 and instance 2`."""
     cards = _numbered("card", [device.index for device in devices if device.mig_parent is None])
     instances = _numbered("instance", [device.index for device in devices if device.mig_parent is not None])
@@ -165,15 +169,15 @@ def card_line(row: CardReadings) -> CardLine:
         uuid=row.device.uuid,
         name=numbered_card_name(row),
         use="" if use is None else fmt.percent(use),
-        use_share=_share(row.reading("utilization_fraction")),
+        use_share=_share_fraction(row.reading("utilization_fraction")),
         memory="" if used is None else f"{memory_text(row)}{fmt.THIN}GiB",
         memory_share=None if used is None or not total else min(used / total, 1.0),
         power="" if row.value("power_watts") is None else f"{power_text(row)}{fmt.THIN}W",
-        temperature=_rounded(row.value("temperature_celsius"), "°C"),
-        clock=_rounded(row.value("sm_clock_mhz"), "MHz"),
+        temperature=_rounded_text(row.value("temperature_celsius"), "°C"),
+        clock=_rounded_text(row.value("sm_clock_mhz"), "MHz"),
         state=card_state(row) or ("no readings yet" if used is None else "utilization unknown"),
         tone=_tone(row),
-        tooltip=_missing(row) if is_running else "",
+        tooltip=_missing_readings_text(row) if is_running else "",
     )
 
 
@@ -185,16 +189,16 @@ def numbered_card_name(row: CardReadings) -> str:
 
 
 def exact_memory(row: CardReadings) -> str:
-    """Return the exact bytes of used memory, for a tooltip."""
+    """Return the exact size of the used memory in bytes, for a tooltip."""
     used = row.value("memory_used_bytes")
     return fmt.exact_bytes(None if used is None else int(used))
 
 
-def _share(reading: Reading) -> float | None:
+def _share_fraction(reading: Reading) -> float | None:
     return None if reading.value is None or reading.is_implausible else min(max(reading.value, 0.0), 1.0)
 
 
-def _rounded(value: float | None, unit: str) -> str:
+def _rounded_text(value: float | None, unit: str) -> str:
     return "" if value is None else f"{fmt.integer(round(value))}{fmt.THIN}{unit}"
 
 
@@ -207,7 +211,7 @@ def _tone(row: CardReadings) -> Tone:
     return "" if use else "muted"
 
 
-def _missing(row: CardReadings) -> str:
+def _missing_readings_text(row: CardReadings) -> str:
     lines = [f"{title}: {why_missing(row.reading(name))}" for name, title in _SHOWN if row.value(name) is None]
     reserved = row.value("memory_reserved_bytes")
     if row.value("memory_used_bytes") is not None:

@@ -33,7 +33,9 @@ def measured_sentence(found: PredictionCheck) -> str:
     """
     expected = found.expected
     sizes = f"Predicted {fmt.size(expected.memory_bytes)}, measured {fmt.size(found.measured_bytes)}"
-    return f"{sizes}{_where(found)}: {_difference(found.difference_fraction)}{_why(found)}."
+    return (
+        f"{sizes}{_measured_place_phrase(found)}: {_difference_text(found.difference_fraction)}{_reason_phrase(found)}."
+    )
 
 
 def fill_sentence(plan: Plan, solved: tuple[SolveResult, SolveResult] | None) -> str:
@@ -49,7 +51,7 @@ def fill_sentence(plan: Plan, solved: tuple[SolveResult, SolveResult] | None) ->
     return f"The batch can go from {fmt.integer(now)} to {solved_text(surely, barely)}."
 
 
-def _where(found: PredictionCheck) -> str:
+def _measured_place_phrase(found: PredictionCheck) -> str:
     measured = found.measured
     if found.basis == "card":
         return " on the whole card"
@@ -57,26 +59,26 @@ def _where(found: PredictionCheck) -> str:
     return f" in process {measured.pid}, the largest of {measured.process_count}" if is_one_of_several else ""
 
 
-def _difference(fraction: float) -> str:
+def _difference_text(fraction: float) -> str:
     if abs(fraction) < 0.005:
         return f"within 1{fmt.THIN}%"
     return f"{'+' if fraction > 0 else '−'}{fmt.percent(abs(fraction))}"
 
 
-def _why(found: PredictionCheck) -> str:
+def _reason_phrase(found: PredictionCheck) -> str:
     if found.reason == "before-peak":
         return "; below the estimate's range, so the peak may not have been reached yet"
     if found.reason == "other-processes":
         return "; above the estimate's range, in part because of other processes"
     if found.reason == "engine-fills-card":
         return f"; {found.measured.engine} reserves most of the card when it starts, which this plan does not include"
-    likeliest = "" if found.likeliest is None else f", mostly {_term(found.likeliest)}"
+    likeliest = "" if found.likeliest is None else f", mostly {_term_phrase(found.likeliest)}"
     if found.reason == "more-than-expected":
         return "; above the estimate's range, so the running job may not be the planned one"
     return likeliest if abs(found.difference_fraction) >= 0.005 else ""
 
 
-def _term(name: TermName) -> str:
+def _term_phrase(name: TermName) -> str:
     """Return a term's name within a sentence; the overhead is named by its uncertain parts."""
     if name == "framework_overhead":
         return "the device context and the allocator"

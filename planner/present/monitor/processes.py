@@ -89,18 +89,18 @@ def filter_processes(rows: Sequence[ProcessRow], text: str, *, only_own: bool) -
     return {
         process_name(row)
         for row in rows
-        if all(word in _said(row) for word in sought)
+        if all(word in _searchable_text(row) for word in sought)
         and not (only_own and (row.process.host is None or not row.process.host.is_own))
     }
 
 
-def _said(row: ProcessRow) -> str:
+def _searchable_text(row: ProcessRow) -> str:
     user = "" if row.process.host is None else row.process.host.user
     parts = (str(row.process.pid), user, f"card {row.device.index}", row.process.kind, process_command(row))
     return " ".join(parts).casefold()
 
 
-def _measured(
+def _reading_column(
     key: str, title: str, get: Callable[[ProcessRow], Reading], unit: str, per_unit: float
 ) -> Column[ProcessRow]:
     return number_column(
@@ -109,23 +109,23 @@ def _measured(
         lambda row: get(row).value,
         unit=unit,
         per_unit=per_unit,
-        show=_gib if unit == "GiB" else lambda value: f"{value:.0f}",
+        show=_gib_text if unit == "GiB" else lambda value: f"{value:.0f}",
         unknown=NO_VALUE,
         width=8,
-        tooltip=lambda row: why_missing(get(row)) or _exact(get(row), unit),
+        tooltip=lambda row: why_missing(get(row)) or _exact_bytes_text(get(row), unit),
     )
 
 
-def _gib(size: float) -> str:
+def _gib_text(size: float) -> str:
     """Return a size in GiB for a column: three significant figures, but at most two decimals."""
     return fmt.significant(size) if size >= 1 else f"{size:.2f}"
 
 
-def _exact(reading: Reading, unit: str) -> str:
+def _exact_bytes_text(reading: Reading, unit: str) -> str:
     return fmt.exact_bytes(int(reading.value)) if reading.value is not None and unit == "GiB" else ""
 
 
-def _runtime(row: ProcessRow) -> str:
+def _runtime_text(row: ProcessRow) -> str:
     seconds = runtime_seconds(row)
     return NO_VALUE if seconds is None else elapsed_text(seconds)
 
@@ -136,9 +136,9 @@ DETAILED_PROCESS_COLUMNS: Final[tuple[Column[ProcessRow], ...]] = (
     replace(_KNOWN["pid"], width=8),
     Column("card", "Card", lambda row: row.device.index, lambda row: card_label(row.device).strip(), width=6),
     replace(_KNOWN["user"], width=9),
-    _measured("memory", "GPU memory", lambda row: row.process.memory_bytes, "GiB", GIB),
-    _measured("sm", "SM", lambda row: row.process.sm_fraction, "%", 0.01),
-    _measured("controller", "Mem. bus", lambda row: row.process.memory_controller_fraction, "%", 0.01),
+    _reading_column("memory", "GPU memory", lambda row: row.process.memory_bytes, "GiB", GIB),
+    _reading_column("sm", "SM", lambda row: row.process.sm_fraction, "%", 0.01),
+    _reading_column("controller", "Mem. bus", lambda row: row.process.memory_controller_fraction, "%", 0.01),
     replace(_KNOWN["cpu"], width=7, tooltip=lambda row: "of one core" if row.process.host else _HOST_UNKNOWN),
     number_column(
         "ram",
@@ -146,12 +146,12 @@ DETAILED_PROCESS_COLUMNS: Final[tuple[Column[ProcessRow], ...]] = (
         lambda row: row.process.host.memory_bytes if row.process.host else None,
         unit="GiB",
         per_unit=GIB,
-        show=_gib,
+        show=_gib_text,
         unknown=NO_VALUE,
         width=8,
         tooltip=lambda row: fmt.exact_bytes(row.process.host.memory_bytes) if row.process.host else _HOST_UNKNOWN,
     ),
-    Column("runtime", "Runtime", runtime_seconds, _runtime, align="right", width=11),
+    Column("runtime", "Runtime", runtime_seconds, _runtime_text, align="right", width=11),
     replace(_KNOWN["kind"], width=9),
     replace(_KNOWN["command"], width=30, tooltip=process_command),
 )

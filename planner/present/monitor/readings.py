@@ -85,7 +85,7 @@ def power_text(row: CardReadings) -> str:
     return f"{drawn:.0f}" if limit is None else f"{drawn:.0f} / {limit:.0f}"
 
 
-def _measured(key: str, title: str, name: str, unit: str, per_unit: float = 1) -> Column[CardReadings]:
+def _reading_column(key: str, title: str, name: str, unit: str, per_unit: float = 1) -> Column[CardReadings]:
     return number_column(
         key,
         title,
@@ -101,13 +101,13 @@ def _measured(key: str, title: str, name: str, unit: str, per_unit: float = 1) -
 CARD_COLUMNS: tuple[Column[CardReadings], ...] = (
     text_column("number", "Card", lambda row: card_label(row.device)),
     text_column("name", "Name", lambda row: row.device.name),
-    _measured("utilization", "Use", "utilization_fraction", "%", 0.01),
+    _reading_column("utilization", "Use", "utilization_fraction", "%", 0.01),
     Column("memory", "Memory", lambda row: row.value("memory_used_bytes"), memory_text, "GiB", "right"),
-    _measured("controller", "Mem. bus", "memory_controller_fraction", "%", 0.01),
+    _reading_column("controller", "Mem. bus", "memory_controller_fraction", "%", 0.01),
     Column("power", "Power", lambda row: row.value("power_watts"), power_text, "W", "right"),
-    _measured("temperature", "Temp.", "temperature_celsius", "°C"),
-    _measured("clock", "SM clock", "sm_clock_mhz", "MHz"),
-    _measured("fan", "Fan", "fan_fraction", "%", 0.01),
+    _reading_column("temperature", "Temp.", "temperature_celsius", "°C"),
+    _reading_column("clock", "SM clock", "sm_clock_mhz", "MHz"),
+    _reading_column("fan", "Fan", "fan_fraction", "%", 0.01),
     text_column("state", "State", card_state, unknown=NO_VALUE),
 )
 """Card columns of the command line."""
@@ -122,8 +122,8 @@ def host_line(latest: Latest) -> str:
         "" if cpu is None else f"CPU {fmt.percent(cpu)}",
         "" if not waiting or waiting < 0.005 else f"I/O wait {fmt.percent(waiting)}",
         "" if used is None or available is None else f"RAM {fmt.size(int(used))} of {fmt.size(int(used + available))}",
-        _traffic("disk", values.get("disk_read_bytes_per_s"), values.get("disk_write_bytes_per_s")),
-        _traffic("network", values.get("network_receive_bytes_per_s"), values.get("network_transmit_bytes_per_s")),
+        _traffic_text("disk", values.get("disk_read_bytes_per_s"), values.get("disk_write_bytes_per_s")),
+        _traffic_text("network", values.get("network_receive_bytes_per_s"), values.get("network_transmit_bytes_per_s")),
     ]
     return " · ".join(part for part in parts if part)
 
@@ -145,7 +145,7 @@ def driver_line(latest: Latest) -> str:
     return f"driver {inventory.driver_version}{cuda}"
 
 
-def _traffic(name: str, first: float | None, second: float | None) -> str:
+def _traffic_text(name: str, first: float | None, second: float | None) -> str:
     if first is None or second is None:
         return ""
     return f"{name} {first / 1e6:.1f} / {second / 1e6:.1f}{fmt.THIN}MB/s"
@@ -169,10 +169,10 @@ _MARKS: Final = {"works": "✓", "partly": "!", "fails": "✗", "note": "·"}
 def check_lines(checks: Iterable[SetupCheck]) -> str:
     """Return one line per check with advice below it; equal checks are combined."""
     alike = (list(group) for _, group in groupby(checks, key=lambda check: check[1:]))
-    return "\n".join(map(_line, alike))
+    return "\n".join(map(_check_line, alike))
 
 
-def _line(alike: list[SetupCheck]) -> str:
+def _check_line(alike: list[SetupCheck]) -> str:
     first, *others = alike
     more = f" and {fmt.integer(len(others))} more" if others else ""
     advice = f"\n    {first.advice}" if first.advice else ""

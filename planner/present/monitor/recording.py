@@ -42,7 +42,7 @@ def recording_line(recording: MonitorRecording) -> str:
     if first is None:
         return f"{recording.path.name}: no samples"
     parts = [
-        f"{duration_text(recording.seconds)} from {_moment(first.wall_seconds)}",
+        f"{duration_text(recording.seconds)} from {_moment_text(first.wall_seconds)}",
         fmt.plural(recording.samples, "sample"),
     ]
     if recording.marks:
@@ -103,7 +103,7 @@ def throttling_text(card: CardSummary) -> str:
     return ", ".join(f"{_REASONS[name]} {duration_text(seconds)}" for name, seconds in longest)
 
 
-def _moment(wall_seconds: float) -> str:
+def _moment_text(wall_seconds: float) -> str:
     try:
         at = datetime.fromtimestamp(wall_seconds).astimezone()
     except (OverflowError, OSError, ValueError):
@@ -124,7 +124,7 @@ def _mean(card: CardSummary, name: str) -> float | None:
     return None if found is None else found.mean
 
 
-def _memory(card: CardSummary) -> str:
+def _memory_text(card: CardSummary) -> str:
     found = card.statistics.get("memory_used_bytes")
     return NO_VALUE if found is None else f"{fmt.significant(found.mean / GIB)} / {fmt.significant(found.peak / GIB)}"
 
@@ -145,7 +145,7 @@ SUMMARY_COLUMNS: tuple[Column[CardSummary], ...] = (
     ),
     Column("cost", "Cost", lambda card: card.usd, lambda card: energy_cost_text(card.usd), align="right", width=9),
     _statistic("utilization", "Use", "utilization_fraction", "%", 0.01),
-    Column("memory", "Memory", lambda card: _mean(card, "memory_used_bytes"), _memory, "GiB", "right", width=12),
+    Column("memory", "Memory", lambda card: _mean(card, "memory_used_bytes"), _memory_text, "GiB", "right", width=12),
     _statistic("power", "Power", "power_watts", "W", 1),
     _statistic("temperature", "Temp.", "temperature_celsius", "°C", 1),
     text_column("slowed", "Throttled by", throttling_text, unknown=NO_VALUE, width=34),

@@ -44,7 +44,7 @@ class DeviceRow(NamedTuple):
 
 def sharing_phrase(workload: Workload) -> str:
     """Return the parallelism, `FSDP, tensor 4, pipeline 2`; empty if each card holds the whole model."""
-    return ", ".join(_sharing(workload))
+    return ", ".join(_sharing_parts(workload))
 
 
 def sharing_summary(workload: Workload, count: int) -> str:
@@ -86,17 +86,17 @@ def _row(share: DeviceShare, hardware: HardwareCatalog, scarcity: str) -> Device
     )
 
 
-def _sharing(workload: Workload) -> list[str]:
+def _sharing_parts(workload: Workload) -> list[str]:
     parallel = workload.parallel
     found = [f"{title} {size}" for name, title in _SHARED.items() if (size := getattr(parallel, name)) > 1]
     if parallel.sequence and parallel.tensor > 1:
         found.append("sequence parallel")
     if isinstance(workload, Training) and parallel.zero:
-        found.insert(0, _zero(workload))
+        found.insert(0, _zero_title(workload))
     if parallel.offload != "none":
         found.append(OFFLOAD_TITLES[parallel.offload])
     return found
 
 
-def _zero(workload: Training) -> str:
+def _zero_title(workload: Training) -> str:
     return sharding_strategy_of(workload).stage_name(workload.parallel.zero)

@@ -29,7 +29,7 @@ def setting_title(name: str) -> str:
 def setting_text(name: str, value: FieldValue, hardware: HardwareCatalog) -> str:
     """Return the value of a field of the plan as text: `2,048`, `yes`, `AdamW`, `GeForce RTX 4090`."""
     if name == "gpu":
-        return _cards(value, hardware) if value else "none"
+        return _card_names(value, hardware) if value else "none"
     if isinstance(value, bool):
         return fmt.yes_no(value)
     found = [fields[name] for task in TASKS if name in (fields := fields_of(task))]
@@ -41,7 +41,8 @@ def adjustments_sentence(adjustments: tuple[str, ...], workload: Workload) -> st
     """Return `Also changed: compute precision to BF16 autocast, optimizer step to default.`; empty without any."""
     if not adjustments:
         return ""
-    return f"Also changed: {', '.join(f'{_adjusted(name)} to {_new(name, workload)}' for name in adjustments)}."
+    changes = (f"{_adjusted_title(name)} to {_new_value_text(name, workload)}" for name in adjustments)
+    return f"Also changed: {', '.join(changes)}."
 
 
 def field_value_text(field: WorkloadField | None, value: FieldValue, situation: FieldContext | None = None) -> str:
@@ -80,7 +81,7 @@ def default_text(field: WorkloadField, used: FieldValue, situation: FieldContext
 def settings_summary(fields: Iterable[WorkloadField], situation: FieldContext) -> str:
     """Return the summary of a collapsed section's fields: `BF16 autocast, weights in FP32`."""
     read = field_reader(situation.workload)
-    said = (_brief(field, read(field.name), situation) for field in fields)
+    said = (_brief_text(field, read(field.name), situation) for field in fields)
     return ", ".join(words for words in said if words)
 
 
@@ -90,12 +91,7 @@ def in_sentence(title: str) -> str:
     return f"{title[:1].lower()}{title[1:]}" if first[1:].islower() else title
 
 
-def sentence(text: str) -> str:
-    """Return `text` with a capital letter and a full stop."""
-    return f"{text[:1].upper()}{text[1:]}." if text else ""
-
-
-def _brief(field: WorkloadField, value: FieldValue, situation: FieldContext) -> str:
+def _brief_text(field: WorkloadField, value: FieldValue, situation: FieldContext) -> str:
     """Return a field's part of the summary: choices and lists always, other values only if not the default."""
     brief, title = field.option.brief, in_sentence(field.title)
     always = field.option.choices is not None or (brief and field.kind == "list")
@@ -111,18 +107,18 @@ def _brief(field: WorkloadField, value: FieldValue, situation: FieldContext) -> 
     return brief.format(words)
 
 
-def _adjusted(name: str) -> str:
+def _adjusted_title(name: str) -> str:
     return in_sentence(setting_title(name))
 
 
-def _new(name: str, workload: Workload) -> str:
+def _new_value_text(name: str, workload: Workload) -> str:
     if name == "task":
         return workload.task
     value = field_reader(workload)(name)
     return fmt.yes_no(value) if isinstance(value, bool) else field_value_text(find_field(name, workload.task), value)
 
 
-def _cards(text: str, hardware: HardwareCatalog) -> str:
+def _card_names(text: str, hardware: HardwareCatalog) -> str:
     """Return the names of `tesla-t4`, or of `1 × rtx-4090 + 2 × tesla-t4`."""
     kinds = (kind.rpartition(" × ") for kind in text.split(" + "))
     return " + ".join(f"{count}{times}{hardware.gpu(gpu_id).name}" for count, times, gpu_id in kinds)

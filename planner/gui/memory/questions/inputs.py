@@ -15,7 +15,8 @@ from planner.gui.workspace import Workspace
 from planner.memory.software import sharding_strategy_of
 from planner.plan.evaluate import Evaluation
 from planner.present import format as fmt
-from planner.present.plan.settings import field_value_text, in_sentence, offered_choices, sentence
+from planner.present.format import sentence
+from planner.present.plan.settings import field_value_text, in_sentence, offered_choices
 from planner.workload.fields import WorkloadField
 from planner.workload.presentation import FieldContext
 from planner.workload.workload import Training
