@@ -99,7 +99,7 @@ def test_a_sampler_that_crashes_is_killed_or_hangs_is_told_recorded_and_started_
     stuck = Case(
         FaultKind.STUCK,
         "A driver call hangs and cannot be interrupted",
-        "only a reboot clears",
+        "only a reboot ends it",
         hangs,
         state="no answer",
     )

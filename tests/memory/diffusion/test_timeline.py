@@ -145,7 +145,7 @@ def test_what_a_pipeline_cannot_be_asked():
         (Training(), "cannot be estimated by a formula"),
         (Inference(profile="vllm"), "cannot run diffusion pipelines"),
         (Inference(image_size=1001), "not multiples of 16"),
-        (Inference(weights="Q4_K_M"), "mix formats in their own way"),
+        (Inference(weights="Q4_K_M"), "mix weight formats in an unsupported way"),
         (Inference(engine={"n_ubatch": 256}), "n_ubatch is a setting of"),
         (Inference(weights="stored"), "files have not been read"),
         (Inference(diffusion={"text_weights": "stored"}), "files have not been read"),
