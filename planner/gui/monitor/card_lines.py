@@ -1,6 +1,7 @@
 """The list of the machine's cards."""
 
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from typing import Final, NamedTuple
 
 from PySide6.QtCore import QRect, QSize, Qt, Signal
@@ -260,13 +261,20 @@ class CardLines(ScrollColumn):
             self._arrange()
 
     def _rebuild(self, uuids: Sequence[str]) -> None:
-        for line in self._lines.values():
-            self._column.removeWidget(line)
-            line.deleteLater()
-        self._lines = {uuid: CardLineWidget(self._theme, number) for number, uuid in enumerate(uuids)}
-        for line in self._lines.values():
-            line.opened.connect(self.opened)
-            self._column.addWidget(line)
+        """Show a line for each card, and keep the lines of cards whose position has not changed."""
+        lines: dict[str, CardLineWidget] = {}
+        for position, (before, uuid) in enumerate(zip_longest(self._lines, uuids)):
+            if before == uuid:
+                lines[uuid] = self._lines[uuid]
+                continue
+            if before is not None:
+                self._column.removeWidget(self._lines[before])
+                self._lines[before].deleteLater()
+            if uuid is not None:
+                lines[uuid] = CardLineWidget(self._theme, position)
+                lines[uuid].opened.connect(self.opened)
+                self._column.insertWidget(position, lines[uuid])
+        self._lines = lines
         self._widths = Widths()
         self._arrange()
 
