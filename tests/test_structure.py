@@ -9,8 +9,6 @@ import pytest
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 MOST_MODULES = 32
-PLAIN_DOCSTRINGS = ("planner", "planner/hardware", "planner/models")
-"""Folders whose docstrings were rewritten; `planner` stands for the modules directly in it."""
 TESTED = ("planner", "planner/hardware", "planner/models")
 """Folders of the core in which each module has a test file of its name; subfolders are listed on their own."""
 
@@ -49,18 +47,16 @@ def test_no_folder_is_too_full_to_read(structure, modules):
     assert {name: count for name, count in structure.folders(modules).items() if count > MOST_MODULES} == {}
 
 
+def test_no_public_name_has_two_meanings(structure, modules):
+    assert structure.homonyms(modules) == {}
+
+
 def test_no_docstring_opens_with_a_question_word(structure, modules):
-    done = [module for module in modules if _is_in(module.path, PLAIN_DOCSTRINGS)]
-    assert [str(place) for module in done for place in structure.question_docstrings(module)] == []
+    assert [str(place) for module in modules for place in structure.question_docstrings(module)] == []
 
 
 def test_each_module_of_the_core_has_a_test_file_of_its_name(structure, modules):
     assert [path for path in structure.untested(modules, BENCHMARKS.parent) if path.rpartition("/")[0] in TESTED] == []
-
-
-def _is_in(path: str, folders: tuple[str, ...]) -> bool:
-    folder = path.rpartition("/")[0]
-    return any(folder == one or (one != "planner" and folder.startswith(f"{one}/")) for one in folders)
 
 
 def test_a_docstring_that_opens_with_a_question_word_is_found(structure):

@@ -16,7 +16,7 @@ from planner.models.architecture import (
     StoredTensors,
     Tensor,
 )
-from planner.present.catalog.models import architecture_details, is_sparse, layer_count
+from planner.present.catalog.models import architecture_details, is_sparse, stacked_layers
 from planner.present.format import THIN
 
 NORM = Norm(kind="rms")
@@ -69,7 +69,7 @@ def test_windows_and_plain_layers_are_told_apart_and_like_ones_joined():
     lines = _lines(_network(_group(5, mixer=windowed), _group(1), _group(5, mixer=windowed), _group(1)))
     assert "window of 1,024 tokens" in lines["Layers", "10 layers"]
     assert "window" not in lines["Layers", "2 layers"]
-    assert layer_count(_network(_group(5), _group(1))) == 6
+    assert stacked_layers(_network(_group(5), _group(1))) == 6
 
 
 def test_experts():

@@ -51,7 +51,7 @@ def architecture_details(architecture: Architecture) -> tuple[DetailGroup, ...]:
     )
 
 
-def layer_count(architecture: Architecture) -> int:
+def stacked_layers(architecture: Architecture) -> int:
     """Return the number of layers in all stacks."""
     return sum(stack.layer_count for stack in architecture.stacks)
 
