@@ -34,7 +34,7 @@ _MAX_BYTES_PER_S: Final = 1e13
 _MAX_FAN_FRACTION: Final = 2.0
 
 DEVICE_METRICS: Final = (
-    Metric("utilization_fraction", "Utilisation", "fraction", most=1.0),
+    Metric("utilization_fraction", "Utilization", "fraction", most=1.0),
     Metric("memory_controller_fraction", "Memory controller", "fraction", most=1.0),
     Metric("memory_used_bytes", "Memory used", "bytes"),
     Metric("memory_free_bytes", "Memory free", "bytes"),
