@@ -11,7 +11,6 @@ import io
 import os
 import re
 import sys
-import tomllib
 import types
 import typing
 from collections.abc import Iterable, Iterator
@@ -23,6 +22,7 @@ from pydantic_core import PydanticUndefined
 
 import planner
 from planner.cli.main import COMMANDS, main
+from planner.glossary import glossary
 from planner.workload.fields import WorkloadField, all_fields
 from planner.workload.presentation import GROUPS
 
@@ -50,7 +50,7 @@ def pages() -> dict[str, str]:
         "command-line.md": command_line(),
         "workload.md": workload(),
         "python.md": python_api(),
-        "glossary.md": glossary(),
+        "glossary.md": glossary_page(),
     }
 
 
@@ -102,15 +102,13 @@ def python_api() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def glossary() -> str:
+def glossary_page() -> str:
     """Return the terms of the field with their definitions and sources."""
-    terms = tomllib.loads((ROOT / "resources" / "glossary.toml").read_text(encoding="utf-8"))["terms"]
-    parts = ["# Glossary"]
-    for term in terms:
-        source = f" [Source]({term['source']})" if term.get("source") else ""
-        shown = f"\n\nIn GPU Planner: {term['shows_as']}" if term.get("shows_as") else ""
-        parts.append(f"## {term['term']}\n\n{term['definition'].strip()}{source}{shown}")
-    return "\n\n".join(parts) + "\n"
+    parts = [
+        f"## {entry.term}\n\n{entry.definition.strip()} [Source]({entry.source})\n\nIn GPU Planner: {entry.shows_as}"
+        for entry in glossary()
+    ]
+    return "\n\n".join(["# Glossary", *parts]) + "\n"
 
 
 def _help(words: list[str]) -> str:

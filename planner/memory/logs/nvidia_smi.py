@@ -43,19 +43,22 @@ def _table_amounts(text: LogText) -> Iterator[LoggedAmount]:
     yield from _process_amounts(processes)
 
 
-def _card_amounts(device: str, name: str, used: int, total: int, line: LogLine) -> Iterator[LoggedAmount]:
-    yield logged_amount(
-        "used on the card",
-        _mib_amount(used),
-        f"all processes on {name}",
-        line,
-        counter="card",
-        sense="moment",
-        device=device,
-    )
-    yield logged_amount(
-        "nvidia-smi's total", _mib_amount(total), f"of {name}", line, counter="card-total", device=device
-    )
+def _card_amounts(device: str, name: str, used: int | None, total: int | None, line: LogLine) -> Iterator[LoggedAmount]:
+    """Yield the used and the total memory of a card, given in MiB, unless unknown."""
+    if used is not None:
+        yield logged_amount(
+            "used on the card",
+            _mib_amount(used),
+            f"all processes on {name}",
+            line,
+            counter="card",
+            sense="moment",
+            device=device,
+        )
+    if total is not None:
+        yield logged_amount(
+            "nvidia-smi's total", _mib_amount(total), f"of {name}", line, counter="card-total", device=device
+        )
 
 
 def _process_amounts(rows: Iterable[tuple[str, str, int, LogLine]]) -> Iterator[LoggedAmount]:
@@ -83,20 +86,7 @@ def _csv_card_amounts(rows: list[tuple[LogLine, dict[str, str]]]) -> Iterator[Lo
     for number, (line, row) in enumerate(rows):
         used, total = _mib_in_cell(row.get("memory.used [MiB]")), _mib_in_cell(row.get("memory.total [MiB]"))
         device, name = row.get("index") or row.get("uuid") or str(number), row.get("name", "the card")
-        if used is not None:
-            yield logged_amount(
-                "used on the card",
-                _mib_amount(used),
-                f"all processes on {name}",
-                line,
-                counter="card",
-                sense="moment",
-                device=device,
-            )
-        if total is not None:
-            yield logged_amount(
-                "nvidia-smi's total", _mib_amount(total), f"of {name}", line, counter="card-total", device=device
-            )
+        yield from _card_amounts(device, name, used, total, line)
 
 
 def _csv_process_rows(rows: list[tuple[LogLine, dict[str, str]]]) -> Iterator[tuple[str, str, int, LogLine]]:
