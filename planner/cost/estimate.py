@@ -8,81 +8,25 @@ from typing import Final
 from planner.cost.carbon import rented_footprint
 from planner.cost.catalog import CostCatalog
 from planner.cost.demand import Demand, Throughput, demand_of, load_profile, required_groups
-from planner.cost.figure import TEN_TO_NINETY
-from planner.cost.job import HOURS_PER_YEAR, Service
+from planner.cost.figure import TEN_TO_NINETY, USER_SOURCE
+from planner.cost.finance import ceil_with_tolerance
+from planner.cost.job import Service
 from planner.cost.owning.accounting import break_even_utilization, payback_month
-from planner.cost.owning.costs import full_power_watts
+from planner.cost.owning.costs import ServerSetup, full_power_watts
 from planner.cost.owning.ownership_cost import book_servers, book_utilization, explain_ownership
 from planner.cost.rent_or_buy.case import RENT_PRICE, RESALE, TIME, USE, RentOrBuyCase
 from planner.cost.rent_or_buy.case_builder import UnknownFigureError, build_case
 from planner.cost.rent_or_buy.cash_flows import CashFlows, break_even, hours_to_pay_back
+from planner.cost.rent_or_buy.decision import DecisionInputs, make_decision
 from planner.cost.rent_or_buy.hybrid import MOST_GROUPS, Hybrid, find_best_mix
 from planner.cost.renting.offer import Offer
-from planner.cost.renting.quote import TERM_YEARS, RentFacts, RentQuote, quote
+from planner.cost.renting.quote import MAX_CARDS_PER_MACHINE, TERM_YEARS, RentFacts, RentQuote, quote
 from planner.cost.renting.rent_cost import rent_cost
 from planner.cost.renting.table import CardDemand, OfferRow, cheapest_row, quote_offers
-from planner.cost.result import BreakEven, CostPoint, CostResult, Decision, OwnCost, RentCost
+from planner.cost.result import CostPoint, CostResult, Machines, RentCost
 from planner.cost.terms import CostTerms, RentMode
 from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
-
-_CARD_PRICE = "card_price_usd"
-
-
-def make_decision(
-    case: RentOrBuyCase, streams: CashFlows, crossing: BreakEven, rent: RentCost, own: OwnCost
-) -> Decision:
-    """Return the rent-or-buy decision over the horizon, in present value, with the figures behind it."""
-    years, shape = case.horizon_years, case.shape
-    rented, owned = streams.rent_usd(years), streams.own_usd(years)
-    flip_rent = flip_value(case, RENT_PRICE)
-    dates = [day for day in (rent.oldest_price_date, own.oldest_price_date) if day]
-    return Decision(
-        decision="buy" if owned < rented else "rent",
-        provider=rent.provider,
-        region=rent.region,
-        offer_id=rent.offer_id,
-        gpu=own.gpu,
-        count=shape.cards,
-        planned_gpu_hours=streams.busy_hours_per_year * years * shape.count,
-        planned_utilization_fraction=streams.busy_hours_per_year / (HOURS_PER_YEAR * shape.groups),
-        break_even_gpu_hours=crossing.gpu_hours,
-        break_even_reason=crossing.reason,
-        rent_usd=rented,
-        own_usd=owned,
-        saves_usd=abs(rented - owned),
-        flips_at_utilization_fraction=crossing.utilization_fraction,
-        flips_at_card_price_usd=flip_value(case, _CARD_PRICE),
-        flips_at_rent_usd_per_gpu_hour=None if flip_rent is None else flip_rent / shape.count,
-        horizon_years=years,
-        oldest_price_date=min(dates, default=None),
-        undated=tuple(_undated_figures(rent, own)),
-    )
-
-
-def flip_value(case: RentOrBuyCase, name: str) -> float | None:
-    """Return the value of the figure `name` at which renting and owning cost the same, or None if it is not positive.
-
-    **Formula** the saving is linear in a price: x* = x₀ − saving(x₀) · (x₁ − x₀) / (saving(x₁) − saving(x₀))
-    """
-    start = case.central[name]
-    before, after = (_saving_usd(case, name, start + step) for step in (0.0, 1.0))
-    if before == after:
-        return None
-    flip = start - before / (after - before)
-    return flip if flip > 0 else None
-
-
-def _saving_usd(case: RentOrBuyCase, name: str, value: float) -> float:
-    return case.with_values({**case.central, name: value}).saving_usd(case.horizon_years)
-
-
-def _undated_figures(rent: RentCost, own: OwnCost) -> list[str]:
-    """Return the names of the cost terms without a date, the largest amount first."""
-    terms = (*rent.terms, *own.upfront, *own.monthly)
-    named = [term for term in terms if term.date is None and term.certainty != "yours"]
-    return [term.name for term in sorted(named, key=lambda term: -term.usd)]
-
 
 _POINTS: Final = 60
 _WATTS: Final = 1_000
@@ -142,11 +86,16 @@ def estimate_cost(
     try:
         case = build_case(terms, gpu, count, demand, chosen, catalog, today)
     except UnknownFigureError as unknown:
-        rent = inputs.rent_cost(chosen) if chosen else None
-        notes = tuple(note for note in (reason, f"owning: {unknown.reason}. {unknown.hint}") if note)
-        result = CostResult(rent=rent, own=None, break_even=None, unsupported=None if rent else reason, notes=notes)
-        return CostEstimate(result, None, demand, rows)
-    return CostEstimate(_cost_result(inputs, case, chosen, reason), case, demand, rows)
+        result = _result_without_owning(inputs, chosen, (reason, f"owning: {unknown.reason}. {unknown.hint}"))
+        return CostEstimate(result.replaced(machines=_machines(inputs, result, None)), None, demand, rows)
+    result = _cost_result(inputs, case, chosen, reason)
+    return CostEstimate(result.replaced(machines=_machines(inputs, result, case.shape)), case, demand, rows)
+
+
+def _result_without_owning(inputs: _EstimateInputs, chosen: RentQuote | None, notes: tuple[str, ...]) -> CostResult:
+    rent = None if chosen is None else inputs.rent_cost(chosen)
+    told = tuple(note for note in notes if note)
+    return CostResult(rent=rent, own=None, break_even=None, unsupported=None if rent else notes[0], notes=told)
 
 
 def hybrid_of_plan(estimate: CostEstimate, terms: CostTerms, throughput: Throughput | None) -> Hybrid | None:
@@ -169,19 +118,53 @@ def hybrid_of_plan(estimate: CostEstimate, terms: CostTerms, throughput: Through
     return find_best_mix(case, loads, case.central[RENT_PRICE])
 
 
+def _machines(inputs: _EstimateInputs, result: CostResult, setup: ServerSetup | None) -> Machines:
+    """Return the machines for the result; without `setup`, no figures of owning are known."""
+    groups = inputs.demand.groups if setup is None else setup.groups
+    cards, watts = groups * inputs.count, inputs.gpu.drawn_watts
+    return Machines(
+        groups=groups,
+        cards_per_group=inputs.count,
+        cards=cards,
+        rented=None if result.rent is None else result.rent.instances,
+        owned=None if setup is None else setup.servers,
+        power_watts=None if watts is None else cards * watts,
+    )
+
+
 def _choose_quote(inputs: _EstimateInputs, rows: tuple[OfferRow, ...]) -> tuple[RentQuote | None, str]:
-    """Return the quote of the named or cheapest comparable offer, or None and the reason why there is none."""
+    """Return the quote of the named or cheapest comparable offer, or None and the reason why there is none.
+
+    The user's own price replaces the price of the offer.
+    """
     gpu, terms = inputs.gpu, inputs.terms.rent
+    offer, mode, reason = None, terms.mode, ""
     if terms.offer is not None:
         offer = inputs.catalog.offer(terms.offer)
         if gpu.id not in offer.cards:
             raise SpecError("rent.offer", f"{offer.id} has {' or '.join(offer.cards)}, not {gpu.id}")
-        return inputs.quote(offer, terms.mode), ""
-    row = cheapest_row(rows)
-    if row is not None:
-        return inputs.quote(row.offer, row.mode), ""
-    kind = "comparable offer" if rows else "offer"
-    return None, f"no current {kind} for the {gpu.name} ({terms.mode}) is known"
+    elif (row := cheapest_row(rows)) is not None:
+        offer, mode = row.offer, row.mode
+    else:
+        kind = "comparable offer" if rows else "offer"
+        reason = f"no current {kind} for the {gpu.name} ({terms.mode}) is known"
+    if terms.usd_per_gpu_hour is not None:
+        offer = _own_priced(offer, terms.usd_per_gpu_hour, inputs)
+    return (None, reason) if offer is None else (inputs.quote(offer, mode), "")
+
+
+def _own_priced(offer: Offer | None, usd_per_gpu_hour: float, inputs: _EstimateInputs) -> Offer:
+    """Return `offer`, or one of unknown origin, at the user's own price for each of the plan's cards."""
+    cards = min(inputs.count, MAX_CARDS_PER_MACHINE) if offer is None else offer.gpu_count
+    instances = ceil_with_tolerance(inputs.count / cards)
+    price_field = f"{inputs.terms.rent.mode.replace('-', '_')}_price_usd_per_hour"
+    priced: dict[str, object] = {price_field: usd_per_gpu_hour * inputs.count / instances, "own": True}
+    if offer is None:
+        priced |= {"id": "own-price", "provider": "your own offer", "instance": "your own offer"}
+    else:
+        kept = ("id", "provider", "instance", "region", "billing_increment_seconds", "egress_free")
+        priced |= {name: getattr(offer, name) for name in kept}
+    return Offer.model_validate({"gpu": inputs.gpu.id, "gpu_count": cards, "source": USER_SOURCE, **priced})
 
 
 def _cost_result(inputs: _EstimateInputs, case: RentOrBuyCase, chosen: RentQuote | None, reason: str) -> CostResult:
@@ -196,7 +179,9 @@ def _cost_result(inputs: _EstimateInputs, case: RentOrBuyCase, chosen: RentQuote
         own=own,
         break_even=crossing,
         curve=cost_curve(case),
-        answer=make_decision(case, streams, crossing, rent, own),
+        answer=make_decision(
+            DecisionInputs(case, streams, crossing, rent, own, terms, inputs.demand, inputs.throughput)
+        ),
         notes=_rental_notes(inputs, chosen),
     )
 

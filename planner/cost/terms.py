@@ -44,6 +44,9 @@ class RentTerms(Spec):
 
     mode: RentMode = "on-demand"
     offer: str | None = Field(default=None, description="the id of one offer; none: the cheapest comparable one")
+    usd_per_gpu_hour: float | None = Field(
+        default=None, gt=0.01, lt=100, description="your own price for one card, instead of the offer's"
+    )
     regions: tuple[str, ...] = Field(default=(), description="only these; empty: all of them")
     providers: tuple[str, ...] = Field(default=(), description="only these; empty: all of them")
     one_machine: bool = Field(
@@ -71,6 +74,7 @@ class BuyTerms(Spec):
     """Ownership terms; None takes the preset figure for the place."""
 
     place: PlaceKind = "lab"
+    owned: bool = Field(default=False, description="the cards are owned already, so that their price is spent")
     card_price_usd: float | None = Field(default=None, gt=0, le=1e7, description="of one card; none: from the catalog")
     server_price_usd: float | None = Field(
         default=None, gt=0, le=1e8, description="of a whole server with its cards, instead of card and host"

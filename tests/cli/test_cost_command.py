@@ -48,7 +48,9 @@ def test_the_answer_comes_first_and_then_what_would_change_it(said):
 def test_scripts_get_everything(said):
     answer = json.loads(said(*TUNING, "--gpu", "l40s", "--json"))
     assert set(answer) == {"plan", "time", "cost", "demand", "offers", "hybrid"}
-    assert {"rent", "own", "break_even", "curve", "answer", "notes", "unsupported"} == set(answer["cost"])
+    assert set(answer["cost"]) == {
+        *("rent", "own", "break_even", "curve", "answer", "blocked", "machines", "notes", "unsupported")
+    }
     assert answer["cost"]["rent"]["usd"] == sum(term["usd"] for term in answer["cost"]["rent"]["terms"])
     assert answer["hybrid"] is None
     assert answer["offers"][0]["usd"] > 0

@@ -8,9 +8,10 @@ import pytest
 from cost_cases import EVERY_DAY, PACE, case_of, estimate
 
 from planner.cost.demand import Throughput, load_profile, required_groups
-from planner.cost.estimate import CostEstimate, estimate_cost, flip_value, hybrid_of_plan
+from planner.cost.estimate import CostEstimate, estimate_cost, hybrid_of_plan
 from planner.cost.job import Run, Service
 from planner.cost.rent_or_buy.case import RENT_PRICE, RESALE
+from planner.cost.rent_or_buy.decision import flip_value
 from planner.cost.result import OwnCost
 from planner.cost.terms import BuyTerms, CostTerms, RentTerms
 from planner.errors import SpecError

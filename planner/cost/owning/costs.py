@@ -2,8 +2,8 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final
+from functools import cached_property
+from typing import Final, NamedTuple
 
 from pydantic import Field
 
@@ -58,19 +58,18 @@ class ServerSetup(Spec):
     loan_rate: float = 0.0
     loan_years: float = 3.0
 
-    @property
+    @cached_property
     def cards(self) -> int:
         """Return the total number of cards."""
         return self.count * self.groups
 
-    @property
+    @cached_property
     def servers(self) -> int:
         """Return the number of servers for all cards."""
         return math.ceil(self.cards / self.gpus_per_server)
 
 
-@dataclass(frozen=True, slots=True)
-class UpfrontCosts:
+class UpfrontCosts(NamedTuple):
     """Upfront costs of a purchase, in USD."""
 
     cards: float
@@ -84,11 +83,10 @@ class UpfrontCosts:
     @property
     def usd(self) -> float:
         """Return the total upfront cost in USD."""
-        return self.cards + self.host + self.network + self.rack + self.tax + self.shipping + self.install
+        return sum(self)
 
 
-@dataclass(frozen=True, slots=True)
-class RunningCosts:
+class RunningCosts(NamedTuple):
     """Running costs: per year regardless of use, and per busy hour of one group of cards, in USD."""
 
     idle_energy: float
@@ -104,8 +102,7 @@ class RunningCosts:
     @property
     def usd_per_year(self) -> float:
         """Return the total yearly cost regardless of use, in USD."""
-        fixed = self.idle_energy + self.colocation + self.operations + self.support
-        return fixed + self.spares + self.insurance + self.staff + self.licence
+        return sum(self[:-1])
 
 
 def upfront_costs(values: Values, shape: ServerSetup) -> UpfrontCosts:
@@ -138,31 +135,40 @@ def full_power_watts(values: Values, shape: ServerSetup) -> float:
     return shape.cards * values["card_power_watts"] * values["server_power_factor"]
 
 
-def kilowatt_hours(values: Values, shape: ServerSetup, years: float, busy_hours: float) -> float:
-    """Return the energy use over `years` with `busy_hours` group-hours of work, including cooling and power conversion.
+class EnergyUse(NamedTuple):
+    """Energy use in kWh, including cooling and power conversion: per idle year, and on top per busy group-hour."""
 
-    **Formula** P · PUE · (8,766 · Y · i + h / groups · (a − i))
+    idle_year: float
+    busy_hour: float
+
+
+def energy_use(values: Values, shape: ServerSetup) -> EnergyUse:
+    """Return the energy use of all servers.
+
+    **Formula** P · PUE · 8,766 · i for an idle year, and P · PUE · (a − i) / groups for an hour of one group
     """
     idle = 0.0 if shape.switched_off_when_idle else values["idle_power_fraction"]
-    hours = HOURS_PER_YEAR * years * idle + busy_hours / shape.groups * (values["active_power_fraction"] - idle)
-    return full_power_watts(values, shape) / _WATTS * values["pue"] * hours
+    kilowatts = full_power_watts(values, shape) / _WATTS * values["pue"]
+    return EnergyUse(
+        kilowatts * HOURS_PER_YEAR * idle, kilowatts * (values["active_power_fraction"] - idle) / shape.groups
+    )
 
 
 def running_costs(values: Values, shape: ServerSetup, purchase: UpfrontCosts) -> RunningCosts:
     """Return the running costs; electricity counts once, either metered or included in colocation."""
     tariff = 0.0 if shape.colocation_power == "included" else values["tariff_usd_per_kwh"]
-    capex = purchase.usd
-    kilowatts = full_power_watts(values, shape) / _WATTS
+    capex, colocation = purchase.usd, values["colocation_usd_per_kw_month"]
+    energy = energy_use(values, shape)
     return RunningCosts(
-        idle_energy=kilowatt_hours(values, shape, 1.0, 0.0) * tariff,
-        colocation=kilowatts * values["colocation_usd_per_kw_month"] * _MONTHS,
+        idle_energy=energy.idle_year * tariff,
+        colocation=full_power_watts(values, shape) / _WATTS * colocation * _MONTHS if colocation else 0.0,
         operations=capex * values["operations_fraction_per_year"],
         support=capex * values["support_fraction_per_year"],
         spares=purchase.cards * values["spares_fraction_per_year"],
         insurance=capex * values["insurance_fraction_per_year"],
         staff=values["staff_usd_per_year"],
         licence=shape.cards * values["licence_usd_per_gpu_year"],
-        usd_per_busy_hour=kilowatt_hours(values, shape, 0.0, 1.0) * tariff,
+        usd_per_busy_hour=energy.busy_hour * tariff,
     )
 
 

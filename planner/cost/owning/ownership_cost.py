@@ -12,8 +12,8 @@ from planner.cost.owning.accounting import OwnedServers, owned_month
 from planner.cost.owning.costs import (
     RunningCosts,
     UpfrontCosts,
+    energy_use,
     full_power_watts,
-    kilowatt_hours,
     running_costs,
     upfront_costs,
 )
@@ -112,7 +112,8 @@ def explain_ownership(
     present = streams.own_usd(years)
     share = case.central["network_share"] if case.shape.servers > 1 else 0.0
     per_hour = equivalent_annual(present, rate, years) / streams.busy_hours_per_year
-    kwh = kilowatt_hours(case.central, case.shape, 1 / _MONTHS, streams.busy_hours_per_year / _MONTHS)
+    energy = energy_use(case.central, case.shape)
+    kwh = (energy.idle_year + energy.busy_hour * streams.busy_hours_per_year) / _MONTHS
     borrowed = case.shape.loan_fraction * purchase.usd
     low, middle, high = (share * purchase.cards for share in case.resale.band(years))
     dates = [day for name in _PRICES if case.central[name] and (day := case.figures[name].date)]

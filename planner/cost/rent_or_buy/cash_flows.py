@@ -1,7 +1,6 @@
 """Cash flows of renting and owning, their present values, and break-even points."""
 
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from planner.cost.finance import annuity, ceil_with_tolerance, discounted
 from planner.cost.job import HOURS_PER_YEAR
@@ -10,8 +9,7 @@ from planner.cost.owning.residual import ResaleCurve
 from planner.cost.result import BreakEven
 
 
-@dataclass(frozen=True, slots=True)
-class CashFlows:
+class CashFlows(NamedTuple):
     """Cash flows of renting and owning for the same work."""
 
     capex_usd: float

@@ -5,9 +5,9 @@ import pytest
 from planner.cost.owning.costs import (
     FIGURES,
     ServerSetup,
+    energy_use,
     financed_usd,
     full_power_watts,
-    kilowatt_hours,
     running_costs,
     upfront_costs,
 )
@@ -42,11 +42,12 @@ def test_one_server_needs_no_network() -> None:
 def test_power_is_drawn_at_work_and_at_rest() -> None:
     assert full_power_watts(figures(), SHAPE) == 16 * 500 * 1.5
     assert full_power_watts(figures(), SHAPE.evolve(server_power_watts=7_000.0)) == 14_000
-    rest = kilowatt_hours(figures(), SHAPE, 1, 0)
+    rest = energy_use(figures(), SHAPE).idle_year
     assert rest == pytest.approx(12 * 1.2 * 8_766 * 0.3)
     # Both groups at work the whole year.
-    assert kilowatt_hours(figures(), SHAPE, 1, 2 * 8_766) == pytest.approx(12 * 1.2 * 8_766 * 0.8)
-    assert kilowatt_hours(figures(), SHAPE.evolve(switched_off_when_idle=True), 1, 0) == 0
+    use = energy_use(figures(), SHAPE)
+    assert use.idle_year + use.busy_hour * 2 * 8_766 == pytest.approx(12 * 1.2 * 8_766 * 0.8)
+    assert energy_use(figures(), SHAPE.evolve(switched_off_when_idle=True)).idle_year == 0
 
 
 def test_electricity_is_paid_once() -> None:
