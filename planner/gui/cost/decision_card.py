@@ -1,6 +1,6 @@
 """The card at the top of the Cost tab: the decision, its confidence, both sides' figures, and what would change it."""
 
-from functools import partial
+from itertools import zip_longest
 from typing import Final
 
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
@@ -11,7 +11,7 @@ from planner.gui.cost.figures import FigureGrid
 from planner.gui.theme import Theme, set_style_role
 from planner.gui.widgets.buttons import push_button
 from planner.gui.widgets.labels import make_label
-from planner.gui.widgets.layout import STRETCH, FlowLayout, WidgetPool, in_column, in_row
+from planner.gui.widgets.layout import STRETCH, FlowLayout, in_column, in_row
 from planner.gui.widgets.section import Section
 from planner.gui.widgets.status_icons import AGE_ROLES
 from planner.present.cost.decision import DecisionView, FlipChip
@@ -55,9 +55,10 @@ class ConfidenceBar(QWidget):
 
 
 class DecisionCard(QFrame):
-    """The decision with its figures; its details, all in prose, are collapsed.
+    """The decision with its figures; the reasons in prose are collapsed.
 
-    `flip_requested` carries the change that the user wants to try; `hardware_requested` asks for other hardware.
+    `flip_requested` carries the change of one input that the user wants to try; `hardware_requested` asks for other
+    hardware.
     """
 
     flip_requested = Signal(object)
@@ -66,19 +67,105 @@ class DecisionCard(QFrame):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         set_style_role(self, "card")
+        self._theme = theme
         self._view = DecisionView("")
-        self._details_text = self._simulation_text = ""
-        self._headline = make_label(selectable=True, font=theme.font("answer", bold=True), wrap=True)
+        self._simulation = ""
+        self._headline = make_label(selectable=True, font=theme.font("answer", bold=True))
         self._subject = make_label(selectable=True, wrap=True)
         self._bar = ConfidenceBar(theme)
         self._confidence = make_label(selectable=True)
         self.figures = FigureGrid(theme, ("Renting", "Buying"))
-        self._flip_heading = make_label("Changes if", role="muted")
+        self._flip_heading = make_label("Changes if …", role="muted")
+        self._flips = QWidget()
         self._flip_flow = FlowLayout(theme.spacing.tiny)
         self.flip_buttons: list[QToolButton] = []
         self._footnote = make_label(selectable=True, font=theme.font("small"), wrap=True)
         self.choose_hardware = push_button("Choose &hardware…", "Compare every card, number of cards and offer.")
         self._details_label = make_label(selectable=True, wrap=True)
         self.details = Section(theme, "Details", self._details_label)
-        self._lay_out(theme)
+        self._lay_out()
         self.choose_hardware.clicked.connect(self.hardware_requested)
+
+    @property
+    def view(self) -> DecisionView:
+        """Return the shown contents."""
+        return self._view
+
+    @property
+    def text(self) -> str:
+        """Return the card as lines of text, with its details."""
+        return "\n".join(filter(None, (self._view.text, self._simulation)))
+
+    def show_view(self, view: DecisionView) -> None:
+        """Replace the contents."""
+        self._view, self._simulation = view, ""
+        self._headline.setText(view.headline)
+        set_style_role(self._headline, "bad" if view.blocker else "")
+        self._subject.setText(view.subject)
+        share = view.renting_cheaper_fraction
+        for widget in (self._bar, self._confidence):
+            widget.setVisible(share is not None)
+        if share is not None:
+            self._bar.show_fraction(share, view.confidence)
+            self._confidence.setText(view.confidence)
+        self.figures.setVisible(bool(view.rows))
+        self.figures.set_columns(view.columns)
+        self.figures.show_rows(view.rows)
+        self._show_flips(view.flips)
+        self._footnote.setText(view.footnote)
+        self._footnote.setVisible(bool(view.footnote))
+        set_style_role(self._footnote, AGE_ROLES[view.age])
+        self.choose_hardware.setVisible(bool(view.blocker))
+        self._show_details()
+        self.setAccessibleName(view.summary)
+
+    def add_detail(self, sentence: str) -> None:
+        """Append a sentence to the details of the shown decision."""
+        self._simulation = sentence
+        self._show_details()
+
+    def _show_details(self) -> None:
+        lines = (*self._view.details, self._simulation)
+        self._details_label.setText("\n".join(filter(None, lines)))
+        self.details.setVisible(any(lines))
+
+    def _show_flips(self, flips: tuple[FlipChip, ...]) -> None:
+        while len(self.flip_buttons) < len(flips):
+            self.flip_buttons.append(self._make_flip_button())
+        for button, chip in zip_longest(self.flip_buttons, flips):
+            button.setVisible(chip is not None)
+            if chip is not None:
+                button.setText(chip.text)
+                button.setEnabled(chip.flip.field is not None)
+                button.setToolTip("Try it in the plan; undo restores it." if chip.flip.field else "")
+        for widget in (self._flip_heading, self._flips):
+            widget.setVisible(bool(flips))
+
+    def _make_flip_button(self) -> QToolButton:
+        button = QToolButton()
+        set_style_role(button, "chip")
+        button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        at = len(self.flip_buttons)
+        button.clicked.connect(lambda: self.flip_requested.emit(self._view.flips[at].flip))
+        self._flip_flow.addWidget(button)
+        return button
+
+    def _lay_out(self) -> None:
+        space = self._theme.spacing
+        self._flips.setLayout(self._flip_flow)
+        changes = in_column(self._flip_heading, self._flips, STRETCH, spacing=space.tiny)
+        in_column(
+            in_row(
+                self._headline,
+                (self._bar, 1, Qt.AlignmentFlag.AlignVCenter),
+                self._confidence,
+                spacing=space.large,
+            ),
+            in_row((self._subject, 1), self.choose_hardware, spacing=space.large),
+            in_row((self.figures, 1), (changes, 1), spacing=space.huge),
+            self._footnote,
+            self.details,
+            owner=self,
+            margins=(space.large, space.medium),
+            spacing=space.small,
+        )

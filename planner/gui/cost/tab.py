@@ -13,12 +13,14 @@ from PySide6.QtWidgets import QDialog, QWidget
 
 from planner.cost.estimate import CostEstimate, hybrid_of_plan
 from planner.cost.rent_or_buy.uncertainty import Simulation, simulate, tornado
+from planner.cost.result import Flip
 from planner.cost.terms import RentMode
-from planner.gui.cost.answer import CostAnswer, answer_text
 from planner.gui.cost.controls import CostControls
 from planner.gui.cost.curve_data import curve_with_bands, curve_with_draws
 from planner.gui.cost.curve_panel import CostCurvePanel
+from planner.gui.cost.decision_card import DecisionCard
 from planner.gui.cost.figures import CostFigures, PinnedComparison
+from planner.gui.cost.questions import change_term
 from planner.gui.cost.tables import CarbonByRegion, OfferList
 from planner.gui.cost.tornado import Tornado
 from planner.gui.tab import QuestionTab
@@ -32,6 +34,7 @@ from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
 from planner.plan.money import PlanCost, evaluate_cost, plan_throughput
 from planner.present.cost.amounts import swing_rows
+from planner.present.cost.decision import decision_view
 from planner.present.cost.rent_or_buy import ComparedPlan
 from planner.present.cost.summary import chance_sentence
 from planner.present.plan.phrase import plan_phrase
@@ -64,7 +67,7 @@ class CostTab(QuestionTab):
         self.cost = PlanCost(None)
         self.dialog: QDialog | None = None
         self.controls = CostControls(workspace, theme, _CONTROLS_WIDTH)
-        self.answer = CostAnswer(theme)
+        self.answer = DecisionCard(theme)
         self.curve = CostCurvePanel(theme)
         self.curve.setMinimumHeight(_CURVE_HEIGHT)
         self.tornado = Tornado(theme)
@@ -81,6 +84,8 @@ class CostTab(QuestionTab):
         )
         self.controls.copy.setMenu(self.copy_menu)
         self._rest.timeout.connect(self._draw_samples)
+        self.answer.flip_requested.connect(self._try_flip)
+        self.answer.hardware_requested.connect(self.choose_hardware)
         self.offers.used.connect(self._use)
         self.elsewhere.chosen.connect(self._move_to)
         self.controls.recommend.clicked.connect(self.choose_hardware)
@@ -95,7 +100,7 @@ class CostTab(QuestionTab):
         self.controls.refresh()
         self.cost = evaluate_cost(evaluation, self.workspace.catalog, self._today())
         estimate = self.cost.estimate
-        self.answer.show_answer(answer_text(self.cost, evaluation, self.workspace.catalog, self._today()))
+        self.answer.show_view(decision_view(self.cost, evaluation, self.workspace.catalog, self._today()))
         if self.cost.estimate is None:
             self.controls.point_to(self.cost.field.removeprefix("cost."), self.cost.reason)
         self.controls.buy.show_card_price(_card_price(estimate))
@@ -142,7 +147,7 @@ class CostTab(QuestionTab):
             return
         catalog, today = self.workspace.catalog, self._today()
         other = evaluate_cost(pinned, catalog, today)
-        answer = answer_text(other, pinned, catalog, today).sentence
+        answer = decision_view(other, pinned, catalog, today).summary
         subject = plan_phrase(pinned, catalog)
         mine = ComparedPlan(evaluation.time, self.cost.estimate)
         self.comparison.show_scenarios(mine, ComparedPlan(pinned.time, other.estimate), subject, answer)
@@ -184,7 +189,7 @@ class CostTab(QuestionTab):
     def _take_draws(self, simulation: Simulation | None) -> None:
         curve = self.curve.data
         if simulation is not None and curve is not None and self.curve.isVisibleTo(self):
-            self.answer.add(chance_sentence(simulation))
+            self.answer.add_detail(chance_sentence(simulation))
             self.curve.set_data(curve_with_draws(curve, simulation))
             self.drawn = True
 
@@ -194,6 +199,13 @@ class CostTab(QuestionTab):
         with self.workspace.step():
             rent = terms.rent.evolve(offer=offer, mode=mode)
             self.workspace.apply("offer", cost=terms.evolve(rent=rent))
+
+    @Slot(object)
+    def _try_flip(self, flip: Flip) -> None:
+        """Apply the value at which the decision changes to the plan, in one undo step."""
+        path = (flip.field or "").removeprefix("cost.")
+        with self.workspace.step():
+            self.workspace.apply("try a change", cost=change_term(self.workspace.plan.cost, path, flip.try_value))
 
     @Slot(str)
     def _move_to(self, region: str) -> None:
