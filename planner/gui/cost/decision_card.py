@@ -14,7 +14,10 @@ from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, FlowLayout, in_column, in_row
 from planner.gui.widgets.section import Section
 from planner.gui.widgets.status_icons import AGE_ROLES
-from planner.present.cost.decision import DecisionView, FlipChip
+from planner.present import format as fmt
+from planner.present.cost.decision import FlipChip, SideRow
+from planner.present.cost.decision_card import DecisionView
+from planner.present.cost.rent_or_buy import FigureCell, FigureRow
 
 _BAR_SIZE: Final = QSize(160, 10)
 _GAP: Final = 2
@@ -100,22 +103,22 @@ class DecisionCard(QFrame):
         """Replace the contents."""
         self._view, self._simulation = view, ""
         self._headline.setText(view.headline)
-        set_style_role(self._headline, "bad" if view.blocker else "")
+        set_style_role(self._headline, "bad" if view.is_blocked else "")
         self._subject.setText(view.subject)
         share = view.renting_cheaper_fraction
         for widget in (self._bar, self._confidence):
             widget.setVisible(share is not None)
         if share is not None:
-            self._bar.show_fraction(share, view.confidence)
+            self._bar.show_fraction(share, f"Renting is cheaper in {fmt.percent(share)} of cases, left of the gap")
             self._confidence.setText(view.confidence)
         self.figures.setVisible(bool(view.rows))
-        self.figures.set_columns(view.columns)
-        self.figures.show_rows(view.rows)
-        self._show_flips(view.flips)
+        self.figures.set_columns(("Renting", view.buying_title))
+        self.figures.show_rows(tuple(map(_figure_row, view.rows)))
+        self._show_flips(view.chips)
         self._footnote.setText(view.footnote)
         self._footnote.setVisible(bool(view.footnote))
-        set_style_role(self._footnote, AGE_ROLES[view.age])
-        self.choose_hardware.setVisible(bool(view.blocker))
+        set_style_role(self._footnote, AGE_ROLES[view.price_age])
+        self.choose_hardware.setVisible(bool(view.is_blocked))
         self._show_details()
         self.setAccessibleName(view.summary)
 
@@ -136,8 +139,8 @@ class DecisionCard(QFrame):
             button.setVisible(chip is not None)
             if chip is not None:
                 button.setText(chip.text)
-                button.setEnabled(chip.flip.field is not None)
-                button.setToolTip("Try it in the plan; undo restores it." if chip.flip.field else "")
+                button.setEnabled(chip.field is not None)
+                button.setToolTip("Try it in the plan; undo restores it." if chip.field else "")
         for widget in (self._flip_heading, self._flips):
             widget.setVisible(bool(flips))
 
@@ -146,7 +149,7 @@ class DecisionCard(QFrame):
         set_style_role(button, "chip")
         button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         at = len(self.flip_buttons)
-        button.clicked.connect(lambda: self.flip_requested.emit(self._view.flips[at].flip))
+        button.clicked.connect(lambda: self.flip_requested.emit(self._view.chips[at]))
         self._flip_flow.addWidget(button)
         return button
 
@@ -169,3 +172,7 @@ class DecisionCard(QFrame):
             margins=(space.large, space.medium),
             spacing=space.small,
         )
+
+
+def _figure_row(row: SideRow) -> FigureRow:
+    return FigureRow(row.title, (FigureCell(row.renting), FigureCell(row.buying)))

@@ -13,7 +13,6 @@ from PySide6.QtWidgets import QDialog, QWidget
 
 from planner.cost.estimate import CostEstimate, hybrid_of_plan
 from planner.cost.rent_or_buy.uncertainty import Simulation, simulate, tornado
-from planner.cost.result import Flip
 from planner.cost.terms import RentMode
 from planner.gui.cost.controls import CostControls
 from planner.gui.cost.curve_data import curve_with_bands, curve_with_draws
@@ -23,6 +22,7 @@ from planner.gui.cost.figures import CostFigures, PinnedComparison
 from planner.gui.cost.questions import change_term
 from planner.gui.cost.tables import CarbonByRegion, OfferList
 from planner.gui.cost.tornado import Tornado
+from planner.gui.memory.advice import AdvicePanel
 from planner.gui.tab import QuestionTab
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
@@ -34,7 +34,8 @@ from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
 from planner.plan.money import PlanCost, evaluate_cost, plan_throughput
 from planner.present.cost.amounts import swing_rows
-from planner.present.cost.decision import decision_view
+from planner.present.cost.decision import FlipChip
+from planner.present.cost.decision_card import decision_view
 from planner.present.cost.rent_or_buy import ComparedPlan
 from planner.present.cost.summary import chance_sentence
 from planner.present.plan.phrase import plan_phrase
@@ -68,6 +69,7 @@ class CostTab(QuestionTab):
         self.dialog: QDialog | None = None
         self.controls = CostControls(workspace, theme, _CONTROLS_WIDTH)
         self.answer = DecisionCard(theme)
+        self.advice = AdvicePanel(workspace, theme, tasks)
         self.curve = CostCurvePanel(theme)
         self.curve.setMinimumHeight(_CURVE_HEIGHT)
         self.tornado = Tornado(theme)
@@ -105,8 +107,9 @@ class CostTab(QuestionTab):
             self.controls.point_to(self.cost.field.removeprefix("cost."), self.cost.reason)
         self.controls.buy.show_card_price(_card_price(estimate))
         self._show_pinned(evaluation)
-        self._show_evidence(estimate)
-        if estimate is not None and estimate.case is not None:
+        self._show_advice(evaluation)
+        self._show_evidence(None if self.cost.blocked else estimate)
+        if estimate is not None and estimate.case is not None and not self.cost.blocked:
             self._rest.start()
 
     def copy_result(self) -> str:
@@ -151,6 +154,14 @@ class CostTab(QuestionTab):
         subject = plan_phrase(pinned, catalog)
         mine = ComparedPlan(evaluation.time, self.cost.estimate)
         self.comparison.show_scenarios(mine, ComparedPlan(pinned.time, other.estimate), subject, answer)
+
+    def _show_advice(self, evaluation: Evaluation) -> None:
+        """Show what would make a plan fit that does not, instead of what it would cost."""
+        blocked = self.cost.blocked
+        helps = blocked is not None and blocked.code != "speed-unknown"
+        self.advice.setVisible(helps)
+        if helps:
+            self.advice.set_evaluation(evaluation)
 
     def _show_evidence(self, estimate: CostEstimate | None) -> None:
         result = None if estimate is None else estimate.result
@@ -201,11 +212,11 @@ class CostTab(QuestionTab):
             self.workspace.apply("offer", cost=terms.evolve(rent=rent))
 
     @Slot(object)
-    def _try_flip(self, flip: Flip) -> None:
+    def _try_flip(self, chip: FlipChip) -> None:
         """Apply the value at which the decision changes to the plan, in one undo step."""
-        path = (flip.field or "").removeprefix("cost.")
+        path = (chip.field or "").removeprefix("cost.")
         with self.workspace.step():
-            self.workspace.apply("try a change", cost=change_term(self.workspace.plan.cost, path, flip.try_value))
+            self.workspace.apply("try a change", cost=change_term(self.workspace.plan.cost, path, chip.value))
 
     @Slot(str)
     def _move_to(self, region: str) -> None:
@@ -232,7 +243,7 @@ class CostTab(QuestionTab):
 
     def _fill_column(self) -> None:
         self.below = self._below()
-        middle = (self.answer, self.comparison, (self.curve, 1), self.below, (self.offers, 1), self.elsewhere)
+        middle = (self.answer, self.advice, self.comparison, (self.curve, 1), self.below, (self.offers, 1), self.elsewhere)
         add_items(self._column, *middle, (STRETCH, 0))
 
     def _below(self) -> QWidget:
