@@ -44,7 +44,7 @@ class BuyQuestions(MoneyQuestions):
         place = self.workspace.catalog.cost.ownership(self.terms.buy.place)
         for name, (field, scale) in self._from_place.items():
             figure: Figure = getattr(place, name)
-            field.set_placeholder(f"{figure.value / scale:,.4g}")
+            field.set_placeholder(fmt.plain(figure.value / scale))
             field.setToolTip(f"{figure.source}{f', {fmt.date(figure.date)}' if figure.date else ''}")
         tariff = self.workspace.catalog.cost.region(self.terms.region).tariff(place.tariff_kind)
         self._set_default("buy.tariff_usd_per_kwh", None if tariff is None else tariff.value)
@@ -57,7 +57,7 @@ class BuyQuestions(MoneyQuestions):
     def _set_default(self, path: str, value: float | None) -> None:
         field = self.field(path)
         if isinstance(field, DecimalField):
-            field.set_placeholder("unknown" if value is None else f"{value:,.4g}")
+            field.set_placeholder("unknown" if value is None else fmt.plain(value))
 
     def _ask_location_figure(
         self, form: LabelledForm, name: str, label: str, ends: tuple[float, float], hint: str, scale: float = 1.0

@@ -70,6 +70,7 @@ class DecisionCard(QFrame):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         set_style_role(self, "card")
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
         self._theme = theme
         self._view = DecisionView("")
         self._simulation = ""
