@@ -162,7 +162,10 @@ class SideFigures(Spec):
 
 
 class Flip(Spec):
-    """A value of one input at which the cheaper side changes, and the plan field that would try it."""
+    """A value of one input at which the cheaper side changes, and the plan field that would try it.
+
+    Only values within reach are listed; of a service, none of its use.
+    """
 
     name: Literal["utilization", "card-price", "rental-price"]
     value: float

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from planner.cost.demand import Throughput
 from planner.cost.estimate import CostEstimate, estimate_cost
@@ -18,6 +18,10 @@ from planner.workload.workload import Inference
 
 if TYPE_CHECKING:
     from planner.performance.inference.service import ServiceRate
+
+
+_NO_SPEED: Final = "The speed of these cards is unknown"
+_ENTER_SPEED: Final = "Enter a measured speed, or choose another card."
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +75,7 @@ def find_blocked(evaluation: Evaluation) -> Blocked | None:
         return Blocked(code="does-not-fit", sentence=sentence, needed_bytes=needed, usable_bytes=usable)
     if time is not None and time.seconds is None:
         reason = (time.unsupported or "no measurement or estimate is known").removesuffix(".")
-        return Blocked(code="speed-unknown", sentence=f"The speed of these cards is unknown: {reason}.")
+        return Blocked(code="speed-unknown", sentence=f"{_NO_SPEED}: {reason}. {_ENTER_SPEED}")
     return None
 
 

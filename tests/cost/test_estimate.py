@@ -5,13 +5,12 @@ from datetime import date
 from statistics import fmean
 
 import pytest
-from cost_cases import EVERY_DAY, PACE, case_of, estimate
+from cost_cases import EVERY_DAY, PACE, estimate
 
 from planner.cost.demand import Throughput, load_profile, required_groups
 from planner.cost.estimate import CostEstimate, estimate_cost, hybrid_of_plan
 from planner.cost.job import Run, Service
-from planner.cost.rent_or_buy.case import RENT_PRICE, RESALE
-from planner.cost.rent_or_buy.decision import flip_value
+from planner.cost.rent_or_buy.case import RESALE
 from planner.cost.result import OwnCost
 from planner.cost.terms import BuyTerms, CostTerms, RentTerms
 from planner.errors import SpecError
@@ -203,20 +202,6 @@ def test_cards_that_are_switched_off_draw_nothing_at_rest(catalog: Catalog, toda
     )
     assert off.carbon.energy_kwh < on.carbon.energy_kwh
     assert off.books.energy_usd < on.books.energy_usd
-
-
-def test_the_answer_flips_where_it_says(catalog: Catalog, today: date) -> None:
-    case = case_of(catalog, today, CostTerms(job=EVERY_DAY))
-    for name in ("card_price_usd", RENT_PRICE):
-        value = flip_value(case, name)
-        assert value is not None
-        assert case.with_values({**case.central, name: value}).saving_usd(5) == pytest.approx(0, abs=0.01)
-
-
-def test_figures_that_decide_nothing_never_flip(catalog: Catalog, today: date) -> None:
-    fixed = BuyTerms(server_price_usd=300_000)
-    case = case_of(catalog, today, CostTerms(buy=fixed))
-    assert flip_value(case, "card_price_usd") is None
 
 
 def test_a_loan_at_the_discount_rate_changes_nothing(catalog: Catalog, today: date) -> None:

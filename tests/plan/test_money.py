@@ -11,7 +11,7 @@ from planner.plan.evaluate import evaluate
 from planner.plan.money import evaluate_cost, plan_throughput
 from planner.plan.plan import ModelChoice, Plan
 from planner.workload.parallel import CardCount
-from planner.workload.workload import Inference
+from planner.workload.workload import Inference, Training
 
 TODAY = date(2026, 11, 22)
 SERVING = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), gpu="rtx-4090")
@@ -115,3 +115,30 @@ def test_a_service_of_images_or_of_several_kinds_of_cards_keeps_the_estimate(cat
     kinds = Inference(gpus=(CardCount(id="rtx-4090", count=1), CardCount(id="rtx-3090", count=1)))
     mixed = SERVING.evolve(gpu=None, count=2, workload=kinds, cost=job)
     assert plan_throughput(evaluate(mixed, catalog)).tokens_per_second
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"workload": Training()}, "does-not-fit"),
+        ({"gpu": "tpu-v5e"}, "not-supported"),
+        ({"gpu": "a10g"}, "speed-unknown"),
+    ],
+)
+def test_a_plan_that_cannot_run_gets_no_decision(catalog, changes, code):
+    cost = evaluate_cost(evaluate(SERVING.evolve(**changes), catalog), catalog, TODAY)
+    result = cost.estimate.result
+    assert cost.blocked == result.blocked
+    assert result.blocked.code == code
+    assert result.answer is result.break_even is None
+    assert result.curve == ()
+    if code == "does-not-fit":
+        assert result.blocked.needed_bytes > result.blocked.usable_bytes > 23 * 2**30
+        assert result.rent.usd > 0
+
+
+def test_a_job_in_tokens_of_unknown_speed_is_blocked_without_costs(catalog):
+    terms = CostTerms(job=Run(amount=1e9, unit="tokens"))
+    cost = evaluate_cost(evaluate(SERVING.evolve(gpu="a10g", cost=terms), catalog), catalog, TODAY)
+    assert cost.estimate is None
+    assert cost.blocked.code == "speed-unknown"

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from planner.cost.demand import HOURS_PER_MONTH, Demand, Throughput, demand_of
-from planner.cost.job import HOURS_PER_YEAR, DailyHours, Job, Run, Service
+from planner.cost.demand import HOURS_PER_MONTH, Demand, Throughput
+from planner.cost.job import HOURS_PER_YEAR, DailyHours, Run, Service
 from planner.cost.rent_or_buy.case import RENT_PRICE, RentOrBuyCase
 from planner.cost.rent_or_buy.cash_flows import CashFlows
 from planner.cost.rent_or_buy.uncertainty import DRAWS, owning_cheaper_fraction
@@ -24,6 +24,7 @@ _BEYOND: Final = 1.05
 _CARD_PRICE: Final = "card_price_usd"
 _MONTHS: Final = 12
 _HOURS_PER_DAY: Final = 24
+_DAY: Final = "cost.job.hours_per_day"
 _REQUESTS: Final = 1_000
 
 
@@ -154,8 +155,10 @@ def _flips(decision: Decision, inputs: DecisionInputs) -> Iterator[Flip]:
     """Yield the flips that are within reach: used more or less, a cheaper or dearer card, a lower or higher rent."""
     renting = decision.decision == "rent"
     planned, share = decision.planned_utilization_fraction, decision.flips_at_utilization_fraction
-    if share is not None and _is_near(share, planned):
-        field, value = _job_trial(inputs, share / planned, planned, more=renting)
+    job = inputs.terms.job
+    # A service rents whole groups, so that its rent is not proportional to its work.
+    if share is not None and not isinstance(job, Service) and _is_near(share, planned):
+        field, value = _job_trial(job, share / planned, planned, more=renting)
         direction = "over" if renting else "under"
         yield Flip(name="utilization", value=share, direction=direction, field=field, try_value=value)
     card = decision.flips_at_card_price_usd
@@ -177,33 +180,14 @@ def _price_flip(name: str, value: float, field: str, *, under: bool) -> Flip:
     )
 
 
-def _job_trial(inputs: DecisionInputs, ratio: float, planned: float, *, more: bool) -> tuple[str | None, float | None]:
-    """Return the job's field and its value for `ratio` times the work and a little beyond; None if there is no such."""
+def _job_trial(job: DailyHours | Run, ratio: float, planned: float, *, more: bool) -> tuple[str | None, float | None]:
+    """Return the job's field and its value for `ratio` times the work and a little beyond; None if there is none."""
     ratio = min(ratio * _BEYOND, 1 / planned) if more else ratio / _BEYOND
-    job = inputs.terms.job
-    name = _amount_field(job)
-    value = _rounded(getattr(job, name) * ratio)
-    if isinstance(job, DailyHours):
-        value = min(value, float(_HOURS_PER_DAY))
-        if more and value <= job.hours_per_day * ratio / _BEYOND:
-            return None, None
-    if isinstance(job, Service):
-        # Other numbers of machines than now would have another break-even.
-        other = demand_of(job.evolve(**{name: value}), inputs.throughput)
-        if other.groups != inputs.demand.groups:
-            return None, None
-    return f"cost.job.{name}", value
-
-
-def _amount_field(job: Job) -> str:
-    """Return the field of the job that its hours are proportional to."""
-    match job:
-        case Run():
-            return "amount" if job.repeats_per_year is None else "repeats_per_year"
-        case Service():
-            return "requests_per_day"
-        case _:
-            return "hours_per_day"
+    if isinstance(job, Run):
+        name = "amount" if job.repeats_per_year is None else "repeats_per_year"
+        return f"cost.job.{name}", _rounded(getattr(job, name) * ratio)
+    hours = job.hours_per_day * ratio
+    return (None, None) if hours > _HOURS_PER_DAY * _BEYOND else (_DAY, min(_rounded(hours), float(_HOURS_PER_DAY)))
 
 
 def _rounded(value: float) -> float:

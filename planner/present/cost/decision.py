@@ -65,6 +65,13 @@ def decision_headline(result: CostResult, card: str) -> str:
     return f"{headline}."
 
 
+def result_lines(result: CostResult, card: str, today: date) -> tuple[str, ...]:
+    """Return the decision in a few sentences, or why there is none."""
+    if result.blocked is not None:
+        return (f"No decision yet. {result.blocked.sentence}",)
+    return decision_lines(result, card, today) or tuple(map(fmt.sentence, result.notes))
+
+
 def decision_lines(result: CostResult, card: str, today: date) -> tuple[str, ...]:
     """Return the decision in a few sentences: the headline, the totals, what would change it, and the oldest price."""
     answer = result.answer
@@ -80,9 +87,9 @@ def decision_lines(result: CostResult, card: str, today: date) -> tuple[str, ...
 
 
 def totals_sentence(result: CostResult) -> str:
-    """Return what both sides cost over the horizon, and when a purchase has paid for itself."""
+    """Return what both sides cost over the horizon, and when a purchase has paid for itself; empty for a single run."""
     answer, crossing = result.answer, result.break_even
-    if answer is None:
+    if answer is None or answer.rent_figures.month_usd is None:
         return ""
     rented, owned = fmt.money(answer.rent_usd), fmt.money(answer.own_usd)
     totals = f"Over {years_phrase(answer.horizon_years)}, renting costs {rented} and {_way(answer, 'buy')} {owned}"
@@ -116,11 +123,11 @@ def machines_sentence(machines: Machines | None, card: str) -> str:
     """Return how many cards and machines a job with several groups needs, and their power; empty for one group."""
     if machines is None or machines.groups == 1:
         return ""
-    each = f"{fmt.plural(machines.groups, 'group')} of {fmt.count_of(machines.cards_per_group, card)}"
+    grouped = f" in {machines.groups:,} groups of {machines.cards_per_group:,}" if machines.cards_per_group > 1 else ""
     counts = ((machines.rented, "to rent"), (machines.owned, "to own"))
     found = tuple(f"{fmt.plural(count, 'machine')} {use}" for count, use in counts if count is not None)
-    power = () if machines.power_watts is None else (f"{fmt.power(machines.power_watts)} of board power",)
-    return f"Peak load needs {fmt.count_of(machines.cards, card)}, {each}: {fmt.listing((*found, *power))}."
+    power = () if machines.power_watts is None else (f"{fmt.power(machines.power_watts)} for the cards",)
+    return f"Peak load needs {fmt.count_of(machines.cards, card)}{grouped}: {fmt.listing((*found, *power))}."
 
 
 def hours_text(hours: float) -> str:

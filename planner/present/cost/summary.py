@@ -89,20 +89,6 @@ def _term_priced_on(day: str, terms: Iterable[MoneyTerm]) -> str:
     return "" if name is None else f"{COST_TERM_TITLES.get(name, name).lower()}, "
 
 
-def result_sentences(result: CostResult, card: str, today: date) -> tuple[str, ...]:
-    """Return the headline sentences: the decision, what would change it, and the dates; or why there is none."""
-    answer = result.answer
-    if answer is None:
-        return tuple(map(fmt.sentence, result.notes))
-    found = (
-        answer_sentence(answer, card),
-        flip_sentence(answer, result.rent, result.own),
-        break_even_sentence(result.break_even) if answer.break_even_gpu_hours is not None else "",
-        dates_sentence(answer, today, cost_terms(result)),
-    )
-    return tuple(part for part in found if part)
-
-
 def rent_sentence(rent: RentCost) -> str:
     """Return the cost of renting for a run or a month, with duration, provider, and currency if it is not USD."""
     price = fmt.money(rent.usd)
