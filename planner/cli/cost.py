@@ -8,7 +8,7 @@ from typing import Final
 
 from pydantic_core import to_json
 
-from planner.cli.cost_report import DatedCostEstimate, ReportOptions, cost_blocks, versus_block
+from planner.cli.cost_report import DatedCostEstimate, ReportOptions, beside_block, cost_blocks
 from planner.cli.money_options import add_money_options, option_of, plan_with_money, whole_number
 from planner.cli.parser import Parser
 from planner.cli.plan_arguments import add_plan_options, save_plan_as
@@ -69,7 +69,7 @@ def run(argv: list[str], today: date | None = None) -> int:
         print(to_json(fields, indent=2).decode())
     else:
         shown = _shown(arguments)
-        beside = () if other is None else (versus_block(answer, other, shown.width),)
+        beside = () if other is None else (beside_block(answer, other, shown.width),)
         ways = (_recommendation_hint(argv, shown.width),) if answer.estimate.result.blocked else ()
         print("\n\n".join(block for block in (*cost_blocks(answer, shown), *beside, *ways) if block))
     return 0

@@ -258,7 +258,7 @@ def _notes(answer: DatedCostEstimate, *, all_notes: bool) -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(fmt.sentence, notes)))
 
 
-def versus_block(first: DatedCostEstimate, second: DatedCostEstimate, width: int | None) -> str:
+def beside_block(first: DatedCostEstimate, second: DatedCostEstimate, width: int | None) -> str:
     """Return the decision of the second plan, and the figures of both side by side."""
     prose = prose_width(width)
     words = (f"Other: {plan_phrase(second.evaluation, second.catalog)}",)

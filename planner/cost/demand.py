@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 HOURS_PER_MONTH: Final = HOURS_PER_YEAR / 12
 _DAYS_PER_MONTH: Final = HOURS_PER_MONTH / 24
+TRAINS: Final = "a service needs a plan for inference, and this plan trains"
 _LOAD_SAMPLES: Final = 240
 """Number of samples in a load profile: enough for a mean that is exact to a thousandth."""
 _DAYS_PER_WEEK: Final = 7
@@ -147,7 +148,8 @@ def demand_of(job: Job, throughput: Throughput | None) -> Demand:
     """Return the demand of `job` at the given throughput.
 
     Raises:
-        SpecError: If the duration of the job cannot be derived from the throughput.
+        SpecError: If the duration of the job cannot be derived from the throughput, or it is a service of a plan that
+            trains.
     """
     if isinstance(job, Run):
         return _run_demand(job, throughput)
@@ -215,6 +217,8 @@ def _run_demand(run: Run, throughput: Throughput | None) -> Demand:
 
 
 def _service_demand(job: Service, throughput: Throughput | None) -> Demand:
+    if throughput is not None and throughput.steps_per_second is not None:
+        raise SpecError("job", TRAINS, "Set the task to inference, or enter the job as a run or as hours per day.")
     average = required_groups(job, throughput or Throughput())
     loads = load_profile(job, average)
     peak = max(loads) if job.hourly_shares else average * job.peak_factor

@@ -150,7 +150,7 @@ class CostPoint(Spec):
 
 
 class SideFigures(Spec):
-    """What one side costs: a month, at the start, and for a unit of the job's work."""
+    """Costs of one side: a month, at the start, and for a unit of the job's work."""
 
     month_usd: float | None
     """Payments of an average month; None for a run that is done once."""

@@ -110,6 +110,17 @@ def test_scripts_get_more_on_request(said):
     assert "tornado" in more["other"]
 
 
+def test_a_service_says_how_many_machines_it_needs(said):
+    words = (*SERVING, "--requests-per-day", "2000000")
+    machines = json.loads(said(*words, "--json"))["cost"]["machines"]
+    assert machines == {
+        **{"groups": 13, "cards_per_group": 1, "cards": 13, "rented": 13, "owned": 2},
+        "power_watts": 13 * 350.0,
+    }
+    told = " ".join(said(*words).replace("\u2009", " ").split())
+    assert "Peak load needs 13 × L40S: 13 machines to rent, 2 machines to own and 4,550 W for the cards." in told
+
+
 def test_what_moves_the_decision(said):
     told = said(*SERVING, "--requests-per-day", "200000", "--tornado", "--offers", "0")
     assert "Owning saves at low" in told
@@ -197,6 +208,11 @@ def test_no_line_is_wider_than_the_terminal(said, monkeypatch, width):
             ["--gpu", "l40s", "--tokens", "5", "--hours", "3"],
             "--tokens and --hours: cannot be combined: they are different jobs",
             "Choose one",
+        ),
+        (
+            ["--gpu", "l40s", "--task", "training", "--requests-per-day", "5000"],
+            "--requests-per-day: a service needs a plan for inference, and this plan trains",
+            "Add --task inference, or enter the training run with --tokens or --hours",
         ),
         (["--gpu", "l40s", "--electricity", "XX"], "--electricity: the catalog has no electricity data for 'XX'", "DE"),
         (["--gpu", "l40s", "--place", "moon"], "--place: there is no 'moon'; choose desk", "--help"),

@@ -142,3 +142,13 @@ def test_a_job_in_tokens_of_unknown_speed_is_blocked_without_costs(catalog):
     cost = evaluate_cost(evaluate(SERVING.evolve(gpu="a10g", cost=terms), catalog), catalog, TODAY)
     assert cost.estimate is None
     assert cost.blocked.code == "speed-unknown"
+
+
+def test_a_service_of_a_plan_that_trains_is_refused(catalog):
+    plan = SERVING.evolve(
+        model=ModelChoice(id="gpt2"), workload=Training(), cost=CostTerms(job=Service(requests_per_day=5))
+    )
+    cost = evaluate_cost(evaluate(plan, catalog), catalog, TODAY)
+    assert (cost.estimate, cost.field) == (None, "cost.job")
+    assert "A service needs a plan for inference, and this plan trains" in cost.reason
+    assert "Set the task to inference" in cost.reason
