@@ -32,6 +32,7 @@ examples:
   gpu-planner cost meta-llama/Llama-3.1-8B --task training --method qlora --gpu "RTX 4090" --tokens 50e6
   gpu-planner cost plan.json --hours-per-day 12 --card-price 1900 --electricity DE --place desk
   gpu-planner cost meta-llama/Llama-3.1-8B --profile vllm --batch 32 --gpu l40s --requests-per-day 20000
+  gpu-planner cost plan.json --own --place desk --electricity DE
   gpu-planner cost plan.json --mode spot --explain
   gpu-planner cost plan.json --versus "2 x L40S"
   gpu-planner cost plan.json --tornado --carbon --json
@@ -43,9 +44,9 @@ The verdict names a side if it is cheaper in at least 65 % of the draws of a Mon
 else it is too close to call. A plan that does not fit, or whose speed is unknown, gets no verdict.
 
 --json prints one object: plan, time, cost (rent, own, break_even, curve, answer, blocked, machines, notes), demand,
-offers and hybrid; with --tornado also tornado and simulation, with --carbon carbon_by_region, with --versus other, an
-object with the same fields. cost.answer has the verdict, its confidence, rent_figures, own_figures and flips. The name
-of every numeric field ends in its unit; unknown values are null.
+offers and hybrid; with --own also faster_rental, with --tornado tornado and simulation, with --carbon carbon_by_region,
+with --versus other, an object with the same fields. cost.answer has the verdict, its confidence, rent_figures,
+own_figures and flips. The name of every numeric field ends in its unit; unknown values are null.
 
 exit codes: 0 done, 2 wrong input"""
 _OFFERS: Final = 8
@@ -58,7 +59,7 @@ def run(argv: list[str], today: date | None = None) -> int:
     """Run the command with prices as of `today`, by default the current day, and return the exit code."""
     arguments = _parser().parse_args(argv)
     catalog = user_catalog()
-    plan = plan_with_money(arguments, catalog)
+    plan = _with_owned_cards(plan_with_money(arguments, catalog), owned=arguments.own)
     day = today or datetime.now(UTC).date()
     answer = _answer(plan, catalog, day)
     other = _answer(_versus_plan(arguments.versus, plan, catalog), catalog, day) if arguments.versus else None
@@ -73,6 +74,11 @@ def run(argv: list[str], today: date | None = None) -> int:
         ways = (_recommendation_hint(argv, shown.width),) if answer.estimate.result.blocked else ()
         print("\n\n".join(block for block in (*cost_blocks(answer, shown), *beside, *ways) if block))
     return 0
+
+
+def _with_owned_cards(plan: Plan, *, owned: bool) -> Plan:
+    """Return the plan, with its cards owned already if that is asked for."""
+    return plan.evolve(cost=plan.cost.evolve(buy=plan.cost.buy.evolve(owned=True))) if owned else plan
 
 
 def _shown(arguments: argparse.Namespace) -> ReportOptions:
@@ -110,6 +116,9 @@ def _parser() -> Parser:
     parser = Parser("gpu-planner cost", _DESCRIPTION, _EPILOG)
     add_plan_options(parser)
     add_money_options(parser)
+    parser.add_argument_group("cards of your own").add_argument(
+        "--own", action="store_true", help="you own these cards: only their electricity is counted"
+    )
     answer = parser.add_argument_group("the answer")
     answer.add_argument(
         "--details", action="store_true", help="show every cost with its source and date, electricity and carbon"
@@ -165,6 +174,8 @@ def _fields(answer: DatedCostEstimate, arguments: argparse.Namespace) -> dict[st
         "offers": estimate.rows,
         "hybrid": answer.hybrid,
     }
+    if answer.evaluation.plan.cost.buy.owned:
+        found["faster_rental"] = answer.faster_rental
     if arguments.tornado:
         case = estimate.case
         found |= {"tornado": tornado(case) if case else None, "simulation": simulate(case) if case else None}

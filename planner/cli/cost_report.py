@@ -13,10 +13,17 @@ from planner.cost.rent_or_buy.uncertainty import simulate, tornado
 from planner.cost.result import CostResult, Decision, Footprint
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
+from planner.plan.faster_rental import FasterRental, find_faster_rental
 from planner.plan.money import plan_throughput
 from planner.present import format as fmt
 from planner.present.cost.amounts import MoneyRow, money_rows, short_source, swing_rows
-from planner.present.cost.decision import buying_title, machines_sentence, result_lines, side_rows
+from planner.present.cost.decision import (
+    buying_title,
+    faster_rental_sentence,
+    machines_sentence,
+    result_lines,
+    side_rows,
+)
 from planner.present.cost.offers import JOB_OFFER_COLUMNS
 from planner.present.cost.rent_or_buy import ComparedPlan, scenario_rows
 from planner.present.cost.summary import carbon_sentence, chance_sentence, hybrid_sentence, own_sentence, rent_sentence
@@ -59,6 +66,13 @@ class DatedCostEstimate(NamedTuple):
         return hybrid_of_plan(self.estimate, self.evaluation.plan.cost, plan_throughput(self.evaluation))
 
     @property
+    def faster_rental(self) -> FasterRental | None:
+        """Return the cheapest rental that is faster than the cards, if they are owned."""
+        if not self.evaluation.plan.cost.buy.owned or self.estimate.result.blocked is not None:
+            return None
+        return find_faster_rental(self.evaluation, self.estimate, self.catalog, self.today)
+
+    @property
     def energy_kwh(self) -> float | None:
         """Return the electricity of a run or month on rented cards if their region is known, else on owned ones."""
         rent, own = self.estimate.result.rent, self.estimate.result.own
@@ -88,6 +102,7 @@ def cost_blocks(answer: DatedCostEstimate, shown: ReportOptions) -> Iterator[str
         return
     yield _sides(result.answer, shown.width)
     yield _prose((machines_sentence(result.machines, answer.card), *_hybrid_sentences(answer)), prose)
+    yield wrap(_faster_sentence(answer), prose)
     yield wrap(plan_phrase(answer.evaluation, answer.catalog), prose)
     if answer.evaluation.time is not None:
         view = time_view(answer.evaluation.time)
@@ -126,6 +141,11 @@ def _sides(decision: Decision | None, width: int | None) -> str:
     return table(heads, [list(row) for row in side_rows(decision)], width)
 
 
+def _faster_sentence(answer: DatedCostEstimate) -> str:
+    found = answer.faster_rental
+    return "" if found is None else faster_rental_sentence(found, answer.catalog.hardware.gpu(found.gpu).name)
+
+
 def _hybrid_sentences(answer: DatedCostEstimate) -> Iterator[str]:
     hybrid = answer.hybrid
     if hybrid is not None:
@@ -143,7 +163,7 @@ def _amounts(result: CostResult, answer: DatedCostEstimate, shown: ReportOptions
         yield f"{wrap(rent_sentence(result.rent), prose)}\n\n{_terms(money_rows(result.rent.terms), shown)}"
     if result.own is not None:
         yield wrap(own_sentence(result.own, answer.estimate.demand), prose)
-        yield f"Upfront:\n{_terms(money_rows(result.own.upfront), shown)}"
+        yield f"Upfront:\n{_terms(money_rows(result.own.upfront), shown)}" if result.own.upfront else ""
         yield f"Monthly:\n{_terms(money_rows(result.own.monthly), shown)}" if result.own.monthly else ""
 
 

@@ -51,6 +51,7 @@ JOB_OPTIONS: Final = (
 TERM_OPTIONS: Final = (
     CommandOption("--mode", "rent.mode", "MODE", "on-demand, spot, reserved-1y or reserved-3y [on-demand]"),
     CommandOption("--offer", "rent.offer", "ID", "an offer by its id in `gpu-planner prices --json` [the cheapest]"),
+    CommandOption("--rent-price", "rent.usd_per_gpu_hour", "USD", "your rental price per GPU-hour [of the offer]"),
     CommandOption(
         "--provider", "rent.providers", "NAMES", "only providers with these names or parts of names, comma-separated"
     ),

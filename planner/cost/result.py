@@ -103,6 +103,8 @@ class OwnCost(Spec):
     low_resale_usd: float
     high_resale_usd: float
     resale_source: str
+    sale_today_usd: float | None = None
+    """Second-hand price of owned cards today, which is not counted; None if unknown, or if they are not owned."""
     present_value_usd: float
     equivalent_usd_per_year: float
     usd_per_gpu_hour: float

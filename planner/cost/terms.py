@@ -74,7 +74,10 @@ class BuyTerms(Spec):
     """Ownership terms; None takes the preset figure for the place."""
 
     place: PlaceKind = "lab"
-    owned: bool = Field(default=False, description="the cards are owned already, so that their price is spent")
+    owned: bool = Field(default=False, description="the cards are owned already, so that only electricity is paid")
+    sale_usd_per_card: float | None = Field(
+        default=None, gt=0, le=1e7, description="of an owned card: its sale today, if that is an alternative"
+    )
     card_price_usd: float | None = Field(default=None, gt=0, le=1e7, description="of one card; none: from the catalog")
     server_price_usd: float | None = Field(
         default=None, gt=0, le=1e8, description="of a whole server with its cards, instead of card and host"

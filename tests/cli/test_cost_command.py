@@ -1,6 +1,7 @@
 """`gpu-planner cost` as a person and a script use it; prices are looked at on a fixed day."""
 
 import json
+import re
 from datetime import date
 
 import pytest
@@ -75,6 +76,21 @@ def test_close_calls_are_called_so(said):
     assert decision["verdict"] == "too-close"
     assert decision["more_often_cheaper"] == "rent"
     assert decision["confidence"] == pytest.approx(1 - owning)
+
+
+def test_a_card_of_ones_own_costs_electricity_and_a_faster_one_is_named(said):
+    words = (*TUNING, "--gpu", "RTX 4090", "--own", "--place", "desk")
+    told = said(*words).replace("\u2009", " ")
+    assert re.match(r"Use your own \(\d+ % sure\): \$\d\.\d\d of electricity per run\.", told)
+    assert "Your own" in told
+    assert "Faster: renting 1 × " in told
+    details = said(*words, "--details")
+    assert "Upfront" not in details
+    assert "Your own: $" in details
+    answer = json.loads(said(*words, "--json"))
+    assert answer["cost"]["answer"]["owned"] is True
+    assert answer["faster_rental"]["hours"] < answer["faster_rental"]["own_hours"]
+    assert "faster_rental" not in json.loads(said(*TUNING, "--gpu", "RTX 4090", "--json"))
 
 
 def test_costs_are_listed_on_request_only(said):

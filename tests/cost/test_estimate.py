@@ -263,3 +263,35 @@ def test_the_answer_says_how_long_requests_wait(catalog: Catalog, today: date) -
     full = terms.evolve(job=terms.job.evolve(requests_per_day=2 * 86_400, peak_factor=1, busy_fraction=1))
     crowded = estimate_cost(full, card, 8, pace, catalog.cost, today)
     assert not any("waits" in note for note in crowded.result.notes)
+
+
+def test_a_card_of_ones_own_costs_only_the_electricity_of_its_work(catalog: Catalog, today: date) -> None:
+    buy = BuyTerms(place="colocation", owned=True, tariff_usd_per_kwh=0.4, pue=1.0, loan_fraction=0.5)
+    found = estimate(catalog, today, CostTerms(job=Run(amount=10), buy=buy), "rtx-3090", 1)
+    own = owned(found)
+    # 350 W, 1.8 for the machine, 75 % of that in training: 0.4725 kW for ten hours at 0.40 USD.
+    assert own.usd_per_period == pytest.approx(0.4725 * 10 * 0.4)
+    assert (own.upfront_usd, own.resale_usd, own.upfront) == (0, 0, ())
+    assert [term.name for term in own.monthly] == ["energy"]
+    assert own.sale_today_usd == 1_070
+    assert any("might sell for 1,070 USD (second-hand price of 2025-03-04)" in note for note in own.notes)
+    assert found.result.answer is not None
+    assert found.result.answer.owned
+    assert found.result.answer.flips_at_card_price_usd is None
+
+
+def test_the_sale_of_an_owned_card_counts_when_asked(catalog: Catalog, today: date) -> None:
+    buy = BuyTerms(place="desk", owned=True, sale_usd_per_card=900, resale_share=0.25)
+    own = owned(estimate(catalog, today, CostTerms(job=EVERY_DAY, buy=buy), "rtx-3090", 2))
+    assert own.upfront_usd == 1_800
+    assert own.resale_usd == 450
+
+
+def test_a_single_run_is_paid_at_todays_prices(catalog: Catalog, today: date) -> None:
+    once, often = (
+        estimate(catalog, today, CostTerms(job=Run(amount=10, repeats_per_year=repeats))).case for repeats in (None, 5)
+    )
+    assert once is not None
+    assert often is not None
+    assert "price_drift_per_year" not in once.uncertain
+    assert "price_drift_per_year" in often.uncertain

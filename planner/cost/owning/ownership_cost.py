@@ -6,10 +6,12 @@ from typing import Final
 from planner.cost.carbon import footprint
 from planner.cost.catalog import CostCatalog
 from planner.cost.demand import Demand, Throughput, usd_per_million_tokens
+from planner.cost.figure import Figure
 from planner.cost.finance import annuity, equivalent_annual, irr
 from planner.cost.job import HOURS_PER_YEAR
 from planner.cost.owning.accounting import OwnedServers, owned_month
 from planner.cost.owning.costs import (
+    Ownership,
     RunningCosts,
     UpfrontCosts,
     energy_use,
@@ -17,6 +19,7 @@ from planner.cost.owning.costs import (
     running_costs,
     upfront_costs,
 )
+from planner.cost.owning.purchase import used_card_price
 from planner.cost.owning.residual import value_lost_per_hour, yearly_depreciation
 from planner.cost.rent_or_buy.case import RentOrBuyCase
 from planner.cost.rent_or_buy.cash_flows import CashFlows
@@ -90,6 +93,9 @@ _ENERGY: Final = (
 _POWER_INCLUDED: Final = "electricity is included in the colocation price and not counted separately"
 _POWER_METERED: Final = "electricity is metered and paid in addition to the colocation price"
 _OWN_STORAGE: Final = "local storage is assumed to be part of the server"
+_ONLY_ELECTRICITY: Final = (
+    "only the electricity of the hours of work is counted: all else is paid with or without this job"
+)
 _ONLY_CARDS: Final = "only the cards are assumed to be resold; the resale value of hosts and networks is unknown"
 
 
@@ -116,6 +122,7 @@ def explain_ownership(
     kwh = (energy.idle_year + energy.busy_hour * streams.busy_hours_per_year) / _MONTHS
     borrowed = case.shape.loan_fraction * purchase.usd
     low, middle, high = (share * purchase.cards for share in case.resale.band(years))
+    used = used_card_price(catalog.purchases, gpu_id) if terms.buy.owned else None
     dates = [day for name in _PRICES if case.central[name] and (day := case.figures[name].date)]
     return OwnCost(
         gpu=gpu_id,
@@ -130,6 +137,7 @@ def explain_ownership(
         low_resale_usd=low,
         high_resale_usd=high,
         resale_source=case.resale.source,
+        sale_today_usd=None if used is None else used.value * case.shape.cards,
         present_value_usd=present,
         equivalent_usd_per_year=equivalent_annual(present, rate, years),
         usd_per_gpu_hour=per_hour / case.shape.count,
@@ -143,8 +151,22 @@ def explain_ownership(
         ),
         carbon=footprint(catalog.region(terms.region), kwh, case.figures["pue"]),
         oldest_price_date=min(dates, default=None),
-        notes=(*_colocation_notes(case), *place.notes, _OWN_STORAGE, _ONLY_CARDS, *_uncounted_notes(case, purchase)),
+        notes=tuple(_owned_notes(used) if terms.buy.owned else _bought_notes(case, place, purchase)),
     )
+
+
+def _owned_notes(used: Figure | None) -> Iterator[str]:
+    yield _ONLY_ELECTRICITY
+    if used is not None:
+        dated = "without a date" if used.date is None else f"of {used.date}"
+        price = f"{used.value:,.0f} USD (second-hand price {dated})"
+        yield f"one of your cards might sell for {price}, which is not counted"
+
+
+def _bought_notes(case: RentOrBuyCase, place: Ownership, purchase: UpfrontCosts) -> Iterator[str]:
+    yield from _colocation_notes(case)
+    yield from (*place.notes, _OWN_STORAGE, _ONLY_CARDS)
+    yield from _uncounted_notes(case, purchase)
 
 
 def book_servers(case: RentOrBuyCase, streams: CashFlows, terms: CostTerms) -> OwnedServers:

@@ -69,6 +69,16 @@ def card_price(
     return _median_figure(recent or new_prices, stale=not recent)
 
 
+def used_card_price(purchases: tuple[Purchase, ...], gpu_id: str) -> Figure | None:
+    """Return the second-hand price of one card in USD: the median of the known ones, or None without any."""
+    used = [
+        each
+        for each in purchases
+        if each.gpu == gpu_id and each.includes == "card" and each.doubt is None and each.price_kind == "used"
+    ]
+    return _median_figure(used, stale=False) if used else None
+
+
 def _is_recent(purchase: Purchase, today: date) -> bool:
     day = purchase.price_date
     return day is None or today - date.fromisoformat(day) <= timedelta(days=_RECENT_DAYS)

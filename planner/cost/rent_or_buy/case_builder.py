@@ -20,6 +20,13 @@ from planner.hardware.gpu import Gpu
 _EPOCH: Final = "github:epoch-research/training-cost-trends"
 _HOST: Final = {"a100": "a100", "tesla-v100": "v100", "tesla-p100": "p100"}
 _POWER: Final = {"h100": "h100", "a100": "a100"}
+_SPENT: Final = "spent already: the cards are owned, and paid with or without this job"
+_SUNK: Final = (
+    *("network_share", "rack_usd_per_server", "tax_fraction", "shipping_usd", "install_usd"),
+    *("colocation_usd_per_kw_month", "operations_fraction_per_year", "support_fraction_per_year"),
+    *("spares_fraction_per_year", "insurance_fraction_per_year", "staff_usd_per_year", "licence_usd_per_gpu_year"),
+)
+"""Figures of owning that an owned card causes with or without the job."""
 _TARIFF_SWING: Final = 1.25
 """**Source** the US industrial average price of 2022 over the 2020 average (Epoch AI): 0.0832 / 0.0667."""
 _LOW_DRIFT: Final = -0.3
@@ -27,6 +34,7 @@ _HIGH_DRIFT: Final = 0.3
 _DRIFT_SOURCE: Final = (
     "prices observed in 2025 and 2026: Nebius H100 from 2.95 to 4.50 USD in 5 months, AWS p5 from 98.32 to 55.04 in 19"
 )
+_TODAY: Final = "a run that is done once is paid at today's prices"
 _NO_DRIFT: Final = f"constant prices; range from {_DRIFT_SOURCE}"
 
 
@@ -43,7 +51,8 @@ def build_case(
         UnknownFigureError: If the price or the power of the card is unknown.
         SpecError: If the job does not fit into the horizon.
     """
-    place = catalog.ownership(terms.buy.place).with_terms(terms.buy)
+    preset = catalog.ownership(terms.buy.place)
+    place = (_with_sunk_costs(preset) if terms.buy.owned else preset).with_terms(terms.buy)
     busy = demand.busy_hours * demand.per_year(terms.horizon_years)
     groups = _owned_groups(demand, busy)
     fixed = quote is not None and _is_rent_fixed(quote, demand)
@@ -53,7 +62,7 @@ def build_case(
         figures={
             **_ownership_figures(terms, gpu, place, catalog, today),
             RENT_PRICE: _rent_figure(quote),
-            DRIFT: _price_drift_figure(terms.rent.price_drift_per_year),
+            DRIFT: _price_drift_figure(terms.rent.price_drift_per_year, once=demand.periods_per_year is None),
             TIME: _duration_factor(demand),
             USE: _usage_factor(),
         },
@@ -66,6 +75,14 @@ def build_case(
         rent_term_years=TERM_YEARS.get(quote.mode, 0.0) if quote and demand.periods_per_year is not None else 0.0,
         horizon_years=terms.horizon_years,
         discount_rate=terms.discount_rate,
+    )
+
+
+def _with_sunk_costs(place: Ownership) -> Ownership:
+    """Return the figures of a place without those that are paid with or without the job."""
+    spent = Figure(value=0.0, source=_SPENT, certainty="assumed")
+    return place.evolve(
+        host_factor=Figure(value=1.0, source=_SPENT, certainty="assumed"), **dict.fromkeys(_SUNK, spent)
     )
 
 
@@ -89,10 +106,11 @@ def _server_setup(buy: BuyTerms, place: Ownership, count: int, groups: int) -> S
         groups=groups,
         gpus_per_server=place.gpus_per_server,
         colocation_power=place.colocation_power,
-        server_price_usd=buy.server_price_usd,
+        server_price_usd=None if buy.owned else buy.server_price_usd,
         server_power_watts=buy.server_power_watts,
         network_usd=buy.network_usd,
-        switched_off_when_idle=buy.switched_off_when_idle,
+        # Whatever an owned machine draws at rest, it draws without the job, too.
+        switched_off_when_idle=buy.owned or buy.switched_off_when_idle,
         loan_fraction=buy.loan_fraction,
         loan_rate=buy.loan_rate,
         loan_years=buy.loan_years,
@@ -107,7 +125,7 @@ def _ownership_figures(
     figures["card_price_usd"] = _card_price_figure(buy, gpu, catalog, today)
     figures["card_power_watts"] = _card_power_figure(buy, gpu)
     figures["tariff_usd_per_kwh"] = _tariff_figure(terms, place, catalog)
-    if buy.host_factor is None:
+    if buy.host_factor is None and not buy.owned:
         figures["host_factor"] = _constant_of_family(figures["host_factor"], gpu, _HOST, "server-cost-factor", catalog)
     if buy.server_power_factor is None:
         figures["server_power_factor"] = _constant_of_family(
@@ -117,6 +135,9 @@ def _ownership_figures(
 
 
 def _card_price_figure(buy: BuyTerms, gpu: Gpu, catalog: CostCatalog, today: date) -> Figure:
+    if buy.owned:
+        sale = buy.sale_usd_per_card
+        return Figure(value=0.0, source=_SPENT, certainty="yours") if sale is None else Figure.own(sale)
     if buy.card_price_usd is not None:
         return Figure.own(buy.card_price_usd)
     if gpu.purchase_price_usd is not None:
@@ -181,7 +202,9 @@ def _rent_figure(quote: RentQuote | None) -> Figure:
     )
 
 
-def _price_drift_figure(per_year: float) -> Figure:
+def _price_drift_figure(per_year: float, *, once: bool) -> Figure:
+    if once:
+        return Figure(value=0.0, source=_TODAY, certainty="assumed")
     if per_year:
         return Figure.own(per_year)
     return Figure(value=0.0, low=_LOW_DRIFT, high=_HIGH_DRIFT, source=_NO_DRIFT, certainty="assumed")

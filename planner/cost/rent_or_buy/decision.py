@@ -57,6 +57,7 @@ def make_decision(inputs: DecisionInputs) -> Decision:
         confidence=max(owning, 1 - owning),
         more_often_cheaper="buy" if owning > 1 - owning else "rent",
         draws=DRAWS,
+        owned=inputs.terms.buy.owned,
         rent_figures=rent_figures(inputs),
         own_figures=own_figures(inputs),
         provider=rent.provider,

@@ -6,6 +6,7 @@ from typing import Final, Literal, NamedTuple
 
 from planner.cost.estimate import CostEstimate
 from planner.cost.result import CostResult, Decision, Flip, Machines, Side, SideFigures
+from planner.plan.faster_rental import FasterRental
 from planner.present import format as fmt
 from planner.present.cost.summary import cost_terms, dates_sentence, years_phrase
 
@@ -62,6 +63,8 @@ def decision_headline(result: CostResult, card: str) -> str:
     if answer.rent_figures.month_usd is None and answer.verdict == "rent":
         cards = fmt.count_of(answer.count, card)
         return f"{headline}: {fmt.money(rent.usd)} and {hours_text(rent.hours)} on {cards} at {rent.provider}."
+    if answer.owned and answer.verdict == "buy":
+        return f"{headline}: {_electricity_text(answer.own_figures)}."
     return f"{headline}."
 
 
@@ -139,6 +142,27 @@ def rented_hours_text(estimate: CostEstimate) -> str:
     """Return the duration of a run, or the hours of a month."""
     text = hours_text(estimate.demand.rented_hours)
     return text if estimate.demand.period == "run" else f"{text} a month"
+
+
+def faster_rental_sentence(found: FasterRental, card: str) -> str:
+    """Return the time and cost of a faster rental, and the price of each hour saved; `card` is its name."""
+    saved = found.own_hours - found.hours
+    cards = fmt.count_of(found.count, card)
+    told = (
+        f"Faster: renting {cards} at {found.provider} takes {hours_text(found.hours)} instead of "
+        f"{hours_text(found.own_hours)} and costs {fmt.money(found.usd)}"
+    )
+    if found.usd_per_hour_saved <= 0:
+        return f"{told}, less than your electricity."
+    extra = fmt.money(found.usd - found.own_usd)
+    return f"{told}: {extra} more than your electricity, {hours_text(saved)} sooner."
+
+
+def _electricity_text(figures: SideFigures) -> str:
+    """Return `$0.65 of electricity per run`, `$11.20 of electricity a month`."""
+    if figures.month_usd is not None and figures.unit != "run":
+        return f"{fmt.money(figures.month_usd)} of electricity a month"
+    return f"{_unit_text(figures.unit_usd)} of electricity per {figures.unit}"
 
 
 def _way(answer: Decision, side: Side) -> str:

@@ -107,6 +107,11 @@ def rent_sentence(rent: RentCost) -> str:
 def own_sentence(own: OwnCost, demand: Demand) -> str:
     """Return the cost of owning: upfront, monthly, the resale value, and per run or month of use."""
     period = "run" if demand.period == "run" else "month"
+    if not own.upfront:
+        return (
+            f"Your own: {fmt.money(own.usd_per_period)} per {period}, "
+            f"{fmt.money(own.usd_per_gpu_hour)} per GPU-hour of work."
+        )
     return (
         f"Owned: {fmt.money(own.upfront_usd)} upfront, {fmt.money(own.monthly_cash_usd)} per month, "
         f"{fmt.money(own.resale_usd)} ({usd_range(own.low_resale_usd, own.high_resale_usd)}) resale value: "
