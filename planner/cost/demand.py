@@ -124,7 +124,10 @@ class Demand(Spec):
     low_busy_hours: float
     high_busy_hours: float
     rented_hours: float
-    """Group-hours between start and stop of machines that are billed by the hour."""
+    """Group-hours that the job holds its machines, from start to stop: all hours of a service that is always on.
+
+    A GPU-hour, wherever hours and prices are given per GPU-hour, is such an hour of one card.
+    """
     work_hours: float
     start_hours: float = 0.0
     checkpoint_hours: float = 0.0
@@ -138,6 +141,11 @@ class Demand(Spec):
     """Whether machines run day and night, regardless of the load."""
     peak_wait_seconds: float | None = None
     """Mean time that a request waits for a slot at peak load; None if unknown."""
+
+    @property
+    def held_per_busy_hour(self) -> float:
+        """Return the group-hours that the job holds its machines for each group-hour of work."""
+        return self.rented_hours / self.busy_hours
 
     def per_year(self, horizon_years: float) -> float:
         """Return the periods per year; a run that is done once is spread over the horizon."""

@@ -14,7 +14,7 @@ from planner.cost.job import Service
 from planner.cost.owning.accounting import break_even_utilization, payback_month
 from planner.cost.owning.costs import ServerSetup, full_power_watts
 from planner.cost.owning.ownership_cost import book_servers, book_utilization, explain_ownership
-from planner.cost.rent_or_buy.case import RENT_PRICE, RESALE, TIME, USE, RentOrBuyCase
+from planner.cost.rent_or_buy.case import RESALE, TIME, USE, RentOrBuyCase
 from planner.cost.rent_or_buy.case_builder import UnknownFigureError, build_case
 from planner.cost.rent_or_buy.cash_flows import CashFlows, break_even, hours_to_pay_back
 from planner.cost.rent_or_buy.decision import DecisionInputs, make_decision
@@ -99,9 +99,10 @@ def _result_without_owning(inputs: _EstimateInputs, chosen: RentQuote | None, no
 
 
 def hybrid_of_plan(estimate: CostEstimate, terms: CostTerms, throughput: Throughput | None) -> Hybrid | None:
-    """Return the best mix of owned card groups and groups rented for peaks, or None if a mix does not apply.
+    """Return the best mix of owned card groups and rented ones, or None if a mix does not apply.
 
-    It applies to services with an hourly offer and a limited number of groups.
+    It applies to services with an hourly offer and a limited number of groups. Rented machines are always on or scaled
+    down as the job says, as in the decision.
     """
     case, rent = estimate.case, estimate.result.rent
     if (
@@ -112,10 +113,9 @@ def hybrid_of_plan(estimate: CostEstimate, terms: CostTerms, throughput: Through
         or rent.mode in TERM_YEARS
     ):
         return None
-    loads = load_profile(terms.job, required_groups(terms.job, throughput))
-    if max(loads) > MOST_GROUPS:
+    if estimate.demand.groups > MOST_GROUPS:
         return None
-    return find_best_mix(case, loads, case.central[RENT_PRICE])
+    return find_best_mix(case, load_profile(terms.job, required_groups(terms.job, throughput)), estimate.demand)
 
 
 def _machines(inputs: _EstimateInputs, result: CostResult, setup: ServerSetup | None) -> Machines:
@@ -173,12 +173,17 @@ def _cost_result(inputs: _EstimateInputs, case: RentOrBuyCase, chosen: RentQuote
     if chosen is None:
         return CostResult(rent=None, own=own, break_even=None, notes=(reason,))
     rent = _with_footprint(inputs.rent_cost(chosen), chosen, case, inputs)
-    crossing = break_even(streams, case.horizon_years).evolve(**_accounting_figures(case, streams, rent, terms))
+    crossing = break_even(streams, case.horizon_years)
+    held = inputs.demand.held_per_busy_hour
+    crossing = crossing.evolve(
+        gpu_hours=None if crossing.gpu_hours is None else crossing.gpu_hours * held,
+        **_accounting_figures(case, streams, rent, inputs),
+    )
     return CostResult(
         rent=rent,
         own=own,
         break_even=crossing,
-        curve=cost_curve(case),
+        curve=cost_curve(case, held),
         answer=make_decision(
             DecisionInputs(case, streams, crossing, rent, own, terms, inputs.demand, inputs.throughput)
         ),
@@ -187,14 +192,16 @@ def _cost_result(inputs: _EstimateInputs, case: RentOrBuyCase, chosen: RentQuote
 
 
 def _accounting_figures(
-    case: RentOrBuyCase, streams: CashFlows, rent: RentCost, terms: CostTerms
+    case: RentOrBuyCase, streams: CashFlows, rent: RentCost, inputs: _EstimateInputs
 ) -> dict[str, float | int | None]:
-    servers, utilization = book_servers(case, streams, terms), book_utilization(case, streams)
+    servers, utilization = book_servers(case, streams, inputs.terms), book_utilization(case, streams)
     hours = hours_to_pay_back(streams.capex_usd, streams.rent_usd_per_hour, streams.own_usd_per_hour)
+    held = inputs.demand.held_per_busy_hour
+    usd_per_busy_hour = rent.usd_per_gpu_hour * held
     return {
-        "simple_gpu_hours": None if hours is None else hours * case.shape.count,
-        "books_utilization_fraction": break_even_utilization(servers, rent.usd_per_gpu_hour),
-        "books_payback_months": payback_month(servers, utilization, rent.usd_per_gpu_hour),
+        "simple_gpu_hours": None if hours is None else hours * case.shape.count * held,
+        "books_utilization_fraction": break_even_utilization(servers, usd_per_busy_hour),
+        "books_payback_months": payback_month(servers, utilization, usd_per_busy_hour),
     }
 
 
@@ -205,8 +212,10 @@ def _with_footprint(rent: RentCost, chosen: RentQuote, case: RentOrBuyCase, inpu
     return rent.evolve(carbon=carbon, notes=notes)
 
 
-def cost_curve(case: RentOrBuyCase) -> tuple[CostPoint, ...]:
+def cost_curve(case: RentOrBuyCase, held_per_busy_hour: float = 1.0) -> tuple[CostPoint, ...]:
     """Return the cumulative cost of renting and owning at 61 points over the horizon, in present value.
+
+    The GPU-hours are those that the job holds its cards, `held_per_busy_hour` for each hour of work.
 
     The bands are the 10th to 90th percentiles of the hours of use and of the resale value.
     """
@@ -214,13 +223,16 @@ def cost_curve(case: RentOrBuyCase) -> tuple[CostPoint, ...]:
     low = case.streams({**_LOW, RESALE: TEN_TO_NINETY})
     high = case.streams({name: -z for name, z in _LOW.items()} | {RESALE: -TEN_TO_NINETY})
     times = (case.horizon_years * step / _POINTS for step in range(_POINTS + 1))
-    return tuple(_cost_point(case, years, low, middle, high) for years in times)
+    gpu_hours_per_year = middle.busy_hours_per_year * case.shape.count * held_per_busy_hour
+    return tuple(_cost_point(years, gpu_hours_per_year, low, middle, high) for years in times)
 
 
-def _cost_point(case: RentOrBuyCase, years: float, low: CashFlows, middle: CashFlows, high: CashFlows) -> CostPoint:
+def _cost_point(
+    years: float, gpu_hours_per_year: float, low: CashFlows, middle: CashFlows, high: CashFlows
+) -> CostPoint:
     return CostPoint(
         years=years,
-        gpu_hours=middle.busy_hours_per_year * years * case.shape.count,
+        gpu_hours=gpu_hours_per_year * years,
         rent_usd=middle.rent_usd(years),
         own_usd=middle.own_usd(years),
         rent_low_usd=low.rent_usd(years),

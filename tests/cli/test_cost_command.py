@@ -81,7 +81,7 @@ def test_close_calls_are_called_so(said):
 def test_a_card_of_ones_own_costs_electricity_and_a_faster_one_is_named(said):
     words = (*TUNING, "--gpu", "RTX 4090", "--own", "--place", "desk")
     told = said(*words).replace("\u2009", " ")
-    assert re.match(r"Use your own \(\d+ % sure\): \$\d\.\d\d of electricity per run\.", told)
+    assert re.match(r"Use your own \((?:over )?\d+ % sure\): \$\d\.\d\d of electricity per run\.", told)
     assert "Your own" in told
     assert "Faster: renting 1 × " in told
     details = said(*words, "--details")
@@ -138,7 +138,8 @@ def test_a_service_says_how_many_machines_it_needs(said):
 
 
 def test_what_moves_the_decision(said):
-    told = said(*SERVING, "--requests-per-day", "200000", "--tornado", "--offers", "0")
+    words = (*SERVING, "--requests-per-day", "200000", "--money", "job.scales_down=true")
+    told = said(*words, "--tornado", "--offers", "0")
     assert "Owning saves at low" in told
     assert "of 2,000 Monte Carlo draws" in told
     assert "Best mix" in told or "worth owning" in told

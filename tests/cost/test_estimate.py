@@ -216,7 +216,7 @@ def test_a_loan_at_the_discount_rate_changes_nothing(catalog: Catalog, today: da
 
 
 def test_the_base_load_is_owned_and_peaks_are_rented(catalog: Catalog, today: date) -> None:
-    job = Service(requests_per_day=1e6, peak_factor=4)
+    job = Service(requests_per_day=1e6, peak_factor=4, scales_down=True)
     terms = CostTerms(job=job, buy=BuyTerms(place="data-centre"))
     plan = estimate(catalog, today, terms)
     average = required_groups(job, PACE)
@@ -227,6 +227,35 @@ def test_the_base_load_is_owned_and_peaks_are_rented(catalog: Catalog, today: da
     assert found.best.usd == min(mix.usd for mix in found.mixes)
     assert found.mixes[0].own_usd == found.mixes[-1].rent_usd == 0
     assert [mix.owned_work_fraction for mix in found.mixes] == sorted(mix.owned_work_fraction for mix in found.mixes)
+
+
+@pytest.mark.parametrize("scales_down", [False, True])
+def test_the_ends_of_the_mixes_are_the_sides_of_the_decision(
+    catalog: Catalog, today: date, *, scales_down: bool
+) -> None:
+    job = Service(requests_per_day=1e6, peak_factor=3, scales_down=scales_down, model_gb=500)
+    terms = CostTerms(job=job, buy=BuyTerms(place="lab"), rent=RentTerms(billing_increment_seconds=1))
+    plan = estimate(catalog, today, terms)
+    found, answer = hybrid_of_plan(plan, terms, PACE), plan.result.answer
+    assert found is not None
+    assert answer is not None
+    assert found.always_on != scales_down
+    assert found.mixes[0].usd == pytest.approx(answer.rent_usd, rel=1e-3)
+    assert found.mixes[-1].usd == pytest.approx(answer.own_usd, rel=1e-9)
+
+
+def test_a_gpu_hour_is_an_hour_that_the_job_holds_a_card(catalog: Catalog, today: date) -> None:
+    offer = "aws-p5.48xlarge-us-east-1-2026-10-10"
+    service = CostTerms(job=Service(requests_per_day=1e4), rent=RentTerms(offer=offer))
+    found = estimate(catalog, today, service)
+    rent, answer = found.result.rent, found.result.answer
+    assert rent is not None
+    assert answer is not None
+    # One machine, day and night: 730.5 hours a month at the offer's own price, 55.04 USD for eight cards.
+    assert rent.usd_per_gpu_hour == pytest.approx(55.04 / 8, rel=1e-3)
+    assert answer.planned_gpu_hours == pytest.approx(8_766 * 5 * 8)
+    assert found.result.curve[-1].gpu_hours == pytest.approx(8_766 * 5 * 8)
+    assert owned(found).usd_per_gpu_hour == pytest.approx(owned(found).usd_per_period / 730.5 / 8)
 
 
 @pytest.mark.parametrize(

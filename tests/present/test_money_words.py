@@ -242,7 +242,7 @@ def test_carbon_names_region_source_and_year():
 
 
 def test_owning_some_and_renting_the_rest(catalog):
-    job = Service(requests_per_day=2_000_000, peak_factor=6, output_tokens=100)
+    job = Service(requests_per_day=2_000_000, peak_factor=6, output_tokens=100, scales_down=True)
     pace = Throughput(samples_per_second=5)
     terms = CostTerms(job=job)
     hybrid = hybrid_of_plan(estimated(catalog, job, pace=pace), terms, pace)
@@ -255,6 +255,9 @@ def test_owning_some_and_renting_the_rest(catalog):
     assert f"All {most} groups" in hybrid_sentence(hybrid.evolve(best=hybrid.mixes[-1]), 5)
     single = hybrid.evolve(mixes=hybrid.mixes[:2], best=hybrid.mixes[1])
     assert hybrid_sentence(single, 5).startswith("The group needed at the peak is worth owning")
+    always = mixed.evolve(always_on=True)
+    assert "rent the others day and night" in hybrid_sentence(always, 5)
+    assert hybrid_sentence(always.evolve(best=hybrid.mixes[0]), 5) == ""
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def rent_cost(
         usd=quote.usd,
         low_usd=quote.low_usd,
         high_usd=quote.high_usd,
-        usd_per_gpu_hour=quote.usd / (demand.busy_hours * quote.count),
+        usd_per_gpu_hour=quote.usd / (demand.rented_hours * quote.count),
         usd_per_million_tokens=usd_per_million_tokens(quote.usd / demand.busy_hours, throughput),
         checkpoint_interval_hours=quote.waste.interval_hours if quote.waste else None,
         commitments=tuple(

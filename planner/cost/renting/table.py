@@ -112,7 +112,7 @@ def _offer_rows(
         usd=chosen.usd,
         low_usd=min(each.low_usd for each in quotes),
         high_usd=max(each.high_usd for each in quotes),
-        usd_per_gpu_hour=chosen.usd / (candidate.demand.busy_hours * candidate.count),
+        usd_per_gpu_hour=chosen.usd / (candidate.demand.rented_hours * candidate.count),
         price_date=offer.price_date,
         age_days=offer.age_days(today),
         comparable=not prevented,

@@ -100,7 +100,7 @@ def rent_sentence(rent: RentCost) -> str:
     spread = f" ({ends})" if ends else ""
     return (
         f"Rented at {rent.provider} ({region}), {how}: {price}{spread} for {fmt.significant(rent.hours)} hours, "
-        f"{fmt.money(rent.usd_per_gpu_hour)} per GPU-hour of work."
+        f"{fmt.money(rent.usd_per_gpu_hour)} per GPU-hour."
     )
 
 
@@ -109,13 +109,12 @@ def own_sentence(own: OwnCost, demand: Demand) -> str:
     period = "run" if demand.period == "run" else "month"
     if not own.upfront:
         return (
-            f"Your own: {fmt.money(own.usd_per_period)} per {period}, "
-            f"{fmt.money(own.usd_per_gpu_hour)} per GPU-hour of work."
+            f"Your own: {fmt.money(own.usd_per_period)} per {period}, {fmt.money(own.usd_per_gpu_hour)} per GPU-hour."
         )
     return (
         f"Owned: {fmt.money(own.upfront_usd)} upfront, {fmt.money(own.monthly_cash_usd)} per month, "
         f"{fmt.money(own.resale_usd)} ({usd_range(own.low_resale_usd, own.high_resale_usd)}) resale value: "
-        f"{fmt.money(own.usd_per_period)} per {period}, {fmt.money(own.usd_per_gpu_hour)} per GPU-hour of work."
+        f"{fmt.money(own.usd_per_period)} per {period}, {fmt.money(own.usd_per_gpu_hour)} per GPU-hour."
     )
 
 
@@ -190,17 +189,23 @@ def carbon_sentence(carbon: Footprint, region: str, period: str) -> str:
 
 
 def hybrid_sentence(hybrid: Hybrid, years: float) -> str:
-    """Return how many groups of cards to own and to rent for the peaks, compared with renting or owning all of them."""
+    """Return how many groups of cards to own and to rent, compared with renting or owning all of them.
+
+    Of machines that run day and night, only a real mix is told: its ends are the decision.
+    """
     best, most = hybrid.best, len(hybrid.mixes) - 1
+    if hybrid.always_on and best.owned in (0, most):
+        return ""
     if best.owned == 0:
         return f"Of the {fmt.plural(most, 'group')} needed at the peak, none is worth owning: rent them when needed."
     if best.owned == most:
         every = "The group needed at the peak is" if most == 1 else f"All {most} groups needed at the peak are"
         return f"{every} worth owning: no need to rent."
     rented, owned = hybrid.mixes[0].usd, hybrid.mixes[-1].usd
+    when = "day and night" if hybrid.always_on else "when needed"
     return (
         f"Best mix: own {fmt.integer(best.owned)} of the {fmt.integer(most)} groups needed at the peak, which do "
-        f"{fmt.percent(best.owned_work_fraction)} of the work, and rent the others when needed: "
-        f"{fmt.money(best.usd)} over {years_phrase(years)}, compared with {fmt.money(rented)} for renting all when "
-        f"needed and {fmt.money(owned)} for owning all."
+        f"{fmt.percent(best.owned_work_fraction)} of the work, and rent the others {when}: "
+        f"{fmt.money(best.usd)} over {years_phrase(years)}, compared with {fmt.money(rented)} for renting all "
+        f"{when} and {fmt.money(owned)} for owning all."
     )
