@@ -21,6 +21,7 @@ from planner.present.cost.decision import (
     buying_title,
     faster_rental_sentence,
     machines_sentence,
+    modes_sentence,
     result_lines,
     side_rows,
 )
@@ -102,7 +103,7 @@ def cost_blocks(answer: DatedCostEstimate, shown: ReportOptions) -> Iterator[str
         return
     yield _sides(result.answer, shown.width)
     yield _prose((machines_sentence(result.machines, answer.card), *_hybrid_sentences(answer)), prose)
-    yield wrap(_faster_sentence(answer), prose)
+    yield _prose((modes_sentence(result), _faster_sentence(answer)), prose)
     yield wrap(plan_phrase(answer.evaluation, answer.catalog), prose)
     if answer.evaluation.time is not None:
         view = time_view(answer.evaluation.time)

@@ -9,7 +9,7 @@ from cost_cases import EVERY_DAY, PACE, estimate
 
 from planner.cost.demand import Throughput, load_profile, required_groups
 from planner.cost.estimate import CostEstimate, estimate_cost, hybrid_of_plan
-from planner.cost.job import Run, Service
+from planner.cost.job import DailyHours, Run, Service
 from planner.cost.rent_or_buy.case import RESALE
 from planner.cost.result import OwnCost
 from planner.cost.terms import BuyTerms, CostTerms, RentTerms
@@ -146,7 +146,12 @@ def test_own_figures_are_certain_and_theirs(catalog: Catalog, today: date) -> No
     found = estimate(catalog, today, CostTerms(buy=buy, rent=RentTerms(price_drift_per_year=0.05)))
     own = owned(found)
     assert found.case is not None
-    assert own.resale_usd == own.low_resale_usd == own.high_resale_usd == pytest.approx(160_000 * 0.3)
+    assert (
+        own.resale_usd
+        == own.low_resale_usd
+        == own.high_resale_usd
+        == pytest.approx((160_000 + (80_000 + 1_000) / 2) * 0.3)
+    )
     assert RESALE not in found.case.uncertain
     assert {term.name for term in own.upfront if term.certainty == "yours"} >= {"cards", "host", "tax"}
     assert not any("not counted" in note for note in own.notes)
@@ -324,3 +329,26 @@ def test_a_single_run_is_paid_at_todays_prices(catalog: Catalog, today: date) ->
     assert often is not None
     assert "price_drift_per_year" not in once.uncertain
     assert "price_drift_per_year" in often.uncertain
+
+
+@pytest.mark.parametrize("mode", ["on-demand", "reserved-3y"])
+def test_reserved_and_on_demand_are_compared_whichever_is_chosen(catalog: Catalog, today: date, mode: str) -> None:
+    rent = RentTerms.model_validate({"offer": "gcp-a3-highgpu-8g-us-central1-2026-08-20", "mode": mode})
+    found = estimate(catalog, today, CostTerms(job=DailyHours(hours_per_day=24, days_per_week=7), rent=rent))
+    by_mode = {each.mode: each for each in found.result.rental_modes}
+    assert set(by_mode) == {"on-demand", "spot", "reserved-1y", "reserved-3y"}
+    # 88.49 USD on demand, 61.38 for one year and 38.86 for three, of 730.5 or of 8,760 / 12 hours a month.
+    assert by_mode["on-demand"].month_usd == pytest.approx(88.49 * 730.5, rel=1e-4)
+    assert by_mode["reserved-1y"].month_usd == pytest.approx(61.38 * 730.5, rel=1e-3)
+    assert by_mode["reserved-3y"].month_usd == pytest.approx(38.86 * 730.5, rel=1e-3)
+    assert found.result.rent is not None
+    assert found.result.answer is not None
+    assert by_mode[rent.mode].usd == found.result.rent.usd
+    assert by_mode[rent.mode].horizon_usd == pytest.approx(found.result.answer.rent_usd)
+    # Five years need two terms of three years.
+    assert by_mode["reserved-3y"].horizon_usd > by_mode["reserved-3y"].month_usd * 12 * 4.3
+
+
+def test_modes_that_nobody_offers_are_left_out(catalog: Catalog, today: date) -> None:
+    modes = [each.mode for each in estimate(catalog, today, CostTerms(), "rtx-4090", 1).result.rental_modes]
+    assert modes == ["on-demand"]

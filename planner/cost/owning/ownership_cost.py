@@ -14,6 +14,7 @@ from planner.cost.owning.costs import (
     Ownership,
     RunningCosts,
     UpfrontCosts,
+    buys_servers,
     energy_use,
     full_power_watts,
     running_costs,
@@ -31,6 +32,7 @@ _WATTS: Final = 1_000
 _JOB: Final = "the job"
 _MEANINGS: Final = {
     "card_price_usd": ("p", "USD for one card"),
+    "server_price_usd": ("s", "USD for a server with its cards"),
     "host_factor": ("f", "price of a server divided by that of its cards"),
     "network_share": ("s", "network's share of the cluster's price"),
     "rack_usd_per_server": ("r", "USD per server for rack, power and room"),
@@ -54,7 +56,7 @@ _MEANINGS: Final = {
 _UPFRONT: Final = (
     ("cards", "n · p", ("card_price_usd",)),
     ("host", "n · p · (f − 1)", ("host_factor", "card_price_usd")),
-    ("network", "(cards + host) · s / (1 − s), from two servers", ("network_share",)),
+    ("network", "(cards + host) · s / (1 − s)", ("network_share",)),
     ("rack", "m · r", ("rack_usd_per_server",)),
     ("tax", "x · (cards + host + network + rack)", ("tax_fraction",)),
     ("shipping", "v", ("shipping_usd",)),
@@ -76,6 +78,7 @@ _YEARLY: Final = (
 )
 _PRICES: Final = (
     "card_price_usd",
+    "server_price_usd",
     "rack_usd_per_server",
     "tariff_usd_per_kwh",
     "colocation_usd_per_kw_month",
@@ -96,7 +99,7 @@ _OWN_STORAGE: Final = "local storage is assumed to be part of the server"
 _ONLY_ELECTRICITY: Final = (
     "only the electricity of the hours of work is counted: all else is paid with or without this job"
 )
-_ONLY_CARDS: Final = "only the cards are assumed to be resold; the resale value of hosts and networks is unknown"
+_RESOLD: Final = "hosts and networks are assumed to keep half of the share of their price that cards keep"
 
 
 def explain_ownership(
@@ -116,14 +119,15 @@ def explain_ownership(
     monthly = tuple(_monthly_terms(case, purchase, yearly, streams))
     years, rate = case.horizon_years, case.discount_rate
     present = streams.own_usd(years)
-    share = case.central["network_share"] if case.shape.servers > 1 else 0.0
+    share = case.central["network_share"] if case.shape.needs_network else 0.0
     per_hour = equivalent_annual(present, rate, years) / streams.busy_hours_per_year
     energy = energy_use(case.central, case.shape)
     kwh = (energy.idle_year + energy.busy_hour * streams.busy_hours_per_year) / _MONTHS
     borrowed = case.shape.loan_fraction * purchase.usd
-    low, middle, high = (share * purchase.cards for share in case.resale.band(years))
+    low, middle, high = (share * purchase.resale_base for share in case.resale.band(years))
     used = used_card_price(catalog.purchases, gpu_id) if terms.buy.owned else None
-    dates = [day for name in _PRICES if case.central[name] and (day := case.figures[name].date)]
+    unused = "card_price_usd" if buys_servers(case.central, case.shape) else "server_price_usd"
+    dates = [day for name in _PRICES if name != unused and case.central[name] and (day := case.figures[name].date)]
     return OwnCost(
         gpu=gpu_id,
         count=case.shape.cards,
@@ -165,7 +169,7 @@ def _owned_notes(used: Figure | None) -> Iterator[str]:
 
 def _bought_notes(case: RentOrBuyCase, place: Ownership, purchase: UpfrontCosts) -> Iterator[str]:
     yield from _colocation_notes(case)
-    yield from (*place.notes, _OWN_STORAGE, _ONLY_CARDS)
+    yield from (*place.notes, _OWN_STORAGE, _RESOLD)
     yield from _uncounted_notes(case, purchase)
 
 
@@ -201,9 +205,12 @@ def _upfront_terms(case: RentOrBuyCase, purchase: UpfrontCosts) -> Iterator[Mone
         MoneySymbol("n", shape.cards, "cards", _JOB),
         MoneySymbol("m", shape.servers, f"servers of {shape.gpus_per_server}", _JOB),
     )
+    whole = buys_servers(case.central, shape)
+    if whole:
+        yield _ownership_term(case, "servers", purchase.cards + purchase.host, "m · s", ("server_price_usd",), counts)
     for name, formula, figures in _UPFRONT:
         usd = getattr(purchase, name)
-        if usd:
+        if usd and not (whole and name in ("cards", "host")):
             yield _ownership_term(case, name, usd, formula, figures, counts)
 
 

@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 
 from planner.cost.demand import HOURS_PER_MONTH, Demand, Throughput
 from planner.cost.job import HOURS_PER_YEAR, DailyHours, Run, Service
+from planner.cost.owning.costs import buys_servers
 from planner.cost.rent_or_buy.case import RENT_PRICE, RentOrBuyCase
 from planner.cost.rent_or_buy.cash_flows import CashFlows
 from planner.cost.rent_or_buy.uncertainty import DRAWS, owning_cheaper_fraction
@@ -22,6 +23,7 @@ _FAR_OFF: Final = 10
 _BEYOND: Final = 1.05
 """Factor by which a value to try is beyond the flip."""
 _CARD_PRICE: Final = "card_price_usd"
+_SERVER_PRICE: Final = "server_price_usd"
 _MONTHS: Final = 12
 _HOURS_PER_DAY: Final = 24
 _DAY: Final = "cost.job.hours_per_day"
@@ -74,6 +76,7 @@ def make_decision(inputs: DecisionInputs) -> Decision:
         saves_usd=abs(rented - owned),
         flips_at_utilization_fraction=inputs.crossing.utilization_fraction,
         flips_at_card_price_usd=flip_value(case, _CARD_PRICE),
+        flips_at_server_price_usd=flip_value(case, _SERVER_PRICE) if buys_servers(case.central, shape) else None,
         flips_at_rent_usd_per_gpu_hour=None if flip_rent is None else flip_rent / shape.count,
         horizon_years=years,
         oldest_price_date=min(dates, default=None),
@@ -162,9 +165,13 @@ def _flips(decision: Decision, inputs: DecisionInputs) -> Iterator[Flip]:
         field, value = _job_trial(job, share / planned, planned, more=renting)
         direction = "over" if renting else "under"
         yield Flip(name="utilization", value=share, direction=direction, field=field, try_value=value)
-    card = decision.flips_at_card_price_usd
-    if card is not None and _is_near(card, inputs.case.central[_CARD_PRICE]):
-        yield _price_flip("card-price", card, "cost.buy.card_price_usd", under=renting)
+    prices = (
+        ("card-price", _CARD_PRICE, decision.flips_at_card_price_usd),
+        ("server-price", _SERVER_PRICE, decision.flips_at_server_price_usd),
+    )
+    for name, figure, usd in prices:
+        if usd is not None and _is_near(usd, inputs.case.central[figure]):
+            yield _price_flip(name, usd, f"cost.buy.{figure}", under=renting)
     hourly = decision.flips_at_rent_usd_per_gpu_hour
     if hourly is not None and _is_near(hourly, inputs.case.central[RENT_PRICE] / inputs.case.shape.count):
         yield _price_flip("rental-price", hourly, "cost.rent.usd_per_gpu_hour", under=not renting)

@@ -5,7 +5,8 @@ from datetime import date
 from typing import Final, Literal, NamedTuple
 
 from planner.cost.estimate import CostEstimate
-from planner.cost.result import CostResult, Decision, Flip, Machines, Side, SideFigures
+from planner.cost.result import CostResult, Decision, Flip, Machines, RentalMode, Side, SideFigures
+from planner.cost.terms import RentMode
 from planner.plan.faster_rental import FasterRental
 from planner.present import format as fmt
 from planner.present.cost.summary import cost_terms, dates_sentence, years_phrase
@@ -17,10 +18,17 @@ TITLES: Final[dict[Literal["rent", "buy", "too-close"], str]] = {
 }
 _USE_OWN: Final = "Use your own"
 _WAYS: Final[dict[Side, str]] = {"rent": "renting", "buy": "buying"}
+_MODES: Final[dict[RentMode, str]] = {
+    "on-demand": "on demand",
+    "spot": "spot",
+    "reserved-1y": "reserved for 1 year",
+    "reserved-3y": "reserved for 3 years",
+}
 _ALMOST_ALL: Final = 0.995
 _NOTHING: Final = "–"
 _SECONDS_PER_HOUR: Final = 3_600
 _CENT: Final = 0.01
+_TWO: Final = 2
 
 
 class SideRow(NamedTuple):
@@ -133,6 +141,24 @@ def machines_sentence(machines: Machines | None, card: str) -> str:
     return f"Peak load needs {fmt.count_of(machines.cards, card)}{grouped}: {fmt.listing((*found, *power))}."
 
 
+def modes_sentence(result: CostResult) -> str:
+    """Return the cost of the job in each rental mode, the chosen one first; empty if there is only one."""
+    rent, modes = result.rent, result.rental_modes
+    if rent is None or len(modes) < _TWO:
+        return ""
+    own, *others = sorted(modes, key=lambda each: each.mode != rent.mode)
+    if own.mode != rent.mode:
+        return ""
+    told = tuple(f"{_MODES[each.mode]} {_mode_text(each)} at {each.provider}" for each in others)
+    return f"Renting {_MODES[own.mode]} costs {_mode_text(own)}; {fmt.listing(told)}."
+
+
+def _mode_text(mode: RentalMode) -> str:
+    if mode.month_usd is None:
+        return f"{fmt.money(mode.usd)} per run"
+    return f"{fmt.money(mode.month_usd)} a month"
+
+
 def hours_text(hours: float) -> str:
     """Return hours in a suitable unit: `18.5 min`, `8.32 h`, `12.5 days`."""
     return fmt.duration(hours * _SECONDS_PER_HOUR)
@@ -175,6 +201,8 @@ def _flip_text(flip: Flip) -> str:
             return f"used {flip.direction} {fmt.percent(flip.value)} of the time"
         case "card-price":
             return f"a card costs {flip.direction} {fmt.money(flip.value)}"
+        case "server-price":
+            return f"a server costs {flip.direction} {fmt.money(flip.value)}"
         case _:
             return f"renting costs {flip.direction} {fmt.money(flip.value)} per GPU-hour"
 

@@ -21,8 +21,8 @@ def decided(catalog: Catalog, today: date, terms: CostTerms, gpu: str = "rtx-409
 
 
 def test_the_answer_flips_where_it_says(catalog: Catalog, today: date) -> None:
-    case = case_of(catalog, today, CostTerms(job=EVERY_DAY))
-    for name in ("card_price_usd", RENT_PRICE):
+    four, eight = (case_of(catalog, today, CostTerms(job=EVERY_DAY), count=count) for count in (4, 8))
+    for case, name in ((four, "card_price_usd"), (eight, "server_price_usd"), (eight, RENT_PRICE)):
         value = flip_value(case, name)
         assert value is not None
         assert case.with_values({**case.central, name: value}).saving_usd(5) == pytest.approx(0, abs=0.01)
@@ -78,6 +78,14 @@ def test_trying_a_flip_changes_the_cheaper_side(catalog: Catalog, today: date, j
         inner = getattr(terms, part).evolve(**{name: flip.try_value})
         after = decided(catalog, today, terms.evolve(**{part: inner}))
         assert after.decision != before.decision, flip
+
+
+def test_whole_servers_flip_at_the_price_of_a_server(catalog: Catalog, today: date) -> None:
+    answer = decided(catalog, today, CostTerms(job=EVERY_DAY), "h100-sxm5-80gb", 8)
+    flip = next(flip for flip in answer.flips if flip.name == "server-price")
+    assert flip.field == "cost.buy.server_price_usd"
+    assert flip.value == answer.flips_at_server_price_usd
+    assert answer.flips_at_card_price_usd is None
 
 
 def test_far_off_values_are_no_flips(catalog: Catalog, today: date) -> None:
