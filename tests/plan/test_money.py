@@ -8,9 +8,9 @@ from planner.cost.job import Run, Service
 from planner.cost.terms import BuyTerms, CostTerms
 from planner.plan.catalog import Catalog, load_catalog
 from planner.plan.evaluate import evaluate
-from planner.plan.money import evaluate_cost, plan_throughput
+from planner.plan.money import evaluate_cost, linked_cards, plan_throughput
 from planner.plan.plan import ModelChoice, Plan
-from planner.workload.parallel import CardCount
+from planner.workload.parallel import CardCount, Parallel
 from planner.workload.workload import Inference, Training
 
 TODAY = date(2026, 11, 22)
@@ -62,11 +62,30 @@ def _machine_notes(catalog: Catalog, **changes: object) -> list[str]:
 
 
 def test_cards_that_are_also_sold_as_one_machine_name_both_prices(catalog):
-    (note,) = _machine_notes(catalog, gpu="a100-sxm4-80gb", count=8)
-    assert "199,200 USD for cards and host" in note
-    assert "DGX A100 640 GB, 300,000 USD (street price, 2021-06)" in note
     (undated,) = _machine_notes(catalog, gpu="a100-sxm4-80gb", count=4)
+    assert "99,600 USD for cards and host" in undated
     assert "DGX Station A100 320 GB, 149,000 USD (list price, no date)" in undated
+
+
+def test_full_servers_are_priced_as_such_and_need_no_note(catalog):
+    assert _machine_notes(catalog, gpu="a100-sxm4-80gb", count=8) == []
+    own = evaluate_cost(evaluate(SERVING.evolve(gpu="a100-sxm4-80gb", count=8), catalog), catalog, TODAY).estimate
+    assert {term.name: term.usd for term in own.result.own.upfront} == {"servers": 232_000}
+
+
+@pytest.mark.parametrize(
+    ("changes", "linked"),
+    [
+        ({"count": 4}, 1),
+        ({"count": 4, "workload": Inference(parallel=Parallel(tensor=2))}, 2),
+        ({"count": 4, "workload": Training()}, 4),
+    ],
+)
+def test_only_cards_that_work_together_are_linked(catalog, changes, linked):
+    plan = SERVING.evolve(model=ModelChoice(id="gpt2"), workload=Inference(parallel=Parallel(tensor=1))).evolve(
+        **changes
+    )
+    assert linked_cards(evaluate(plan, catalog)) == linked
 
 
 def test_without_a_machine_of_these_cards_or_with_a_price_of_ones_own_there_is_no_such_note(catalog):
@@ -77,7 +96,7 @@ def test_without_a_machine_of_these_cards_or_with_a_price_of_ones_own_there_is_n
 
 
 def test_where_owning_is_not_known_no_machine_is_named(catalog):
-    estimate = evaluate_cost(evaluate(SERVING.evolve(gpu="instinct-mi300x", count=8), catalog), catalog, TODAY).estimate
+    estimate = evaluate_cost(evaluate(SERVING.evolve(gpu="b300-sxm-288gb", count=8), catalog), catalog, TODAY).estimate
     assert estimate.result.own is None
     assert not any("sold as one" in note for note in estimate.result.notes)
 

@@ -17,6 +17,7 @@ _HALF: Final = 0.5
 _DAYS_PER_YEAR: Final = 365.25
 _MONTHS_PER_YEAR: Final = 12
 _DAYS_BELOW_YEARS: Final = 2 / _MONTHS_PER_YEAR
+_MONTHS_BELOW_YEARS: Final = 2
 _FAR_OFF: Final = 10
 """Factor beyond which a price at which the decision flips is too far off to be worth mentioning."""
 
@@ -164,14 +165,13 @@ def _within_reach(found: float | None, now: float | None) -> float | None:
 
 
 def years_phrase(years: float) -> str:
-    """Return `18 days`, `5.5 months`, `1 year`, `2.5 years`."""
+    """Return `18 days`, `14 months`, `1 year`, `2.5 years`."""
     if years < _DAYS_BELOW_YEARS:
-        value, unit = years * _DAYS_PER_YEAR, "day"
-    elif years < 1:
-        value, unit = years * _MONTHS_PER_YEAR, "month"
+        text, unit = f"{years * _DAYS_PER_YEAR:.0f}", "day"
+    elif years < _MONTHS_BELOW_YEARS and years != 1:
+        text, unit = f"{years * _MONTHS_PER_YEAR:.0f}", "month"
     else:
-        value, unit = years, "year"
-    text = fmt.plain(value)
+        text, unit = fmt.plain(years), "year"
     return f"{text} {unit}{'' if text == '1' else 's'}"
 
 
