@@ -103,6 +103,8 @@ class OwnCost(Spec):
     low_resale_usd: float
     high_resale_usd: float
     resale_source: str
+    sale_today_usd: float | None = None
+    """Second-hand price of owned cards today, which is not counted; None if unknown, or if they are not owned."""
     present_value_usd: float
     equivalent_usd_per_year: float
     usd_per_gpu_hour: float
@@ -150,7 +152,7 @@ class CostPoint(Spec):
 
 
 class SideFigures(Spec):
-    """What one side costs: a month, at the start, and for a unit of the job's work."""
+    """Costs of one side: a month, at the start, and for a unit of the job's work."""
 
     month_usd: float | None
     """Payments of an average month; None for a run that is done once."""
@@ -162,11 +164,14 @@ class SideFigures(Spec):
 
 
 class Flip(Spec):
-    """A value of one input at which the cheaper side changes, and the plan field that would try it."""
+    """A value of one input at which the cheaper side changes, and the plan field that would try it.
 
-    name: Literal["utilization", "card-price", "rental-price"]
+    Only values within reach are listed; of a service, none of its use.
+    """
+
+    name: Literal["utilization", "card-price", "server-price", "rental-price"]
     value: float
-    """A fraction of the time, USD for one card, or USD per GPU-hour."""
+    """A fraction of the time, USD for one card or server, or USD per GPU-hour."""
     direction: Literal["under", "over"]
     """Side of `value` on which the other side is cheaper."""
     field: str | None = None
@@ -206,6 +211,8 @@ class Decision(Spec):
     saves_usd: float
     flips_at_utilization_fraction: float | None
     flips_at_card_price_usd: float | None
+    flips_at_server_price_usd: float | None = None
+    """Price of a server, if whole servers are bought instead of cards."""
     flips_at_rent_usd_per_gpu_hour: float | None
     horizon_years: float
     oldest_price_date: str | None
@@ -224,6 +231,22 @@ class Machines(Spec):
     """Servers to own; None if the cost of owning is unknown."""
     power_watts: float | None
     """Board power of all cards; None if unknown."""
+
+
+class RentalMode(Spec):
+    """Cost of the job in one rental mode, at the offer that is cheapest in it or was named."""
+
+    mode: RentMode
+    provider: str
+    offer_id: str
+    price_date: str | None
+    usd: float
+    """Cost of one run; for services and daily hours, of one month."""
+    month_usd: float | None
+    """Payments of an average month; None for a run that is done once."""
+    usd_per_gpu_hour: float
+    horizon_usd: float | None
+    """Present value of renting over the horizon; None if the cost of owning is unknown."""
 
 
 class Blocked(Spec):
@@ -247,6 +270,8 @@ class CostResult(Spec):
     answer: Decision | None = None
     blocked: Blocked | None = None
     machines: Machines | None = None
+    rental_modes: tuple[RentalMode, ...] = ()
+    """The job in every rental mode that is offered, whichever mode is chosen."""
     unsupported: str | None = None
     notes: tuple[str, ...] = ()
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from planner.cost.demand import Throughput
 from planner.cost.estimate import CostEstimate, estimate_cost
@@ -18,6 +18,10 @@ from planner.workload.workload import Inference
 
 if TYPE_CHECKING:
     from planner.performance.inference.service import ServiceRate
+
+
+_NO_SPEED: Final = "The speed of these cards is unknown"
+_ENTER_SPEED: Final = "Enter a measured speed, or choose another card."
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +51,9 @@ def evaluate_cost(evaluation: Evaluation, catalog: Catalog, today: date) -> Plan
         return PlanCost(None, "The plan has no card.", "gpu")
     gpu = catalog.hardware.gpu(plan.gpu)
     try:
-        estimate = estimate_cost(plan.cost, gpu, plan.count, plan_throughput(evaluation), catalog.cost, today)
+        estimate = estimate_cost(
+            plan.cost, gpu, plan.count, plan_throughput(evaluation), catalog.cost, today, linked_cards(evaluation)
+        )
     except SpecError as error:
         return PlanCost(None, error.explained, f"cost.{error.field}", error, blocked)
     if blocked is not None:
@@ -71,7 +77,7 @@ def find_blocked(evaluation: Evaluation) -> Blocked | None:
         return Blocked(code="does-not-fit", sentence=sentence, needed_bytes=needed, usable_bytes=usable)
     if time is not None and time.seconds is None:
         reason = (time.unsupported or "no measurement or estimate is known").removesuffix(".")
-        return Blocked(code="speed-unknown", sentence=f"The speed of these cards is unknown: {reason}.")
+        return Blocked(code="speed-unknown", sentence=f"{_NO_SPEED}: {reason}. {_ENTER_SPEED}")
     return None
 
 
@@ -92,12 +98,20 @@ def _system_price_note(own: OwnCost, systems: Iterable[System]) -> Iterator[str]
         if (system.gpu_id, system.gpu_count) == (own.gpu, own.count) and system.price_usd and system.price_kind
         for day in (system.price_date or "no date",)
     ]
-    if sold:
+    if sold and not any(term.name == "servers" for term in own.upfront):
         counted = sum(term.usd for term in own.upfront if term.name in ("cards", "host"))
         yield (
             f"this estimate counts {counted:,.0f} USD for cards and host; the same cards are also sold as one machine: "
             f"{'; '.join(sold)}; to use such a price, set the price of a whole server"
         )
+
+
+def linked_cards(evaluation: Evaluation) -> int:
+    """Return how many of the plan's cards exchange data while they work: all that train, or one replica's."""
+    parallel, count = evaluation.workload.parallel, evaluation.plan.count
+    if evaluation.workload.task == "training" or evaluation.traced is not None:
+        return count
+    return min(parallel.tensor * parallel.pipeline * parallel.context * parallel.expert, count)
 
 
 def plan_throughput(evaluation: Evaluation) -> Throughput | None:

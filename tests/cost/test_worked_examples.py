@@ -161,16 +161,16 @@ def test_juliensimon_local_year() -> None:
 )
 def test_cluster_capex_spreadsheet_of_august_2024(nodes: int, network_usd: float, total: float, per_gpu: float) -> None:
     """The sheet's second cluster is of 512 cards, that is 64 nodes: 46,883 USD a card is 24,003,840 over 512."""
-    cluster = shape(count=nodes * 8, server_price_usd=310_000.0, network_usd=float(network_usd))
-    purchase = upfront_costs(figures(rack_usd_per_server=50_000.0), cluster)
+    cluster = shape(count=nodes * 8, network_usd=float(network_usd))
+    purchase = upfront_costs(figures(server_price_usd=310_000.0, rack_usd_per_server=50_000.0), cluster)
     assert purchase.usd == pytest.approx(total, abs=CENT)
     assert purchase.usd / (nodes * 8) == pytest.approx(per_gpu, abs=0.5)
 
 
 def test_cluster_capex_spreadsheet_parts() -> None:
     purchase = upfront_costs(
-        figures(rack_usd_per_server=50_000.0),
-        shape(count=1_024, server_price_usd=310_000.0, network_usd=48 * 36_000 + 2_621_440.0),
+        figures(server_price_usd=310_000.0, rack_usd_per_server=50_000.0),
+        shape(count=1_024, network_usd=48 * 36_000 + 2_621_440.0),
     )
     assert (purchase.rack, purchase.cards + purchase.host) == (6_400_000, 39_680_000)
     assert purchase.usd / 128 == pytest.approx(393_980, abs=0.5)

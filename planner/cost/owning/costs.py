@@ -18,6 +18,7 @@ Values = Mapping[str, float]
 """Values of the ownership figures, by the names in `FIGURES`."""
 FIGURES: Final = (
     "card_price_usd",
+    "server_price_usd",
     "host_factor",
     "network_share",
     "rack_usd_per_server",
@@ -38,6 +39,11 @@ FIGURES: Final = (
     "staff_usd_per_year",
     "licence_usd_per_gpu_year",
 )
+HOST_RESALE: Final = 0.5
+"""Resale value of hosts and networks, relative to that of cards of the same price.
+
+**Assumes** it: no prices of used hosts are known, and a host without its cards has fewer buyers.
+"""
 _MONTHS: Final = 12
 _WATTS: Final = 1_000
 
@@ -50,7 +56,10 @@ class ServerSetup(Spec):
     groups: int
     gpus_per_server: int
     colocation_power: ColocationPower
-    server_price_usd: float | None = None
+    linked_cards: int | None = None
+    """Cards that exchange data while they work, such as all of a training run; None for all of a group."""
+    whole_servers: bool = False
+    """Whether even a few cards are bought as a whole server, at the user's price."""
     server_power_watts: float | None = None
     network_usd: float | None = None
     switched_off_when_idle: bool = False
@@ -68,6 +77,11 @@ class ServerSetup(Spec):
         """Return the number of servers for all cards."""
         return math.ceil(self.cards / self.gpus_per_server)
 
+    @cached_property
+    def needs_network(self) -> bool:
+        """Return whether cards of several servers exchange data, so that a cluster network connects them."""
+        return (self.linked_cards or self.count) > self.gpus_per_server
+
 
 class UpfrontCosts(NamedTuple):
     """Upfront costs of a purchase, in USD."""
@@ -84,6 +98,11 @@ class UpfrontCosts(NamedTuple):
     def usd(self) -> float:
         """Return the total upfront cost in USD."""
         return sum(self)
+
+    @property
+    def resale_base(self) -> float:
+        """Return the cost of what can be sold again, in USD: the cards, and a part of hosts and network."""
+        return self.cards + HOST_RESALE * (self.host + self.network)
 
 
 class RunningCosts(NamedTuple):
@@ -108,21 +127,30 @@ class RunningCosts(NamedTuple):
 def upfront_costs(values: Values, shape: ServerSetup) -> UpfrontCosts:
     """Return the upfront costs of a purchase.
 
-    **Formula** host = cards · (f − 1); network = (cards + host) · s / (1 − s) from two servers on; tax on all of it.
+    **Formula** host = cards · (f − 1), or whole servers of which cards / f are the cards; network = (cards + host) ·
+    s / (1 − s) if cards of several servers work together; tax on all of it.
     **Source** Epoch AI, training-cost-trends, for the factor and the share
     """
-    if shape.server_price_usd is None:
-        cards = shape.cards * values["card_price_usd"]
-        host = cards * (values["host_factor"] - 1)
-    else:
-        servers = shape.servers * shape.server_price_usd
+    if buys_servers(values, shape):
+        servers = shape.servers * values["server_price_usd"]
         cards = servers / values["host_factor"]
         host = servers - cards
-    share = values["network_share"] if shape.servers > 1 else 0.0
+    else:
+        cards = shape.cards * values["card_price_usd"]
+        host = cards * (values["host_factor"] - 1)
+    share = values["network_share"] if shape.needs_network else 0.0
     network = (cards + host) * share / (1 - share) if shape.network_usd is None else shape.network_usd
     rack = shape.servers * values["rack_usd_per_server"]
     tax = values["tax_fraction"] * (cards + host + network + rack)
     return UpfrontCosts(cards, host, network, rack, tax, values["shipping_usd"], values["install_usd"])
+
+
+def buys_servers(values: Values, shape: ServerSetup) -> bool:
+    """Return whether whole servers are bought: at the user's price, for a full server, or if that is cheaper."""
+    price = values["server_price_usd"]
+    if not price or shape.whole_servers or shape.cards >= shape.gpus_per_server:
+        return price > 0
+    return price < shape.cards * values["card_price_usd"] * values["host_factor"]
 
 
 def full_power_watts(values: Values, shape: ServerSetup) -> float:
@@ -190,6 +218,7 @@ class Ownership(Spec):
     gpus_per_server: int = Field(ge=1, le=72)
     tariff_kind: TariffKind
     colocation_power: ColocationPower
+    switched_off_when_idle: bool
     host_factor: Figure
     network_share: Figure
     rack_usd_per_server: Figure
@@ -213,10 +242,9 @@ class Ownership(Spec):
         """Return the ownership figures with the user's own values in place of preset values."""
         own = {name: getattr(terms, name) for name in _FIGURES}
         changed: dict[str, object] = {name: Figure.own(value) for name, value in own.items() if value is not None}
-        if terms.gpus_per_server is not None:
-            changed["gpus_per_server"] = terms.gpus_per_server
-        if terms.colocation_power is not None:
-            changed["colocation_power"] = terms.colocation_power
+        for name in ("gpus_per_server", "colocation_power", "switched_off_when_idle"):
+            if (value := getattr(terms, name)) is not None:
+                changed[name] = value
         return self.evolve(**changed)
 
 

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from planner.cost.demand import HOURS_PER_MONTH, Demand, Throughput, demand_of
-from planner.cost.job import HOURS_PER_YEAR, DailyHours, Job, Run, Service
+from planner.cost.demand import HOURS_PER_MONTH, Demand, Throughput
+from planner.cost.job import HOURS_PER_YEAR, DailyHours, Run, Service
+from planner.cost.owning.costs import buys_servers
 from planner.cost.rent_or_buy.case import RENT_PRICE, RentOrBuyCase
 from planner.cost.rent_or_buy.cash_flows import CashFlows
 from planner.cost.rent_or_buy.uncertainty import DRAWS, owning_cheaper_fraction
@@ -22,8 +23,10 @@ _FAR_OFF: Final = 10
 _BEYOND: Final = 1.05
 """Factor by which a value to try is beyond the flip."""
 _CARD_PRICE: Final = "card_price_usd"
+_SERVER_PRICE: Final = "server_price_usd"
 _MONTHS: Final = 12
 _HOURS_PER_DAY: Final = 24
+_DAY: Final = "cost.job.hours_per_day"
 _REQUESTS: Final = 1_000
 
 
@@ -56,6 +59,7 @@ def make_decision(inputs: DecisionInputs) -> Decision:
         confidence=max(owning, 1 - owning),
         more_often_cheaper="buy" if owning > 1 - owning else "rent",
         draws=DRAWS,
+        owned=inputs.terms.buy.owned,
         rent_figures=rent_figures(inputs),
         own_figures=own_figures(inputs),
         provider=rent.provider,
@@ -63,7 +67,7 @@ def make_decision(inputs: DecisionInputs) -> Decision:
         offer_id=rent.offer_id,
         gpu=own.gpu,
         count=shape.cards,
-        planned_gpu_hours=streams.busy_hours_per_year * years * shape.count,
+        planned_gpu_hours=streams.busy_hours_per_year * inputs.demand.held_per_busy_hour * years * shape.count,
         planned_utilization_fraction=streams.busy_hours_per_year / (HOURS_PER_YEAR * shape.groups),
         break_even_gpu_hours=inputs.crossing.gpu_hours,
         break_even_reason=inputs.crossing.reason,
@@ -72,6 +76,7 @@ def make_decision(inputs: DecisionInputs) -> Decision:
         saves_usd=abs(rented - owned),
         flips_at_utilization_fraction=inputs.crossing.utilization_fraction,
         flips_at_card_price_usd=flip_value(case, _CARD_PRICE),
+        flips_at_server_price_usd=flip_value(case, _SERVER_PRICE) if buys_servers(case.central, shape) else None,
         flips_at_rent_usd_per_gpu_hour=None if flip_rent is None else flip_rent / shape.count,
         horizon_years=years,
         oldest_price_date=min(dates, default=None),
@@ -154,13 +159,19 @@ def _flips(decision: Decision, inputs: DecisionInputs) -> Iterator[Flip]:
     """Yield the flips that are within reach: used more or less, a cheaper or dearer card, a lower or higher rent."""
     renting = decision.decision == "rent"
     planned, share = decision.planned_utilization_fraction, decision.flips_at_utilization_fraction
-    if share is not None and _is_near(share, planned):
-        field, value = _job_trial(inputs, share / planned, planned, more=renting)
+    job = inputs.terms.job
+    # A service rents whole groups, so that its rent is not proportional to its work.
+    if share is not None and not isinstance(job, Service) and _is_near(share, planned):
+        field, value = _job_trial(job, share / planned, planned, more=renting)
         direction = "over" if renting else "under"
         yield Flip(name="utilization", value=share, direction=direction, field=field, try_value=value)
-    card = decision.flips_at_card_price_usd
-    if card is not None and _is_near(card, inputs.case.central[_CARD_PRICE]):
-        yield _price_flip("card-price", card, "cost.buy.card_price_usd", under=renting)
+    prices = (
+        ("card-price", _CARD_PRICE, decision.flips_at_card_price_usd),
+        ("server-price", _SERVER_PRICE, decision.flips_at_server_price_usd),
+    )
+    for name, figure, usd in prices:
+        if usd is not None and _is_near(usd, inputs.case.central[figure]):
+            yield _price_flip(name, usd, f"cost.buy.{figure}", under=renting)
     hourly = decision.flips_at_rent_usd_per_gpu_hour
     if hourly is not None and _is_near(hourly, inputs.case.central[RENT_PRICE] / inputs.case.shape.count):
         yield _price_flip("rental-price", hourly, "cost.rent.usd_per_gpu_hour", under=not renting)
@@ -177,33 +188,14 @@ def _price_flip(name: str, value: float, field: str, *, under: bool) -> Flip:
     )
 
 
-def _job_trial(inputs: DecisionInputs, ratio: float, planned: float, *, more: bool) -> tuple[str | None, float | None]:
-    """Return the job's field and its value for `ratio` times the work and a little beyond; None if there is no such."""
+def _job_trial(job: DailyHours | Run, ratio: float, planned: float, *, more: bool) -> tuple[str | None, float | None]:
+    """Return the job's field and its value for `ratio` times the work and a little beyond; None if there is none."""
     ratio = min(ratio * _BEYOND, 1 / planned) if more else ratio / _BEYOND
-    job = inputs.terms.job
-    name = _amount_field(job)
-    value = _rounded(getattr(job, name) * ratio)
-    if isinstance(job, DailyHours):
-        value = min(value, float(_HOURS_PER_DAY))
-        if more and value <= job.hours_per_day * ratio / _BEYOND:
-            return None, None
-    if isinstance(job, Service):
-        # Other numbers of machines than now would have another break-even.
-        other = demand_of(job.evolve(**{name: value}), inputs.throughput)
-        if other.groups != inputs.demand.groups:
-            return None, None
-    return f"cost.job.{name}", value
-
-
-def _amount_field(job: Job) -> str:
-    """Return the field of the job that its hours are proportional to."""
-    match job:
-        case Run():
-            return "amount" if job.repeats_per_year is None else "repeats_per_year"
-        case Service():
-            return "requests_per_day"
-        case _:
-            return "hours_per_day"
+    if isinstance(job, Run):
+        name = "amount" if job.repeats_per_year is None else "repeats_per_year"
+        return f"cost.job.{name}", _rounded(getattr(job, name) * ratio)
+    hours = job.hours_per_day * ratio
+    return (None, None) if hours > _HOURS_PER_DAY * _BEYOND else (_DAY, min(_rounded(hours), float(_HOURS_PER_DAY)))
 
 
 def _rounded(value: float) -> float:
