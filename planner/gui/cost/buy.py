@@ -70,6 +70,8 @@ class BuyQuestions(MoneyQuestions):
 
     def _add_purchase(self, form: LabelledForm) -> None:
         self.ask_choice(form, "buy.place", "Locat&ion", _PLACES, "Sets the default of every empty field.")
+        hint = "Their price is not counted again: what remains is their electricity."
+        self.ask_choice(form, "buy.owned", "I own the cards", YES_OR_NO, hint)
         hint = "Your price of one card."
         self.ask_number(form, "buy.card_price_usd", "Card price, $", (0.01, 1e7), hint, "catalog price")
         hint = "Price of a server with its cards; replaces the price of the cards."

@@ -76,6 +76,7 @@ class DecisionCard(QFrame):
         self._simulation = ""
         self._headline = make_label(selectable=True, font=theme.font("answer", bold=True))
         self._subject = make_label(selectable=True, wrap=True)
+        self._note = make_label(selectable=True, wrap=True)
         self._bar = ConfidenceBar(theme)
         self._confidence = make_label(selectable=True)
         self.figures = FigureGrid(theme, ("Renting", "Buying"))
@@ -98,7 +99,7 @@ class DecisionCard(QFrame):
     @property
     def text(self) -> str:
         """Return the card as lines of text, with its details."""
-        return "\n".join(filter(None, (self._view.text, self._simulation)))
+        return "\n".join(filter(None, (self._view.text, self._note.text(), self._simulation)))
 
     def show_view(self, view: DecisionView) -> None:
         """Replace the contents."""
@@ -106,6 +107,7 @@ class DecisionCard(QFrame):
         self._headline.setText(view.headline)
         set_style_role(self._headline, "bad" if view.is_blocked else "")
         self._subject.setText(view.subject)
+        self.show_note("")
         share = view.renting_cheaper_fraction
         for widget in (self._bar, self._confidence):
             widget.setVisible(share is not None)
@@ -122,6 +124,11 @@ class DecisionCard(QFrame):
         self.choose_hardware.setVisible(bool(view.is_blocked))
         self._show_details()
         self.setAccessibleName(view.summary)
+
+    def show_note(self, sentence: str) -> None:
+        """Show a sentence below the decision."""
+        self._note.setText(sentence)
+        self._note.setVisible(bool(sentence))
 
     def add_detail(self, sentence: str) -> None:
         """Append a sentence to the details of the shown decision."""
@@ -166,6 +173,7 @@ class DecisionCard(QFrame):
                 spacing=space.large,
             ),
             in_row((self._subject, 1), self.choose_hardware, spacing=space.large),
+            self._note,
             in_row((self.figures, 1), (changes, 1), spacing=space.huge),
             self._footnote,
             self.details,

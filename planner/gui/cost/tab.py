@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime
 from functools import partial
 from threading import Event
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from pydantic_core import to_json
 from PySide6.QtCore import QTimer, Slot
@@ -34,16 +34,20 @@ from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
 from planner.plan.money import PlanCost, evaluate_cost, plan_throughput
 from planner.present.cost.amounts import swing_rows
-from planner.present.cost.decision import FlipChip
+from planner.present.cost.decision import FlipChip, faster_rental_sentence
 from planner.present.cost.decision_card import decision_view
 from planner.present.cost.rent_or_buy import ComparedPlan
 from planner.present.cost.summary import chance_sentence
 from planner.present.plan.phrase import plan_phrase
 
+if TYPE_CHECKING:
+    from planner.plan.faster_rental import FasterRental
+
 REST_MS: Final = 150
 _CONTROLS_WIDTH: Final = 384
 _CURVE_HEIGHT: Final = 240
 _DRAWS: Final = "cost draws"
+_FASTER: Final = "faster rental"
 
 
 class CostTab(QuestionTab):
@@ -97,7 +101,7 @@ class CostTab(QuestionTab):
 
     def refresh(self, evaluation: Evaluation) -> None:
         """Show the plan's cost; its uncertainty follows once the plan has not changed for a moment."""
-        self.tasks.cancel(_DRAWS)
+        self._stop_background_work()
         self.drawn = False
         self.controls.refresh()
         self.cost = evaluate_cost(evaluation, self.workspace.catalog, self._today())
@@ -141,7 +145,11 @@ class CostTab(QuestionTab):
     def shut_down(self) -> None:
         """Stop the simulation."""
         self._rest.stop()
-        self.tasks.cancel(_DRAWS)
+        self._stop_background_work()
+
+    def _stop_background_work(self) -> None:
+        for key in (_DRAWS, _FASTER):
+            self.tasks.cancel(key)
 
     def _show_pinned(self, evaluation: Evaluation) -> None:
         pinned = self.workspace.pin.evaluation
@@ -196,6 +204,22 @@ class CostTab(QuestionTab):
         stop = Event()
         work = partial(simulate, estimate.case, cancelled=stop.is_set)
         self.tasks.run(_DRAWS, work, self._take_draws, stop=stop.set)
+        if self.workspace.plan.cost.buy.owned:
+            self._look_for_faster_rental(estimate)
+
+    def _look_for_faster_rental(self, estimate: CostEstimate) -> None:
+        """Look in the background for a card to rent that is faster than the owned ones."""
+        from planner.plan.faster_rental import find_faster_rental  # compares every card, only for owned ones
+
+        stop = Event()
+        evaluation, catalog, today = self.workspace.evaluation, self.workspace.catalog, self._today()
+        work = partial(find_faster_rental, evaluation, estimate, catalog, today, stop.is_set)
+        self.tasks.run(_FASTER, work, self._show_faster_rental, stop=stop.set)
+
+    def _show_faster_rental(self, rental: "FasterRental | None") -> None:
+        if rental is not None and self.workspace.plan.cost.buy.owned:
+            card = self.workspace.catalog.hardware.gpu(rental.gpu).name
+            self.answer.show_note(faster_rental_sentence(rental, card))
 
     def _take_draws(self, simulation: Simulation | None) -> None:
         curve = self.curve.data

@@ -18,6 +18,7 @@ from planner.present.cost.decision import (
     flip_chips,
     hours_text,
     machines_sentence,
+    modes_sentence,
     side_rows,
     totals_sentence,
     verdict_title,
@@ -182,6 +183,7 @@ def _estimate_lines(estimate: CostEstimate, evaluation: Evaluation, card: str) -
     yield machines_sentence(result.machines, card)
     if result.rent is not None:
         yield rent_sentence(result.rent)
+        yield modes_sentence(result)
     if result.own is not None:
         yield own_sentence(result.own, estimate.demand)
     hybrid = hybrid_of_plan(estimate, terms, plan_throughput(evaluation))
