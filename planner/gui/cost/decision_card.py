@@ -116,7 +116,7 @@ class DecisionCard(QFrame):
             self._confidence.setText(view.confidence)
         self.figures.setVisible(bool(view.rows))
         self.figures.set_columns(("Renting", view.buying_title))
-        self.figures.show_rows(tuple(map(_figure_row, view.rows)))
+        self.figures.show_rows(tuple(_figure_row(row, view.origins) for row in view.rows))
         self._show_flips(view.chips)
         self._footnote.setText(view.footnote)
         self._footnote.setVisible(bool(view.footnote))
@@ -183,5 +183,6 @@ class DecisionCard(QFrame):
         )
 
 
-def _figure_row(row: SideRow) -> FigureRow:
-    return FigureRow(row.title, (FigureCell(row.renting), FigureCell(row.buying)))
+def _figure_row(row: SideRow, origins: tuple[str, str]) -> FigureRow:
+    texts = (row.renting, row.buying)
+    return FigureRow(row.title, tuple(FigureCell(text, origin) for text, origin in zip(texts, origins, strict=True)))

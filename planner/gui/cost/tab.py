@@ -267,7 +267,15 @@ class CostTab(QuestionTab):
 
     def _fill_column(self) -> None:
         self.below = self._below()
-        middle = (self.answer, self.advice, self.comparison, (self.curve, 1), self.below, (self.offers, 1), self.elsewhere)
+        middle = (
+            self.answer,
+            self.advice,
+            self.comparison,
+            (self.curve, 1),
+            self.below,
+            (self.offers, 1),
+            self.elsewhere,
+        )
         add_items(self._column, *middle, (STRETCH, 0))
 
     def _below(self) -> QWidget:

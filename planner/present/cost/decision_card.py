@@ -24,6 +24,7 @@ from planner.present.cost.decision import (
     verdict_title,
 )
 from planner.present.cost.prices import RENT_MODE_TITLES, Age, age_of, age_text
+from planner.present.cost.rent_or_buy import rent_or_buy_rows
 from planner.present.cost.summary import (
     break_even_sentence,
     cost_terms,
@@ -55,6 +56,8 @@ class DecisionView(NamedTuple):
     confidence: str = ""
     buying_title: str = "Buying"
     rows: tuple[SideRow, ...] = ()
+    origins: tuple[str, str] = ("", "")
+    """Sources and dates of the figures of renting and of buying."""
     chips: tuple[FlipChip, ...] = ()
     footnote: str = ""
     price_age: Age = "undated"
@@ -113,6 +116,7 @@ def _decided_view(
         confidence=fmt.capitalized(confidence_phrase(answer)),
         buying_title=buying_title(answer),
         rows=(*side_rows(answer), *((totals,) if not is_single_run else ())),
+        origins=_origins(estimate),
         chips=flip_chips(answer),
         footnote=_footnote(result, ages),
         price_age=age_of(max(ages.values())) if ages else "undated",
@@ -143,6 +147,11 @@ def _subject(rent: RentCost, answer: Decision, cards: str) -> str:
     if answer.verdict == "too-close":
         return f"{renting}, or {owning.replace(cards, 'them' if answer.count > 1 else 'it')}"
     return renting if answer.verdict == "rent" else fmt.capitalized(owning)
+
+
+def _origins(estimate: CostEstimate) -> tuple[str, str]:
+    renting, buying = rent_or_buy_rows(estimate)[0].cells
+    return renting.origin, buying.origin
 
 
 def _price_ages(result: CostResult, today: date) -> dict[str, int]:
