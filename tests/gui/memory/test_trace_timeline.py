@@ -88,7 +88,7 @@ def test_the_pointer_reads_out_when_what_and_who(panel, data, qtbot):
     view = plot._item.getViewBox()
     time = data.times[data.peak_point]
     scene = view.mapViewToScene(QPointF(time + 0.5, 1))
-    plot._on_moved(scene)
+    plot._on_pointer_moved(scene)
     words = plot.card.text()
     assert plot.card.isVisible()
     assert "400" in words
@@ -96,7 +96,7 @@ def test_the_pointer_reads_out_when_what_and_who(panel, data, qtbot):
     assert "mm in linear" in words
     assert "/home/me/net.py:13" in words
     assert "in the backward pass of step 1" in panel.read_out
-    plot._on_moved(view.mapViewToScene(QPointF(-5, 1)))
+    plot._on_pointer_moved(view.mapViewToScene(QPointF(-5, 1)))
     assert not plot.card.isVisible()
 
 

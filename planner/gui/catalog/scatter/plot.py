@@ -57,8 +57,8 @@ class ScatterPlot(Chart):
         self._planned, self._here = "", frozenset[str]()
         self._name_of: Callable[[str], str] = str
         self._front = self._add_curve(ItemStyle("accent", 1, Qt.PenStyle.DashLine))
-        self._points = self._add(PointLayer())
-        self._rings = self._add(pg.ScatterPlotItem(size=_RING_SIZE, symbol="o"), ItemStyle("text", 1.5))
+        self._points = self._add_item(PointLayer())
+        self._rings = self._add_item(pg.ScatterPlotItem(size=_RING_SIZE, symbol="o"), ItemStyle("text", 1.5))
         for name in ("bottom", "left"):
             self._item.getAxis(name).enableAutoSIPrefix(False)
         self.names = NameLayer(self._item.getViewBox(), theme)
@@ -68,12 +68,12 @@ class ScatterPlot(Chart):
         self._band = QRubberBand(QRubberBand.Shape.Rectangle, self._plot.viewport())
         self._pressed: QPoint | None = None
         self._plot.viewport().installEventFilter(self)
-        self._take_keyboard()
-        self._dress()
+        self._accept_keyboard_focus()
+        self._apply_theme()
 
     def set_axis_titles(self, titles: tuple[str, str], accessible: str) -> None:
         """Set the titles of the axes and the accessible name."""
-        self._set_titles(*titles)
+        self._set_axis_titles(*titles)
         self.setAccessibleName(accessible)
         self._plot.setAccessibleName(accessible)
 
@@ -82,11 +82,11 @@ class ScatterPlot(Chart):
         ordered_before = self.data.ordered
         self.data, self._choice, self._name_of = data, choice, name_of
         if data.ordered != ordered_before:
-            self._dress()
+            self._apply_theme()
         self._points.set_points(data)
         front = list(data.front) if choice.pareto else []
         self._front.setData(data.xs[front], data.ys[front])
-        self._set_ranges(padded_range(data.xs, choice.log_x), padded_range(data.ys, choice.log_y))
+        self._set_axis_ranges(padded_range(data.xs, choice.log_x), padded_range(data.ys, choice.log_y))
         self._mark_points()
         self._place_ticks()
 
@@ -118,7 +118,7 @@ class ScatterPlot(Chart):
         if isinstance(event, QMouseEvent):
             return self._on_mouse(event)
         if event.type() == QEvent.Type.Leave:
-            self._hover(None)
+            self._show_hovered(None)
         return super().eventFilter(watched, event)
 
     def _on_mouse(self, event: QMouseEvent) -> bool:
@@ -136,7 +136,7 @@ class ScatterPlot(Chart):
 
     def _follow_pointer(self, place: QPoint) -> None:
         if self._pressed is None:
-            self._hover(self._name_at(place))
+            self._show_hovered(self._name_at(place))
         elif (place - self._pressed).manhattanLength() > _DRAG_PIXELS:
             self._band.setGeometry(QRect(self._pressed, place).normalized())
             self._band.show()
@@ -170,7 +170,7 @@ class ScatterPlot(Chart):
     def _name_at(self, place: QPoint) -> str | None:
         """Return the name of the point within a few pixels of `place`, or None."""
         position = self._view_position(QPointF(place))
-        nearest = None if position is None else self._nearest(self.data.xs, self.data.ys, position)
+        nearest = None if position is None else self._nearest_index(self.data.xs, self.data.ys, position)
         return None if nearest is None else self.data.ids[nearest]
 
     def _step(self, axis: int, direction: int) -> None:
@@ -189,7 +189,7 @@ class ScatterPlot(Chart):
         self.names.clear()
         self._naming.start()
 
-    def _ticks(self, across: int, up: int) -> tuple[Ticks, Ticks]:
+    def _axis_ticks(self, across: int, up: int) -> tuple[Ticks, Ticks]:
         choice, data = self._choice, self.data
         bottom = scatter_ticks(padded_range(data.xs, choice.log_x), across, choice.log_x, choice.x == "year")
         left = scatter_ticks(padded_range(data.ys, choice.log_y), up, choice.log_y, choice.y == "year")
@@ -224,8 +224,8 @@ class ScatterPlot(Chart):
         size = _RING_SIZE if name == self._current or name in self._selected else data.sizes[place]
         return PointName(self._name_of(name), data.xs[place], data.ys[place], size / 2)
 
-    def _dress(self) -> None:
-        super()._dress()
+    def _apply_theme(self) -> None:
+        super()._apply_theme()
         self._points.set_styles([self._class_style(place) for place in range(MOST_CLASSES)])
         self.names.update()
 

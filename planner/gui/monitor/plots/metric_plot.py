@@ -34,17 +34,17 @@ class MetricPlot(Chart):
         axes = {name: PlainAxis(name) for name in ("left", "bottom")}
         super().__init__(theme, f"{title} over time; the same figures are in its table", axes, is_dense=True)
         self._unit, self._view = unit, view
-        self._limits, self._curves = self._add(CurvesItem()), self._add(CurvesItem())
+        self._limits, self._curves = self._add_item(CurvesItem()), self._add_item(CurvesItem())
         self._shown: tuple[list[Curve], list[Curve]] = ([], [])
         self._lines: list[tuple[Item, Item, LimitLine]] = []
         self._marks: list[Item] = []
         self._ends = AxisRange(0.0, 0.0)
         self._wall_of: Callable[[float], float] = float
-        self._cursor = self._add(pg.InfiniteLine(angle=90), ItemStyle("muted"), z=20)
+        self._cursor = self._add_item(pg.InfiniteLine(angle=90), ItemStyle("muted"), z=20)
         self._cursor.hide()
         self.gestures = Gestures(self._plot.viewport(), view, self.time_at)
         view.cursor_moved.connect(self._show_cursor)
-        self._dress()
+        self._apply_theme()
 
     @property
     def columns(self) -> int:
@@ -74,9 +74,13 @@ class MetricPlot(Chart):
         """Replace the lines."""
         if lines == [line for *_, line in self._lines]:
             return
-        self._remove(item for *items, _ in self._lines for item in items)
+        self._remove_items(item for *items, _ in self._lines for item in items)
         self._lines = [
-            (self._add(pg.InfiniteLine(line.value, angle=0), z=-5), self._add(pg.TextItem(line.title), z=15), line)
+            (
+                self._add_item(pg.InfiniteLine(line.value, angle=0), z=-5),
+                self._add_item(pg.TextItem(line.title), z=15),
+                line,
+            )
             for line in lines
         ]
         self._dress_lines()
@@ -84,7 +88,7 @@ class MetricPlot(Chart):
     def set_marks(self, marks: tuple[TimelineMark, ...]) -> None:
         """Show a vertical line at each mark."""
         while len(self._marks) < len(marks):
-            self._marks.append(self._add(pg.InfiniteLine(angle=90), _MARK))
+            self._marks.append(self._add_item(pg.InfiniteLine(angle=90), _MARK))
         for number, line in enumerate(self._marks):
             line.setVisible(number < len(marks))
             if number < len(marks):
@@ -118,8 +122,8 @@ class MetricPlot(Chart):
         self._item.getAxis("bottom").set_ticks([(self._place_of(time), text) for time, text in times])
         self._item.getAxis("left").set_ticks(metric_ticks(self._unit, self._ends, int(box.height() / _PIXELS_A_VALUE)))
 
-    def _dress(self) -> None:
-        super()._dress()
+    def _apply_theme(self) -> None:
+        super()._apply_theme()
         grid = blended(self._theme.color("border"), self._theme.color("surface"), _GRID_SHARE)
         for name in ("left", "bottom"):
             self._item.getAxis(name).set_grid_color(grid)
