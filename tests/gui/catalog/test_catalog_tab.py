@@ -98,7 +98,7 @@ def test_the_arrow_keys_bring_up_details_with_sources(tab, qtbot):
 def test_hovering_over_a_figure_says_where_it_comes_from(tab, qtbot):
     tab.gpus.table.choose("rtx-4090")
     record, figures = tab.gpus.table.current_record, tab.gpus.detail.findChild(FigureList)
-    physical = next(piece for piece in figures._cached_pieces(figures.width()) if piece.text == "Physical")
+    physical = next(piece for piece in figures._cached_texts(figures.width()) if piece.text == "Physical")
     said = figures.tooltip_at(physical.place.center())
     assert fmt.exact_bytes(record.gpu.memory_bytes) in said
     assert record.gpu.provenance_of("memory_bytes").source in said

@@ -74,7 +74,7 @@ class ScatterPanel(PlotPanel):
         self._presets = QPushButton("Pre&sets")
         self._as_table.hide()  # the page itself has a table of the same rows
         self._add_controls()
-        self._show_choice()
+        self._show_chosen_columns()
 
     @property
     def choice(self) -> PlotChoice:
@@ -89,7 +89,7 @@ class ScatterPanel(PlotPanel):
         settings = self._workspace.settings
         plots = {**settings.current.catalog.plots, self._page: choice}
         settings.update(catalog=settings.current.catalog.evolve(plots=plots))
-        self._show_choice()
+        self._show_chosen_columns()
         self.show_rows()
 
     def mark(self, current: str | None, selected: Sequence[str]) -> None:
@@ -130,7 +130,7 @@ class ScatterPanel(PlotPanel):
             from planner.gui.catalog.scatter.plot import ScatterPlot
 
             self.plot = ScatterPlot(self._theme)
-            self.plot.hovered.connect(self._on_hovered)
+            self.plot.hovered.connect(self._show_hover_card)
             self.plot.chosen.connect(self.chosen)
             self.plot.boxed.connect(self.boxed)
             self.plot.used.connect(self.used)
@@ -141,21 +141,21 @@ class ScatterPanel(PlotPanel):
         return self._columns["name"].text(row)
 
     @Slot(object)
-    def _on_hovered(self, name: str | None) -> None:
+    def _show_hover_card(self, name: str | None) -> None:
         row = self._model.find(name)
         if self.plot is not None:
             self.plot.card.setVisible(row is not None)
             if name is not None and row is not None:
-                self.plot.card.show_lines(self.lines_of(row), self.plot.pixels_of(name))
+                self.plot.card.show_lines(self.hover_lines(row), self.plot.pixels_of(name))
 
-    def lines_of(self, row: Any) -> tuple[str, ...]:  # noqa: ANN401  # a page's own record
+    def hover_lines(self, row: Any) -> tuple[str, ...]:  # noqa: ANN401  # a page's own record
         """Return the hover text for a point: the record's name and the values on the axes."""
         keys = dict.fromkeys((self.choice.x, self.choice.y, self.choice.size, self.choice.color, "fits"))
         columns = [self._columns[key] for key in keys if key in self._columns]
         figures = (f"{column.title}: {_text_with_unit(column, row)}" for column in columns)
         return (self._row_title(row), *figures)
 
-    def _show_choice(self) -> None:
+    def _show_chosen_columns(self) -> None:
         choice = self.choice
         for key, field in self.fields.items():
             field.set_value(getattr(choice, key))
@@ -180,11 +180,11 @@ class ScatterPanel(PlotPanel):
         )
         box.setAccessibleDescription(box.toolTip())
 
-    def _take_preset(self, preset: PlotChoice) -> None:
+    def _use_preset(self, preset: PlotChoice) -> None:
         """Draw a preset, keeping the Pareto front switch as it is."""
         self.choose(preset.evolve(pareto=self.choice.pareto))
 
-    def _on_edited(self, key: str, value: object) -> None:
+    def _on_setting_edited(self, key: str, value: object) -> None:
         changed = self.choice.evolve(**{key: value})
         years = {f"log_{axis}": False for axis in ("x", "y") if getattr(changed, axis) in _LINEAR_COLUMNS}
         self.choose(changed.evolve(**years))
@@ -199,7 +199,7 @@ class ScatterPanel(PlotPanel):
             label.setBuddy(field)
             field.set_name(titles[key].replace("&", ""))
             field.setMinimumWidth(110)
-            field.edited.connect(partial(self._on_edited, key))
+            field.edited.connect(partial(self._on_setting_edited, key))
             grid.addWidget(label, row, column)
             grid.addWidget(field, row, column + 1)
             grid.setColumnStretch(column + 1, 1)
@@ -208,10 +208,10 @@ class ScatterPanel(PlotPanel):
         self.boxes["log_x"].setAccessibleName("Logarithmic x axis")
         self.boxes["log_y"].setAccessibleName("Logarithmic y axis")
         for key, box in self.boxes.items():
-            box.toggled.connect(partial(self._on_edited, key))
+            box.toggled.connect(partial(self._on_setting_edited, key))
         menu = QMenu(self)
         for name, choice in PRESETS[self._page].items():
-            menu.addAction(name, partial(self._take_preset, choice))
+            menu.addAction(name, partial(self._use_preset, choice))
         self._presets.setMenu(menu)
         self._column.setContentsMargins(self._theme.spacing.small, 0, self._theme.spacing.small, 0)
         self._column.insertLayout(0, grid)
