@@ -87,7 +87,7 @@ def test_no_name_asks_nothing(window: MainWindow, hub, monkeypatch, answer):
 
 def test_a_name_typed_into_the_plan_bar_is_read(window: MainWindow, hub, qtbot: QtBot):
     window.plan_bar.pick_model()
-    listed = window.plan_bar._models.list
+    listed = window.plan_bar._model_popover.list
     qtbot.keyClicks(listed.focusProxy(), f"hf:{NAME}")
     assert listed.matches[0].key == f"hf:{NAME}"
     qtbot.keyClick(listed.focusProxy(), Qt.Key.Key_Return)
@@ -102,7 +102,7 @@ def test_the_memory_tab_keeps_its_model_until_another_was_read(window: MainWindo
     before = field.value
     hub.files[f"{NAME}/config.json"] = lambda handler: refuse(handler, 401, "RepoNotFound")
     with qtbot.waitSignal(window.workspace.failed) as failed:
-        field._on_chosen(f"hf:{NAME}")
+        field._on_list_choice(f"hf:{NAME}")
     assert "there is no such model" in failed.args[0].message
     assert field.value == before == window.workspace.plan.model.id
     qtbot.waitUntil(lambda: not window.findChildren(QProgressDialog))

@@ -14,7 +14,7 @@ from planner.present import format as fmt
 
 
 class ChipRow(QWidget):
-    """Row with one chip per condition; `lifted` carries the filter without the removed condition. Hidden if empty."""
+    """Row with a removable chip per filter condition; `lifted` carries the filter without the removed condition."""
 
     lifted = Signal(object)
 
@@ -61,7 +61,7 @@ class ChipRow(QWidget):
 
 
 class EmptyResult(QWidget):
-    """Page for an empty result; offers to remove a condition. `lifted` carries the filter without that condition.
+    """Page shown when no record matches; `lifted` carries the filter without the condition that the user removed.
 
     `everything` is the filter without conditions; its kind names the records.
     """
@@ -92,9 +92,10 @@ class EmptyResult(QWidget):
     def explain(
         self, removable: tuple[FilterCondition, int] | None, active: Sequence[FilterCondition], about: str = ""
     ) -> None:
-        """Explain the empty result: name the `removable` condition with the rows left without it, or all `active` ones.
+        """Explain why no record matches: name the `removable` condition with its matches, or all `active` conditions.
 
-        `about` explains why the catalog has no records for the search term.
+        `removable` is a condition with the number of records that match without it. `about` explains why the catalog
+        has no records for the search term.
         """
         if removable is None:
             self._wider = self._everything

@@ -254,7 +254,7 @@ class Page(QWidget):
         Stored widths for another number of panes, from an older version, are ignored.
         """
         current = self.workspace.settings.current
-        self.table.arrange(current.tables.get(self.key, self.table.usual))
+        self.table.arrange(current.tables.get(self.key, self.table.default_layout))
         left = current.splitters.get(f"catalog-{self.key}", ())
         self.splitter.setSizes(list(left if len(left) == len(sizes) else sizes))
         self.table.arranged.connect(self._store_table_layout)

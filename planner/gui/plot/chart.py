@@ -17,11 +17,11 @@ from planner.gui.plot.ticks import Ticks
 from planner.gui.theme import Theme, set_style_role
 
 Data = Any
-"""The data of a chart; each subclass has a type of its own."""
+"""Type of a chart's data, which differs between subclasses."""
 Point = Any
-"""A point of a chart; each subclass has a type of its own."""
+"""Type of a chart's points, which differs between subclasses."""
 Item = Any
-"""A graphics item of pyqtgraph, which has no type annotations."""
+"""A graphics item; pyqtgraph has no type annotations."""
 _AXES: Final = ("bottom", "left")
 _OPAQUE_ALPHA: Final = 255
 _GRID_ALPHA: Final = 40
@@ -152,11 +152,11 @@ class Chart(QWidget):
         return QSize()
 
     def _point_at(self, _place: QPointF) -> Point | None:
-        """Return the point near a position on the axes, or None."""
+        """Return the chart point near a position in axis coordinates, or None."""
         return None
 
     def _mark_hovered(self, point: Point) -> None:
-        """Highlight the hovered point; None removes the highlight."""
+        """Highlight `point` in the chart; None removes the highlight."""
 
     def _axis_ticks(self, _x_tick_count: int, _y_tick_count: int) -> tuple[Ticks, Ticks] | None:
         """Return ticks for the x and the y axis, about as many as requested, or None while there is no data."""
@@ -204,7 +204,7 @@ class Chart(QWidget):
         return self._add_item(pg.PlotDataItem(antialias=True), item_style)
 
     def _add_band(self, item_style: ItemStyle) -> tuple[Item, Item]:
-        """Add a filled band and return its two edges, which are not drawn."""
+        """Add a filled band between two curves, and return the two curves, which are not drawn."""
         edges = self._add_item(pg.PlotDataItem(), ItemStyle()), self._add_item(pg.PlotDataItem(), ItemStyle())
         self._add_item(pg.FillBetweenItem(*edges), item_style, z=-10)
         return edges
@@ -243,7 +243,7 @@ class Chart(QWidget):
         self.setContentsMargins(*(_FOCUS_WIDTH,) * 4)
 
     def _prepare_for_many_items(self) -> None:
-        """Draw the grid below the items and repaint the whole viewport at each change."""
+        """Speed up a chart with many items: draw the grid below, and repaint the whole viewport at each change."""
         for name in _AXES:
             self._item.getAxis(name).setZValue(_GRID_Z)
         # Everything moves at once: finding the changed regions takes longer than repainting.
@@ -288,7 +288,7 @@ class Chart(QWidget):
 
 
 class HoverCard(QLabel):
-    """Text box beside the hovered point, kept within the chart."""
+    """Text box beside the hovered point of a chart, kept within the chart."""
 
     def __init__(self, theme: Theme, parent: QWidget) -> None:
         super().__init__(parent)

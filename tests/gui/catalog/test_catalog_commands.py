@@ -49,7 +49,7 @@ def test_entries_do_not_repeat_the_name_of_their_submenu(window):
     for action in window.commands.declared:
         *_, submenu, _group = action.menu.split("/")
         assert not window.commands[action.id].text().startswith(submenu), action.id
-    choices = {choice.title: choice for choice in window._palette._commands()}
+    choices = {choice.title: choice for choice in window._command_palette._command_choices()}
     assert {"Sort by: Bandwidth, GB/s", "Columns: Money"} < set(choices)
     (best, *_) = search_choices(list(choices.values()), "sort by bandwidth, GB/s")
     assert best.title == "Sort by: Bandwidth, GB/s"

@@ -51,7 +51,7 @@ def press(widget, key, *modifiers):
 def by_palette(window, words):
     """Run what the palette finds for `words`, as Ctrl+K does."""
     window.commands["view.palette"].trigger()
-    edit = window._palette.list._edit
+    edit = window._command_palette.list._edit
     QTest.keyClicks(edit, words)
     press(edit, Qt.Key.Key_Return)
 

@@ -32,13 +32,13 @@ def test_a_plan_that_fits_is_not_advised_until_asked(tab: MemoryTab, panel, qtbo
     assert panel.lines == ()
     with qtbot.waitSignal(panel.updated):
         qtbot.mouseClick(panel.section.findChild(QToolButton), Qt.MouseButton.LeftButton)
-    assert panel.lines[0].words.partition(":")[0] == "Q4_K_M in llama.cpp"
+    assert panel.lines[0].text.partition(":")[0] == "Q4_K_M in llama.cpp"
 
 
 def test_what_does_not_fit_unfolds_it(needy, panel):
     assert panel.section.is_open
     assert len(panel.lines) == 4
-    assert "Fits, " in panel.lines[0].words
+    assert "Fits, " in panel.lines[0].text
     assert panel.lines[0].apply.accessibleName().startswith("Apply: ")
     assert "Source: " in panel.lines[0].toolTip()
 
@@ -94,7 +94,7 @@ def test_another_card_is_put_in(needy, panel, qtbot):
     with qtbot.waitSignal(panel.updated):
         needy.workspace.apply("large", model=ModelChoice(id="meta-llama/Llama-3.1-70B"), workload=Inference())
     panel.more.click()
-    line = next(line for line in panel.lines if " instead" in line.words)
+    line = next(line for line in panel.lines if " instead" in line.text)
     with qtbot.waitSignal(needy.exploration.updated):
         line.apply.click()
     assert needy.workspace.plan.gpu != "rtx-4090"
@@ -105,14 +105,14 @@ def test_what_a_card_cannot_run_is_advised_too(tab: MemoryTab, panel, qtbot):
     with qtbot.waitSignal(panel.updated):
         tab.workspace.apply("card", gpu="tpu-v5e")
     assert panel.isVisible()
-    assert " instead" in panel.lines[0].words
+    assert " instead" in panel.lines[0].text
 
 
 def test_where_nothing_makes_it_fit_the_nearest_are_said(tab: MemoryTab, panel, qtbot):
     with qtbot.waitSignal(panel.updated):
         large = ModelChoice(id="deepseek-ai/DeepSeek-V3")
         tab.workspace.apply("plan", model=large, workload=Training(), gpu="gtx-1080")
-    assert any("Does not fit" in line.words for line in panel.lines)
+    assert any("Does not fit" in line.text for line in panel.lines)
 
 
 def test_out_of_view_it_rests(tab: MemoryTab, panel, qtbot):

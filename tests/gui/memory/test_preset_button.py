@@ -42,7 +42,7 @@ def test_one_for_any_model_keeps_the_model(tab: MemoryTab, qtbot):
 
 @pytest.mark.parametrize("preset", load_presets(), ids=lambda preset: preset.id)
 def test_the_questions_show_every_recipe(tab: MemoryTab, preset):
-    tab.controls.subject.presets._start_from_preset(preset)
+    tab.controls.subject.presets._apply_preset(preset)
     assert tab.workspace.plan.workload == preset.workload
     assert tab.answer.sentence
 
@@ -57,5 +57,5 @@ def test_a_traced_module_needs_a_recipe_with_a_model(tab: MemoryTab, qtbot):
     facts = facts_of(two_steps(GIB, training()))
     tab.workspace.apply("traced", model=ModelChoice.of_trace(facts))
     with qtbot.waitSignal(tab.workspace.failed):
-        tab.controls.subject.presets._start_from_preset(next(one for one in load_presets() if one.id == "trl-sft"))
+        tab.controls.subject.presets._apply_preset(next(one for one in load_presets() if one.id == "trl-sft"))
     assert tab.workspace.plan.model.trace is not None

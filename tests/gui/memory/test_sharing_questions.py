@@ -156,7 +156,7 @@ def test_another_kind_of_card_is_added_searched_and_left_out(tab: MemoryTab, qtb
     cards = tab.controls.cards
     cards.findChildren(Section)[0].set_open(True)
     qtbot.mouseClick(cards.add, Qt.MouseButton.LeftButton)
-    search = cards._popover.findChild(QLineEdit)
+    search = cards._card_popover.findChild(QLineEdit)
     qtbot.keyClicks(search, "rtx 3090")
     qtbot.keyClick(search, Qt.Key.Key_Return)
     assert tab.workspace.plan.workload.gpus == (CardCount(id="rtx-4090"), CardCount(id="rtx-3090"))
@@ -175,7 +175,7 @@ def test_another_kind_of_card_is_added_searched_and_left_out(tab: MemoryTab, qtb
 
 def test_a_card_that_is_there_already_counts_once_more(tab: MemoryTab):
     tab.workspace.apply("unequal", workload=Inference(gpus=CARDS), gpu=None, count=3)
-    tab.controls.cards._add_card("rtx-3090")
+    tab.controls.cards._add_card_kind("rtx-3090")
     assert tab.workspace.plan.workload.gpus[1].count == 3
     tab.controls.cards.unequal.rows[0].card.edited.emit("tesla-t4")
     assert tab.workspace.plan.workload.gpus[0].id == "tesla-t4"
@@ -183,7 +183,7 @@ def test_a_card_that_is_there_already_counts_once_more(tab: MemoryTab):
 
 
 def test_one_more_of_the_only_kind_is_no_other_kind(tab: MemoryTab):
-    tab.controls.cards._add_card("rtx-4090")
+    tab.controls.cards._add_card_kind("rtx-4090")
     assert (tab.workspace.plan.gpu, tab.workspace.plan.count) == ("rtx-4090", 2)
 
 

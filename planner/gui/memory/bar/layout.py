@@ -24,7 +24,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class BarLayout:
-    """The bar in pixels; `edge` is the end of the card's usable memory, None if the usable memory is unknown."""
+    """The memory bar in pixels; `edge` is the end of the card's usable memory, None if that is unknown."""
 
     pieces: tuple[Piece, ...]
     ticks: Ticks
@@ -36,7 +36,7 @@ class BarLayout:
 
     @property
     def card_right(self) -> float:
-        """Return the right end of the card, or of the bar if the capacity is unknown."""
+        """Return the x position where the card's memory ends, or where the bar ends if the capacity is unknown."""
         return self.width if self.edge is None else self.edge
 
     def piece_at(self, x: float) -> Piece | None:

@@ -50,11 +50,11 @@ class CurvePlot(Chart):
         low, high = data.memory_range
         self._set_axis_ranges((xs[0], xs[-1]), (low / GIB, high / GIB), padding=0.02)
         self._set_axis_titles(bottom=data.title)
-        self._place_card(data)
+        self._place_card_line(data)
         self._place_ticks()
         self._show_hovered(None)
 
-    def _place_card(self, data: CurveData) -> None:
+    def _place_card_line(self, data: CurveData) -> None:
         known = data.capacity_bytes is not None
         self._card.setVisible(known)
         self._card_label.setVisible(known)

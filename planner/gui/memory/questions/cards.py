@@ -65,7 +65,12 @@ class CardsQuestions(QWidget):
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self._section)
         bind(workspace, self.card, lambda value: workspace.answer("card", {"gpu": value}))
-        bind(workspace, self.count, lambda value: workspace.answer(_COUNT, {"count": value}), self._explain_error)
+        bind(
+            workspace,
+            self.count,
+            lambda value: workspace.answer(_COUNT, {"count": value}),
+            self._error_with_valid_counts,
+        )
         bind(
             workspace,
             self.others,
@@ -73,7 +78,7 @@ class CardsQuestions(QWidget):
         )
         self.unequal.edited.connect(self._apply_cards)
         self.unequal.finished.connect(workspace.end_gesture)
-        self.add.clicked.connect(self._offer_cards)
+        self.add.clicked.connect(self._open_card_list)
 
     def refresh(self, evaluation: Evaluation) -> None:
         """Show the cards of the plan."""
@@ -92,7 +97,7 @@ class CardsQuestions(QWidget):
         words = cards_phrase(plan.workload, plan.count, name, self._workspace.catalog.hardware)
         self._section.set_summary(words or selected_card_name(self._workspace, None))
 
-    def _explain_error(self, error: PlannerError) -> str:
+    def _error_with_valid_counts(self, error: PlannerError) -> str:
         from planner.plan.editing.degrees import possible_counts  # rarely needed
 
         before = self._workspace.before(_COUNT)
@@ -100,17 +105,17 @@ class CardsQuestions(QWidget):
         return f"{error_text(error)} {valid_values_text(possible)}"
 
     @cached_property
-    def _popover(self) -> SearchPopover:
+    def _card_popover(self) -> SearchPopover:
         popover = SearchPopover(self, self._theme, "Search cards")
-        popover.chosen.connect(self._add_card)
+        popover.chosen.connect(self._add_card_kind)
         return popover
 
     @Slot()
-    def _offer_cards(self) -> None:
-        self._popover.offer(self.add, card_choices(self._workspace), width=_LIST_WIDTH)
+    def _open_card_list(self) -> None:
+        self._card_popover.offer(self.add, card_choices(self._workspace), width=_LIST_WIDTH)
 
     @Slot(object)
-    def _add_card(self, gpu_id: object) -> None:
+    def _add_card_kind(self, gpu_id: object) -> None:
         plan = self._workspace.plan
         if not plan.workload.gpus and plan.gpu is not None:
             self.unequal.set_cards((CardCount(id=plan.gpu, count=plan.count),))

@@ -94,7 +94,7 @@ def _make_targets_picker(theme: Theme, workspace: Workspace) -> PickerField:
 
 
 _SPECIAL_INPUTS: Final[dict[str, Callable[[Theme, Workspace], Field]]] = {"lora.targets": _make_targets_picker}
-"""Functions that create inputs for fields that need a special input widget."""
+"""Functions by field name that create the special input widgets."""
 
 
 def _element_types(field: WorkloadField) -> tuple[object, ...]:

@@ -54,9 +54,9 @@ class TimelinePlot(Chart):
         self._data = data
         self._show_hovered(None)
         self._draw_stack(data)
-        self._place_phases(data)
-        self._place_peak(data)
-        self._place_card(data)
+        self._place_phase_marks(data)
+        self._place_peak_mark(data)
+        self._place_card_line(data)
         self._set_axis_ranges((0, data.end), (0, data.top_bytes / data.unit[1]))
         self._set_axis_titles(left=data.unit[0])
         self.setAccessibleDescription(_accessible_description(data))
@@ -93,7 +93,7 @@ class TimelinePlot(Chart):
             # Each area is filled from its upper edge down to 0; lower ones are painted above it.
             self._areas.append(self._add_item(area, ItemStyle(fill=role_of(series)), -position - 1))
 
-    def _place_phases(self, data: TimelineData) -> None:
+    def _place_phase_marks(self, data: TimelineData) -> None:
         self._remove_items(item for *items, _ in self._phases for item in items)
         self._phases = []
         for phase in data.phases:
@@ -102,7 +102,7 @@ class TimelinePlot(Chart):
             words.setPos(phase.start, data.top_bytes / data.unit[1])
             self._phases.append((line, words, phase))
 
-    def _place_peak(self, data: TimelineData) -> None:
+    def _place_peak_mark(self, data: TimelineData) -> None:
         peak, height = data.result.peak_moment, data.result.peak_moment.bytes / data.unit[1]
         for item in (self._peak, self._peak_label):
             item.setVisible(not self._hidden and bool(data.times))
@@ -111,7 +111,7 @@ class TimelinePlot(Chart):
         self._peak_label.setAnchor((0 if peak.time < data.end / 8 else 1 if peak.time > data.end * 7 / 8 else 0.5, 1))
         self._peak_label.setPos(peak.time, height)
 
-    def _place_card(self, data: TimelineData) -> None:
+    def _place_card_line(self, data: TimelineData) -> None:
         for item in (self._card, self._card_label):
             item.setVisible(data.card_in_view)
         if data.card_in_view and data.for_tensors_bytes is not None:
