@@ -12,6 +12,8 @@ from planner.plan.plan import ModelChoice
 from planner.units import GIB
 from planner.workload.workload import Inference, Training
 
+pytestmark = pytest.mark.usefixtures("explored_tab")
+
 
 @pytest.fixture
 def curve(tab: MemoryTab):

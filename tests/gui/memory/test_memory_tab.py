@@ -200,6 +200,7 @@ def test_searching_opens_the_list_of_models(tab: MemoryTab, qtbot):
     assert tab.workspace.plan.model.id == "Qwen/Qwen2.5-0.5B"
 
 
+@pytest.mark.usefixtures("explored_tab")
 @pytest.mark.parametrize("task", ["inference", "training"])
 def test_nothing_is_cut_off_at_the_smallest_size(tab: MemoryTab, task):
     tab.workspace.apply_workload("task", task=task)
@@ -221,6 +222,7 @@ def test_the_answer_is_that_of_the_evaluation(tab: MemoryTab, catalog):
     assert tab.workspace.evaluation.memory == evaluate(tab.workspace.plan, catalog).memory
 
 
+@pytest.mark.usefixtures("explored_tab")
 @pytest.mark.parametrize("task", ["inference", "training"])
 def test_everything_the_keyboard_reaches_has_a_name(tab: MemoryTab, task):
     tab.workspace.apply_workload("task", task=task)

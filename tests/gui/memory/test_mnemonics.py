@@ -14,6 +14,8 @@ from planner.units import GIB
 from planner.workload.parallel import CardCount, Parallel
 from planner.workload.workload import Inference, Training
 
+pytestmark = pytest.mark.usefixtures("explored_tab")
+
 MENUS = "fevph"
 PLANS = {
     "full": (Training(), 1),
