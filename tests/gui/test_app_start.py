@@ -45,7 +45,15 @@ told["tab"] = window.tab.key
 told["visible"] = window.isVisible()
 told["banner"] = window.banner.text if window.banner.isVisible() else ""
 """
-WAIT_FOR_FILE = "QTimer.singleShot(3000, app.quit)\nwindow.workspace.file_changed.connect(app.quit)\napp.exec()\n"
+WAIT_FOR_FILE = """
+from PySide6.QtCore import QEventLoop
+loop = QEventLoop()
+give_up = QTimer(timeout=loop.quit, singleShot=True, interval=30_000)
+window.workspace.file_changed.connect(loop.quit)
+give_up.start()
+loop.exec()
+give_up.stop()
+"""
 QUIT = "QTimer.singleShot(0, window.close); app.exec()"
 
 

@@ -20,9 +20,10 @@ LORA_70B = Plan(
 
 
 @pytest.fixture
-def window(qtbot, workspace, theme, tasks):
+def window(qtbot, workspace, theme, tasks, unstyled):
     workspace.settings.update(tab="catalog")
-    made = MainWindow(workspace, theme, tasks, TABS[:2])
+    with unstyled():
+        made = MainWindow(workspace, theme, tasks, TABS[:2])
     qtbot.addWidget(made, before_close_func=lambda _window: workspace.undo_stack.setClean())
     made.resize(1280, 800)
     made.show()

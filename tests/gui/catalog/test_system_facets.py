@@ -21,8 +21,8 @@ WAIT_MS = 20_000
 
 
 @pytest.fixture
-def tab(tab, qtbot, tasks):
-    tab.bar.pages.button(1).click()
+def tab(make_tab, qtbot, tasks):
+    tab = make_tab(on_systems=True)
     qtbot.waitUntil(lambda: not tasks.busy, timeout=WAIT_MS)
     return tab
 

@@ -1,5 +1,8 @@
 """The Memory tab with the sample plan, shown."""
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
 import pytest
 from pytestqt.qtbot import QtBot
 
@@ -10,9 +13,16 @@ from planner.gui.workspace import Workspace
 
 
 @pytest.fixture
-def tab(qtbot: QtBot, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> MemoryTab:
+def tab(
+    qtbot: QtBot,
+    workspace: Workspace,
+    theme: Theme,
+    tasks: TaskRunner,
+    unstyled: Callable[[], AbstractContextManager[None]],
+) -> MemoryTab:
     """The tab at the size that it has in the smallest window; its curve is computed after the usual delay."""
-    made = MemoryTab(workspace, theme, tasks)
+    with unstyled():
+        made = MemoryTab(workspace, theme, tasks)
     qtbot.addWidget(made)
     made.resize(1157, 706)
     made.show()
