@@ -1,4 +1,4 @@
-"""Opening weights of one's own, and models of the Hugging Face Hub, which is a hub on this machine."""
+"""Opening the user's own weights, and models from a local stand-in for the Hugging Face Hub."""
 
 import json
 import threading
@@ -61,7 +61,7 @@ def test_weights_are_dropped_into_the_window(window: MainWindow, tmp_path, qtbot
     assert window.workspace.undo_stack.undoText() == "model"
 
 
-def test_a_damaged_file_is_told_and_changes_nothing(window: MainWindow, tmp_path, qtbot: QtBot):
+def test_a_damaged_file_is_reported_and_the_plan_stays(window: MainWindow, tmp_path, qtbot: QtBot):
     file = tmp_path / "x.gguf"
     file.write_bytes(b"GGUF\3\0\0\0")
     with qtbot.waitSignal(window.workspace.failed) as failed:
@@ -79,7 +79,7 @@ def test_a_model_of_the_hub_is_opened_by_its_name(window: MainWindow, hub, qtbot
 
 
 @pytest.mark.parametrize("answer", [("", True), (NAME, False)])
-def test_no_name_asks_nothing(window: MainWindow, hub, monkeypatch, answer):
+def test_an_empty_name_reads_nothing(window: MainWindow, hub, monkeypatch, answer):
     monkeypatch.setattr(QInputDialog, "getText", lambda *_: answer)
     window.commands["file.open-hub"].trigger()
     assert hub.asked == []

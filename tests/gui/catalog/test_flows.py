@@ -1,4 +1,4 @@
-"""Questions that people come with, each answered by the mouse and by the keyboard."""
+"""Typical questions to the catalog, each answered with the mouse and with the keyboard."""
 
 import pytest
 from PySide6.QtCore import QPoint, Qt

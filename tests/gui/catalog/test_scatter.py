@@ -1,4 +1,4 @@
-"""The scatter plot of the catalog: what is drawn, and how it keeps in step with the table."""
+"""The scatter plot of the catalog: its points, names and legend, and its selection."""
 
 import numpy as np
 import pytest

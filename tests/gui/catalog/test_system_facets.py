@@ -1,4 +1,4 @@
-"""Systems narrowed by facets, ranges and words, as accelerators are."""
+"""Systems are filtered by facets, ranges and search words, as accelerators are."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""The systems of the catalog, judged by the plan."""
+"""The page of systems with the plan's verdicts."""
 
 import pytest
 from PySide6.QtWidgets import QApplication

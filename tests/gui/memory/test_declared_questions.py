@@ -1,4 +1,4 @@
-"""Forms, the command line and sentences, found to be made from the declarations of the workload's fields."""
+"""Forms, command line and sentences are generated from the declared workload fields."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""Each key with Alt leads to one place: within the tab, and beside the menus."""
+"""Each mnemonic of the Memory tab is unique, also beside the menus."""
 
 import re
 

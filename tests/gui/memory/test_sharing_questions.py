@@ -1,4 +1,4 @@
-"""Several cards, equal or not: how they share the work."""
+"""Questions about several cards: parallelism, offloading and unequal cards."""
 
 import pytest
 from PySide6.QtCore import Qt
@@ -56,7 +56,7 @@ def words(made: Field) -> list[str]:
 ALWAYS = {"zero", "tensor", "pipeline", "context", "data", "offload"}
 
 
-def test_one_card_shares_nothing(tab: MemoryTab):
+def test_one_card_has_no_parallelism_questions(tab: MemoryTab):
     tab.workspace.apply("one", workload=Training())
     assert asked(tab) == {"offload"}
     assert headings(tab) == {"Offload": "None"}
@@ -81,7 +81,7 @@ def test_only_networks_with_experts_are_asked_about_them(sharing: MemoryTab):
     assert sharing.workspace.plan.workload.parallel.expert == 8
 
 
-def test_folded_it_says_how(sharing: MemoryTab):
+def test_the_collapsed_section_summarizes_the_parallelism(sharing: MemoryTab):
     assert headings(sharing) == {"Parallelism": "DDP over 8", "Offload": "None"}
     answer(sharing, "parallel.zero", 3)
     assert headings(sharing)["Parallelism"] == "FSDP over 8"
@@ -89,7 +89,7 @@ def test_folded_it_says_how(sharing: MemoryTab):
     assert headings(sharing)["Parallelism"] == "FSDP, tensor 4 over 8"
 
 
-def test_a_degree_that_does_not_divide_says_what_would(sharing: MemoryTab):
+def test_an_invalid_degree_lists_the_valid_degrees(sharing: MemoryTab):
     answer(sharing, "parallel.pipeline", 2)
     answer(sharing, "parallel.tensor", 3)
     assert sharing.workspace.plan.workload.parallel == Parallel(pipeline=2)
@@ -98,7 +98,7 @@ def test_a_degree_that_does_not_divide_says_what_would(sharing: MemoryTab):
     assert sharing.workspace.plan.count == 8
 
 
-def test_a_number_of_cards_that_does_not_divide_says_what_would(sharing: MemoryTab, qtbot):
+def test_an_invalid_number_of_cards_lists_the_valid_numbers(sharing: MemoryTab, qtbot):
     answer(sharing, "parallel.tensor", 4)
     line = sharing.controls.cards.count.findChild(QLineEdit)
     sharing.controls.cards.findChildren(Section)[0].set_open(True)

@@ -1,4 +1,4 @@
-"""The tab key goes through the results as one reads them."""
+"""The tab key visits the results in reading order."""
 
 import pytest
 from PySide6.QtCore import Qt

@@ -1,3 +1,5 @@
+"""The timeline of live memory: data, ticks, hover text and export."""
+
 import csv
 import io
 
@@ -131,7 +133,7 @@ def test_the_table_has_a_row_a_moment(panel, data, qtbot):
     assert [row.moment.time for row in panel.table.records().records] == list(data.times)
 
 
-def test_it_is_copied_and_saved(panel, data, tmp_path):
+def test_the_timeline_is_copied_and_saved(panel, data, tmp_path):
     next(action for action in panel.export.actions() if action.text() == "Copy as table").trigger()
     assert QGuiApplication.clipboard().text().startswith("event\tstep\tphase\tlive_bytes")
     for name, start in (("a.png", b"\x89PNG"), ("a.svg", b"<?xml")):
@@ -147,7 +149,7 @@ def test_it_is_copied_and_saved(panel, data, tmp_path):
     assert len(failures) == 2
 
 
-def test_a_new_scheme_restyles_it(panel, theme):
+def test_a_new_scheme_restyles_the_timeline(panel, theme):
     plot = panel.findChild(TimelinePlot)
     theme.apply("dark")
     try:
