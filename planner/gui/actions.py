@@ -106,7 +106,7 @@ class ActionSet(QObject):
         self._is_tinted = False
 
     def fill(self, bar: QMenuBar) -> dict[str, QMenu]:
-        """Build the menus with separators between groups, and return them by path (`View/Theme` is a submenu)."""
+        """Build the menus with separators between groups, and return the menus by path, such as `View/Theme`."""
         menus: dict[str, QMenu] = {}
         groups: dict[str, str] = {}
         for action in self.declared:

@@ -41,7 +41,7 @@ class Documents(QObject):
 
     @Slot()
     def choose_plan(self) -> None:
-        """Ask for a plan and open it."""
+        """Ask for a plan file, and open the plan."""
         self._choose_and_open("Open a plan", _PLANS)
 
     @Slot()

@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 class TableLayout(Spec):
-    """The column layout of a table by column keys, so that it survives added and removed columns."""
+    """Column layout of a table by column keys, so that the layout stays valid with added and removed columns."""
 
     shown: tuple[str, ...] = ()
     widths: dict[str, int] = Field(default_factory=dict)

@@ -48,14 +48,14 @@ class Tab(QWidget):
         raise NotImplementedError
 
     def focus_search(self) -> None:
-        """Focus the tab's search field."""
+        """Move the keyboard focus to the tab's search field."""
         raise NotImplementedError
 
     def show_fitting_cards(self) -> None:
         """Show only the cards on which the plan fits; does nothing in tabs without cards."""
 
     def run_primary_action(self) -> None:
-        """Run the action named by `primary_action`; does nothing in tabs without one."""
+        """Run the tab's main action, named by `primary_action`; does nothing in tabs without a main action."""
 
     def shut_down(self) -> None:
         """Stop background work because the window is closing."""
@@ -92,7 +92,7 @@ class QuestionTab(Tab):
         workspace.pin.changed.connect(self._on_pinned_plan_changed)
 
     def _lay_out(self, questions: QWidget, *fixed: QWidget) -> None:
-        """Place the form `questions` to the left of the column; `fixed` widgets stay above it while it scrolls."""
+        """Place the form `questions` to the left of the results; the `fixed` widgets do not scroll with the results."""
         self.results = scrolled(self._body)
         in_row(
             questions,

@@ -116,7 +116,7 @@ class Theme(QObject):
         return icon
 
     def pixmap(self, name: str, role: str, ratio: float, scale: float = 1.0) -> QPixmap:
-        """Return an icon for a device with this pixel ratio, `scale` times as large as a small one."""
+        """Return the pixmap of an icon for a device pixel ratio, `scale` times as large as a small icon."""
         side = round(ICON_PIXELS * scale)
         return self.icon(name, role).pixmap(QSize(side, side), ratio)
 

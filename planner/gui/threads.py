@@ -93,7 +93,7 @@ class GarbageCollector(QObject):
 
     @Slot()
     def collect(self) -> None:
-        """Collect the oldest generation that exceeds its threshold, with the younger ones."""
+        """Collect the oldest generation of objects that exceeds its threshold, and all younger generations."""
         grown = [count > threshold for count, threshold in zip(gc.get_count(), gc.get_threshold(), strict=True)]
         if any(grown):
             gc.collect(max(generation for generation, is_grown in enumerate(grown) if is_grown))

@@ -147,17 +147,17 @@ class MainWindow(QMainWindow):
         self.tab.show_fitting_cards()
 
     def monitor(self) -> "MonitorTab":
-        """Show the Monitor tab and return it."""
+        """Show and return the Monitor tab."""
         self.show_tab("monitor")
         return cast("MonitorTab", self.tab)
 
     def catalog(self) -> "CatalogTab":
-        """Show the Catalog tab and return it."""
+        """Show and return the Catalog tab."""
         self.show_tab("catalog")
         return cast("CatalogTab", self.tab)
 
     def cost(self) -> "CostTab":
-        """Show the Cost tab and return it."""
+        """Show and return the Cost tab."""
         self.show_tab("cost")
         return cast("CostTab", self.tab)
 

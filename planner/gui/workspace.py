@@ -218,7 +218,7 @@ class Workspace(QObject):
         self.adjusted.emit(adjustments_sentence(resolved.adjustments, resolved.plan.workload))
 
     def take_trace(self, facts: TracedFacts, label: str) -> None:
-        """Make a traced module the plan's model in one undo step; several ranks set as many cards.
+        """Make a traced module the plan's model in one undo step; for several ranks, the plan gets a card per rank.
 
         Raises:
             PlannerError: If the plan cannot be evaluated with it.

@@ -120,7 +120,7 @@ class ComparePage(QWidget):
         return tuple(entry for entry in results if entry is not None)
 
     def add(self, names: Sequence[str]) -> None:
-        """Add entries; beyond the maximum, the oldest ones are removed."""
+        """Add cards or systems to the comparison; beyond the maximum, the oldest entries are removed."""
         names_in_order = dict.fromkeys((*self.ids, *names))
         self._store_compared_ids(tuple(names_in_order)[-MAX_COMPARED:])
 
@@ -139,18 +139,18 @@ class ComparePage(QWidget):
 
     @Slot()
     def clear(self) -> None:
-        """Remove all entries."""
+        """Remove all entries from the comparison."""
         self._store_compared_ids(())
 
     @Slot()
     def use_current(self) -> None:
-        """Put the current entry into the plan."""
+        """Put the current card or system of the comparison into the plan."""
         if self.ids:
             self._on_entry_used(self.table.place)
 
     @Slot()
     def remove_current(self) -> None:
-        """Remove the current entry."""
+        """Remove the current entry from the comparison."""
         if self.ids:
             self._on_entry_removed(self.table.place)
 

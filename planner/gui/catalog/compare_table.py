@@ -80,7 +80,7 @@ class CompareModel(QAbstractTableModel):
         return 0 if parent.isValid() else len(self._lines)
 
     def columnCount(self, parent: Index = _NO_PARENT) -> int:
-        """Return the number of entries plus one for the titles."""
+        """Return the number of columns: one per entry, and one for the titles."""
         return 0 if parent.isValid() else len(self.entries) + 1
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
@@ -124,7 +124,7 @@ class _CellDelegate(QStyledItemDelegate):
         self._model, self._theme = model, theme
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
-        """Paint one cell."""
+        """Paint one cell of the comparison."""
         line, cell = self._model.row_or_heading(index.row()), self._model.cell(index)
         area, space = option.rect, self._theme.spacing
         chosen = bool(option.state & QStyle.StateFlag.State_Selected)

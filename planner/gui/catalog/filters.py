@@ -154,7 +154,7 @@ class RecordFilter(Spec):
         return self.evolve(query=self.query.evolve(**changes))
 
     def with_bounds(self, key: str, low: float | None, high: float | None) -> Self:
-        """Return a copy of the filter with other bounds for one column."""
+        """Return a copy of the filter with other bounds for the column `key`."""
         others = {name: bounds for name, bounds in self.bounds.items() if name != key}
         new_bounds = {} if low is None and high is None else {key: ValueRange(low=low, high=high)}
         return self.evolve(bounds={**others, **new_bounds})

@@ -229,7 +229,7 @@ class OwnCards:
             return None
         with self._workspace.reporting():
             change = _read_own_hardware().change_of(gpu.id)
-            return self._opened(
+            return self._opened_dialog(
                 ChangeDialog(self._theme, gpu, change, self._change_saver(gpu), self._today_text(), self._parent)
             )
         return None
@@ -241,7 +241,7 @@ class OwnCards:
             return None
         with self._workspace.reporting():
             base = self._without_own_values(gpu)
-            return self._opened(NewCardDialog(self._theme, base, self.add, self._today_text(), self._parent))
+            return self._opened_dialog(NewCardDialog(self._theme, base, self.add, self._today_text(), self._parent))
         return None
 
     def add(self, card: Gpu) -> None:
@@ -347,7 +347,7 @@ class OwnCards:
         write_own(own_hardware_file(), own)
         self._workspace.set_catalog(changed)
 
-    def _opened(self, dialog: QDialog) -> QDialog:
+    def _opened_dialog(self, dialog: QDialog) -> QDialog:
         dialog.open()
         return dialog
 

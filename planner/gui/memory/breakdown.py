@@ -111,14 +111,14 @@ class TermButton(QAbstractButton):
         self.toggled.connect(self._update_accessible_name)
 
     def set_row(self, row: TermRow) -> None:
-        """Show a term."""
+        """Show a memory term."""
         self._row = row
         self.setToolTip(f"{row.exact} ({row.range_text})")
         self._update_accessible_name()
         self.update()
 
     def sizeHint(self) -> QSize:
-        """Return the height of one line."""
+        """Return a size with the height of a breakdown line."""
         return QSize(0, row_height(self._theme))
 
     def paintEvent(self, _event: QPaintEvent) -> None:
@@ -192,7 +192,7 @@ class TermDetail(QLabel):
         theme.changed.connect(self._update_html)
 
     def set_row(self, row: TermRow) -> None:
-        """Show a term."""
+        """Show a memory term."""
         if row != self._row:
             self._row = row
             self.setAccessibleName(f"How {row.title.lower()} is computed")
@@ -337,12 +337,12 @@ class _TextLine(QWidget):
         theme.changed.connect(self.update)
 
     def set_cells(self, cells: Cells) -> None:
-        """Show other cell texts."""
+        """Show the texts `cells` in the line."""
         self.cells = cells
         self.update()
 
     def sizeHint(self) -> QSize:
-        """Return the height of one line."""
+        """Return a size with the height of a breakdown line."""
         return QSize(0, row_height(self._theme))
 
     def paintEvent(self, _event: QPaintEvent) -> None:

@@ -58,7 +58,7 @@ class PlotPanel(QWidget):
         return self._read_out.text()
 
     def csv_rows(self) -> Rows:
-        """Return a header and one row per point with exact figures; empty without data."""
+        """Return the CSV rows of the chart: a header, and a row per point; empty without data."""
         raise NotImplementedError
 
     def _fill_table(self) -> None:
@@ -150,7 +150,7 @@ class PlotData(Protocol):
     """Data that can be exported as a table."""
 
     def csv_rows(self) -> Rows:
-        """Return a header and one row per point, with exact figures."""
+        """Return the CSV rows of the data: a header, and a row per point with exact figures."""
 
 
 Data = TypeVar("Data", bound=PlotData)
@@ -164,7 +164,7 @@ class DataPanel(PlotPanel, Generic[Data]):
         self.data: Data | None = None
 
     def set_data(self, data: Data) -> None:
-        """Draw other data; the first call imports the plotting library."""
+        """Draw `data`; the first call imports the plotting library."""
         self.data = data
         if self._chart is None:
             chart = self._make_chart()
@@ -174,7 +174,7 @@ class DataPanel(PlotPanel, Generic[Data]):
         self._show_page()
 
     def csv_rows(self) -> Rows:
-        """Return a header and one row per point with exact figures; empty without data."""
+        """Return the CSV rows of the chart: a header, and a row per point; empty without data."""
         return () if self.data is None else self.data.csv_rows()
 
     def _make_chart(self) -> "Chart":

@@ -173,7 +173,7 @@ class FlowLayout(QLayout):
 
 
 def hairline(orientation: Qt.Orientation) -> QWidget:
-    """Return a line one pixel thick."""
+    """Return a separator line one pixel thick."""
     line = QWidget()
     line.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
     set_style_role(line, "hairline")

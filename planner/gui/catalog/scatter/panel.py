@@ -85,7 +85,7 @@ class ScatterPanel(PlotPanel):
         return chosen if all(key in self._columns for key in keys) else default_choice
 
     def choose(self, choice: PlotChoice) -> None:
-        """Draw other columns, and store the choice in the settings."""
+        """Draw the columns in `choice`, and store the choice in the settings."""
         settings = self._workspace.settings
         plots = {**settings.current.catalog.plots, self._page: choice}
         settings.update(catalog=settings.current.catalog.evolve(plots=plots))
@@ -98,7 +98,7 @@ class ScatterPanel(PlotPanel):
             self.plot.mark(current, selected)
 
     def csv_rows(self) -> Rows:
-        """Return a header and one row per point, with exact figures."""
+        """Return the CSV rows of the plot: a header, and a row per point with exact figures."""
         keys = [key for key in dict.fromkeys(("x", "y", "size", "color")) if getattr(self.choice, key)]
         columns = [self._columns[getattr(self.choice, key)] for key in keys]
         drawn = set(self.plot.data.ids) if self.plot is not None else set()

@@ -89,7 +89,7 @@ class PointLayer(pg.GraphicsObject):  # type: ignore[misc]  # the library has no
             painter.restore()
 
     def _sprite_sheet(self, scale: float) -> QPixmap:
-        """Return the sprite sheet: one row per class, from small to large."""
+        """Return the sprite sheet with a row of symbols per color class, from small to large."""
         sides = _symbol_sides_pixels(scale)
         sheet = QPixmap(int(sides.sum()), int(sides[-1]) * len(self._styles))
         sheet.fill(Qt.GlobalColor.transparent)

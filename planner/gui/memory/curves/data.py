@@ -89,7 +89,7 @@ class CurveData:
         return min(self.points, key=lambda point: abs(self.x_position(point.value) - x))
 
     def csv_rows(self) -> tuple[tuple[str, ...], ...]:
-        """Return a header and one row per point, with exact sizes in bytes."""
+        """Return the CSV rows of the curve: a header, and a row per point with exact sizes in bytes."""
         header = (self.axis, "bytes", "low_bytes", "high_bytes", "host_bytes", "gib")
         rows = (
             (

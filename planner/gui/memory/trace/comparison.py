@@ -69,7 +69,7 @@ class TraceComparison(QWidget):
 
     @Slot()
     def refresh(self) -> None:
-        """Show the check of the current plan's estimate; hide the panel without such a check."""
+        """Show the comparison of the plan's estimate with its trace; hide the panel without such a trace."""
         check = self._tracer.check
         is_shown = check is not None and check.plan == self._workspace.plan
         self.setVisible(is_shown)

@@ -114,7 +114,7 @@ def precision_of(request: TraceRequest) -> Precision:
 
 
 def with_precision(request: TraceRequest, value: object) -> TraceRequest:
-    """Return the request with other number formats for parameters and autocast."""
+    """Return the request with the number formats in `value` for parameters and autocast."""
     dtype, autocast = value if isinstance(value, tuple) else (value, None)
     return request.evolve(dtype=dtype, autocast=autocast)
 

@@ -140,7 +140,7 @@ class TimelineData:
         ]
 
     def csv_rows(self) -> Rows:
-        """Return a header and one row per point, with exact sizes in bytes."""
+        """Return the CSV rows of the timeline: a header, and a row per point with exact sizes in bytes."""
         return tuple(tuple(map(str, row)) for row in timeline_rows(self.result.timeline))
 
 

@@ -125,7 +125,7 @@ class RadioField(Field):
         self.shown.emit()
 
     def set_offered(self, value: object, offered: bool) -> None:
-        """Show or hide one of the options."""
+        """Show or hide the radio button of the option `value`."""
         self._buttons[value].setVisible(offered)
 
     def set_name(self, name: str) -> None:

@@ -106,11 +106,11 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
         raise KeyError(key)
 
     def row_of(self, record_id: str) -> int | None:
-        """Return the row of a record, or None if it is not visible."""
+        """Return the row number of a record, or None for a record that the filter hides."""
         return next((row for row, name in enumerate(self._names) if name == record_id), None)
 
     def record(self, row: int) -> Record | None:
-        """Return the record in a row, or None for a row that does not exist."""
+        """Return the record in a table row, or None for a row that does not exist."""
         return self._shown[row][1] if 0 <= row < len(self._shown) else None
 
     def find(self, name: str | None) -> Record | None:

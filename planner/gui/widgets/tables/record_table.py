@@ -151,7 +151,7 @@ class RecordTable(CellView):
 
     @property
     def current_record(self) -> object:
-        """Return the current record, or None if it is not visible."""
+        """Return the current record, or None for a record that the filter hides."""
         model = self.records()
         row = None if self.current_id is None else model.row_of(self.current_id)
         return None if row is None else model.record(row)
