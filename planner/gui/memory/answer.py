@@ -75,7 +75,7 @@ class CorrectionStrip(QWidget):
         super().__init__()
         self._workspace = workspace
         self.words = make_label(role="warn", wrap=True)
-        self.off = link_button("Switch off", "Remove the correction from your log from the estimate.")
+        self.off = link_button("Switch off", "Compute the estimate without the correction from your log.")
         in_row((self.words, 1), self.off, owner=self, spacing=theme.spacing.small)
         self.off.clicked.connect(self._remove_corrections)
         self.hide()
