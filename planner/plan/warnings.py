@@ -36,7 +36,7 @@ SAME_PLAN: Final = "the estimate for the same plan with this one change"
 
 
 class PlanWarning(Spec):
-    """An easily overlooked effect of a plan; `name` is the kind of warning."""
+    """A memory or speed effect of a plan that is easily overlooked; `name` is the kind of warning."""
 
     name: WarningName
     sentence: str
@@ -44,7 +44,7 @@ class PlanWarning(Spec):
 
 
 def bytes_saved_by(evaluation: Evaluation, architecture: Architecture, **changes: object) -> int:
-    """Return the reduction in peak memory, in bytes, by `changes` of the workload's fields."""
+    """Return by how many bytes `changes` of workload fields reduce the peak memory."""
     return evaluation.memory.total_bytes - memory_with_changes(evaluation, architecture, **changes).total_bytes
 
 
@@ -70,8 +70,8 @@ _NCCL: Final = "torch.cuda.max_memory_allocated counts PyTorch's allocator only;
 _STAGES: Final = "the memory of each stage, as listed by card"
 
 
-def sharing_warnings(evaluation: Evaluation, architecture: Architecture) -> Iterator[PlanWarning]:
-    """Yield the warnings about parallelism: ZeRO-3 buffers, repeated caches, NCCL buffers, and uneven stages."""
+def parallelism_warnings(evaluation: Evaluation, architecture: Architecture) -> Iterator[PlanWarning]:
+    """Yield warnings about parallelism: ZeRO-3 buffers, repeated caches, NCCL buffers, and uneven stages."""
     yield from _warn_zero_3_buffers(evaluation, architecture)
     yield from _warn_repeated_cache(evaluation, architecture)
     yield from _warn_nccl_buffers(evaluation, architecture)
@@ -145,7 +145,7 @@ def _warn_uneven_stages(evaluation: Evaluation) -> Iterator[PlanWarning]:
 
 
 def software_warnings(evaluation: Evaluation, facts: Iterable[SoftwareFact]) -> Iterator[PlanWarning]:
-    """Yield a warning if newer PyTorch has no builds for the plan's card and the program needs PyTorch."""
+    """Yield a warning if newer PyTorch versions no longer support the plan's card and the program needs PyTorch."""
     gpu, workload = evaluation.gpu, evaluation.workload
     if gpu is None or "pytorch" not in SOFTWARE[workload.profile or DEFAULT].needs:
         return
@@ -165,7 +165,7 @@ _FP16: Final = "PyTorch automatic mixed precision: GradScaler refuses to unscale
 
 
 def warnings_about(evaluation: Evaluation, software: Iterable[SoftwareFact] = ()) -> tuple[PlanWarning, ...]:
-    """Return the warnings about an estimated plan; a plan for a traced module has none.
+    """Return the warnings about an evaluated plan; none for a traced module.
 
     The catalog's `software` facts add a warning about versions that have dropped the card.
     """
@@ -181,7 +181,7 @@ def _model_warnings(evaluation: Evaluation, architecture: Architecture) -> Itera
     yield from _warn_eager_scores(evaluation, architecture)
     yield from _warn_full_precision(evaluation, architecture)
     yield from _warn_adapter_activations(evaluation, architecture)
-    yield from sharing_warnings(evaluation, architecture)
+    yield from parallelism_warnings(evaluation, architecture)
     if evaluation.workload.task == "training" and evaluation.workload.compute == "fp16":
         sentence = (
             "Pure fp16 training cannot use loss scaling: updates below 6e-8 are lost. "

@@ -71,20 +71,21 @@ def _trace_candidates(tree: ast.Module) -> list[TraceCandidate]:
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
     candidates = []
     for node in tree.body:
-        if isinstance(node, ast.ClassDef) and _is_module(node, classes, frozenset()):
+        if isinstance(node, ast.ClassDef) and _is_module_class(node, classes, frozenset()):
             candidates.append(_class_candidate(node, classes))
         elif isinstance(node, _FunctionNode) and not node.name.startswith("_"):
             candidates.append(_function_candidate(node))
     return candidates
 
 
-def _is_module(node: ast.ClassDef, classes: dict[str, ast.ClassDef], seen: frozenset[str]) -> bool:
+def _is_module_class(node: ast.ClassDef, classes: dict[str, ast.ClassDef], seen: frozenset[str]) -> bool:
+    """Return whether the class derives from `nn.Module`, also through base classes in the same file."""
     if _own_method(node, "forward") is not None:
         return True
     names = [ast.unparse(base).rpartition(".")[2] for base in node.bases]
     bases_in_file = [classes[name] for name in names if name in classes and name not in seen]
     return any(name.endswith(_MODULE_NAME_ENDINGS) for name in names) or any(
-        _is_module(base, classes, seen | {node.name}) for base in bases_in_file
+        _is_module_class(base, classes, seen | {node.name}) for base in bases_in_file
     )
 
 
@@ -128,6 +129,7 @@ def _inherited_method(node: ast.ClassDef, name: str, classes: dict[str, ast.Clas
 
 
 def _own_method(node: ast.ClassDef, name: str) -> _FunctionNode | None:
+    """Return the method `name` that the class itself defines, or None."""
     return next((inner for inner in node.body if isinstance(inner, _FunctionNode) and inner.name == name), None)
 
 
@@ -145,4 +147,5 @@ def _named_parameters(node: _FunctionNode | None) -> tuple[Parameter, ...]:
 
 
 def _docstring_summary(node: ast.ClassDef | _FunctionNode) -> str:
+    """Return the first line of the docstring, or an empty text."""
     return (ast.get_docstring(node) or "").partition("\n")[0]

@@ -35,7 +35,7 @@ _BROKEN_PIPE_HINT: Final = "The module's code writes to files that it did not op
 
 
 class Limits(Spec):
-    """Limits of a trace: `seconds` after PyTorch is loaded, and the total host memory of the trace's processes.
+    """Limits of a trace: `seconds` once PyTorch is loaded, and the total host memory of the trace's processes.
 
     The default memory limit is half of the available host memory, at most 8 GiB: fake tensors need no memory.
     """
@@ -181,7 +181,7 @@ class Tracing:
 def start_trace(
     request: TraceRequest, limits: Limits = _DEFAULT_LIMITS, on_progress: Callable[[Progress], None] | None = None
 ) -> Tracing:
-    """Start a trace in a child process and return at once; `on_progress` is called from another thread.
+    """Start a trace in a child process and return at once; `on_progress` is called in another thread.
 
     This runs the user's code: ask for consent first (`content_digest` identifies the version that the user agreed to).
 
@@ -200,7 +200,7 @@ def start_trace(
 def trace(
     request: TraceRequest, limits: Limits = _DEFAULT_LIMITS, on_progress: Callable[[Progress], None] | None = None
 ) -> TraceRecording:
-    """Run a trace and return its recording; see `start_trace`.
+    """Trace in a child process, wait for the end, and return the recording; see `start_trace`.
 
     Raises:
         TraceError: If there is no recording; the error's stage, reason, hint and traceback say why.
@@ -209,7 +209,7 @@ def trace(
 
 
 def missing_packages_hint(config: bool = False) -> str | None:
-    """Return an installation hint if PyTorch, or transformers for a `config` target, is missing; else None."""
+    """Return how to install PyTorch, or transformers for a `config` target, if it is missing; else None."""
     packages = {"torch": "PyTorch", "transformers": "Hugging Face transformers"} if config else {"torch": "PyTorch"}
     missing = [title for name, title in packages.items() if importlib.util.find_spec(name) is None]
     if not missing:

@@ -32,7 +32,7 @@ def traced_bytes(kind: str, attention: str, capability: tuple[int, int], batch: 
     operators, places, flops = CudaOperators(capability, lambda _: None), CallSites(), FlopCounter()
     ledger = AllocationLedger(KnownValues(Assumptions(lambda _: None)), places, flops, operators.hidden_bytes)
     with ledger, places, operators, hide_fake_tensors(), eager_behavior():
-        ledger.begin("forward", 0)
+        ledger.begin_phase("forward", 0)
         model = make(kind, attention).train()
         returned = keys_and_values(model)
         for _ in range(2):

@@ -12,7 +12,7 @@ from recordings import Recorder, any_recordings, two_steps
 
 from planner.errors import PlannerError
 from planner.trace import files
-from planner.trace.analysis.summary import digest_of
+from planner.trace.analysis.summary import recording_digest
 from planner.trace.analysis.trace_result import conclude
 from planner.trace.files import (
     export_allocations_csv,
@@ -170,7 +170,7 @@ def test_a_stored_recording_is_found_by_its_digest(tmp_path: Path):
     folder = tmp_path / "recordings"
     folder.mkdir()
     digest = store_recording(folder, two_steps())
-    assert digest == digest_of(two_steps())
+    assert digest == recording_digest(two_steps())
     assert find_recording(folder, digest) == two_steps()
     assert find_recording(folder, "0" * 64) is None
 

@@ -40,13 +40,13 @@ class WorkloadDraft:
 
     @property
     def adjustments(self) -> tuple[str, ...]:
-        """Return the names of the adjusted fields: not edited, but with a different value than before."""
+        """Return the names of the adjusted fields: those not edited whose value differs from before the edit."""
         return tuple(
             name for name in self._adjusted if self.value(name) != self._before.get(name, self._default_value(name))
         )
 
     def check(self) -> None:
-        """Validate the edited values on their own, independent of the other fields.
+        """Validate each edited value on its own, independent of the other fields.
 
         Raises:
             pydantic.ValidationError: If a value is not allowed.
@@ -71,7 +71,7 @@ class WorkloadDraft:
                 self._adjusted.setdefault(name)
 
     def apply_remedy(self, rule: WorkloadRule) -> bool:
-        """Apply the first remedy after which `rule` holds; return whether anything was adjusted."""
+        """Apply the first of a rule's remedies after which `rule` holds; return whether any field was adjusted."""
         if not self._rule_applies(rule):
             return False
         values = rule.values(self.value)
@@ -86,8 +86,8 @@ class WorkloadDraft:
                 return True
         return False
 
-    def reset_blamed(self, error: SpecError) -> None:
-        """Reset the field named in `error` to its default.
+    def reset_rejected_field(self, error: SpecError) -> None:
+        """Reset the field that validation rejected with `error` to its default.
 
         Raises:
             SpecError: The same error, if that field was edited or the error blames a group of fields.
@@ -99,7 +99,7 @@ class WorkloadDraft:
         self.adjust_field(name, default)
 
     def build(self) -> Workload:
-        """Return the workload.
+        """Return the validated workload.
 
         Raises:
             pydantic.ValidationError: If a value is not allowed.
@@ -113,7 +113,7 @@ class WorkloadDraft:
         return triggered and not self._all_edited.intersection(rule.yields_to)
 
     def _satisfies_rule(self, rule: WorkloadRule, changes: Mapping[str, object]) -> bool:
-        """Return whether `rule` holds after `changes`, which must not change edited fields."""
+        """Return whether `rule` holds after `changes`, none of which may change an edited field."""
         if any(self.value(name) != value and not self._is_adjustable(name) for name, value in changes.items()):
             return False
         changed = _updated_fields(self._fields, changes)

@@ -40,7 +40,7 @@ class _StrictLoader(_Loader):  # type: ignore[misc,valid-type]  # the class depe
     """A YAML loader that rejects duplicate keys, which YAML forbids and PyYAML accepts."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, object]:
-        """Return the YAML section as a mapping."""
+        """Return a YAML section as a mapping, rejecting duplicate keys."""
         seen: set[str] = set()
         for key, _ in node.value:
             name = str(key.value)
@@ -85,6 +85,7 @@ def _from_json(text: str) -> object:
 
 
 def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Return key-value pairs as a dictionary, rejecting duplicate keys."""
     mapping: dict[str, object] = {}
     for key, value in pairs:
         if key in mapping:
@@ -99,7 +100,7 @@ def _from_yaml(text: str) -> object:
 
 
 def _check_events(text: str) -> None:
-    """Reject references, tags, deep nesting and large files while parsing event by event, before anything is loaded.
+    """Reject YAML with references, tags or deep nesting, or too large, event by event before it is loaded.
 
     Raises:
         ValueError: If the text contains one of them.
@@ -120,11 +121,13 @@ def _check_events(text: str) -> None:
 
 
 def _has_foreign_tag(event: yaml.NodeEvent) -> bool:
+    """Return whether the YAML node has a tag other than YAML's own."""
     tag = getattr(event, "tag", None)
     return tag is not None and tag not in _PLAIN_TAGS
 
 
 def _parse_error_reason(error: Exception) -> str:
+    """Return what is wrong with the file, with line and column if known."""
     if isinstance(error, yaml.MarkedYAMLError):
         mark = error.problem_mark
         where = "" if mark is None else f" in line {mark.line + 1:,}"
@@ -183,7 +186,7 @@ def plan_of_recipe(recipe: Recipe, path: Path, catalog: ModelCatalog) -> Plan:
         ModelFileError: If the model's file cannot be read.
     """
     if recipe.model is None:
-        raise RecipeError(path, "names no model", f"Give it: gpu-planner fit MODEL --workload {path}")
+        raise RecipeError(path, "names no model", f"Name the model: gpu-planner fit MODEL --workload {path}")
     try:
         model = load_model(recipe.model, catalog)
     except SpecError as error:
@@ -195,13 +198,13 @@ def plan_of_recipe(recipe: Recipe, path: Path, catalog: ModelCatalog) -> Plan:
 
 
 def with_recipe(plan: Plan, recipe: Recipe) -> Plan:
-    """Return `plan` with the workload of `recipe`, on the recipe's number of cards, or enough for its parallelism."""
+    """Return `plan` with the workload of `recipe` and its number of cards, or enough cards for its parallelism."""
     cards = recipe.cards or max(plan.count, recipe.workload.parallel.model_shards)
     return plan.evolve(workload=recipe.workload, count=cards)
 
 
 def _recipe_file(path: Path) -> Path:
-    """Return `path`, or the adapter's configuration file if `path` is an adapter's folder without a whole model."""
+    """Return `path`, or the configuration file in it if `path` is an adapter's folder without a whole model."""
     adapter = path / ADAPTER_FILE
     return adapter if os.path.isfile(adapter) and not os.path.lexists(path / _CONFIG) else path
 

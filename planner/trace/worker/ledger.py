@@ -24,7 +24,7 @@ from planner.trace.worker.fake_tensors.values import KnownValues
 
 
 class FlopCounter:
-    """Counts floating-point operations of matrix products, convolutions and attention; a multiply-add is two.
+    """Counter of floating-point operations in matrix products, convolutions and attention; a multiply-add is two.
 
     `convolutions` counts the operations of convolutions alone. `elements` counts the output elements of all counted
     operators, which the operators between them read and write again; `calls` counts all operators, one launch each.
@@ -132,7 +132,7 @@ class AllocationLedger(FakeTensorMode):
         """Observe PyTorch's reference counts while this mode, and the modes entered after it, are active."""
         self._accumulation.observe_use_counts()
 
-    def begin(self, phase: PhaseName, step: int) -> None:
+    def begin_phase(self, phase: PhaseName, step: int) -> None:
         """Begin `phase` of `step`."""
         self._phases.append((phase, step, self.events))
 
@@ -153,16 +153,16 @@ class AllocationLedger(FakeTensorMode):
             self._module[entry] = module
 
     def forget_freed(self) -> None:
-        """Remove allocations that have been freed by now from the record."""
-        self._keep_entries([entry for entry, freed in enumerate(self._freed) if freed < 0])
+        """Remove allocations that have already been freed from the record."""
+        self._keep_only([entry for entry, freed in enumerate(self._freed) if freed < 0])
 
     def forget(self, tensors: Iterable[torch.Tensor]) -> None:
         """Remove the allocations of `tensors` from the record."""
         removed = {self._alive.pop(_storage_key(tensor), -1) for tensor in tensors} - {-1}
         if removed:
-            self._keep_entries([entry for entry in range(len(self._bytes)) if entry not in removed])
+            self._keep_only([entry for entry in range(len(self._bytes)) if entry not in removed])
 
-    def _keep_entries(self, kept_entries: list[int]) -> None:
+    def _keep_only(self, kept_entries: list[int]) -> None:
         for name in _COLUMNS:
             column = getattr(self, name)
             column[:] = array(column.typecode, [column[entry] for entry in kept_entries])
@@ -197,6 +197,7 @@ class AllocationLedger(FakeTensorMode):
                 self._record_result(value, func)
 
     def _watch_storage(self, storage: torch.UntypedStorage, entry: int) -> None:
+        """Record the free of `entry` when PyTorch releases `storage`."""
         key = storage._cdata
         self._alive[key] = entry
         if key not in self._watched:

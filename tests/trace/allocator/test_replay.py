@@ -3,7 +3,7 @@ from recordings import Recorder, two_steps
 
 from planner.trace.allocator.replay import AllocatorReplay, FailedAllocation, replay
 from planner.trace.allocator.settings import AllocatorSettings
-from planner.trace.analysis.trace_result import reservation
+from planner.trace.analysis.trace_result import replay_reservation
 from planner.trace.recording import Allocations
 
 MIB = 1 << 20
@@ -68,7 +68,7 @@ def test_nothing_allocated_is_nothing_reserved():
 
 
 def test_a_reservation_names_the_line_that_fails(run):
-    found = reservation(run.recording(), AllocatorSettings(max_split_size_bytes=64 * MIB), 49 * MIB)
+    found = replay_reservation(run.recording(), AllocatorSettings(max_split_size_bytes=64 * MIB), 49 * MIB)
     assert found.settings == "max_split_size_mb:64"
     assert found.reserved_bytes == 20 * MIB
     failed = found.out_of_memory
@@ -79,7 +79,7 @@ def test_a_reservation_names_the_line_that_fails(run):
 
 def test_a_reservation_of_a_run_that_fits():
     recording = two_steps()
-    found, replayed = reservation(recording), replay(recording.allocations)
+    found, replayed = replay_reservation(recording), replay(recording.allocations)
     assert (found.settings, found.out_of_memory) == ("", None)
     assert (found.reserved_bytes, found.allocated_bytes) == (replayed.reserved_bytes, replayed.allocated_bytes)
     assert (found.segments, found.largest_free_block_bytes) == (replayed.segments, replayed.largest_free_block_bytes)

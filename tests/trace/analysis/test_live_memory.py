@@ -41,15 +41,15 @@ def test_the_highest_moment_of_a_stretch_is_the_earliest_of_equals():
         recorder.free(recorder.make(10))
     course = live_memory(recorder.recording().allocations)
     assert course.peak_index() == 1
-    assert course.highest_index(2, 4) == 3
+    assert course.peak_index_between(2, 4) == 3
 
 
 def test_a_stretch_in_which_nothing_happens_has_what_was_there_before():
     recorder = Recorder()
     recorder.make(10)
     course = live_memory(recorder.recording().allocations)
-    assert course.totals[course.highest_index(5, 9)] == 10
-    assert course.totals[course.highest_index(0, 0)] == 0
+    assert course.totals[course.peak_index_between(5, 9)] == 10
+    assert course.totals[course.peak_index_between(0, 0)] == 0
 
 
 def test_an_empty_course_is_level():

@@ -74,14 +74,14 @@ class Twice(nn.Module):
 
 def test_activations_live_beyond_their_phase_and_temporaries_do_not() -> None:
     with Books().open() as books:
-        books.ledger.begin("load", 0)
+        books.ledger.begin_phase("load", 0)
         module, inputs = Twice(), torch.zeros(64, 256)
         books.places.register({"net": module})
         books.ledger.label(module.parameters(), "parameters")
         books.ledger.label((inputs,), "inputs")
-        books.ledger.begin("forward", 0)
+        books.ledger.begin_phase("forward", 0)
         loss = (module(inputs) * 2).sum()
-        books.ledger.begin("backward", 0)
+        books.ledger.begin_phase("backward", 0)
         loss.backward()
         books.ledger.label((p.grad for p in module.parameters() if p.grad is not None), "gradients")
         found = books.rows()
@@ -100,7 +100,7 @@ def test_the_backward_pass_is_placed_where_the_forward_pass_was() -> None:
         books.places.register({"": module})
         loss = module(inputs).sum()
         before = len(books.rows())
-        books.ledger.begin("backward", 0)
+        books.ledger.begin_phase("backward", 0)
         loss.backward()
         backward = books.rows()[before:]
     places = [path for _, _, operator, path, _ in backward if operator == "aten::mm"]
@@ -156,8 +156,8 @@ def test_what_is_unwatched_is_not_booked() -> None:
 def test_phases_without_events_are_left_out() -> None:
     with Books().open() as books:
         square()
-        books.ledger.begin("loss", 0)
-        books.ledger.begin("backward", 0)
+        books.ledger.begin_phase("loss", 0)
+        books.ledger.begin_phase("backward", 0)
         square()
     assert [(span.name, span.start, span.end) for span in books.ledger.spans()] == [
         ("forward", 0, 2),

@@ -259,7 +259,7 @@ def test_modules_that_repeat_are_checkpointed_with_the_same_gradients(tmp_path):
         torch.manual_seed(0)
         asked = request(tmp_path, "net", checkpointing=checkpointing)
         built = build(asked, heard := Heard())
-        built.module(*built.call.args).sum().backward()
+        built.module(*built.forward_call.args).sum().backward()
         gradients.append([p.grad for p in built.module.parameters()])
     assert "on 2 repeating modules" in " ".join(heard.notes)
     assert all(torch.equal(one, other) for one, other in zip(*gradients, strict=True))

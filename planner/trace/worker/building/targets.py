@@ -28,14 +28,14 @@ StepFunction = Callable[..., object]
 
 @dataclass
 class TargetOutput:
-    """Modules of a target, in the structure that it returned, with optional inputs and step."""
+    """Modules that a target returned, in their structure, with optional inputs and an optional step function."""
 
     modules: Any
     inputs: Any = None
     step: StepFunction | None = None
 
     @property
-    def named(self) -> dict[str, nn.Module]:
+    def modules_by_name(self) -> dict[str, nn.Module]:
         """Return the modules by name; a single module has an empty name, modules in a list have their index."""
         if isinstance(self.modules, nn.Module):
             return {"": self.modules}
@@ -60,7 +60,7 @@ def load_target(target: Target, arguments: Sequence[Argument]) -> TargetOutput:
 
 
 def load_function(function_path: str) -> Callable[..., Any]:
-    """Return the function named by `function_path`, such as `losses.py:focal`.
+    """Return the user's function at `function_path`, such as `losses.py:focal`.
 
     Raises:
         TraceError: If there is no such function.
@@ -112,6 +112,7 @@ def _import_module(module_name: str) -> ModuleType:
 
 
 def _named_object(module: ModuleType, name: str, place: str) -> Any:
+    """Return the object called `name` in `module`, such as `Net` or `models.Net`."""
     named_object: Any = module
     for attribute in name.split(".") if name else ():
         named_object = getattr(named_object, attribute, None)

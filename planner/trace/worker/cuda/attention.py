@@ -59,6 +59,7 @@ def choose_backend(call: AttentionCall, capability: Capability) -> Backend:
 
 
 def _can_use_flash(call: AttentionCall, capability: Capability) -> bool:
+    """Return whether a card of `capability` can run the call with flash attention."""
     head_width = call.query.shape[-1]
     return (
         _backend_switches.flash_sdp_enabled()
@@ -85,6 +86,7 @@ def _flash_supports_training(call: AttentionCall, capability: Capability) -> boo
 
 
 def _can_use_efficient(call: AttentionCall, capability: Capability) -> bool:
+    """Return whether a card of `capability` can run the call with memory-efficient attention."""
     head_width, value_head = call.query.shape[-1], call.value.shape[-1]
     alignment = _gemm_alignment_elements(call.query.dtype, capability)
     dtypes = (torch.float16, torch.float32, torch.bfloat16) if capability >= (8, 0) else (torch.float16, torch.float32)
@@ -105,6 +107,7 @@ def _can_use_efficient(call: AttentionCall, capability: Capability) -> bool:
 
 
 def _can_use_cudnn(call: AttentionCall, capability: Capability) -> bool:
+    """Return whether a card of `capability` can run the call with cuDNN's attention."""
     return (
         _backend_switches.cudnn_sdp_enabled()
         and _has_four_dimensions(call)
@@ -146,6 +149,7 @@ def _cudnn_supports_mask(call: AttentionCall) -> bool:
 
 
 def _is_math_enabled(_call: AttentionCall, _capability: Capability) -> bool:
+    """Return whether attention by plain matrix products is allowed."""
     return bool(_backend_switches.math_sdp_enabled())
 
 
@@ -166,6 +170,7 @@ def _has_allowed_dtype(call: AttentionCall, allowed: tuple[torch.dtype, ...]) ->
 
 
 def _heads_match(call: AttentionCall, grouped: bool, same_key_and_value: bool = True) -> bool:
+    """Return whether queries, keys and values have compatible numbers of heads."""
     if not call.query.shape[0] == call.key.shape[0] == call.value.shape[0]:
         return False
     query, key, value = (tensor.shape[-3] for tensor in (call.query, call.key, call.value))
@@ -190,6 +195,7 @@ def _mask_stride_is_one(call: AttentionCall) -> bool:
 
 
 def _gemm_alignment_elements(dtype: torch.dtype, capability: Capability) -> int:
+    """Return the alignment in elements that matrix products of `dtype` need on a card of `capability`."""
     is_half = dtype in _HALF_DTYPES
     tensor_cores = capability >= (8, 0) or (capability >= (7, 0) and is_half)
     min_alignment = 4 if capability >= (8, 0) else 1
@@ -263,6 +269,7 @@ def additive_mask(mask: Tensor | None, dtype: torch.dtype) -> Tensor | None:
 
 
 def _aligned_mask(mask: Tensor) -> Tensor:
+    """Return a view of the mask whose rows are padded to the alignment that the kernels need."""
     strides = [mask.stride(dimension) for dimension in range(mask.dim())]
     if strides[-1] == 1 and all(stride % 8 == 0 for stride in strides[:-1]):
         return mask
@@ -276,6 +283,7 @@ def _padded_last_dimension(tensor: Tensor, multiple: int) -> Tensor:
 
 
 def _repeated_heads(tensor: Tensor, heads: int) -> Tensor:
+    """Return `tensor` with its heads repeated up to `heads`, for grouped-query attention."""
     return tensor if tensor.shape[-3] == heads else tensor.repeat_interleave(heads // tensor.shape[-3], -3)
 
 
@@ -284,5 +292,6 @@ def _softmax_scale(call: AttentionCall, scale: float | None) -> float:
 
 
 def _first_result(results: tuple[Any, ...]) -> Tensor:
+    """Return the first of an operator's results, the attention output."""
     result: Tensor = results[0]
     return result

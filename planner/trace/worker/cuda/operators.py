@@ -34,16 +34,16 @@ def fake_norms() -> dict[str, Kernel]:
     }
 
 
-def norm_kernels() -> dict[str, Kernel]:
+def norm_placeholder_kernels() -> dict[str, Kernel]:
     """Return placeholders for kernels that only CUDA has, so that the derivatives of these operators are used.
 
     Fake tensors never reach these kernels.
     """
 
-    def unreached(*_: object, **__: object) -> None:
-        raise NotImplementedError("this kernel only says that there is one")
+    def placeholder_kernel(*_: object, **__: object) -> None:
+        raise NotImplementedError("this kernel is a placeholder, which must not run")
 
-    return {"_fused_rms_norm": unreached}
+    return {"_fused_rms_norm": placeholder_kernel}
 
 
 def accumulation_dtype(dtype: torch.dtype) -> torch.dtype:
@@ -52,6 +52,7 @@ def accumulation_dtype(dtype: torch.dtype) -> torch.dtype:
 
 
 def _empty_statistics(input_tensor: Tensor, normalized: Sequence[int]) -> Tensor:
+    """Return an empty tensor for the statistics of a norm over the dimensions `normalized`."""
     kept_dimensions = input_tensor.dim() - len(normalized)
     shape = (*input_tensor.shape[:kept_dimensions], *(1 for _ in normalized))
     return input_tensor.new_empty(shape, dtype=accumulation_dtype(input_tensor.dtype))
@@ -112,7 +113,7 @@ class CudaOperators(contextlib.AbstractContextManager["CudaOperators"]):
     def __enter__(self) -> Self:
         stack = self._stack
         stack.enter_context(autocast_as_on_cuda())
-        stack.enter_context(replaced_kernels("CPU", norm_kernels()))
+        stack.enter_context(replaced_kernels("CPU", norm_placeholder_kernels()))
         stack.enter_context(replaced_fake_results(fake_norms() | fake_rnns()))
         attention_composition = {"scaled_dot_product_attention": self._attend}
         stack.enter_context(
@@ -152,6 +153,7 @@ class CudaOperators(contextlib.AbstractContextManager["CudaOperators"]):
 
 
 def _attention_difference(backend: str, capability: Capability, is_known: bool) -> Difference:
+    """Return the assumption about which attention backend a card of `capability` uses."""
     name = {
         "flash": "flash attention",
         "efficient": "memory-efficient attention",
@@ -197,6 +199,7 @@ def _log_softmax(tensor: Tensor, dim: int, dtype: torch.dtype | None = None) -> 
 
 
 def _run_softmax(operator: Any, tensor: Tensor, dim: int, dtype: torch.dtype | None) -> Tensor:
+    """Run a softmax `operator`, with fp32 results directly from half-precision inputs."""
     fused = tensor.dtype == torch.float16 and dtype == torch.float32
     converted = tensor if fused or dtype is None else tensor.to(dtype)
     result: Tensor = operator(converted, dim, fused)

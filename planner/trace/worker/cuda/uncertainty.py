@@ -22,7 +22,7 @@ _MAX_UNSPLIT_ROWS: Final = 64 * 1024
 
 
 class UncertaintyBounds:
-    """Collects differences: by name, the largest within one kernel, or the sum of memory that outlives its kernel."""
+    """Collector of differences by name: the largest within a kernel, or the sum of memory that outlives its kernel."""
 
     def __init__(self) -> None:
         self._largest: dict[str, Difference] = {}
@@ -119,7 +119,7 @@ def _norm_backward_difference(args: Arguments, _result: Any) -> Difference | Non
 
 
 def _rnn_workspace_difference(args: Arguments, _result: Any) -> Difference:
-    call = cuda_rnn.RnnCall.forward(args)
+    call = cuda_rnn.RnnCall.from_forward_arguments(args)
     return Difference(
         name="cuDNN's workspace for recurrent networks",
         explanation="cuDNN does not document its scratch memory; a measurement of one network is used",
@@ -131,7 +131,7 @@ def _rnn_workspace_difference(args: Arguments, _result: Any) -> Difference:
 
 
 def _rnn_reserve_difference(args: Arguments) -> Difference:
-    call = cuda_rnn.RnnCall.forward(args)
+    call = cuda_rnn.RnnCall.from_forward_arguments(args)
     low, high = cuda_rnn.reserve_bounds_bytes(call)
     return Difference(
         name=_RESERVE_NAME,

@@ -74,7 +74,7 @@ class Assumptions:
             self._selected_fractions[result] = 1 / max(1, args[1].shape[0])
 
     def assume(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return an assumed result of `func`.
+        """Return an assumed result for `func`, the result of which depends on unknown values.
 
         Raises:
             PlannerError: If no result can be assumed for `func`.
@@ -167,7 +167,7 @@ def _layer_norm_backward(
     bias: torch.Tensor | None,
     wanted_gradients: list[bool],
 ) -> tuple[torch.Tensor | None, ...]:
-    """Return contiguous gradients, whatever the strides of the incoming gradient.
+    """Return the contiguous gradients of a layer norm, whatever the strides of the incoming gradient.
 
     **Source**: `layer_norm_backward_cpu` and `layer_norm_backward_cuda` make them with LEGACY_CONTIGUOUS_MEMORY_FORMAT,
     while the rule for fake tensors keeps the strides of the incoming gradient.

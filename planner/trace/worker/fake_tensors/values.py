@@ -25,7 +25,7 @@ _CPU: Final = torch.device("cpu")
 
 
 class ShapeRule(NamedTuple):
-    """Output of an operator: a new tensor, or a view of its first argument that begins at `offset`."""
+    """Cached form of an operator's output: a new tensor, or a view of the first argument that begins at `offset`."""
 
     shape: tuple[int, ...]
     stride: tuple[int, ...]
@@ -47,7 +47,7 @@ class ShapeRules:
     def dispatch(
         self, mode: FakeTensorMode, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        """Return the result of `func` in `mode`."""
+        """Return the fake result of `func` in `mode`, from the cache if the same shapes have occurred."""
         if not self._is_cacheable(func):
             return mode.dispatch(func, types, args, kwargs)
         try:
@@ -100,6 +100,7 @@ class _UncacheableArgumentError(Exception):
 
 
 def _cache_key(value: Any) -> Any:
+    """Return `value` as part of a cache key: tensors by shape, stride, offset and dtype."""
     kind = type(value)
     if kind is FakeTensor:
         if value.constant is not None or value.fake_device != _CPU or value.layout is not torch.strided:
@@ -157,7 +158,7 @@ class KnownValues:
         self._real_tensors[fake] = real
 
     def run(self, mode: FakeTensorMode, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return the result of `func` in `mode`; where it depends on values, from known or assumed values."""
+        """Return the fake result of `func` in `mode`; where it depends on values, from known or assumed values."""
         replacement = self._assumptions.replacement(func)
         if replacement is not None:
             with mode:
@@ -168,16 +169,17 @@ class KnownValues:
             with mode:
                 return self._result_by_value(func, args, kwargs)
         if func is _aten.lift_fresh.default:
-            self._remember_constant(args[0], result)
+            self._set_known_constant(args[0], result)
         elif self._is_mutating(func):
             self._track_mutation(func, args, kwargs)
         elif _is_small(result) and self._has_known_inputs(func, args, kwargs):
-            self._remember(result, self._run_on_real_values(func, args, kwargs))
+            self._set_known_result(result, self._run_on_real_values(func, args, kwargs))
         self._assumptions.track_selected_fraction(func, args, result)
         return result
 
     def _result_by_value(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if not self._all_known(args, kwargs):
+        """Return the result of `func` from its inputs' known values, or an assumed result."""
+        if not self._are_all_known(args, kwargs):
             return self._assumptions.assume(func, args, kwargs)
         real = self._run_on_real_values(func, args, kwargs)
         if isinstance(real, tuple):
@@ -191,26 +193,29 @@ class KnownValues:
         self._real_tensors[fake] = real
         return fake
 
-    def _remember(self, result: Any, real: Any) -> None:
+    def _set_known_result(self, result: Any, real: Any) -> None:
+        """Set the real values of the fake tensors in `result`."""
         if isinstance(result, torch.Tensor):
             self._real_tensors[result] = real
         elif isinstance(result, tuple | list):
             for fake, value in zip(result, real, strict=True):
-                self._remember(fake, value)
+                self._set_known_result(fake, value)
 
-    def _remember_constant(self, constant: torch.Tensor, fake: torch.Tensor) -> None:
+    def _set_known_constant(self, constant: torch.Tensor, fake: torch.Tensor) -> None:
         # Fake tensors keep single constants, such as an optimizer's step counts, by themselves.
         if not isinstance(constant, FakeTensor) and constant.numel() > 1 and _is_small(constant):
             with unset_fake_temporarily():
                 self._real_tensors[fake] = constant.clone()
 
     def _has_known_inputs(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Return whether `func` has inputs, all with known values, or needs none."""
         if func in _FACTORIES:
             return True
         tensors = list(_flat_tensors((*args, *kwargs.values())))
         return bool(tensors) and all(tensor in self._real_tensors for tensor in tensors)
 
-    def _all_known(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    def _are_all_known(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Return whether the real values of all tensors among the arguments are known."""
         return all(tensor in self._real_tensors for tensor in _flat_tensors((*args, *kwargs.values())))
 
     def _is_mutating(self, func: Any) -> bool:
@@ -224,7 +229,7 @@ class KnownValues:
         changed = args[0] if args else None
         if not isinstance(changed, torch.Tensor) or changed not in self._real_tensors:
             return
-        if self._all_known(args, kwargs):
+        if self._are_all_known(args, kwargs):
             self._run_on_real_values(func, args, kwargs)
             return
         storage = self._real_tensors[changed].untyped_storage()._cdata

@@ -25,7 +25,8 @@ _AUTO_CLASSES: Final = (
     "AutoModelForPreTraining",
     "AutoModel",
 )
-"""Tried in this order if a configuration names no class: encoders such as BERT are available as decoders too."""
+"""Auto classes, in the order in which they are tried if a configuration names no class: encoders such as BERT are
+available as decoders too."""
 _FAKE_TENSOR_CHECKS: Final = ("is_fake_tensor",)
 """Functions of `transformers.utils.import_utils` that make transformers treat fake tensors differently."""
 

@@ -69,13 +69,13 @@ def test_a_function_may_return_a_module_with_its_inputs_and_its_step(tmp_path):
     assert pair.inputs.shape == (2, 4)
     assert pair.step is None
     several = made(tmp_path, "several")
-    assert list(several.named) == ["a", "b"]
+    assert list(several.modules_by_name) == ["a", "b"]
     assert several.step is not None
-    assert list(made(tmp_path, "listed").named) == ["0", "1"]
+    assert list(made(tmp_path, "listed").modules_by_name) == ["0", "1"]
 
 
 def test_a_module_that_is_there_already_is_taken(tmp_path):
-    assert list(made(tmp_path, "ready").named) == [""]
+    assert list(made(tmp_path, "ready").modules_by_name) == [""]
     with pytest.raises(TraceError, match="already a module"):
         made(tmp_path, "ready", Argument(name="width", value=1))
 
@@ -155,11 +155,11 @@ def built(tmp_path, name, **changes):
 def test_inputs_are_made_from_shapes_by_place_and_by_name(tmp_path):
     tensor = Input(value=TensorInput(shape=(3, 4)))
     scale = Input(name="scale", value=PlainInput(value=2))
-    call = built(tmp_path, "Net", inputs=(tensor, scale)).call
+    call = built(tmp_path, "Net", inputs=(tensor, scale)).forward_call
     assert [one.shape for one in call.args] == [(3, 4)]
     assert call.kwargs == {"scale": 2}
     nested = ListInput(kind="tuple", items=(TensorInput(shape=(2,)), ListInput(kind="list", items=(PlainInput(),))))
-    assert built(tmp_path, "Net", inputs=(Input(value=nested),)).call.args[0][1] == [None]
+    assert built(tmp_path, "Net", inputs=(Input(value=nested),)).forward_call.args[0][1] == [None]
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_inputs_are_made_from_shapes_by_place_and_by_name(tmp_path):
 )
 def test_integers_are_random_within_their_bound_and_always_the_same(tmp_path, dtype, high, largest):
     given = (Input(value=TensorInput(shape=(4_000,), dtype=dtype, high=high)),)
-    first, again = (built(tmp_path, "Net", inputs=given).call.args[0] for _ in range(2))
+    first, again = (built(tmp_path, "Net", inputs=given).forward_call.args[0] for _ in range(2))
     assert first.dtype is getattr(torch, dtype)
     assert int(first.max()) == largest
     assert torch.equal(first, again)
@@ -181,18 +181,18 @@ def test_integers_go_up_to_the_first_embedding():
         inputs=(Input(value=TensorInput(shape=(9_000,), dtype="int64")),),
         device="cpu",
     )
-    assert int(build(request, Heard()).call.args[0].max()) == 299
+    assert int(build(request, Heard()).forward_call.args[0].max()) == 299
 
 
 def test_the_targets_own_inputs_take_another_batch(tmp_path):
-    assert built(tmp_path, "pair", batch=7, sequence_length=9).call.args[0].shape == (7, 9)
-    assert built(tmp_path, "pair", batch=1).call.args[0].shape == (1, 4)
+    assert built(tmp_path, "pair", batch=7, sequence_length=9).forward_call.args[0].shape == (7, 9)
+    assert built(tmp_path, "pair", batch=1).forward_call.args[0].shape == (1, 4)
 
 
 def test_a_dtype_goes_for_parameters_and_inputs(tmp_path):
     net = built(tmp_path, "pair", dtype="bf16")
     assert net.module.layer.weight.dtype is torch.bfloat16
-    assert net.call.args[0].dtype is torch.bfloat16
+    assert net.forward_call.args[0].dtype is torch.bfloat16
 
 
 def test_inputs_that_are_not_known_are_asked_for(tmp_path):
