@@ -212,10 +212,10 @@ def provenance_mark(provenance: "Provenance") -> str:
 
 def provenance_text(provenance: "Provenance") -> str:
     """Return the provenance of a figure as text, one line per part."""
-    return figure("", "", provenance).tooltip
+    return figure_detail("", "", provenance).tooltip
 
 
-def figure(title: str, text: str, provenance: "Provenance", exact: str = "") -> Detail:
+def figure_detail(title: str, text: str, provenance: "Provenance", exact: str = "") -> Detail:
     """Return the detail line of a figure; an unknown figure has no source."""
     if text in (fmt.UNKNOWN, fmt.NOT_PUBLISHED):
         return Detail(title, text)
@@ -228,13 +228,13 @@ def figure(title: str, text: str, provenance: "Provenance", exact: str = "") -> 
 
 def field_detail(record: "Gpu | System", field: str, title: str, text: str) -> Detail:
     """Return the detail line of a field of a card's or a system's record."""
-    return figure(title, text, record.provenance_of(field))
+    return figure_detail(title, text, record.provenance_of(field))
 
 
 def bytes_detail(record: "Gpu | System", field: str, title: str, value: int | None) -> Detail:
     """Return the detail line of a field in bytes, with the exact number."""
     exact = "" if value is None else fmt.exact_bytes(value)
-    return figure(title, fmt.size(value), record.provenance_of(field), exact)
+    return figure_detail(title, fmt.size(value), record.provenance_of(field), exact)
 
 
 def lacking_detail(title: str, fact: "SoftwareFact") -> Detail:

@@ -6,7 +6,7 @@ from planner.plan.advice.advise import CHANGES, advise
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.solve import SolveResult
-from planner.present.memory.advice import NO_TRACE_ADVICE, advice_row, advice_title, no_advice
+from planner.present.memory.advice import NO_TRACE_ADVICE, advice_row, advice_title, no_advice_sentence
 from planner.present.memory.solved import solved_sentence, solved_text
 from planner.present.memory.verdict import needs_change
 from planner.workload.workload import Inference, Training
@@ -57,8 +57,8 @@ def test_the_heading_goes_with_the_need(catalog):
     unsupported = evaluate(Plan(model=LLAMA, gpu="tpu-v5e"), catalog).memory
     assert (needs_change(fits), needs_change(unsupported)) == (False, True)
     assert (advice_title(fits), advice_title(unsupported)) == ("What would save memory", "What would help")
-    assert no_advice(fits, traced=True) == NO_TRACE_ADVICE
-    assert no_advice(fits, traced=False) == "What would save memory: no known option."
+    assert no_advice_sentence(fits, traced=True) == NO_TRACE_ADVICE
+    assert no_advice_sentence(fits, traced=False) == "What would save memory: no known option."
 
 
 def found(value=None, bounded_by="memory", reason=""):

@@ -20,7 +20,7 @@ from planner.present.catalog.comparison import (
 from planner.present.catalog.gpu_columns import GPU_COLUMNS
 from planner.present.catalog.gpu_details import gpu_details
 from planner.present.catalog.gpu_row import GpuRow, gpu_rows_without_plan
-from planner.present.catalog.placement import fits, no_fit_reason
+from planner.present.catalog.placement import is_feasible, infeasible_reason
 from planner.present.catalog.system_columns import SYSTEM_COLUMNS
 from planner.present.catalog.system_details import system_details
 from planner.present.catalog.system_row import SystemRow, system_rows
@@ -131,8 +131,8 @@ def test_what_cannot_run_takes_no_time_and_costs_nothing_and_says_why(catalog):
     for workload in (Inference(), Training()):
         plan = Plan(model=ModelChoice(id="openai-community/gpt2"), workload=workload)
         tried = try_on(plan, "tpu-v5e", 1, catalog, TODAY)
-        assert not fits(tried.evaluation)
-        assert no_fit_reason(tried.evaluation) == "; ".join(tried.evaluation.memory.unsupported)
+        assert not is_feasible(tried.evaluation)
+        assert infeasible_reason(tried.evaluation) == "; ".join(tried.evaluation.memory.unsupported)
         titles = {row.title for row in side_by_side((entry,), {"tpu": tried}) if row.group == "Your plan"}
         assert titles == {"Fits", "Memory needed per card"}
 
@@ -141,7 +141,7 @@ def test_a_card_of_unknown_usable_memory_is_not_judged(catalog):
     plan = Plan(model=ModelChoice(id="openai-community/gpt2"), workload=Inference())
     evaluation = try_on(plan, "rtx-4090", 1, catalog, TODAY).evaluation
     unknown = evaluation.evolve(memory=evaluation.memory.evolve(verdict=None))
-    assert "not known" in no_fit_reason(unknown)
+    assert "not known" in infeasible_reason(unknown)
 
 
 def test_cards_that_hold_it_together_but_not_each_are_told_to_share_it(entries, catalog):

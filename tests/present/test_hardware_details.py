@@ -9,7 +9,7 @@ from planner.present.catalog.gpu_details import gpu_details
 from planner.present.catalog.system_columns import SYSTEM_COLUMNS
 from planner.present.catalog.system_details import system_details
 from planner.present.catalog.system_row import system_rows
-from planner.present.columns import MARK_MEANINGS, figure, provenance_mark, provenance_text
+from planner.present.columns import MARK_MEANINGS, figure_detail, provenance_mark, provenance_text
 from planner.units import GIB
 
 SHEET = Provenance(basis="published", certainty="confirmed", source="Data sheet", as_of="2026-01-31")
@@ -48,16 +48,16 @@ def test_one_sign_says_how_sure_a_figure_is():
 
 
 def test_a_persons_own_figure_is_called_theirs():
-    detail = figure("Paid", "$720", Provenance.own("your own figure", "2026-11-01"))
+    detail = figure_detail("Paid", "$720", Provenance.own("your own figure", "2026-11-01"))
     assert (detail.certainty, detail.mark, dict(MARK_MEANINGS)[detail.mark]) == ("yours", "y", "yours")
     assert detail.tooltip == "your own figure\nyours\nentered 1 November 2026"
 
 
 def test_where_a_figure_comes_from_is_said_in_full():
     assert provenance_text(DERIVED) == "derived: a × b\nSheet\none source\nread 31 January 2026"
-    detail = figure("Memory", "80 GiB", SHEET, exact="85,899,345,920 B")
+    detail = figure_detail("Memory", "80 GiB", SHEET, exact="85,899,345,920 B")
     assert detail.tooltip == f"85,899,345,920 B\n{detail.origin}"
-    assert figure("Memory", fmt.NOT_PUBLISHED, SHEET).tooltip == ""
+    assert figure_detail("Memory", fmt.NOT_PUBLISHED, SHEET).tooltip == ""
 
 
 def test_a_card_is_told_in_groups():

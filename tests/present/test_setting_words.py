@@ -1,7 +1,7 @@
 import pytest
 
 from planner.present.format import sentence
-from planner.present.plan.settings import adjustments_sentence, in_sentence, offered_choices, settings_summary
+from planner.present.plan.settings import adjustments_sentence, title_in_sentence, offered_choices, settings_summary
 from planner.workload.defaults import with_defaults
 from planner.workload.fields import fields_of
 from planner.workload.parallel import Parallel
@@ -69,5 +69,5 @@ def test_choices_begin_with_the_default_and_keep_what_is_chosen(catalog):
     [("Batch size", "batch size"), ("KV-cache precision", "KV-cache precision"), ("LoRA rank", "LoRA rank")],
 )
 def test_names_keep_their_letters_within_a_sentence(title, words):
-    assert in_sentence(title) == words
+    assert title_in_sentence(title) == words
     assert (sentence("tokens in each sequence"), sentence("")) == ("Tokens in each sequence.", "")

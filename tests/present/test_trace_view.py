@@ -5,7 +5,7 @@ from recordings import Recorder, training, two_steps
 
 from planner.present.format import THIN
 from planner.present.plan.phrase import request_phrase
-from planner.present.trace.view import notable_modules, subject, trace_view
+from planner.present.trace.view import notable_modules, trace_subject, trace_view
 from planner.trace.analysis.trace_result import conclude
 from planner.trace.facts import Difference
 from planner.trace.request import TraceLora, TraceParallel, TraceRequest
@@ -167,13 +167,13 @@ def test_a_request_in_a_phrase(request_, phrase):
 
 
 def test_the_subject_names_module_work_and_cards(result):
-    text = seen(subject(result, "T4", 2))
+    text = seen(trace_subject(result, "T4", 2))
     assert (
         text == "net.py:Net · 0.524 M parameters, all trained · 1.00 MFLOP per step · training, AdamW, batch 8 · 2 × T4"
     )
     frozen = result.evolve(trainable_parameters=1000, flops=None)
-    assert seen(subject(frozen)) == "net.py:Net · 0.524 M parameters, 1,000 of them trained · training, AdamW, batch 8"
-    assert "trained" not in subject(result.evolve(request=inference()))
+    assert seen(trace_subject(frozen)) == "net.py:Net · 0.524 M parameters, 1,000 of them trained · training, AdamW, batch 8"
+    assert "trained" not in trace_subject(result.evolve(request=inference()))
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from planner.plan.placement import Placement, PlacementTarget
 from planner.present import format as fmt
 from planner.present.catalog.gpu_columns import GPU_COLUMNS
 from planner.present.catalog.gpu_row import GpuRow
-from planner.present.catalog.placement import PLACEMENT_FIGURES, ComparedFigure, fits
+from planner.present.catalog.placement import PLACEMENT_FIGURES, ComparedFigure, is_feasible
 from planner.present.catalog.system_row import AT_LAUNCH, BANDWIDTH, BF16, CARDS_POWER, MEMORY, PAID, SystemRow, Total
 from planner.present.columns import Column
 from planner.present.cost.prices import months_text, price_range_text
@@ -126,7 +126,7 @@ def side_by_side(entries: Sequence[ComparisonEntry], tried: Mapping[str, Placeme
     return tuple(row for row in (*plan, *together, *one) if row.is_known)
 
 
-def best(values: Sequence[float | None], *, lower_is_better: bool | None) -> float | None:
+def best_value(values: Sequence[float | None], *, lower_is_better: bool | None) -> float | None:
     """Return the best of `values`; None if neither direction is better, or without two different known values."""
     known = {value for value in values if value is not None}
     if lower_is_better is None or len(known) < 2:
@@ -136,7 +136,7 @@ def best(values: Sequence[float | None], *, lower_is_better: bool | None) -> flo
 
 def _row(group: str, title: str, figures: Sequence[ComparedFigure], lower_is_better: bool | None) -> ComparedFigureRow:
     values = [figure.value for figure in figures]
-    winner = best(values, lower_is_better=lower_is_better)
+    winner = best_value(values, lower_is_better=lower_is_better)
     best_texts = {text for text, value, _ in figures if value is not None and value == winner}
     has_bars = lower_is_better is not None
     differs = len({text for text, _, _ in figures}) > 1
@@ -338,7 +338,7 @@ def _machine_notes(entries: Sequence[ComparisonEntry], tried: Mapping[str, Place
 def _assumed_network_sentence(entry: ComparisonEntry, tried: Placement | None) -> str:
     """Return a sentence on the network that the time assumes, or an empty text if there is no time."""
     evaluation = None if tried is None else tried.evaluation
-    if evaluation is None or entry.row is None or not fits(evaluation):
+    if evaluation is None or entry.row is None or not is_feasible(evaluation):
         return ""
     links, said = links_of(entry.row.gpu, evaluation.plan.timing), evaluation.plan.timing.network_bytes_per_s
     speed = fmt.quantity(links.network_bytes_per_s / GB, "GB/s")

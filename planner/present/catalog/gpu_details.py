@@ -19,7 +19,7 @@ from planner.present.columns import (
     DetailGroup,
     bytes_detail,
     field_detail,
-    figure,
+    figure_detail,
     lacking_detail,
 )
 from planner.present.cost.prices import RENT_MODE_TITLES, age_phrase, months_text, price_count_text, remarks_text
@@ -76,7 +76,7 @@ def _usable_memory_detail(gpu: Gpu, usable: UsableMemory | None) -> Detail:
 
 def _rates(gpu: Gpu, unit: str) -> tuple[Detail, ...]:
     return tuple(
-        figure(_rate_title(rate), fmt.rate(rate.ops_per_s, rate.dtype), rate.provenance or gpu.provenance)
+        figure_detail(_rate_title(rate), fmt.rate(rate.ops_per_s, rate.dtype), rate.provenance or gpu.provenance)
         for rate in gpu.rates
         if rate.unit == unit
     )
@@ -180,12 +180,12 @@ def _derived_details(gpu: Gpu, prices: CardPrices) -> Iterator[Detail]:
 
 
 def _derived_figure(
-    figure: DerivedFigure, title: str, gpu: Gpu, price_usd: float | None, price_name: str
+    figure_detail: DerivedFigure, title: str, gpu: Gpu, price_usd: float | None, price_name: str
 ) -> Iterator[Detail]:
-    value = figure.value(gpu, price_usd)
+    value = figure_detail.value(gpu, price_usd)
     if value is not None:
-        explained = figure.explained(gpu, price_usd, price_name)
-        yield Detail(title, f"{fmt.significant(value)} {figure.unit}", basis=explained)
+        explained = figure_detail.explained(gpu, price_usd, price_name)
+        yield Detail(title, f"{fmt.significant(value)} {figure_detail.unit}", basis=explained)
 
 
 def price_group(gpu: Gpu, prices: CardPrices) -> DetailGroup:
@@ -195,7 +195,7 @@ def price_group(gpu: Gpu, prices: CardPrices) -> DetailGroup:
 
 def _paid_price_details(gpu: Gpu) -> Iterator[Detail]:
     if gpu.purchase_price_usd is not None:
-        yield figure("Paid by you", _usd_text(gpu.purchase_price_usd), gpu.provenance_of("purchase_price_usd"))
+        yield figure_detail("Paid by you", _usd_text(gpu.purchase_price_usd), gpu.provenance_of("purchase_price_usd"))
 
 
 def _price_details(prices: CardPrices) -> Iterator[Detail]:

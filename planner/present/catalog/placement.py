@@ -10,7 +10,7 @@ from planner.plan.placement import Placement
 from planner.present import format as fmt
 from planner.present.cost.summary import own_sentence, rent_sentence
 from planner.present.cost.time import time_answer, unknown_time_sentence
-from planner.present.memory.verdict import more_cards, no_fit_sentence, verdict_phrase
+from planner.present.memory.verdict import fewest_cards_note, no_fit_sentence, verdict_phrase
 
 _NOT_JUDGED: Final = "The card's usable memory is not known."
 
@@ -38,7 +38,7 @@ def _verdict_figure(tried: Placement | None) -> ComparedFigure:
         return ComparedFigure("not evaluated", tooltip=tried.reason)
     memory, plan = tried.evaluation.memory, tried.evaluation.plan
     on_each = " on each" if plan.count > 1 and memory.verdict == "does-not-fit" and not memory.unsupported else ""
-    told = "; ".join(memory.unsupported) or "\n".join(more_cards(memory))
+    told = "; ".join(memory.unsupported) or "\n".join(fewest_cards_note(memory))
     return ComparedFigure(f"{verdict_phrase(memory)}{on_each}", tooltip=told)
 
 
@@ -57,8 +57,8 @@ def _time_figure_reader(
     def figure(tried: Placement | None) -> ComparedFigure:
         if tried is None or tried.evaluation is None:
             return ComparedFigure()
-        if not fits(tried.evaluation):
-            return ComparedFigure(tooltip=no_fit_reason(tried.evaluation))
+        if not is_feasible(tried.evaluation):
+            return ComparedFigure(tooltip=infeasible_reason(tried.evaluation))
         time = tried.evaluation.time
         if time is None or time.seconds is None:
             return ComparedFigure(tooltip="" if time is None else unknown_time_sentence(time))
@@ -77,12 +77,12 @@ def _pace(time: TimeResult, _seconds: float) -> tuple[str, float | None]:
     return fmt.quantity(pace, unit), pace
 
 
-def fits(evaluation: Evaluation) -> bool:
+def is_feasible(evaluation: Evaluation) -> bool:
     """Return whether the plan fits, tightly or not; only then do its time and cost mean anything."""
     return evaluation.memory.verdict in ("fits", "tight")
 
 
-def no_fit_reason(evaluation: Evaluation) -> str:
+def infeasible_reason(evaluation: Evaluation) -> str:
     """Return why the plan does not run on the cards."""
     memory = evaluation.memory
     if memory.unsupported:
@@ -100,8 +100,8 @@ def _cost_figure_reader(
             return ComparedFigure()
         if tried.evaluation is None or tried.cost is None:
             return ComparedFigure(tooltip=tried.reason or unknown)
-        if not fits(tried.evaluation):
-            return ComparedFigure(tooltip=no_fit_reason(tried.evaluation))
+        if not is_feasible(tried.evaluation):
+            return ComparedFigure(tooltip=infeasible_reason(tried.evaluation))
         estimate = tried.cost.estimate
         return (None if estimate is None else read(estimate)) or ComparedFigure(tooltip=tried.cost.reason or unknown)
 

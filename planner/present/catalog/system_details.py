@@ -17,7 +17,7 @@ from planner.hardware.system import System
 from planner.present import format as fmt
 from planner.present.catalog.gpu_details import rent_group
 from planner.present.catalog.system_row import BF16, FP16, TOTALS, SystemRow, Total
-from planner.present.columns import Detail, DetailGroup, bytes_detail, field_detail, figure, lacking_detail
+from planner.present.columns import Detail, DetailGroup, bytes_detail, field_detail, figure_detail, lacking_detail
 from planner.units import GB
 
 _DERIVED_MARK = "ƒ"
@@ -90,7 +90,7 @@ def _links(row: SystemRow) -> tuple[Detail, ...]:
     if row.gpu is None or each is None:
         return ()
     text = f"{fmt.quantity(each / GB, 'GB/s')}, sum of both directions"
-    return (figure("Links per accelerator", text, row.gpu.provenance_of("interconnect")),)
+    return (figure_detail("Links per accelerator", text, row.gpu.provenance_of("interconnect")),)
 
 
 def _older(row: SystemRow) -> bool:
@@ -107,7 +107,7 @@ def _together(row: SystemRow, total: Total) -> Detail:
     if value is None or source is None:
         return Detail(title, fmt.UNKNOWN, basis=total.formula(row.gpu, row.system.gpu_count))
     derived = source.model_copy(update={"basis": "derived", "formula": total.formula(row.gpu, row.system.gpu_count)})
-    return figure(title, total.text(value), derived)
+    return figure_detail(title, total.text(value), derived)
 
 
 def _machine(system: System) -> tuple[Detail, ...]:

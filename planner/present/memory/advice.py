@@ -48,7 +48,7 @@ def advice_row(advice: Advice) -> AdviceRow:
     )
 
 
-def no_advice(memory: MemoryResult, *, traced: bool) -> str:
+def no_advice_sentence(memory: MemoryResult, *, traced: bool) -> str:
     """Return the sentence for a plan without advice."""
     if traced:
         return NO_TRACE_ADVICE

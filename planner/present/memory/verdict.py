@@ -135,7 +135,7 @@ def scarcity_phrase(memory: MemoryResult) -> str:
     return "most missing" if (memory.free_bytes or 0) < 0 else "least free"
 
 
-def more_cards(memory: MemoryResult) -> tuple[str, ...]:
+def fewest_cards_note(memory: MemoryResult) -> tuple[str, ...]:
     """Return a note on how many cards of this kind the plan would need at least, if it does not fit."""
     # The networks of a diffusion pipeline run one after the other, and are not split.
     if memory.verdict != "does-not-fit" or any(phase.name == "denoise" for phase in memory.phases):

@@ -9,7 +9,7 @@ from typing import Final, Literal, NamedTuple
 from planner.memory.result import MemoryResult, Phase, Symbol, Term, TermPart, TermShare
 from planner.present import format as fmt
 from planner.present.format import substitute_symbols, symbol_value
-from planner.present.memory.verdict import capacity_note, certainty_sentences, host_note, memory_answer, more_cards
+from planner.present.memory.verdict import capacity_note, certainty_sentences, host_note, memory_answer, fewest_cards_note
 from planner.present.names import (
     CERTAINTY_TITLES,
     FREE,
@@ -166,7 +166,7 @@ def memory_view(
         terms=tuple(_term_row(term, memory.total_bytes) for term in _in_order(memory.terms) if supported),
         phases=tuple(_phase_row(phase, memory) for phase in memory.phases if supported),
         notes=(
-            *more_cards(memory),
+            *fewest_cards_note(memory),
             *((*capacity_note(memory), *host_note(memory)) if supported else ()),
             *memory.notes,
         ),

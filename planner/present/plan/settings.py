@@ -75,7 +75,7 @@ def default_text(field: WorkloadField, used: FieldValue, situation: FieldContext
     if used is None:
         return "Default"
     words, _, _ = field_value_text(field, used, situation).partition(" (")
-    return f"Default ({in_sentence(words)})"
+    return f"Default ({title_in_sentence(words)})"
 
 
 def settings_summary(fields: Iterable[WorkloadField], situation: FieldContext) -> str:
@@ -85,7 +85,7 @@ def settings_summary(fields: Iterable[WorkloadField], situation: FieldContext) -
     return ", ".join(words for words in said if words)
 
 
-def in_sentence(title: str) -> str:
+def title_in_sentence(title: str) -> str:
     """Return a title for use within a sentence: `micro-batch size`, `KV-cache precision`."""
     first, _, _ = title.partition(" ")
     return f"{title[:1].lower()}{title[1:]}" if first[1:].islower() else title
@@ -93,7 +93,7 @@ def in_sentence(title: str) -> str:
 
 def _brief_text(field: WorkloadField, value: FieldValue, situation: FieldContext) -> str:
     """Return a field's part of the summary: choices and lists always, other values only if not the default."""
-    brief, title = field.option.brief, in_sentence(field.title)
+    brief, title = field.option.brief, title_in_sentence(field.title)
     always = field.option.choices is not None or (brief and field.kind == "list")
     if value is None or (value == field.default and not always):
         return ""
@@ -108,7 +108,7 @@ def _brief_text(field: WorkloadField, value: FieldValue, situation: FieldContext
 
 
 def _adjusted_title(name: str) -> str:
-    return in_sentence(setting_title(name))
+    return title_in_sentence(setting_title(name))
 
 
 def _new_value_text(name: str, workload: Workload) -> str:

@@ -119,7 +119,7 @@ class TraceView(NamedTuple):
     """A trace ready for display in the window or a terminal."""
 
     memory: MemoryView
-    subject: str
+    trace_subject: str
     runs_out: str
     alive: tuple[AliveRow, ...]
     modules: tuple[ModuleRow, ...]
@@ -136,7 +136,7 @@ def trace_view(
     out_of_memory = result.reservation.out_of_memory
     return TraceView(
         memory=_without_differences(memory_view(result, card, count, smallest), result.differences),
-        subject=subject(result, card, count),
+        subject=trace_subject(result, card, count),
         runs_out=_runs_out(out_of_memory) if out_of_memory else "",
         alive=tuple(_alive_row(alive, peak.bytes) for alive in peak.alive),
         modules=tuple(_module_row(module, peak.bytes) for module in result.modules),
@@ -146,7 +146,7 @@ def trace_view(
     )
 
 
-def subject(result: TraceResult, card: str | None = None, count: int = 1) -> str:
+def trace_subject(result: TraceResult, card: str | None = None, count: int = 1) -> str:
     """Return `net.py:Net · 25.6 M parameters, all trained · training, AdamW, batch 8 · 1 × RTX 4090`."""
     counted = f"{fmt.parameters(result.parameters)} parameters"
     if result.request.task == "training":
