@@ -43,7 +43,7 @@ def evaluate_cost(evaluation: Evaluation, catalog: Catalog, today: date) -> Plan
     try:
         estimate = estimate_cost(plan.cost, gpu, plan.count, plan_throughput(evaluation), catalog.cost, today)
     except SpecError as error:
-        return PlanCost(None, error.explained, f"cost.{error.field}", error)
+        return PlanCost(None, error.explanation, f"cost.{error.field}", error)
     own_server = plan.cost.buy.server_price_usd is not None
     return PlanCost(estimate if own_server else _with_system_prices(estimate, catalog.hardware.systems))
 

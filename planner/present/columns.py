@@ -69,7 +69,7 @@ class Column(Generic[Row]):
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """One line of a record's details, with the provenance of its figure.
+    """One line of a record's details: a figure with its provenance.
 
     `exact` is the unrounded figure if `text` rounds it; `mark` is a one-character sign of its certainty.
     """
@@ -113,7 +113,7 @@ def text_column(
     tooltip: Callable[[Row], str] | None = None,
     about: str = "",
 ) -> Column[Row]:
-    """Return a left-aligned column of text, with `about` as its help."""
+    """Return a left-aligned text column; `about` is the help text of its header."""
     return Column(
         key, title, get, lambda row: get(row) or unknown, width=width, shown=shown, tooltip=tooltip, help=about
     )
@@ -137,7 +137,7 @@ def number_column(
     about: str = "",
     lower_is_better: bool | None = False,
 ) -> Column[Row]:
-    """Return a right-aligned column of numbers, shown in units of `per_unit`, with `unknown` for missing ones.
+    """Return a right-aligned column of numbers in units of `per_unit`; `unknown` stands for missing numbers.
 
     `text` replaces `show` and `unknown` if cells contain more than the number; `about` is the column's help.
     """
@@ -167,7 +167,7 @@ def number_column(
 
 
 def pareto_front(points: Sequence[tuple[float, float]], lower: tuple[bool | None, bool | None]) -> tuple[int, ...]:
-    """Return the positions of the points on the Pareto front, ordered by the first coordinate.
+    """Return the indices of the points on the Pareto front, ordered by the first coordinate.
 
     `lower` says for each coordinate whether lower is better; without a better direction in both, there is no front.
     """
@@ -216,7 +216,7 @@ def provenance_text(provenance: "Provenance") -> str:
 
 
 def figure_detail(title: str, text: str, provenance: "Provenance", exact: str = "") -> Detail:
-    """Return the detail line of a figure; an unknown figure has no source."""
+    """Return the detail line of a figure; if the figure is unknown, without a source."""
     if text in (fmt.UNKNOWN, fmt.NOT_PUBLISHED):
         return Detail(title, text)
     is_own = provenance.basis == "yours"

@@ -120,7 +120,7 @@ def test_a_folder_is_told(tmp_path):
 def test_a_file_that_is_not_there_is_told(tmp_path, name):
     with pytest.raises(PlanFileError, match=r"cannot be read \(.+\)") as caught:
         load_plan(tmp_path / name)
-    assert caught.value.hint == "Check the path and its rights."
+    assert caught.value.hint == "Check the path and its permissions."
 
 
 @needs_proc

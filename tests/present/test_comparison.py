@@ -20,7 +20,7 @@ from planner.present.catalog.comparison import (
 from planner.present.catalog.gpu_columns import GPU_COLUMNS
 from planner.present.catalog.gpu_details import gpu_details
 from planner.present.catalog.gpu_row import GpuRow, gpu_rows_without_plan
-from planner.present.catalog.placement import is_feasible, infeasible_reason
+from planner.present.catalog.placement import infeasible_reason, is_feasible
 from planner.present.catalog.system_columns import SYSTEM_COLUMNS
 from planner.present.catalog.system_details import system_details
 from planner.present.catalog.system_row import SystemRow, system_rows

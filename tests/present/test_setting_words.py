@@ -1,7 +1,7 @@
 import pytest
 
 from planner.present.format import sentence
-from planner.present.plan.settings import adjustments_sentence, title_in_sentence, offered_choices, settings_summary
+from planner.present.plan.settings import adjustments_sentence, offered_choices, settings_summary, title_in_sentence
 from planner.workload.defaults import with_defaults
 from planner.workload.fields import fields_of
 from planner.workload.parallel import Parallel

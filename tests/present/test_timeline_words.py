@@ -43,12 +43,12 @@ def test_a_point_of_the_timeline_is_told(result):
     point = timeline.times.index(result.peak_moment.time)
     moment = timeline_point(timeline, point)
     assert moment.bytes == result.peak_moment.bytes
-    assert seen(moment.told) == "11.0 MiB in the backward pass of step 2: mm in layers.1 (net.py:20)"
+    assert seen(moment.description) == "11.0 MiB in the backward pass of step 2: mm in layers.1 (net.py:20)"
 
 
 def test_a_point_outside_every_phase_still_says_how_much(result):
     timeline = result.timeline.model_copy(update={"spans": ()})
-    assert seen(timeline_point(timeline, 0).told) == "1.00 MiB: empty in layers.0 (net.py:10)"
+    assert seen(timeline_point(timeline, 0).description) == "1.00 MiB: empty in layers.0 (net.py:10)"
 
 
 def test_tokens_and_steps_are_counted_from_one():
@@ -72,4 +72,4 @@ def test_a_point_without_an_operator(operator, line, told):
     recorder = Recorder()
     recorder.begin("load")
     recorder.make(MIB, "parameters", operator, "", line)
-    assert seen(timeline_point(conclude(recorder.recording()).timeline, 0).told) == told
+    assert seen(timeline_point(conclude(recorder.recording()).timeline, 0).description) == told

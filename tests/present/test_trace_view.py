@@ -172,7 +172,10 @@ def test_the_subject_names_module_work_and_cards(result):
         text == "net.py:Net · 0.524 M parameters, all trained · 1.00 MFLOP per step · training, AdamW, batch 8 · 2 × T4"
     )
     frozen = result.evolve(trainable_parameters=1000, flops=None)
-    assert seen(trace_subject(frozen)) == "net.py:Net · 0.524 M parameters, 1,000 of them trained · training, AdamW, batch 8"
+    assert (
+        seen(trace_subject(frozen))
+        == "net.py:Net · 0.524 M parameters, 1,000 of them trained · training, AdamW, batch 8"
+    )
     assert "trained" not in trace_subject(result.evolve(request=inference()))
 
 

@@ -19,7 +19,7 @@ from planner.present.catalog.gpu_row import GpuRow, product_kind
 from planner.present.catalog.system_details import power_group, system_details
 from planner.present.catalog.system_row import SystemRow
 from planner.present.columns import DetailGroup
-from planner.present.memory.verdict import memory_answer, fewest_cards_note, verdict_phrase
+from planner.present.memory.verdict import fewest_cards_note, memory_answer, verdict_phrase
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from planner.present.format import integer
 from planner.present.memory.verdict import cannot_run, verdict_phrase
 from planner.present.plan.parallel import cards_phrase
 from planner.present.plan.phrase import work_phrase
-from planner.present.plan.settings import title_in_sentence, setting_title
+from planner.present.plan.settings import setting_title, title_in_sentence
 from planner.workload.workload import Training
 
 if TYPE_CHECKING:

@@ -100,7 +100,7 @@ def quantization_change(
 
 
 def smaller_chunks(setting: str, present: int, source: str) -> ChangeSequence:
-    """Return the changes to smaller prompt chunks, the largest first; `setting` is the engine's chunk size in tokens."""
+    """Return the changes to smaller prompt chunks, the largest first; `setting` is the chunk size in tokens."""
 
     def change_to_chunk(tokens: int) -> PlanChange:
         return PlanChange(

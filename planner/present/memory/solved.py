@@ -18,7 +18,7 @@ _TITLES: Final = {
 
 
 def solved_sentence(surely: SolveResult, barely: SolveResult, card: str | None = None) -> str:
-    """Return the solution as one sentence: `Largest micro-batch that fits: 6, up to 8 tight.`.
+    """Return a solution with its title: `Largest micro-batch that fits: 6, up to 8 tight.`.
 
     `card` is the name of the card if that was solved for; see `solved_words` for the others.
     """
@@ -27,7 +27,7 @@ def solved_sentence(surely: SolveResult, barely: SolveResult, card: str | None =
 
 
 def solved_text(surely: SolveResult, barely: SolveResult) -> str:
-    """Return `6`, `6, up to 8 tight`, `8, tight`, `131,072, the model's maximum`, or why there is no solution.
+    """Return a solution: `6`, `6, up to 8 tight`, `8, tight`, `131,072, the model's maximum`, or why there is none.
 
     `surely` is the solution with the verdict `fits`, `barely` the one with at worst `tight`.
     """

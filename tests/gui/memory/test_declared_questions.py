@@ -13,7 +13,7 @@ from planner.gui.memory.questions.questions import Questions
 from planner.gui.memory.tab import MemoryTab
 from planner.gui.workspace import Workspace
 from planner.plan.plan import ModelChoice, Plan
-from planner.present.plan.settings import adjustments_sentence, field_value_text, title_in_sentence, setting_title
+from planner.present.plan.settings import adjustments_sentence, field_value_text, setting_title, title_in_sentence
 from planner.workload import fields
 from planner.workload.fields import all_fields, fields_of
 from planner.workload.parallel import Parallel

@@ -156,7 +156,9 @@ class ExplorationPanel(QWidget):
     def _apply_plan(self, field_name: str, plan: Plan) -> None:
         """Apply `plan` as one undo step named after the field `field_name`."""
         self._workspace.end_gesture()
-        self._workspace.apply(title_in_sentence(title_of(field_name)), workload=plan.workload, gpu=plan.gpu, count=plan.count)
+        self._workspace.apply(
+            title_in_sentence(title_of(field_name)), workload=plan.workload, gpu=plan.gpu, count=plan.count
+        )
         self._workspace.end_gesture()
 
     def _add_solution_row(self) -> None:

@@ -20,7 +20,7 @@ from planner.plan.solve import (
     smallest_card,
 )
 from planner.present.memory.solved import solved_text
-from planner.present.plan.settings import title_in_sentence, setting_title
+from planner.present.plan.settings import setting_title, title_in_sentence
 from planner.workload.fields import find_field
 
 _SHORTEST_LENGTH: Final = 128

@@ -26,7 +26,7 @@ from planner.gui.workspace import Workspace
 from planner.plan.editing.draft import WORKLOAD
 from planner.plan.evaluate import Evaluation
 from planner.present.plan.parallel import cards_phrase
-from planner.present.plan.settings import title_in_sentence, setting_title
+from planner.present.plan.settings import setting_title, title_in_sentence
 from planner.workload.fields import fields_of
 from planner.workload.parallel import CardCount
 from planner.workload.presentation import GROUPS

@@ -16,7 +16,7 @@ from planner.memory.software import sharding_strategy_of
 from planner.plan.evaluate import Evaluation
 from planner.present import format as fmt
 from planner.present.format import sentence
-from planner.present.plan.settings import field_value_text, title_in_sentence, offered_choices
+from planner.present.plan.settings import field_value_text, offered_choices, title_in_sentence
 from planner.workload.fields import WorkloadField
 from planner.workload.presentation import FieldContext
 from planner.workload.workload import Training

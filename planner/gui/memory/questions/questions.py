@@ -23,7 +23,7 @@ from planner.plan.editing.draft import WORKLOAD
 from planner.plan.evaluate import Evaluation
 from planner.present import format as fmt
 from planner.present.plan.parallel import sharing_summary
-from planner.present.plan.settings import title_in_sentence, offered_choices, settings_summary
+from planner.present.plan.settings import offered_choices, settings_summary, title_in_sentence
 from planner.workload.choices import Task
 from planner.workload.fields import TASKS, WorkloadField, fields_of
 from planner.workload.presentation import GROUPS, FieldContext, Group
@@ -185,7 +185,7 @@ def field_value(workload: Workload, name: str) -> object:
 def error_text(error: PlannerError) -> str:
     """Return the text of an error for display below its field."""
     if isinstance(error, SpecError):
-        return error.explained
+        return error.explanation
     return " ".join(part for part in (error.message, error.hint) if part)
 
 

@@ -338,7 +338,7 @@ def cpu_differences(request: TraceRequest, operators: tuple[str, ...]) -> Iterat
         )
     if torch.backends.cpu.get_cpu_capability() not in _CHECKED_CAPABILITIES:
         yield Difference(
-            name="kernels of this CPU",
+            name="this CPU's kernels",
             explanation="layouts and scratch memory were checked only on CPUs with AVX2 and AVX-512",
             source="benchmarks/trace_accuracy.py",
         )
