@@ -84,7 +84,8 @@ def test_values_of_every_type_are_read_and_long_ones_passed_over(file, version):
 def test_every_type_takes_its_blocks(file, kind):
     file.write_bytes(gguf_bytes({}, {"a": (kind.name, [2 * kind.block_elements, 3]), "b": ("F32", [])}))
     first, second = read(file).tensors
-    assert first == GgufTensor("a", kind.name, (2 * kind.block_elements, 3), 6 * kind.block_elements, 6 * kind.block_bytes)
+    taken = 6 * kind.block_elements, 6 * kind.block_bytes
+    assert first == GgufTensor("a", kind.name, (2 * kind.block_elements, 3), *taken)
     assert second.bytes == 4
 
 
