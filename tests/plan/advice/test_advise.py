@@ -12,6 +12,8 @@ from planner.units import GIB
 from planner.workload.workload import Inference, Training
 
 LLAMA = ModelChoice(id="meta-llama/Llama-3.1-8B")
+
+
 TOO_MANY = Plan(model=LLAMA, workload=Inference(batch=16), gpu="rtx-4090")
 
 
@@ -162,13 +164,6 @@ def test_a_prompt_that_was_asked_for_is_cut_with_the_context(catalog):
     shorter = next(advice for advice in found if advice.name.startswith("a context"))
     assert shorter.plan.workload.prompt_length == shorter.plan.workload.context_length < 32_768
     assert shorter.kept < 1
-
-
-def test_cards_without_bf16_are_told_of_fp16(catalog):
-    plan = Plan(model=ModelChoice(id="openai-community/gpt2"), workload=Training(compute="fp32"), gpu="tesla-t4")
-    checkpointed = Training(compute="fp32", micro_batch=16, activation_checkpointing="full")
-    assert "fp16 autocast" in names(advise(plan.evolve(workload=checkpointed), catalog))
-    assert not any("bf16" in name for name in names(advise(plan, catalog)))
 
 
 def test_passes_that_cannot_be_added_up_are_not_advised(catalog):

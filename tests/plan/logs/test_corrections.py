@@ -1,33 +1,15 @@
 """Corrections that a log suggests."""
 
 import pytest
-from log_texts import RUN, TRAIN, llama_cpp, smi, summary
+from log_texts import RUN, TRAIN, corrected, llama_cpp, smi, summary
 
 from planner.memory.logs.read import read_log
 from planner.plan.evaluate import evaluate
-from planner.plan.logs.applied_corrections import applied_corrections, correction_key, with_correction
+from planner.plan.logs.applied_corrections import correction_key
 from planner.plan.logs.comparison import compare_plan
 from planner.plan.logs.corrections import suggest_correction
 from planner.units import GIB, MIB
 from planner.workload.workload import Inference
-
-
-def corrected(plan, catalog, text):
-    comparison = compare_plan(plan, catalog, read_log(text))
-    made = suggest_correction(comparison, evaluate(plan, catalog), "2026-10-03", "0123456789ab")
-    assert made is not None
-    return made, evaluate(plan.evolve(corrections=with_correction(plan.corrections, made)), catalog)
-
-
-@pytest.mark.parametrize(("allocated", "reserved"), [(23501, 23900), (25100, 25300)])
-def test_a_corrected_estimate_is_what_the_log_shows(catalog, allocated, reserved):
-    made, evaluation = corrected(TRAIN, catalog, summary(allocated, reserved) + "\n" + smi(26000, 25900))
-    assert evaluation.memory.allocated_bytes == allocated * MIB
-    assert evaluation.memory.reserved_bytes == reserved * MIB
-    assert evaluation.memory.total_bytes == 25900 * MIB
-    assert applied_corrections(evaluation) == (made,)
-    assert correction_key(evaluation) == made.key
-    assert made.log == "nvidia-smi, torch-summary"
 
 
 def test_the_comparison_is_always_with_the_estimate_as_it_is_without_logs(catalog):

@@ -12,7 +12,6 @@ from planner.plan.catalog import load_catalog
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.recipes.files import MAX_BYTES, is_recipe_file, load_recipe, parse_recipe, plan_of_recipe, with_recipe
 from planner.present.plan.starting_points import recipe_details, recipe_summary
-from planner.workload.recipes.config_reader import RecipeBuilder
 from planner.workload.recipes.detect import read_recipe
 from planner.workload.recipes.keys import (
     AXOLOTL_NEUTRAL,
@@ -36,6 +35,8 @@ datasets:
   - path: a/b
     type: alpaca
 """
+
+
 KEYS = sorted(
     split_keys(
         "base_model adapter micro_batch_size sequence_len bf16 fp16 tf32 lora_r lora_dropout plugins fsdp fsdp_config "
@@ -45,6 +46,8 @@ KEYS = sorted(
         "enabled train_batch_size train_micro_batch_size_per_gpu unfrozen_parameters parallelism_config tp_size"
     )
 )
+
+
 SCALARS = (
     st.none()
     | st.booleans()
@@ -53,6 +56,8 @@ SCALARS = (
     | st.sampled_from(["auto", "qlora", "lora", "bf16", "cpu", "nvme", "full", "FSDP", "DEEPSPEED", "no", "8", "1e-3"])
     | st.text(max_size=6)
 )
+
+
 CONFIGS = st.recursive(
     SCALARS,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=5),
@@ -227,22 +232,6 @@ def test_any_yaml_gives_a_recipe_or_a_named_error(text):
 @given(st.dictionaries(st.sampled_from(KEYS), CONFIGS, max_size=10))
 def test_any_values_give_a_recipe_or_a_named_error(config):
     assert is_named(lambda: read_recipe(parse_recipe(json.dumps(config).encode(), "file.x", is_json=True), "file.x"))
-
-
-def test_the_words_say_what_was_read_and_what_was_not():
-    recipe = read_recipe({"base_model": "x", "learning_rate": 1, "torch_compile": True, "zzz": [1]}, "")
-    said = " ".join(recipe_summary(recipe, "a.yml"))
-    assert "Read from a.yml (axolotl): base_model x." in said
-    assert "Not counted: torch_compile (not estimated: a compiled model), zzz (unknown)." in said
-    assert "Ignored: 1 key without effect on memory." in said
-    details = recipe_details(recipe, "a.yml")
-    assert "    base_model: x → Model" in details
-    assert details[-1] == "    learning_rate: does not change memory"
-    bare = RecipeBuilder().finish("trl", "")
-    assert recipe_summary(bare, "a.yml") == ("Nothing was read from a.yml.",)
-    assert recipe_details(bare, "a.yml") == ("Read from a.yml (TRL):",)
-    many = read_recipe({"base_model": "x", "a": 1, **{f"key_{number}": 1 for number in range(20)}}, "")
-    assert " and 13 more." in " ".join(recipe_summary(many, "a.yml"))
 
 
 def test_no_key_is_both_neutral_and_not():

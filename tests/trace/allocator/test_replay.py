@@ -1,12 +1,18 @@
-import pytest
-from recordings import Recorder, two_steps
+"""Replays of runs through the caching allocator."""
 
-from planner.trace.allocator.replay import AllocatorReplay, FailedAllocation, replay
+import pytest
+from hypothesis import given, settings
+from recordings import Recorder, any_recordings, two_steps
+
+from planner.trace.allocator.replay import AllocatorReplay, FailedAllocation, minimum_capacity_bytes, replay
 from planner.trace.allocator.settings import AllocatorSettings
+from planner.trace.analysis.live_memory import live_memory
 from planner.trace.analysis.trace_result import replay_reservation
 from planner.trace.recording import Allocations
 
 MIB = 1 << 20
+
+
 EXPANDABLE = AllocatorSettings(expandable_segments=True)
 
 
@@ -84,3 +90,18 @@ def test_a_reservation_of_a_run_that_fits():
     assert (found.reserved_bytes, found.allocated_bytes) == (replayed.reserved_bytes, replayed.allocated_bytes)
     assert (found.segments, found.largest_free_block_bytes) == (replayed.segments, replayed.largest_free_block_bytes)
     assert found.fragmentation_fraction == replayed.fragmentation_fraction
+
+
+@settings(max_examples=50)
+@given(any_recordings())
+def test_the_least_capacity_suffices_and_two_percent_less_is_too_little(recording):
+    defaults = AllocatorSettings()
+    course = live_memory(recording.allocations)
+    allocated = course.totals[course.peak_index()]
+    reserved = replay(recording.allocations, defaults).reserved_bytes
+    least = minimum_capacity_bytes(recording.allocations, defaults, allocated, reserved)
+    assert allocated <= least <= reserved
+    assert replay(recording.allocations, defaults, least).out_of_memory is None
+    below = int(least - 0.02 * reserved) - 1
+    if below >= allocated:
+        assert replay(recording.allocations, defaults, below).out_of_memory is not None
