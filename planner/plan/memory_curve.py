@@ -120,12 +120,12 @@ def count_scaling(plan: Plan, architecture: Architecture) -> CountScaling | None
     plain = with_defaults(workload.evolve(parallel=Parallel()), architecture, plan.count)
     sharding = default_sharding(plain, architecture)
 
-    def settings(count: int) -> Mapping[str, object]:
+    def parallel_settings(count: int) -> Mapping[str, object]:
         return {**_UNSHARDED, **(sharding.settings(count) if count > 1 else {})}
 
     own = workload.parallel.evolve(data=None)
-    if sharding.counts and own == own.evolve(**settings(plan.count)):
-        return CountScaling((1, *sharding.counts), settings, sharding.title)
+    if sharding.counts and own == own.evolve(**parallel_settings(plan.count)):
+        return CountScaling((1, *sharding.counts), parallel_settings, sharding.title)
     if isinstance(workload, Training) and own.zero:
         unit = own.model_shards * own.expert
         return CountScaling([unit << exponent for exponent in range(_MAX_DOUBLINGS)], lambda _count: {})
@@ -133,6 +133,7 @@ def count_scaling(plan: Plan, architecture: Architecture) -> CountScaling | None
 
 
 def _with_rank(plan: Plan, rank: int) -> Plan:
+    """Return `plan` with adapters of another LoRA rank."""
     lora = _adapter_settings(plan.workload)
     try:
         return plan.evolve(workload=plan.workload.evolve(lora=lora.evolve(rank=rank)))

@@ -62,12 +62,14 @@ def _parse_source(source: bytes) -> ast.Module:
 
 
 def _parse_error_text(error: BaseException) -> str:
+    """Return why a file is not valid Python, with the line if known."""
     if isinstance(error, SyntaxError) and error.lineno is not None:
         return f"line {error.lineno}, {error.msg}"
     return str(error) or type(error).__name__
 
 
 def _trace_candidates(tree: ast.Module) -> list[TraceCandidate]:
+    """Return the traceable classes and functions in a parsed file."""
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
     candidates = []
     for node in tree.body:

@@ -59,8 +59,8 @@ def find_module_file(name: str) -> Path | None:
 
 
 def _find_installed_spec(name: str) -> ModuleSpec | None:
-    # Not PathFinder alone: editable installations add import finders of their own.
     """Return the import spec of the top-level module `name`, or None, without importing it."""
+    # Not PathFinder alone: editable installations add import finders of their own.
     specs = (finder.find_spec(name, None) for finder in sys.meta_path)
     return next((spec for spec in specs if spec is not None), None)
 

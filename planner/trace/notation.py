@@ -96,6 +96,7 @@ class _InputParser:
         return ListInput(kind="tuple" if token == "(" else "list", items=items)
 
     def _parse_items(self, closing: str, depth: int) -> Iterator[InputValue]:
+        """Parse values separated by commas, up to the `closing` bracket."""
         while self._peek_token() != closing:
             yield self._parse_value(depth)
             if self._peek_token() != closing and self._next_token() != ",":
@@ -136,10 +137,12 @@ class _InputParser:
         return token
 
     def _raise_invalid_input(self, reason: str, hint: str = _INPUT_HINT) -> NoReturn:
+        """Raise the error that the input text is not valid, with the reason."""
         raise SpecError("input", f"{self._text[:80]!r} is not valid: {reason}", hint)
 
 
 def _value_text(value: InputValue) -> str:
+    """Return an input's value as text that the parser reads."""
     if isinstance(value, TensorInput):
         bound = "" if value.high is None else f"<{value.high}"
         return f"{'x'.join(map(str, value.shape))}:{value.dtype}{bound}"

@@ -215,11 +215,13 @@ def _with_dimension(tensor: TensorInput, dimension: int, old_size: int, new_size
 
 
 def _with_resized_inputs(request: TraceRequest, resize: _ResizeTensor) -> TraceRequest:
+    """Return the request with `resize` applied to each tensor input."""
     inputs = tuple(Input(name=input_.name, value=_resize_value(input_.value, resize)) for input_ in request.inputs)
     return request.evolve(inputs=inputs)
 
 
 def _resize_value(value: InputValue, resize: _ResizeTensor) -> InputValue:
+    """Return an input value with `resize` applied to each of its tensors."""
     if isinstance(value, ListInput):
         return value.evolve(items=tuple(_resize_value(item, resize) for item in value.items))
     return resize(value) if isinstance(value, TensorInput) else value
@@ -232,6 +234,7 @@ def _token_ids_input(request: TraceRequest) -> TensorInput | None:
 
 
 def _first_tensor(request: TraceRequest) -> TensorInput | None:
+    """Return the first tensor among the inputs, also inside tuples and lists, or None."""
     queue = [input_.value for input_ in request.inputs]
     while queue:
         value = queue.pop(0)

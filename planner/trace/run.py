@@ -99,6 +99,7 @@ class Tracing:
         return recording.model_copy(update={"request": self._original_request})
 
     def _watch_child(self) -> None:
+        """Wait for the worker to end, and keep its failure, if any, as the trace's error."""
         try:
             failure = self._wait_for_end()
             if failure is not None and self._error is None:
@@ -109,6 +110,7 @@ class Tracing:
             self._done.set()
 
     def _wait_for_end(self) -> TraceFailure | None:
+        """Wait until the worker exits or exceeds a limit, end it, and return its failure, if any."""
         limit_failure = None
         while not (
             limit_failure or self._child.exit_code is not None or self._watch_ended.wait(_CHECK_INTERVAL_SECONDS)
@@ -124,6 +126,7 @@ class Tracing:
         return self._failure_after_exit(limit_failure, exit_code)
 
     def _exceeded_limit(self) -> TraceFailure | None:
+        """Return the failure if the worker has exceeded its time or memory limit."""
         if monotonic() > self._deadline:
             return TraceFailure(
                 stage=self._stage,
@@ -140,6 +143,7 @@ class Tracing:
         return None
 
     def _failure_after_exit(self, limit_failure: TraceFailure | None, exit_code: int | None) -> TraceFailure | None:
+        """Return why the trace failed, or None if the worker sent a recording."""
         outcome = self._outcome
         if self._cancelled.is_set():
             return TraceFailure(stage="cancelled", reason="the trace was cancelled")
@@ -153,6 +157,7 @@ class Tracing:
         return limit_failure or explain_exit(self._stage, exit_code, outcome.report, self._seconds, files)
 
     def _exchange_messages(self) -> None:
+        """Send the request to the worker, and read the messages that it sends back."""
         try:
             # If the child exited before it read its request, its exit explains the failure.
             with suppress(OSError):
@@ -166,6 +171,7 @@ class Tracing:
             self._watch_ended.set()
 
     def _note_progress(self, progress: Progress) -> None:
+        """Remember the worker's stage, and pass the progress on to the caller."""
         if self._stage == "start" != progress.stage:
             self._deadline = monotonic() + self._seconds + _GRACE_SECONDS
         self._stage = progress.stage
@@ -173,6 +179,7 @@ class Tracing:
             self._on_progress(progress)
 
     def _collect_printed_output(self) -> None:
+        """Collect the last output that the user's module prints."""
         with self._child.printed as printed:
             while chunk := printed.read1(_MAX_PRINTED_BYTES):
                 self._printed_output = (self._printed_output + chunk)[-_MAX_PRINTED_BYTES:]

@@ -210,6 +210,7 @@ def _hardware_advice(plan: Plan, catalog: Catalog) -> Iterator[Advice]:
 
 
 def _build_advice(start: ChangedPlan, candidate: ChangedPlan) -> Advice:
+    """Return the advice that leads from the plan `start` to the changed plan `candidate`."""
     changes = candidate.changes
     return Advice(
         name=" + ".join(change.name for change in changes),

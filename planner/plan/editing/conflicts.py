@@ -50,6 +50,7 @@ def resolve_conflicts(plan: Plan, edits: Mapping[str, object], catalog: Catalog)
 
 
 def _resolve_fields(plan: Plan, edits: Mapping[str, object], catalog: Catalog) -> ResolvedPlan:
+    """Return the edited plan, with fields that conflict with the edits adjusted."""
     own = {name: value for name, value in edits.items() if not name.startswith(WORKLOAD)}
     edited = {name.removeprefix(WORKLOAD): value for name, value in edits.items() if name.startswith(WORKLOAD)}
     context = {"count": own.get("count", plan.count), "model": _edited_architecture(plan, own, catalog)}

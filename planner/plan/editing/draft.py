@@ -107,6 +107,7 @@ class WorkloadDraft:
         return self._kind.model_validate(nest_fields(self._fields))
 
     def _rule_applies(self, rule: WorkloadRule) -> bool:
+        """Return whether to check a rule in this draft, by the task and the edited fields."""
         if not rule.concerns(self._task) or (self._context["model"] is None and "model" in rule.fields):
             return False
         triggered = not rule.after or bool(self._all_edited.intersection(rule.after))
@@ -120,6 +121,7 @@ class WorkloadDraft:
         return rule.holds(*rule.values(lambda name: self._field_value(name, changed)))
 
     def _is_adjustable(self, name: str) -> bool:
+        """Return whether a field may be adjusted: it was not edited."""
         return not any(edited == name or edited.startswith(f"{name}.") for edited in self._edited)
 
     def _field_value(self, name: str, fields: Mapping[str, object]) -> FieldValue:
@@ -128,6 +130,7 @@ class WorkloadDraft:
         return _nested_fields(fields, name) or fields.get(name, self._default_value(name))
 
     def _default_value(self, name: str) -> FieldValue:
+        """Return the default value of the field `name`."""
         outer, _, inner = name.partition(".")
         if not inner:
             return getattr(self._fresh, outer, None)
@@ -136,6 +139,7 @@ class WorkloadDraft:
 
 
 def _flat_fields(workload: Workload) -> dict[str, object]:
+    """Return a workload's fields by dotted name."""
     fields: dict[str, object] = {}
     for name in workload.model_fields_set:
         value = getattr(workload, name)

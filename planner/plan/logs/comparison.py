@@ -98,6 +98,7 @@ def _counter_rows(
 def _comparison_row(
     name: RowName, predicted: int | None, actual: MeasuredAmount, reason: str, corrections: tuple[TermCorrection, ...]
 ) -> LogComparisonRow:
+    """Return the row that compares an estimated with a measured amount."""
     return LogComparisonRow(
         name=name,
         predicted_bytes=predicted,

@@ -122,6 +122,7 @@ def _explain_number_format(case: _ExplainedRow) -> str | None:
 
 
 def _explain_host_weights(case: _ExplainedRow) -> str | None:
+    """Explain smaller weights by the part in host memory."""
     host_bytes = case.actuals.host_weights
     return f"{_gib_text(host_bytes)} of the weights are in host memory." if host_bytes > _NOTABLE else None
 
@@ -143,6 +144,7 @@ def _explain_engine_share(_case: _ExplainedRow) -> str:
 
 
 def _explain_cache_length(case: _ExplainedRow) -> str | None:
+    """Explain a different KV cache by the log's context length."""
     length, logged = _context_tokens(case.evaluation), case.reading.context_length
     if case.actuals.pool is not None or not length or not logged or length == logged:
         return None
@@ -150,6 +152,7 @@ def _explain_cache_length(case: _ExplainedRow) -> str | None:
 
 
 def _explain_cache_format(case: _ExplainedRow) -> str | None:
+    """Explain a KV cache of half or twice the size by its format."""
     if _explain_cache_length(case) or case.predicted is None:
         return None
     if abs(case.ratio - 0.5) <= _SIMILARITY / 2:
@@ -166,6 +169,7 @@ def _explain_profiled_batch(case: _ExplainedRow) -> str | None:
 
 
 def _explain_library_memory(case: _ExplainedRow) -> str | None:
+    """Explain overhead by the memory that the engine's libraries and CUDA graphs hold."""
     logged = SERVERS.get(case.reading.engine or "")
     if logged is None:
         return None
@@ -175,6 +179,7 @@ def _explain_library_memory(case: _ExplainedRow) -> str | None:
 
 
 def _explain_allocator_slack(case: _ExplainedRow) -> str | None:
+    """Explain reserved memory by the slack of PyTorch's caching allocator."""
     if case.actual.sense == "at-least":
         return None  # a failed request counts as allocated, but was never reserved
     allocated = case.actuals.counters.get("allocated")
@@ -189,6 +194,7 @@ def _explain_allocator_slack(case: _ExplainedRow) -> str | None:
 
 
 def _explain_other_processes(case: _ExplainedRow) -> str | None:
+    """Explain the memory used on the card by other processes and the driver."""
     process, others = case.actuals.counters.get("process"), case.actuals.others
     if process is None:
         return "This includes the card's other processes."
@@ -199,6 +205,7 @@ def _explain_other_processes(case: _ExplainedRow) -> str | None:
 
 
 def _explain_other_card(case: _ExplainedRow) -> str | None:
+    """Explain a different capacity by another card."""
     if case.predicted is None or abs(case.ratio - 1) <= _SIMILARITY / 2:
         return None
     return f"This is not the plan's card, which has {_gib_text(case.predicted)}."

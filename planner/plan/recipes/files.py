@@ -66,7 +66,7 @@ def parse_recipe(data: bytes, source: str, *, is_json: bool) -> Mapping[str, obj
     kind = "JSON" if is_json else "YAML"
     try:
         text = data.decode("utf-8-sig")
-        content = _from_json(text) if is_json else _from_yaml(text)
+        content = _json_content(text) if is_json else _yaml_content(text)
     except UnicodeDecodeError as error:
         raise RecipeError(source, "is not text in UTF-8", _HINT) from error
     except RecursionError as error:
@@ -80,7 +80,7 @@ def parse_recipe(data: bytes, source: str, *, is_json: bool) -> Mapping[str, obj
     return {str(key): value for key, value in content.items()}
 
 
-def _from_json(text: str) -> object:
+def _json_content(text: str) -> object:
     return json.loads(text, object_pairs_hook=_unique_keys)
 
 
@@ -94,7 +94,7 @@ def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return mapping
 
 
-def _from_yaml(text: str) -> object:
+def _yaml_content(text: str) -> object:
     _check_events(text)
     return yaml.load(text, Loader=_StrictLoader)  # a subclass of the safe loader
 
@@ -210,6 +210,7 @@ def _recipe_file(path: Path) -> Path:
 
 
 def _parsed_file(file: Path) -> Mapping[str, object]:
+    """Return the keys of the training file, YAML or JSON."""
     try:
         data = read_regular(file, "training file", MIB)
     except UnreadableFileError as error:
@@ -231,6 +232,7 @@ def _with_linked_files(config: Mapping[str, object], file: Path) -> Mapping[str,
 
 
 def _read_linked_file(name: object, file: Path) -> Mapping[str, object] | None:
+    """Return the keys of the DeepSpeed file `name` in the folder of `file`, or None if that folder has no such file."""
     if not isinstance(name, str) or not name.endswith(_JSON):
         return None
     folder = os.path.realpath(file.parent)

@@ -185,12 +185,12 @@ def _total_figures_reader(total: Total) -> "_Totals":
     That is the total's unit, or the unit of a single accelerator if even the largest total is below one unit.
     """
 
-    def figures(entries: Sequence[ComparisonEntry]) -> list[ComparedFigure]:
+    def total_figures(entries: Sequence[ComparisonEntry]) -> list[ComparedFigure]:
         known = (total.value(entry.row.gpu, entry.count) for entry in entries if entry.row is not None)
         small = max((value for value in known if value is not None), default=0.0) < total.per_unit
         return [_total_figure(total, entry, small=small) for entry in entries]
 
-    return figures
+    return total_figures
 
 
 def _figures_reader(figure: Callable[[ComparisonEntry], ComparedFigure]) -> "_Totals":
@@ -303,6 +303,7 @@ def comparison_rows(
 
 
 def _markdown_line(cells: Sequence[str]) -> str:
+    """Return one line of a Markdown table."""
     return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
 
 

@@ -48,6 +48,7 @@ def gpu_details(
 
 
 def _memory_details(gpu: Gpu, usable: UsableMemory | None) -> tuple[Detail, ...]:
+    """Return the detail lines on a card's memory."""
     each = ", on each device" if gpu.device_count > 1 else ""
     bus = fmt.quantity(gpu.memory_bus_bits, "bit", fmt.NOT_PUBLISHED)
     return (
@@ -75,6 +76,7 @@ def _usable_memory_detail(gpu: Gpu, usable: UsableMemory | None) -> Detail:
 
 
 def _rate_details(gpu: Gpu, unit: str) -> tuple[Detail, ...]:
+    """Return the detail lines on arithmetic rates of the given unit: matrix units or shader cores."""
     return tuple(
         figure_detail(_rate_title(rate), fmt.rate(rate.ops_per_s, rate.dtype), rate.provenance or gpu.provenance)
         for rate in gpu.rates
@@ -88,6 +90,7 @@ def _rate_title(rate: Rate) -> str:
 
 
 def _missing_rate_details(gpu: Gpu, lacks: Mapping[str, SoftwareFact]) -> tuple[Detail, ...]:
+    """Return the detail lines on number formats without a rate: not published, or not supported."""
     missing = [dtype for dtype in DTYPE_TITLES if gpu.rate(dtype) is None]
     unpublished = ", ".join(DTYPE_TITLES[dtype] for dtype in missing if dtype not in lacks)
     lacking = tuple(lacking_detail(DTYPE_TITLES[dtype], lacks[dtype]) for dtype in missing if dtype in lacks)
@@ -167,6 +170,7 @@ def derived_group(gpu: Gpu, prices: CardPrices) -> DetailGroup:
 
 
 def _derived_details(gpu: Gpu, prices: CardPrices) -> Iterator[Detail]:
+    """Yield the detail lines on derived figures, by each kind of price that they involve."""
     for derived in DERIVED_FIGURES.values():
         yield from _derived_figure(derived, derived.title, gpu, None, LAUNCH_PRICE)
         yours = gpu.purchase_price_usd
@@ -225,6 +229,7 @@ def _rent_details(rented: Mapping[RentMode, PriceSpread]) -> Iterator[Detail]:
 
 
 def _price_range_detail(title: str, spread: PriceSpread, unit: str) -> Detail:
+    """Return the detail line on a range of prices."""
     low, high = spread.low, spread.high
     same = low.price_usd == high.price_usd
     text = _usd_text(low.price_usd) if same else f"{_usd_text(low.price_usd)} to {_usd_text(high.price_usd)}"
@@ -261,6 +266,7 @@ def _seller_text(point: PricePoint) -> str:
 
 
 def _doubts_text(points: Iterable[PricePoint]) -> str:
+    """Return the first remark on each price as text."""
     return "; ".join(dict.fromkeys(point.remarks[0] for point in points if point.remarks))
 
 

@@ -112,6 +112,7 @@ def _mixer_phrase(mixer: Attention | LatentAttention | StateMixer) -> str:
 
 
 def _feed_forward_phrases(group: LayerGroup) -> list[str]:
+    """Return a layer's feed-forward block or experts as a phrase, if it has one."""
     block = group.layer.feed_forward
     if block is None:
         return []
@@ -123,6 +124,7 @@ def _feed_forward_phrases(group: LayerGroup) -> list[str]:
 
 
 def _token_details(architecture: Architecture) -> tuple[Detail, ...]:
+    """Return the detail lines on context length, vocabulary and output head."""
     if architecture.vocabulary is None:
         return ()
     context = "not stated" if architecture.max_context is None else f"{fmt.integer(architecture.max_context)} tokens"

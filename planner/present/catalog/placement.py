@@ -56,7 +56,7 @@ def _time_figure_reader(
 ) -> Callable[[Placement | None], ComparedFigure]:
     """Return a reader of a time figure; `read` gives its text and value from the time and its seconds."""
 
-    def figure(placement: Placement | None) -> ComparedFigure:
+    def time_figure(placement: Placement | None) -> ComparedFigure:
         if placement is None or placement.evaluation is None:
             return ComparedFigure()
         if not is_feasible(placement.evaluation):
@@ -66,7 +66,7 @@ def _time_figure_reader(
             return ComparedFigure(tooltip="" if time is None else unknown_time_sentence(time))
         return ComparedFigure(*read(time, time.seconds), time_answer(time))
 
-    return figure
+    return time_figure
 
 
 def _seconds_text_and_value(time: TimeResult, seconds: float) -> tuple[str, float]:
@@ -99,7 +99,7 @@ def _cost_figure_reader(
 ) -> Callable[[Placement | None], ComparedFigure]:
     """Return a reader of a cost figure, which `read` takes from an estimate; `unknown` says why there is none."""
 
-    def figure(placement: Placement | None) -> ComparedFigure:
+    def cost_figure(placement: Placement | None) -> ComparedFigure:
         if placement is None:
             return ComparedFigure()
         if placement.evaluation is None or placement.cost is None:
@@ -111,10 +111,11 @@ def _cost_figure_reader(
             tooltip=placement.cost.reason or unknown
         )
 
-    return figure
+    return cost_figure
 
 
 def _rent_figure(estimate: CostEstimate) -> ComparedFigure | None:
+    """Return the rent for a run or month as a figure."""
     rent = estimate.result.rent
     if rent is None:
         return None
@@ -136,6 +137,7 @@ def _rent_per_tokens_figure(estimate: CostEstimate) -> ComparedFigure | None:
 
 
 def _owning_figure(estimate: CostEstimate) -> ComparedFigure | None:
+    """Return the cost of owning for a run or month as a figure."""
     own = estimate.result.own
     if own is None:
         return None
@@ -151,6 +153,7 @@ def _owning_per_tokens_figure(estimate: CostEstimate) -> ComparedFigure | None:
 
 
 def _usd_per_million_figure(usd: float | None, how: str) -> ComparedFigure:
+    """Return a cost in US dollars per million tokens as a figure; `how` explains it."""
     return ComparedFigure(fmt.money(usd, fmt.UNKNOWN), usd, how)
 
 

@@ -146,6 +146,7 @@ def _rent_ranges(rented: Mapping[RentMode, PriceSpread]) -> dict[str, object]:
 
 
 def _price_range_object(spread: PriceSpread, unit: str) -> dict[str, object]:
+    """Return a range of prices with its dates and sources, for JSON."""
     return {
         f"low_{unit}": spread.low.price_usd,
         f"median_{unit}": spread.median_usd,
@@ -159,6 +160,7 @@ def _price_range_object(spread: PriceSpread, unit: str) -> dict[str, object]:
 
 
 def _dated_source(source: str, day: str) -> str:
+    """Return a source with its date."""
     return f"{source}, {day}" if day else source
 
 
@@ -232,6 +234,7 @@ def system_fields(row: SystemRow) -> dict[str, object]:
 
 
 def _source_fields(main: Provenance, other: Mapping[str, Provenance], notes: Sequence[str]) -> dict[str, object]:
+    """Return the fields on sources: the record's own, those of single figures, and notes."""
     others = "; ".join(f"{field}: {_provenance_line(provenance)}" for field, provenance in other.items())
     texts = (main.source, main.basis, main.certainty, main.as_of, others, "; ".join(notes))
     return dict(zip(_SOURCES, texts, strict=True))

@@ -14,6 +14,7 @@ from planner.units import GB, GIB
 
 
 def _fits_tooltip(row: SystemRow) -> str:
+    """Return why there is no memory verdict, or the free memory on each accelerator."""
     count = row.system.gpu_count or 1
     where = f" on each of {fmt.integer(count)}, split between them as in the plan" if count > 1 else ""
     return row.reason if row.reason or row.free_bytes is None else f"{margin_text(row.free_bytes)}{where}"
@@ -48,7 +49,7 @@ def _system_source_reader(field: str) -> Callable[[SystemRow], str]:
 def _total_column(total: Total) -> Column[SystemRow]:
     """Return the column of a total over a system's accelerators."""
 
-    def tooltip(row: SystemRow) -> str:
+    def total_tooltip(row: SystemRow) -> str:
         source = total.source(row.gpu)
         text = "" if source is None or total.value(row.gpu, row.system.gpu_count) is None else provenance_text(source)
         return "\n".join(part for part in (total.formula(row.gpu, row.system.gpu_count), text) if part)
@@ -62,7 +63,7 @@ def _total_column(total: Total) -> Column[SystemRow]:
         unknown=lambda row: fmt.NONE if total.key in row.lacks else fmt.UNKNOWN,
         width=6,
         shown=total is not FP16,
-        tooltip=tooltip,
+        tooltip=total_tooltip,
     )
 
 

@@ -135,6 +135,7 @@ class Total:
 
 
 def _rate_total(dtype: str) -> Total:
+    """Return the total of the arithmetic rate in one number format."""
     title = f"{dtype.upper()} dense"
     return Total(dtype, title, "PFLOPS", 1e15, lambda gpu: gpu.ops_per_s(dtype), fmt.rate, f"rate.{dtype}")
 

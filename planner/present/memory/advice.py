@@ -63,12 +63,14 @@ def _verdict_after(advice: Advice) -> str:
 
 
 def _cost_text(advice: Advice) -> str:
+    """Return the cost of an advice in time or work."""
     factor = advice.slower_by_about
     slower = (f"about {fmt.significant(factor)} × slower",) if factor is not None and factor > 1 else ()
     return "; ".join((*slower, *advice.costs)) or "none"
 
 
 def _detail_sentences(advice: Advice) -> list[str]:
+    """Return the steps of an advice with their sources, and what stays unchanged, as sentences."""
     said = [f"{step.name}: {step.sentence} Source: {step.source}." for step in advice.steps]
     if advice.keeps:
         said.append(f"Unchanged: {fmt.listing(advice.keeps)}.")

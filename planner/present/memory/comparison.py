@@ -116,10 +116,12 @@ def _versus_rows(found: PlanComparison, view: MemoryView, other: MemoryView) -> 
 
 
 def _gib_text(value: int | None) -> str:
+    """Return a size in GiB without the unit, or a dash for None."""
     return _NOT_THERE if value is None else fmt.gib(value)
 
 
 def _signed_gib_text(value: int | None) -> str:
+    """Return a difference in GiB with its sign, or a dash for None."""
     if value is None:
         return _NOT_THERE
     return f"+{fmt.gib(value)}" if value > 0 else fmt.gib(value)

@@ -87,6 +87,7 @@ def _device_row(share: DeviceShare, hardware: HardwareCatalog, scarcity: str) ->
 
 
 def _parallelism_parts(workload: Workload) -> list[str]:
+    """Return the forms of parallelism of a workload, one phrase each."""
     parallel = workload.parallel
     found = [f"{title} {size}" for name, title in _SHARED.items() if (size := getattr(parallel, name)) > 1]
     if parallel.sequence and parallel.tensor > 1:

@@ -21,6 +21,7 @@ def request_phrase(request: TraceRequest) -> str:
 
 
 def _training_parts(request: TraceRequest) -> list[str]:
+    """Return the optimizer, adapters, accumulation and checkpointing of a trace request as phrases."""
     parts = [f"custom step {request.step.rpartition(':')[2]}"] if request.step else []
     if request.task == "training" and not request.step:
         parts.append(request.optimizer)
@@ -34,6 +35,7 @@ def _training_parts(request: TraceRequest) -> list[str]:
 
 
 def _size_parts(request: TraceRequest) -> list[str]:
+    """Return the batch size and the token counts of a trace request as phrases."""
     parts = _shape_part(request.inputs) if request.batch is None else [f"batch {fmt.integer(request.batch)}"]
     if request.sequence_length is not None:
         parts.append(f"{fmt.integer(request.sequence_length)} tokens")
@@ -49,6 +51,7 @@ def _shape_part(inputs: tuple[Input, ...]) -> list[str]:
 
 
 def _format_parts(request: TraceRequest) -> list[str]:
+    """Return the parameters' dtype and autocast of a trace request as phrases."""
     return [
         *([request.dtype] if request.dtype else []),
         *([f"{request.autocast} autocast"] if request.autocast else []),
@@ -56,6 +59,7 @@ def _format_parts(request: TraceRequest) -> list[str]:
 
 
 def _rank_parts(request: TraceRequest) -> list[str]:
+    """Return the data-parallel strategy and ranks of a trace request as a phrase, if there are several ranks."""
     parallel = request.parallel
     return [f"{parallel.strategy.upper()} on {fmt.plural(parallel.ranks, 'rank')}"] if parallel.ranks > 1 else []
 

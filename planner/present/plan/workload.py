@@ -26,6 +26,7 @@ def workload_phrase(workload: Workload) -> str:
 
 
 def _training_parts(workload: Training) -> list[str]:
+    """Return the parts of the phrase for a training workload."""
     tokens = _tokens_text(workload.micro_batch, workload.sequence_length)
     parts = [METHOD_TITLES[workload.method], OPTIMIZER_TITLES[workload.optimizer], tokens]
     if workload.gradient_accumulation > 1:
@@ -38,6 +39,7 @@ def _training_parts(workload: Training) -> list[str]:
 
 
 def _inference_parts(workload: Inference) -> list[str]:
+    """Return the parts of the phrase for an inference workload."""
     if workload.diffusion.guidance is not None:
         return _image_parts(workload)
     parts = [

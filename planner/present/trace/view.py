@@ -200,6 +200,7 @@ def _alive_row(alive: LiveGroup, total: int) -> AliveRow:
 
 
 def _tensors_text(count: int, shape: str) -> str:
+    """Return the number and shape of tensors: `4 × [128, 64] float32`."""
     if not shape:
         return fmt.plural(count, "tensor") if count > 1 else ""
     return fmt.count_of(count, shape) if count > 1 else shape

@@ -236,6 +236,7 @@ class CachingAllocator:
         return pool.new_segment(segment_bytes)
 
     def _add_reserved_bytes(self, size: int) -> None:
+        """Count `size` more bytes as reserved, and update the maximum."""
         self.reserved_bytes += size
         self.max_reserved_bytes = max(self.max_reserved_bytes, self.reserved_bytes)
 

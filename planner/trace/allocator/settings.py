@@ -145,6 +145,7 @@ def _option_values(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _check_option_value(settings: type[AllocatorSettings], option: str, value: dict[str, object]) -> None:
+    """Reject a value that is out of range, naming the option."""
     try:
         settings.model_validate(value)
     except ValidationError as error:
@@ -153,6 +154,7 @@ def _check_option_value(settings: type[AllocatorSettings], option: str, value: d
 
 
 def _check_ignored_option(option: str, value: str) -> None:
+    """Accept an option without effect on device memory; reject one that is unknown or not modeled."""
     if option in _UNMODELED_OPTION_HINTS:
         raise SpecError(option, "this option is not modeled", hint=_UNMODELED_OPTION_HINTS[option])
     if option == "backend" and value != "native":

@@ -34,6 +34,7 @@ def _generate_notes(facts: TracedFacts) -> Iterator[str]:
 
 
 def _distribution_notes(parallel: TraceParallel) -> Iterator[str]:
+    """Yield a note on how the model is distributed over several ranks, if it is."""
     if parallel.strategy == "none":
         return
     share_text = {"ddp": "holds the whole model (DDP)", "fsdp": "holds its shard of the model (FSDP)"}[
@@ -171,6 +172,7 @@ def _framework_overhead(facts: TracedFacts, gpu: Gpu | None, available_bytes: in
 
 
 def _overhead_term(facts: TracedFacts, overhead: FrameworkOverhead) -> Term:
+    """Return the memory term for framework overhead, with the allocator's reserved bytes as symbols."""
     symbols = (
         traced("R", facts.allocated_bytes + overhead.slack, "bytes that the caching allocator reserves on the card"),
         traced("A", facts.allocated_bytes, "bytes alive at the peak"),

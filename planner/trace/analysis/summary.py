@@ -72,6 +72,7 @@ def merge_differences(differences: tuple[Difference, ...]) -> tuple[Difference, 
 
 
 def _traced_phase(recording: TraceRecording, live: LiveMemory, index: int, span: Span) -> TracedPhase:
+    """Return the phase `span` with the categories of the allocations alive after the event `index`."""
     columns = recording.allocations
     sizes, counts = Counter[int](), Counter[int]()
     for allocation in alive_at(columns, live.times[index]):

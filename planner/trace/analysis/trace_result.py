@@ -160,6 +160,7 @@ class _RecordingAnalysis(NamedTuple):
 
 @lru_cache(maxsize=2)
 def _analyze_recording(recording: TraceRecording, settings: AllocatorSettings) -> _RecordingAnalysis:
+    """Return the analysis of a recording: facts, live memory, peak and timeline."""
     live = live_memory(recording.allocations)
     peak = peak_moment(recording, live)
     return _RecordingAnalysis(

@@ -202,6 +202,7 @@ def read_messages(
 def _outcome_of_invalid_line(
     line: bytes, stream: BinaryIO, max_line_bytes: int, error: ValidationError
 ) -> WorkerOutcome:
+    """Return the outcome of a line that is no message: a crash report, a protocol error or a half-written line."""
     fault_match = FAULT.search(line)
     if fault_match:
         report = line[fault_match.start() :] + stream.read(_MAX_REPORT_BYTES)

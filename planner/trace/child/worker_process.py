@@ -97,6 +97,7 @@ class WorkerProcess:
             self.requests.close()
 
     def _kill_process_group(self) -> None:
+        """Kill the worker and the processes in its group."""
         if sys.platform == "win32":
             self._process.kill()
         else:

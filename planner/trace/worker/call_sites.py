@@ -103,8 +103,8 @@ class CallSites:
         return f"{text} ({line})" if line else text
 
     def _forward_module_and_line(self, number: int) -> tuple[int, int] | None:
-        # Views allocate nothing, so they are not recorded; their derivatives get the place of the operator before them.
         """Return the numbers of module and line of the operator with this autograd sequence number, or None."""
+        # Views allocate nothing, so they are not recorded; their derivatives get the place of the operator before them.
         return next(
             (place for back in range(_VIEWS_IN_A_ROW) if (place := self._forward_places.get(number - back))), None
         )
@@ -125,12 +125,14 @@ class CallSites:
         return 0
 
     def _enter_module(self, module: nn.Module, _inputs: object) -> None:
+        """Note that a module's forward pass begins."""
         path_number = self._path_numbers.get(id(module))
         self._running_modules.append(
             self._running_modules[-1] if path_number is None and self._running_modules else path_number or 0
         )
 
     def _leave_module(self, _module: nn.Module, _inputs: object, _output: object) -> None:
+        """Note that a module's forward pass ends."""
         if self._running_modules:
             self._running_modules.pop()
 

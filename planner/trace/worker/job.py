@@ -88,6 +88,7 @@ def record(request: TraceRequest, progress: ReportProgress) -> TraceRecording:
 
 
 def _distribute_modules(built: BuiltRun, distribute: DistributeModule, watcher: RunObserver) -> None:
+    """Replicate or shard the built modules over the ranks, and register them again."""
     if built.step is not None:
         raise TraceError("build", "a custom step cannot be distributed over ranks", "Omit --ranks, or the step.")
     built.modules = {name: distribute(module) for name, module in built.modules.items()}

@@ -163,6 +163,7 @@ class AllocationLedger(FakeTensorMode):
             self._keep_only([entry for entry in range(len(self._bytes)) if entry not in removed])
 
     def _keep_only(self, kept_entries: list[int]) -> None:
+        """Remove all recorded allocations except those at the indices `kept_entries`."""
         for name in _COLUMNS:
             column = getattr(self, name)
             column[:] = array(column.typecode, [column[entry] for entry in kept_entries])
@@ -187,6 +188,7 @@ class AllocationLedger(FakeTensorMode):
                 self._module[-1] = self._module[before]
 
     def _record_result(self, result: Any, func: Any) -> None:
+        """Record an allocation for each new storage in an operator's result."""
         if isinstance(result, torch.Tensor):
             storage = result.untyped_storage()
             if storage._cdata not in self._alive and storage.nbytes():
@@ -204,6 +206,7 @@ class AllocationLedger(FakeTensorMode):
             self._watched[key] = weakref.ref(storage, lambda _: self._record_free(key))
 
     def _record_free(self, key: int) -> None:
+        """Record that the storage with the address `key` was freed."""
         self._watched.pop(key, None)
         self._emptied.pop(key, None)
         entry = self._alive.pop(key, None)
@@ -211,6 +214,7 @@ class AllocationLedger(FakeTensorMode):
             self._freed[entry] = self._next_event()
 
     def _record_allocation(self, size: int, func: Any, shape: str) -> int:
+        """Record an allocation with its operator, module and line, and return its index."""
         module, line = self._places.current_module_and_line()
         self._bytes.append(size)
         self._made.append(self._next_event())
@@ -224,10 +228,12 @@ class AllocationLedger(FakeTensorMode):
         return len(self._bytes) - 1
 
     def _next_event(self) -> int:
+        """Return the number of the next event, and count it."""
         self.events += 1
         return self.events - 1
 
     def _operator_number(self, func: Any) -> int:
+        """Return the number of the operator's name."""
         number = self._operator_numbers.get(func)
         if number is None:
             number = self._operator_numbers[func] = self.operators.number(_operator_name(func))
@@ -256,6 +262,7 @@ class AllocationLedger(FakeTensorMode):
         )
 
     def _final_categories(self) -> Iterable[int]:
+        """Yield the category of each allocation; unlabeled ones are activations if they outlive their phase."""
         activation, temporary = _CATEGORY_NUMBERS["activations"], _CATEGORY_NUMBERS["temporaries"]
         spans = iter(self.spans())
         span = next(spans, None)
@@ -280,6 +287,7 @@ class AllocationLedger(FakeTensorMode):
 
 
 def _storage_key(tensor: torch.Tensor) -> int:
+    """Return the address that identifies a tensor's storage."""
     # A sharded tensor has no storage; its shard has.
     shard: torch.Tensor = getattr(tensor, "_local_tensor", tensor)
     key: int = shard.untyped_storage()._cdata

@@ -46,6 +46,7 @@ class LossFunction:
         return self._loss_with_target(main_output, self._loss_name)
 
     def _checked_scalar_loss(self, loss: Any) -> torch.Tensor:
+        """Return the loss if it is a tensor of one element."""
         if isinstance(loss, torch.Tensor) and loss.numel() == 1:
             return loss
         raise TraceError(_STAGE, "the loss function did not return a scalar", "It must return a tensor of one element.")
@@ -57,6 +58,7 @@ class LossFunction:
         return name
 
     def _loss_with_target(self, main_output: torch.Tensor, name: str) -> torch.Tensor:
+        """Return the loss `name` of the output, with a target that is generated once."""
         loss = _functional_loss(name)
         if name in _CLASS_LOSSES and _has_token_logits(main_output, self._inputs):
             main_output = main_output.reshape(-1, main_output.shape[-1])
@@ -111,6 +113,7 @@ def _has_token_logits(main_output: torch.Tensor, inputs: Any) -> bool:
 
 
 def _input_tensors(inputs: Any) -> Iterator[torch.Tensor]:
+    """Yield the tensors among a run's inputs."""
     call = ForwardCall.from_inputs(inputs)
     yield from tensors_in((call.args, call.kwargs))
 

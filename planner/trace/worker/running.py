@@ -44,6 +44,7 @@ def train(built: BuiltRun, request: TraceRequest, watcher: RunObserver, autocast
 
 
 def _make_optimizer(module: nn.Module, request: TraceRequest) -> Optimizer:
+    """Return the requested optimizer for a module's trainable parameters."""
     if not any(parameter.requires_grad for parameter in module.parameters()):
         raise TraceError("load", "no parameter is trainable", "Remove a --freeze pattern, or trace inference.")
     optimizer = make_optimizer(request.optimizer, request.optimizer_arguments, module.parameters(), request.device)
@@ -198,6 +199,7 @@ def autocast_context(request: TraceRequest) -> AbstractContextManager[Any]:
 
 
 def _run_forward(built: BuiltRun, watcher: RunObserver, autocast: AbstractContextManager[Any]) -> None:
+    """Run one forward pass without gradients."""
     watcher.begin_phase("forward", 0)
     call = built.forward_call
     with autocast:

@@ -101,6 +101,7 @@ def _target_output(request: TraceRequest, watcher: RunObserver) -> TargetOutput:
 
 
 def _step_function(request: TraceRequest, target_output: TargetOutput) -> StepFunction | None:
+    """Return the user's step function: the requested one, else the target's own, or None."""
     if request.step is not None:
         return targets.load_function(request.step)
     return target_output.step if request.task == "training" else None

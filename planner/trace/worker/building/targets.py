@@ -143,6 +143,7 @@ def _is_module(value: object) -> bool:
 
 
 def _call_target(callable_target: Callable[..., Any], arguments: Sequence[Argument], title: str) -> Any:
+    """Return what the target returns when called with `arguments`."""
     keywords = {argument.name: _tuple_as_list(argument.value) for argument in arguments}
     try:
         signature = inspect.signature(callable_target)
@@ -160,10 +161,12 @@ def _call_target(callable_target: Callable[..., Any], arguments: Sequence[Argume
 
 
 def _tuple_as_list(value: Any) -> Any:
+    """Return an argument's value with tuples as lists, as JSON has them."""
     return list(value) if isinstance(value, tuple) else value
 
 
 def _target_output(result: Any, title: str) -> TargetOutput:
+    """Return a target's result as modules with optional inputs and step; reject any other result."""
     if _are_modules(result):
         return TargetOutput(result)
     if isinstance(result, tuple) and len(result) in (2, 3) and _are_modules(result[0]):
@@ -181,6 +184,7 @@ def _are_modules(value: Any) -> bool:
 
 
 def _type_text(value: Any) -> str:
+    """Return the type of a value as text, for error messages."""
     if isinstance(value, tuple):
         return f"a tuple of {', '.join(type(item).__name__ for item in value) or 'nothing'}"
     return type(value).__name__

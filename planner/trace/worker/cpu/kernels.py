@@ -265,6 +265,7 @@ def matrix_product_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: 
 
 
 def _is_row_or_column_major(matrix: torch.Tensor) -> bool:
+    """Return whether the matrix is contiguous in one of its two dimensions."""
     (rows, columns), (down, along) = matrix.shape, matrix.stride()
     return bool((along == 1 and down >= max(1, columns)) or (down == 1 and along >= max(1, rows)))
 
@@ -345,6 +346,7 @@ def cpu_differences(request: TraceRequest, operators: tuple[str, ...]) -> Iterat
 
 
 def _scratch_difference(name: str, high_bytes: int, low_bytes: int = 0) -> Difference:
+    """Return a difference for memory that is computed by a formula, with its largest measured errors as bounds."""
     return Difference(
         name=name,
         explanation="invisible to the dispatcher; computed by formula, with the largest measured error as bound",

@@ -78,6 +78,7 @@ def _can_use_flash(call: AttentionCall, capability: Capability) -> bool:
 
 
 def _flash_supports_training(call: AttentionCall, capability: Capability) -> bool:
+    """Return whether flash attention supports the call's backward pass on a card of `capability`."""
     # The backward kernel for large heads needs more shared memory than these consumer cards have.
     if not call.records_gradients or not ((8, 6) <= capability <= (8, 9) or (12, 0) <= capability <= (12, 1)):
         return True
@@ -124,6 +125,7 @@ def _can_use_cudnn(call: AttentionCall, capability: Capability) -> bool:
 
 
 def _cudnn_supports_shapes(call: AttentionCall) -> bool:
+    """Return whether cuDNN's attention supports the numbers and widths of heads."""
     batch, heads, queries, head_width = call.query.shape
     keys, value_head = call.key.shape[2], call.value.shape[3]
     max_head_width = 192 if (head_width, value_head) == (192, 128) else _MAX_CUDNN_HEAD_WIDTH
@@ -138,6 +140,7 @@ def _cudnn_supports_shapes(call: AttentionCall) -> bool:
 
 
 def _cudnn_supports_mask(call: AttentionCall) -> bool:
+    """Return whether cuDNN's attention supports the mask, if there is one."""
     if call.mask is None:
         return True
     scores_shape = (*call.query.shape[:3], call.key.shape[2])
@@ -227,6 +230,7 @@ def attend(call: AttentionCall, scale: float | None, backend: Backend) -> Tensor
 
 
 def _attend_by_flash(call: AttentionCall, scale: float | None) -> Tensor:
+    """Return the attention output by flash attention, with padded heads."""
     head_width = call.query.shape[-1]
     query, key, value = (_padded_last_dimension(tensor, 8) for tensor in (call.query, call.key, call.value))
     result = _first_result(
@@ -238,6 +242,7 @@ def _attend_by_flash(call: AttentionCall, scale: float | None) -> Tensor:
 
 
 def _attend_by_math(call: AttentionCall, scale: float | None) -> Tensor:
+    """Return the attention output by plain matrix products, as PyTorch composes them."""
     # Composed here, since PyTorch's own composition adds the mask out of place when it is given fake tensors.
     dtype = call.query.dtype
     in_float32 = dtype in _HALF_DTYPES and not _backend_switches.fp16_bf16_reduction_math_sdp_allowed()
@@ -278,6 +283,7 @@ def _aligned_mask(mask: Tensor) -> Tensor:
 
 
 def _padded_last_dimension(tensor: Tensor, multiple: int) -> Tensor:
+    """Return `tensor` with its last dimension padded to a multiple of `multiple`."""
     excess = tensor.shape[-1] % multiple
     return torch.constant_pad_nd(tensor, [0, multiple - excess]) if excess else tensor
 
@@ -288,6 +294,7 @@ def _repeated_heads(tensor: Tensor, heads: int) -> Tensor:
 
 
 def _softmax_scale(call: AttentionCall, scale: float | None) -> float:
+    """Return the factor for scores: `scale`, or one over the square root of the head width."""
     return 1 / math.sqrt(call.query.shape[-1]) if scale is None else scale
 
 

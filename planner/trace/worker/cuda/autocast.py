@@ -185,6 +185,7 @@ def _fp32_norm_kernel(operator: Any) -> Kernel:
 
 
 def _raise_unsafe_to_autocast(*_: object, **__: object) -> None:
+    """Raise the error of an operator that is unsafe to run within autocast."""
     raise RuntimeError(
         "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast. "
         "Use binary_cross_entropy_with_logits or torch.nn.BCEWithLogitsLoss."

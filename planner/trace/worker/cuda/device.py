@@ -23,6 +23,8 @@ def device_move_kernels() -> dict[str, Kernel]:
 
 
 def _move_kernel(operator: Any) -> Kernel:
+    """Return a kernel that runs a move between devices on the CPU."""
+
     def move(tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
         args = tuple(_CPU if _is_cuda(value) else value for value in args)
         return operator._op_dk(DispatchKey.CompositeImplicitAutograd, tensor, *args, **_with_cpu_device(kwargs))
@@ -82,6 +84,7 @@ def _foreach_overrides(module: Any) -> dict[str, Any]:
 
 
 def _return_unchanged(value: Any, *_: object, **__: object) -> Any:
+    """Return `value`, for calls that would move it to a card."""
     return value
 
 
@@ -96,8 +99,8 @@ def _tensor_to(tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
 
 
 def _module_to(module: nn.Module, *args: Any, **kwargs: Any) -> nn.Module:
-    # Every tensor is on the device already; copies of tensors to themselves are left out.
     """Replacement of `Module.to`, which converts types but moves nothing to a card."""
+    # Every tensor is on the device already; copies of tensors to themselves are left out.
     args, kwargs = _with_device_name(args, kwargs)
     device, dtype, non_blocking, memory_format = torch._C._nn._parse_to(*args, **kwargs)
     if not _is_cuda(device):

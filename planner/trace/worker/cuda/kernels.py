@@ -254,6 +254,7 @@ def _transposed_copy_bytes(tensor: Tensor, batch_first: bool) -> int:
 
 
 def _tensor_argument(args: Arguments, place: int) -> Tensor:
+    """Return the positional argument at `place` as a tensor."""
     tensor: Tensor = args[place]
     return tensor
 

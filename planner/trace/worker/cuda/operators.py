@@ -61,6 +61,7 @@ def _empty_statistics(input_tensor: Tensor, normalized: Sequence[int]) -> Tensor
 def _fake_layer_norm(
     _mode: Any, _func: Any, input_tensor: Tensor, normalized: Sequence[int], *_: Any
 ) -> tuple[Tensor, ...]:
+    """Return empty results of CUDA's layer norm: output, mean and inverse deviation."""
     return (
         input_tensor.new_empty(input_tensor.shape),
         _empty_statistics(input_tensor, normalized),
@@ -71,6 +72,7 @@ def _fake_layer_norm(
 def _fake_rms_norm(
     _mode: Any, _func: Any, input_tensor: Tensor, normalized: Sequence[int], *_: Any
 ) -> tuple[Tensor, Tensor]:
+    """Return empty results of CUDA's fused RMS norm: output and inverse root mean square."""
     return input_tensor.new_empty(input_tensor.shape), _empty_statistics(input_tensor, normalized)
 
 
@@ -84,6 +86,7 @@ def _fake_rms_norm_backward(
     weight: Tensor | None,
     mask: Sequence[bool],
 ) -> tuple[Tensor | None, ...]:
+    """Return empty gradients of CUDA's fused RMS norm."""
     return (
         input_tensor.new_empty(input_tensor.shape) if mask[0] else None,
         weight.new_empty(weight.shape) if mask[1] and weight is not None else None,
@@ -146,6 +149,7 @@ class CudaOperators(contextlib.AbstractContextManager["CudaOperators"]):
         scale: float | None = None,
         enable_gqa: bool = False,
     ) -> Tensor:
+        """Run scaled dot product attention with the backend that the card uses."""
         call = AttentionCall(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa)
         backend = cuda_attention.choose_backend(call, self.capability)
         self._bounds.note_difference(_attention_difference(backend, self.capability, self._is_known))

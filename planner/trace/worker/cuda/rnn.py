@@ -67,6 +67,7 @@ def fake_rnns() -> dict[str, Kernel]:
 def _run_on_padded_input(
     name: str, input_tensor: Tensor, hx: Any, params: Sequence[Tensor], *settings: Any
 ) -> tuple[Tensor, ...]:
+    """Run the recurrent network `name` on a batch of sequences of equal length."""
     has_biases, layers, dropout, train, is_bidirectional, batch_first = settings
     return _run_cudnn_rnn(
         name, input_tensor, hx, params, has_biases, layers, batch_first, dropout, train, is_bidirectional, []
@@ -76,6 +77,7 @@ def _run_on_padded_input(
 def _run_on_packed_sequences(
     name: str, data: Tensor, batch_sizes: Tensor, hx: Any, params: Sequence[Tensor], *settings: Any
 ) -> tuple[Tensor, ...]:
+    """Run the recurrent network `name` on a packed batch of sequences of different lengths."""
     has_biases, layers, dropout, train, is_bidirectional = settings
     sizes = batch_sizes.tolist()
     return _run_cudnn_rnn(name, data, hx, params, has_biases, layers, False, dropout, train, is_bidirectional, sizes)
@@ -167,6 +169,7 @@ class RnnCall(NamedTuple):
 
     @classmethod
     def _from_arguments(cls, input_tensor: Tensor, weights: Sequence[Tensor], *settings: Any) -> Self:
+        """Return the sizes of a call from the arguments that its forward and backward operators share."""
         mode, width, _, layers, batch_first, _, saves_for_backward, is_bidirectional, sizes = settings
         batch = sizes[0] if sizes else input_tensor.shape[0 if batch_first else 1]
         steps = input_tensor.shape[0] if sizes else input_tensor.shape[0] * input_tensor.shape[1]
@@ -211,6 +214,7 @@ def workspace_bytes(call: RnnCall, times: int = 1) -> int:
 
 
 def _fake_rnn(_mode: Any, _func: Any, *args: Any, **_: Any) -> tuple[Tensor, ...]:
+    """Return empty results of cuDNN's recurrent operator, with its reserve."""
     call, input_tensor, hx, cx = RnnCall.from_forward_arguments(args), args[0], args[4], args[5]
     output = input_tensor.new_empty((*input_tensor.shape[:-1], hx.shape[-1] * call.directions))
     cell = hx.new_empty((0,) if cx is None else cx.shape)
@@ -220,6 +224,7 @@ def _fake_rnn(_mode: Any, _func: Any, *args: Any, **_: Any) -> tuple[Tensor, ...
 
 
 def _fake_rnn_backward(_mode: Any, _func: Any, *args: Any, **_: Any) -> tuple[Any, ...]:
+    """Return empty gradients of cuDNN's recurrent operator."""
     input_tensor, weight, hx, cx = args[0], args[1], args[4], args[5]
     # All gradients of weights are parts of one buffer.
     flat = weight[0].new_empty((sum(tensor.numel() for tensor in weight),))
@@ -232,16 +237,19 @@ def _fake_rnn_backward(_mode: Any, _func: Any, *args: Any, **_: Any) -> tuple[An
 
 
 def _fake_lstm_cell(_mode: Any, _func: Any, gates: Tensor, _hidden: Tensor, cx: Tensor, *_: Any) -> tuple[Tensor, ...]:
+    """Return empty results of the fused LSTM cell: hidden state, cell state and gates."""
     return torch.empty_like(cx), torch.empty_like(cx), torch.empty_like(gates)
 
 
 def _fake_gru_cell(_mode: Any, _func: Any, input_gates: Tensor, _hidden: Tensor, hx: Tensor, *_: Any) -> Any:
+    """Return empty results of the fused GRU cell: hidden state and workspace."""
     return torch.empty_like(hx), hx.new_empty((hx.shape[0], hx.shape[1] * 5))
 
 
 def _fake_gru_cell_backward(
     _mode: Any, _func: Any, grad: Tensor, workspace: Tensor, has_bias: bool
 ) -> tuple[Tensor | None, ...]:
+    """Return empty gradients of the fused GRU cell."""
     batch, width = workspace.shape[0], workspace.shape[1] // 5
     gates = [grad.new_empty((batch, 3 * width)) for _ in range(2)]
     biases = [grad.new_empty((3 * width,)) if has_bias else None for _ in range(2)]
@@ -251,5 +259,6 @@ def _fake_gru_cell_backward(
 def _fake_lstm_cell_backward(
     _mode: Any, _func: Any, _grad: Any, _grad_cell: Any, cx: Tensor, _cell: Tensor, workspace: Tensor, has_bias: bool
 ) -> tuple[Tensor | None, ...]:
+    """Return empty gradients of the fused LSTM cell."""
     bias = workspace.new_empty((workspace.shape[1],)) if has_bias else None
     return torch.empty_like(workspace), torch.empty_like(cx), bias

@@ -53,14 +53,17 @@ class UncertaintyBounds:
 
 
 def _convolution_difference(args: Arguments, result: Tensor) -> Difference | None:
+    """Return the uncertainty of cuDNN's workspace in a convolution's forward pass."""
     return _workspace_difference(args[0], args[1], result)
 
 
 def _convolution_backward_difference(args: Arguments, _result: Any) -> Difference | None:
+    """Return the uncertainty of cuDNN's workspace in a convolution's backward pass."""
     return _workspace_difference(args[1], args[2], args[0])
 
 
 def _workspace_difference(input_tensor: Tensor, weight: Tensor, output: Tensor) -> Difference:
+    """Return the uncertainty of cuDNN's workspace for a convolution: up to a copy of every tensor."""
     copies = sum(tensor.numel() * tensor.element_size() for tensor in (input_tensor, weight, output))
     return Difference(
         name="cuDNN's workspace for convolutions",
@@ -74,6 +77,7 @@ def _workspace_difference(input_tensor: Tensor, weight: Tensor, output: Tensor) 
 
 
 def _flash_difference(args: Arguments, _result: Any) -> Difference | None:
+    """Return the uncertainty of flash attention's partial sums, if there are few queries."""
     query, key = args[0], args[1]
     batch, heads, rows, head = query.shape
     if (len(args) > 3 and args[3] > 0) or batch * heads * ceil_div(rows, 64) >= _MAX_SPLIT_BLOCKS:
@@ -94,6 +98,7 @@ def _flash_difference(args: Arguments, _result: Any) -> Difference | None:
 
 
 def _cudnn_attention_difference(args: Arguments, _result: Any) -> Difference:
+    """Return the uncertainty of the workspace of cuDNN's attention."""
     return Difference(
         name="cuDNN's workspace for attention",
         explanation="the scratch memory of cuDNN's backward pass is not documented; none is assumed, and the "
@@ -104,6 +109,7 @@ def _cudnn_attention_difference(args: Arguments, _result: Any) -> Difference:
 
 
 def _norm_backward_difference(args: Arguments, _result: Any) -> Difference | None:
+    """Return the uncertainty of partial sums in a norm's backward pass, for very many rows."""
     input_tensor, width = args[1], prod(args[2])
     rows = input_tensor.numel() // max(width, 1)
     if rows <= _MAX_UNSPLIT_ROWS:
@@ -119,6 +125,7 @@ def _norm_backward_difference(args: Arguments, _result: Any) -> Difference | Non
 
 
 def _rnn_workspace_difference(args: Arguments, _result: Any) -> Difference:
+    """Return the uncertainty of cuDNN's workspace for a recurrent network."""
     call = cuda_rnn.RnnCall.from_forward_arguments(args)
     return Difference(
         name="cuDNN's workspace for recurrent networks",
@@ -131,6 +138,7 @@ def _rnn_workspace_difference(args: Arguments, _result: Any) -> Difference:
 
 
 def _rnn_reserve_difference(args: Arguments) -> Difference:
+    """Return the uncertainty of the reserve that cuDNN saves for a recurrent network's backward pass."""
     call = cuda_rnn.RnnCall.from_forward_arguments(args)
     low, high = cuda_rnn.reserve_bounds_bytes(call)
     return Difference(

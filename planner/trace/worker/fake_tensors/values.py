@@ -64,6 +64,7 @@ class ShapeRules:
         return result
 
     def _is_cacheable(self, func: Any) -> bool:
+        """Return whether the output's shape follows from the operator's arguments, so that it can be cached."""
         cacheable = self._gives_one_tensor.get(func)
         if cacheable is None:
             returns = func._schema.returns
@@ -88,6 +89,7 @@ def _shape_rule(result: Any, args: tuple[Any, ...]) -> ShapeRule | None:
 
 
 def _fake_result(mode: FakeTensorMode, rule: ShapeRule, args: tuple[Any, ...]) -> FakeTensor:
+    """Return a fake tensor by its cached shape rule."""
     meta_tensor = torch.empty_strided(rule.shape, rule.stride, dtype=rule.dtype, device="meta")
     if rule.offset is not None:
         with in_kernel_invocation_manager(mode):
@@ -187,6 +189,7 @@ class KnownValues:
         return self._fake_with_real_values(real)
 
     def _fake_with_real_values(self, real: Any) -> Any:
+        """Return a fake tensor that stands for `real`, with known values."""
         if not isinstance(real, torch.Tensor):
             return real
         fake = torch.empty_strided(real.shape, real.stride(), dtype=real.dtype)
@@ -202,6 +205,7 @@ class KnownValues:
                 self._set_known_result(fake, value)
 
     def _set_known_constant(self, constant: torch.Tensor, fake: torch.Tensor) -> None:
+        """Set the known values of `fake` to those of a small constant."""
         # Fake tensors keep single constants, such as an optimizer's step counts, by themselves.
         if not isinstance(constant, FakeTensor) and constant.numel() > 1 and _is_small(constant):
             with unset_fake_temporarily():
@@ -239,6 +243,7 @@ class KnownValues:
                 del self._real_tensors[fake]
 
     def _run_on_real_values(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Return the result of `func` on the known real values of its arguments."""
         with unset_fake_temporarily(), torch.no_grad():
             return func(*self._real_values(args), **dict(zip(kwargs, self._real_values(kwargs.values()), strict=True)))
 
@@ -254,6 +259,7 @@ class KnownValues:
 
 
 def _is_small(result: Any) -> bool:
+    """Return whether the values of `result` are few enough to be tracked."""
     if isinstance(result, tuple | list):
         return bool(result) and all(map(_is_small, result))
     if not isinstance(result, torch.Tensor):
@@ -262,6 +268,7 @@ def _is_small(result: Any) -> bool:
 
 
 def _flat_tensors(values: Iterable[Any]) -> Iterator[torch.Tensor]:
+    """Yield the tensors among `values`, also inside lists and tuples."""
     for value in values:
         if isinstance(value, torch.Tensor):
             yield value
