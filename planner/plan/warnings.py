@@ -210,7 +210,7 @@ def _warn_loss_peak(evaluation: Evaluation, architecture: Architecture) -> Itera
 
 
 def _warn_emulated_bf16(evaluation: Evaluation) -> Iterator[PlanWarning]:
-    """Warn if the card emulates bf16."""
+    """Warn if the plan computes in bf16 on a card that only emulates bf16."""
     gpu, compute = evaluation.gpu, evaluation.workload.compute
     if gpu is None or computes_bf16(gpu) or compute not in ("bf16", "amp-bf16"):
         return

@@ -4,7 +4,7 @@ from planner.present.memory.verdict import VERDICT_TITLES
 from planner.present.names import PHASE_MOMENTS, PHASE_TITLES, TERM_TITLES, term_in_sentence
 
 
-def test_every_term_phase_and_verdict_has_a_word():
+def test_every_term_phase_and_verdict_has_a_title():
     from typing import get_args
 
     from planner.memory.result import PhaseName, TermName, Verdict

@@ -15,7 +15,7 @@ from planner.present.record_text import rows_to_csv, to_csv, to_json, to_tsv
 HARDWARE: HardwareCatalog = load_hardware(catalog_dir())
 
 
-def test_rows_as_csv_json_and_for_the_clipboard() -> None:
+def test_rows_are_exported_as_csv_json_and_tab_separated_text() -> None:
     rows = [gpu_fields(row) for row in gpu_rows(HARDWARE)]
     read = list(csv.DictReader(io.StringIO(to_csv(GPU_FIELDS, rows))))
     assert [row["id"] for row in read] == [gpu.id for gpu in HARDWARE.gpus]

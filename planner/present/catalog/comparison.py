@@ -19,7 +19,7 @@ from planner.present.cost.prices import months_text, price_range_text
 from planner.units import GB
 
 MAX_COMPARED: Final = 6
-"""Most entries that can be compared at once."""
+"""Maximum number of entries in a comparison."""
 _LEFT_OUT: Final = ("name", "fits", "job_time", "job_cost", "job_cost_tokens")
 
 
@@ -163,7 +163,7 @@ def _figure_row(
 
 
 def _column_figure(column: Column[GpuRow], entry: ComparisonEntry) -> ComparedFigure:
-    """Return the figure of one accelerator in a table column."""
+    """Return the value of a table column for an entry's accelerator as a figure."""
     if entry.row is None:
         return ComparedFigure()
     tooltip = column.tooltip(entry.row) if column.tooltip else ""

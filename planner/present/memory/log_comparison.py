@@ -73,7 +73,7 @@ class LogView(NamedTuple):
 
 
 def log_view(comparison: LogComparison) -> LogView:
-    """Return the display of `comparison`."""
+    """Return the comparison of an estimate with a log, ready for display."""
     return LogView(
         sentence=_log_comparison_sentence(comparison),
         subject=_log_subject(comparison),

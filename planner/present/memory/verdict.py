@@ -32,6 +32,7 @@ def certainty_sentences(memory: MemoryResult) -> str:
 
 
 def _certainty_split_sentence(memory: MemoryResult) -> str:
+    """Return how many bytes of the peak are exact, measured and assumed, in one sentence."""
     counted = memory.certain_bytes
     parts = (("exact", counted.exact), ("measured", counted.measured), ("assumed", counted.assumed))
     said = ", ".join(f"{CERTAINTY_TITLES[how]} {fmt.size(size)}" for how, size in parts if size)
@@ -39,6 +40,7 @@ def _certainty_split_sentence(memory: MemoryResult) -> str:
 
 
 def _probability_sentence(memory: MemoryResult) -> str:
+    """Return the probability that the plan fits in one sentence; empty if unknown, or if a tight verdict states it."""
     chance = memory.fit_probability
     return "" if chance is None or memory.verdict == "tight" else f"Probability that it fits: {odds_text(chance)}."
 

@@ -6,11 +6,11 @@ from planner.present.catalog.gpu_columns import GPU_COLUMNS
 COLUMNS = {column.key: column for column in GPU_COLUMNS}
 
 
-def test_what_a_menu_sorts_by_are_the_columns_of_numbers():
+def test_the_sort_menu_lists_the_numeric_columns():
     assert {column.key: column.axis for column in GPU_COLUMNS if column.is_number} == SORT_TITLES
 
 
-def test_sets_of_columns_name_columns_and_begin_with_the_name():
+def test_each_column_set_has_known_columns_and_begins_with_the_name():
     known = {column.key for column in GPU_COLUMNS}
     for keys in COLUMN_SETS.values():
         assert keys[0] == "name"

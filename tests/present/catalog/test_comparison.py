@@ -62,7 +62,7 @@ def cell(rows, title, place=0):
     return next(row for row in rows if row.title == title and row.group == "All together").cells[place]
 
 
-def test_figures_are_compared_with_bars_and_the_best(entries):
+def test_numeric_figures_have_bars_and_a_best_value(entries):
     rows = side_by_side(entries, {})
     memory = named(rows, "All together", "Memory")
     assert [cell.text for cell in memory.cells] == ["24\u2009GiB", "640\u2009GiB"]
@@ -76,7 +76,7 @@ def test_figures_are_compared_with_bars_and_the_best(entries):
     assert named(rows, "All together", "Accelerators").cells[1].text == "8 × H100 SXM5 80 GB"
 
 
-def test_a_machine_reads_as_in_its_pane_and_in_the_table_of_systems(entries, catalog):
+def test_a_machine_has_the_same_figures_as_in_its_details_and_its_table_row(entries, catalog):
     columns = {column.key: column for column in SYSTEM_COLUMNS}
     rows = {row.id: row for row in system_rows(catalog.hardware, software=catalog.software)}
     for name in ("dgx-h100", "dgx-spark", "dgx-2"):
@@ -92,7 +92,7 @@ def test_a_machine_reads_as_in_its_pane_and_in_the_table_of_systems(entries, cat
     assert named(compared, "All together", "BF16 dense").cells[0].text == "none"
 
 
-def test_sums_say_their_formula_in_the_units_of_every_view(entries):
+def test_totals_state_their_formula_in_the_units_of_other_views(entries):
     rows = side_by_side(entries, {})
     bandwidth = named(rows, "All together", "Bandwidth")
     assert [cell.text for cell in bandwidth.cells] == ["1.01\u2009TB/s", "26.8\u2009TB/s"]
@@ -100,7 +100,7 @@ def test_sums_say_their_formula_in_the_units_of_every_view(entries):
     assert named(rows, "All together", "BF16 dense").cells[1].text == "7.92\u2009PFLOPS"
 
 
-def test_cards_that_hold_it_together_but_not_each_are_told_to_share_it(entries, catalog):
+def test_a_note_suggests_parallelism_where_the_plan_fits_only_if_split(entries, catalog):
     plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-70B"), workload=Inference())
     tried = {entry.id: try_on(plan, entry.row.id, entry.count, catalog, TODAY) for entry in entries}
     (note,) = even_split_notes(entries, tried)  # one card cannot be helped by sharing
@@ -112,7 +112,7 @@ def test_cards_that_hold_it_together_but_not_each_are_told_to_share_it(entries, 
     assert even_split_notes((two,), {}) == ()
 
 
-def test_a_few_small_cards_are_told_in_the_unit_of_one(catalog):
+def test_totals_of_small_cards_have_the_unit_of_one_card(catalog):
     small = [GpuRow(catalog.hardware.gpu(name)) for name in ("rtx-3090", "rtx-4090")]
     rows = side_by_side([ComparisonEntry(row.id, row.gpu.name, 2, row) for row in small], {})
     assert [cell.text.replace(THIN, " ") for cell in named(rows, "All together", "BF16 dense").cells] == [
@@ -121,13 +121,13 @@ def test_a_few_small_cards_are_told_in_the_unit_of_one(catalog):
     ]
 
 
-def test_what_is_alike_has_no_best(catalog):
+def test_equal_figures_have_no_best_value(catalog):
     cards = [GpuRow(catalog.hardware.gpu(name)) for name in ("rtx-3090", "rtx-3090-ti", "rtx-4090")]
     rows = side_by_side([ComparisonEntry(card.id, card.gpu.name, 1, card) for card in cards], {})
     assert not any(cell.is_best for cell in named(rows, "One accelerator", "Memory, GiB").cells)
 
 
-def test_cards_without_a_price_at_launch_cost_what_shops_ask(entries, catalog):
+def test_cards_without_a_launch_price_have_their_street_price(entries, catalog):
     gpu = catalog.hardware.gpu("h100-sxm5-80gb")
     (row,) = gpu_rows_without_plan((gpu,), catalog.hardware, {gpu.id: prices_of(gpu, catalog, TODAY)}, catalog.software)
     price = named(
@@ -138,7 +138,7 @@ def test_cards_without_a_price_at_launch_cost_what_shops_ask(entries, catalog):
     assert "without a host" in price.tooltip
 
 
-def test_cards_of_the_persons_own_cost_what_was_paid(entries, catalog):
+def test_the_users_own_cards_have_the_price_that_was_paid(entries, catalog):
     paid = GpuRow(catalog.hardware.gpu("rtx-3090").evolve(purchase_price_usd=720.0))
     rows = side_by_side([ComparisonEntry("a", "RTX 3090", 2, paid), entries[1]], {})
     price = named(rows, "All together", "Price").cells[0]
@@ -146,7 +146,7 @@ def test_cards_of_the_persons_own_cost_what_was_paid(entries, catalog):
     assert named(rows, "One accelerator", "Paid").cells[0].text == "$720"
 
 
-def test_what_cards_draw_at_a_limit_of_the_persons_own_says_so(entries, catalog):
+def test_power_at_the_users_limit_is_marked(entries, catalog):
     limited = GpuRow(catalog.hardware.gpu("rtx-3090").evolve(power_limit_watts=250.0))
     power = named(side_by_side([ComparisonEntry("a", "RTX 3090", 2, limited), entries[1]], {}), "All together", "Power")
     assert (power.cells[0].text, power.cells[0].value) == (f"500{THIN}W, cards at your limit", 500)
@@ -155,7 +155,7 @@ def test_what_cards_draw_at_a_limit_of_the_persons_own_says_so(entries, catalog)
     assert power.cells[0].text == "unknown"
 
 
-def test_an_undated_price_second_hand_is_marked_and_without_any_price_nothing_is_claimed(entries, catalog):
+def test_an_undated_used_price_is_marked_and_a_missing_price_is_unknown(entries, catalog):
     gpu = catalog.hardware.gpu("h100-sxm5-80gb")
     used = PriceSpread((PricePoint(900.0, None, None, "a page"),))
     prices = CardPrices(bought={"used": used}, rented={}, doubtful=(), servers=())
@@ -164,7 +164,7 @@ def test_an_undated_price_second_hand_is_marked_and_without_any_price_nothing_is
     assert [cell.text for cell in cells[:2]] == ["$1,800 (used, no date)", "unknown"]
 
 
-def test_a_format_that_the_chip_lacks_is_not_merely_unpublished(catalog):
+def test_an_unsupported_format_is_not_shown_as_unpublished(catalog):
     gpu = catalog.hardware.gpu("a100-sxm4-80gb")
     (row,) = gpu_rows_without_plan((gpu,), catalog.hardware, {}, catalog.software)
     assert {column.key: column.text(row) for column in GPU_COLUMNS}["fp8"] == "none"
@@ -174,7 +174,7 @@ def test_a_format_that_the_chip_lacks_is_not_merely_unpublished(catalog):
     assert details["FP8"].source
 
 
-def test_what_cannot_be_tried_says_why(entries, catalog):
+def test_an_entry_without_an_evaluation_has_the_reason(entries, catalog):
     plan = Plan(
         model=ModelChoice(id="meta-llama/Llama-3.1-8B"),
         workload=Inference(parallel=Parallel(tensor=8)),
@@ -190,12 +190,12 @@ def test_what_cannot_be_tried_says_why(entries, catalog):
     assert not any(row.title == "Time" for row in rows)
 
 
-def test_one_card_of_each_needs_no_sum(entries):
+def test_single_cards_have_no_totals(entries):
     rows = side_by_side(entries[:1], {})
     assert {row.group for row in rows} == {"One accelerator"}
 
 
-def test_a_system_without_a_known_accelerator_says_what_is_known(entries):
+def test_a_system_with_an_unknown_accelerator_has_its_own_figures(entries):
     source = entries[1].system.system.provenance
     alone = System(id="box", name="A box", vendor="Someone", kind="server", provenance=source)
     entry = ComparisonEntry("systems:box", "A box", 1, None, SystemRow(alone, None))
@@ -206,7 +206,7 @@ def test_a_system_without_a_known_accelerator_says_what_is_known(entries):
     }
 
 
-def test_prices_of_cards_and_machines_are_told_apart_and_not_ranked(entries, catalog):
+def test_prices_of_cards_and_of_machines_are_distinguished_and_not_ranked(entries, catalog):
     dgx = catalog.hardware.system("dgx-a100-640gb")
     priced = ComparisonEntry("systems:dgx", dgx.name, 8, entries[0].row, SystemRow(dgx, entries[0].row.gpu))
     price = named(side_by_side((entries[0], priced), {}), "All together", "Price")
@@ -215,7 +215,7 @@ def test_prices_of_cards_and_machines_are_told_apart_and_not_ranked(entries, cat
     assert not any(cell.is_best or cell.share for cell in price.cells)
 
 
-def test_it_becomes_a_table_in_markdown_and_rows_for_programs(entries):
+def test_a_comparison_is_exported_as_markdown_and_as_rows(entries):
     rows = side_by_side(entries, {})
     text = comparison_markdown(entries, rows)
     assert text.startswith("|  | 1 × GeForce RTX 4090 | NVIDIA DGX H100 |") or "DGX H100" in text.splitlines()[0]
@@ -224,18 +224,18 @@ def test_it_becomes_a_table_in_markdown_and_rows_for_programs(entries):
     assert comparison_rows(entries, rows)[0][:2] == ("group", "figure")
 
 
-def test_the_best_is_the_smallest_price_and_the_largest_memory():
+def test_the_best_value_is_the_lowest_price_and_the_largest_memory():
     assert best_value((3.0, None, 2.0), lower_is_better=True) == 2.0
     assert best_value((3.0, None, 2.0), lower_is_better=False) == 3.0
 
 
-def test_nothing_is_best_where_all_are_alike_or_neither_direction_is_better():
+def test_there_is_no_best_value_of_equal_ones_or_without_a_direction():
     assert best_value((3.0, 3.0, None), lower_is_better=False) is None
     assert best_value((2020, 2021), lower_is_better=None) is None
     assert best_value((None,), lower_is_better=False) is None
 
 
-def test_several_machines_sum_up_what_one_has(entry_of):
+def test_several_machines_have_the_totals_of_one_times_their_number(entry_of):
     one, two = entry_of("dgx-h100"), entry_of("dgx-h100", 2)
     assert (one.title, two.title, two.count) == ("DGX H100", "2 × DGX H100", 16)
     assert (one.cards, two.cards) == (PlacementTarget("h100-sxm5-80gb", 8), PlacementTarget("h100-sxm5-80gb", 16, 8))
@@ -249,7 +249,7 @@ def test_several_machines_sum_up_what_one_has(entry_of):
     assert comparison_totals(two)["system_power_watts"] == 2 * comparison_totals(one)["system_power_watts"]
 
 
-def test_what_nobody_publishes_of_one_machine_is_not_known_of_two(entry_of):
+def test_a_figure_unknown_for_one_machine_is_unknown_for_two(entry_of):
     unknown, board = entry_of("dgx-station-v100", 2), entry_of("hgx-h100-8", 2)
     rows = side_by_side((unknown, board, entry_of("dgx-h100")), {})
     assert [cell(rows, "Power", place).text for place in (0, 1)] == ["unknown", "unknown"]
@@ -258,7 +258,7 @@ def test_what_nobody_publishes_of_one_machine_is_not_known_of_two(entry_of):
     assert comparison_totals(unknown)["system_price_usd"] == 138_000
 
 
-def test_a_plan_is_not_tried_on_cards_that_nobody_knows(entry_of, catalog):
+def test_a_plan_is_not_evaluated_on_unknown_accelerators(entry_of, catalog):
     entry = entry_of("dgx-station-v100", 2)
     found = tried(PLAN, (entry,), catalog)
     (row,) = [row for row in side_by_side((entry,), found) if row.title == "Fits"]
@@ -271,7 +271,7 @@ def test_a_plan_is_not_tried_on_cards_that_nobody_knows(entry_of, catalog):
     )
 
 
-def test_the_time_says_what_it_assumes_between_machines(entry_of, catalog):
+def test_a_note_states_the_network_that_the_time_assumes(entry_of, catalog):
     entries = (entry_of("dgx-h100", 2), entry_of("dgx-h100"), entry_of("dgx-2", 2))
     eight, sixteen = compared_notes(entries, tried(PLAN, entries, catalog))
     assert eight.endswith("8 cards per machine and 50\u2009GB/s from each card to other machines, which is assumed.")
@@ -286,28 +286,28 @@ def test_the_time_says_what_it_assumes_between_machines(entry_of, catalog):
     )
 
 
-def test_where_the_plan_does_not_fit_no_time_is_told(entry_of, catalog):
+def test_a_plan_that_does_not_fit_has_no_note_on_the_network(entry_of, catalog):
     entries = (entry_of("dgx-1-p100", 2),)
     large = PLAN.evolve(model=ModelChoice(id="meta-llama/Llama-3.1-70B"))
     *_, note = compared_notes(entries, tried(large, entries, catalog))
     assert note == "2 × DGX-1 (P100): the catalog does not list the network between the machines."
 
 
-def test_machines_too_large_for_a_plan_are_tried_with_the_usual_nodes(entry_of, catalog):
+def test_machines_larger_than_a_node_are_evaluated_with_default_nodes(entry_of, catalog):
     pods = entry_of("tpu-v4-pod", 2)
     assert pods.cards == PlacementTarget("tpu-v4", 8192, 4096)
     (found,) = tried(PLAN, (pods,), catalog).values()
     assert found.evaluation is None or found.evaluation.plan.timing.cards_per_node is None
 
 
-def test_more_cards_than_a_plan_has_are_summed_up_and_not_planned(entry_of, catalog):
+def test_more_cards_than_a_plan_may_have_get_totals_but_no_evaluation(entry_of, catalog):
     entry = entry_of("tpu7x-pod", 1000)
     found = tried(PLAN, (entry,), catalog)
     assert compared_notes((entry,), found)[0].endswith("a plan can have at most 100,000 cards, not 9,216,000.")
     assert cell(side_by_side((entry,), found), "Accelerators").text.startswith("9,216,000 × ")
 
 
-def test_two_machines_train_slower_than_their_cards_would_in_one(entry_of, catalog):
+def test_cards_in_two_machines_train_slower_than_in_one(entry_of, catalog):
     shared = PLAN.evolve(workload=Training(parallel=Parallel(zero=3)))
     machines = entry_of("dgx-station-a100-320gb", 2)
     loose = card_entry("cards", machines.row, 8)

@@ -23,14 +23,14 @@ def test_cards_are_matched_by_name_and_memory() -> None:
     assert here.details == ""
 
 
-def test_what_the_name_does_not_tell_is_said_to_be_one_of_several() -> None:
+def test_a_name_that_matches_several_cards_lists_all_of_them() -> None:
     here = detect_cards(HARDWARE, [card("NVIDIA GeForce RTX 3060")])
     assert set(here.words.values()) == {"Perhaps here"}
     assert len(here.words) > 1
     assert "one of rtx-3060" in here.sentence
 
 
-def test_unknown_cards_show_what_the_driver_knows() -> None:
+def test_an_unknown_card_shows_what_the_driver_reports() -> None:
     here = detect_cards(HARDWARE, [card("NVIDIA Mystery 9000", 24, 0), card("NVIDIA Mystery 8000", None, 1)])
     assert here.words == {}
     assert "NVIDIA Mystery 9000, 24.0\u2009GiB, not in the catalog under this name and memory" in here.sentence
@@ -38,12 +38,12 @@ def test_unknown_cards_show_what_the_driver_knows() -> None:
     assert here.details == "NVIDIA Mystery 9000\nmemory_total_bytes: 25,769,803,776\n\nNVIDIA Mystery 8000"
 
 
-def test_instances_are_no_cards_and_no_card_is_nowhere() -> None:
+def test_instances_are_not_counted_as_cards() -> None:
     assert detect_cards(HARDWARE, [card("NVIDIA A100 MIG 1g.5gb", 5, parent="GPU-9")]) is NO_CARDS
     assert detect_cards(HARDWARE, []) is NO_CARDS
 
 
-def test_a_name_says_what_the_person_has() -> None:
+def test_the_name_marks_detected_and_own_cards() -> None:
     gpu = HARDWARE.gpu("rtx-4090")
     assert GpuRow(gpu).marked_name == "GeForce RTX 4090"
     assert GpuRow(gpu, here="2 here").marked_name == "2 here: GeForce RTX 4090"

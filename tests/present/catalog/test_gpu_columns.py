@@ -25,7 +25,7 @@ def test_column_keys_are_unique_and_headers_name_their_units():
     assert _column("name").header == "Name"
 
 
-def test_every_cell_of_the_catalog_says_something(catalog):
+def test_no_cell_of_any_card_is_empty(catalog):
     for row in gpu_rows(catalog.hardware):
         for column in GPU_COLUMNS:
             text = column.text(row)
@@ -36,7 +36,7 @@ def test_every_cell_of_the_catalog_says_something(catalog):
                 assert isinstance(column.tooltip(row), str)
 
 
-def test_sorting_values_are_of_one_kind_in_a_column(catalog):
+def test_the_sort_values_of_a_column_have_one_type(catalog):
     rows = gpu_rows(catalog.hardware)
     for column in GPU_COLUMNS:
         values = [value for row in rows if (value := column.value(row)) is not None]
@@ -51,7 +51,7 @@ def test_verdicts_sort_from_bad_to_good(catalog):
     assert [fits.text(row) for row in rows] == ["Does not fit", "Tight", "Fits"]
 
 
-def test_a_figure_that_is_not_known_names_no_source_and_one_that_no_chip_has_names_who_says_so(catalog):
+def test_an_unknown_figure_has_no_source_and_an_unsupported_one_has(catalog):
     columns = {column.key: column for column in GPU_COLUMNS}
     gpu = catalog.hardware.gpu("rtx-4090").evolve(board_power_watts=None, launch_price_usd=None)
     fact = SoftwareFact(id="x", feature="fp4", targets=("8.9",), support="no", source="the maker", as_of="2026-11-22")
@@ -61,7 +61,7 @@ def test_a_figure_that_is_not_known_names_no_source_and_one_that_no_chip_has_nam
     assert columns["fp4"].tooltip(row) == "the maker\nread 22 November 2026"
 
 
-def test_what_a_verdict_rests_on_is_in_its_tooltip(catalog):
+def test_the_tooltip_of_a_verdict_states_its_basis(catalog):
     gpu = catalog.hardware.gpu("rtx-4090")
     tooltip = _column("fits").tooltip
     assert tooltip(GpuRow(gpu, "fits", 2**30)).replace(THIN, " ") == "1.00 GiB free"
@@ -71,7 +71,7 @@ def test_what_a_verdict_rests_on_is_in_its_tooltip(catalog):
     assert _column("fits").text(GpuRow(gpu)) == "unknown"
 
 
-def test_what_two_devices_of_a_card_can_use_is_told_of_each_and_counted_together(catalog):
+def test_usable_memory_of_two_devices_is_shown_for_each_and_sorted_by_the_sum(catalog):
     rows = {row.id: row for row in gpu_rows(catalog.hardware)}
     usable = next(column for column in GPU_COLUMNS if column.key == "usable_memory")
     assert usable.text(rows["tesla-k80"]) == "2 × 11.2"
@@ -85,7 +85,7 @@ def test_what_two_devices_of_a_card_can_use_is_told_of_each_and_counted_together
     ("key", "expected"),
     [("price", True), ("usd_per_gib", True), ("power", True), ("memory", False), ("year", None), ("ridge_point", None)],
 )
-def test_each_figure_has_its_direction(key, expected):
+def test_each_column_states_whether_lower_is_better(key, expected):
     assert lower_is_better(key) is expected
 
 
@@ -98,7 +98,7 @@ def test_a_derived_figure_shows_its_formula_and_is_unknown_without_its_inputs():
     assert "unknown without" in column.tooltip(unpriced)
 
 
-def test_prices_stay_apart_by_kind_with_their_range_and_days():
+def test_each_kind_of_price_has_its_range_and_dates():
     row = GpuRow(card(), prices=PRICES)
     assert COLUMNS["street"].text(row) == "$1,000 (2026)"
     assert COLUMNS["street"].value(row) == COLUMNS["street"].number(row) == 1000
@@ -118,14 +118,14 @@ def test_a_price_without_a_date_is_marked_and_its_remark_shown():
     assert COLUMNS["used"].tooltip(row) == "Median of $5.00, 1 price without a date\nof low trust\na shop's page"
 
 
-def test_what_a_range_leaves_out_is_said_beside_it():
+def test_a_price_range_states_how_many_prices_it_leaves_out():
     old, undated = point(3.0, "2020-01-01", age_days=2_000), point(2.0, None, age_days=None)
     assert price_range_text(PriceSpread((point(5.0), old, undated))) == (
         "$5.00, 1 October 2026, 1 price; 1 older than twelve months and 1 without a date left out"
     )
 
 
-def test_what_the_person_paid_is_a_column_of_its_own():
+def test_the_price_that_the_user_paid_has_its_own_column():
     paid = COLUMNS["paid"]
     assert paid.text(GpuRow(card(purchase_price_usd=720.0))) == "$720"
     assert "a data sheet" in paid.tooltip(GpuRow(card(purchase_price_usd=720.0)))
@@ -134,18 +134,18 @@ def test_what_the_person_paid_is_a_column_of_its_own():
     assert not paid.shown
 
 
-def test_without_prices_nothing_is_claimed():
+def test_missing_prices_are_unknown():
     row = GpuRow(card())
     assert {COLUMNS[key].text(row) for key in ("street", "used", "rent")} == {"unknown"}
     assert "no rental offer" in COLUMNS["rent"].tooltip(row)
 
 
-def test_prices_of_several_months_are_of_their_years():
+def test_prices_from_several_months_show_their_years():
     assert months_text((point(1.0, "2026-10-01"), point(2.0, "2026-10-20"))) == "Oct 2026"
     assert months_text((point(1.0, "2026-09-01"), point(2.0, "2025-11-20"))) == "2025 – 2026"
 
 
-def test_columns_whose_titles_are_terms_of_the_trade_say_what_they_mean():
+def test_columns_with_technical_titles_have_a_help_text():
     helps = {column.key: column.help for column in GPU_COLUMNS}
     assert helps["ridge_point"].startswith("Dense 16-bit operations per byte")
     assert helps["usd_per_gib"] == "Price of a GiB of memory, at launch"

@@ -35,7 +35,7 @@ def _point(usd: float, day: str | None = "2026-10-23", **more: object) -> PriceP
     return PricePoint(usd, day, age, "a shop", **more)  # type: ignore[arg-type]  # fields of one test each
 
 
-def test_only_derived_figures_with_known_inputs(catalog: Catalog) -> None:
+def test_derived_figures_need_known_inputs(catalog: Catalog) -> None:
     gpu = catalog.hardware.gpu("h100-sxm5-80gb")
     shown = {detail.title: detail for detail in derived_group(gpu, NONE).details}
     assert "Price per GiB" not in shown
@@ -43,7 +43,7 @@ def test_only_derived_figures_with_known_inputs(catalog: Catalog) -> None:
     assert shown["Ridge point"].basis == "BF16 dense 989.5 TFLOPS ÷ bandwidth 3,350 GB/s × 1000"
 
 
-def test_figures_of_money_are_told_by_each_kind_of_price_by_itself(catalog: Catalog) -> None:
+def test_figures_per_dollar_are_shown_for_each_kind_of_price(catalog: Catalog) -> None:
     prices = CardPrices(bought={"street": PriceSpread((_point(32_000),))}, rented={}, doubtful=(), servers=())
     shown = {d.title: d for d in derived_group(catalog.hardware.gpu("h100-sxm5-80gb"), prices).details}
     assert shown["Price per GiB, street"].text == "400 USD/GiB"
@@ -51,7 +51,7 @@ def test_figures_of_money_are_told_by_each_kind_of_price_by_itself(catalog: Cata
     assert "Rate per watt, street" not in shown
 
 
-def test_prices_with_range_age_history_and_what_is_left_out(catalog: Catalog) -> None:
+def test_prices_have_range_age_history_and_omissions(catalog: Catalog) -> None:
     rented = PriceSpread(
         (
             _point(2.5, seller="A", region="eu"),
@@ -102,7 +102,7 @@ def test_prices_with_range_age_history_and_what_is_left_out(catalog: Catalog) ->
     assert details[3].as_of == "30 days old, recent"
 
 
-def test_an_unchanged_price_is_said_once_and_the_ends_of_a_range_not_at_all(catalog: Catalog) -> None:
+def test_an_unchanged_price_is_listed_once_in_the_history(catalog: Catalog) -> None:
     old, new = _point(0.34, "2026-08-23", seller="A"), _point(0.34, "2026-09-25", seller="A")
     lowest = _point(900, remarks=("low end of 900-1,100; of low trust",))
     highest = _point(1_100, remarks=("high end of 900-1,100; of low trust", "high end", "low end of 1-2, used"))
@@ -113,7 +113,7 @@ def test_an_unchanged_price_is_said_once_and_the_ends_of_a_range_not_at_all(cata
     assert "$0.34 from 23 August 2026 to 25 September 2026" in shown.values()
 
 
-def test_what_the_person_paid_is_a_price_and_has_figures_of_its_own(catalog: Catalog) -> None:
+def test_the_price_that_the_user_paid_has_derived_figures(catalog: Catalog) -> None:
     bundled = catalog.hardware.gpu("rtx-3090")
     said = FigureNote(field="purchase_price_usd", provenance=Provenance.own("your own figure", "2026-11-01"))
     mine = bundled.evolve(purchase_price_usd=720.0, figure_notes=(said, *bundled.figure_notes))
@@ -127,7 +127,7 @@ def test_what_the_person_paid_is_a_price_and_has_figures_of_its_own(catalog: Cat
     assert not any("as you paid" in detail.title for detail in derived_group(bundled, NONE).details)
 
 
-def test_rents_of_a_machine_stand_alone() -> None:
+def test_machine_rents_form_their_own_group() -> None:
     group = rent_group("To rent", {"spot": PriceSpread((_point(16, seller="A"),))})
     assert group.title == "To rent"
     assert [(detail.title, detail.text) for detail in group.details] == [
@@ -136,7 +136,7 @@ def test_rents_of_a_machine_stand_alone() -> None:
     ]
 
 
-def test_software_says_versions_notes_and_what_is_not_known() -> None:
+def test_software_support_shows_versions_notes_and_unknown_features() -> None:
     known = FeatureSupport("cuda", "yes", "8.0", "12.x", source="the matrix", as_of="2026-11-22")
     partly = FeatureSupport("pytorch", "partly", newest="2.14", reason="CUDA 12.6", source="x", as_of="2026-11-22")
     unknown = FeatureSupport("jax", None, reason="nobody says it")
@@ -156,7 +156,7 @@ def test_software_says_versions_notes_and_what_is_not_known() -> None:
         (True, 8, "1,000 tokens/s on each card, $0.69 per million"),
     ],
 )
-def test_speeds_with_what_a_million_costs(per_gpu: bool, count: int, text: str) -> None:
+def test_measured_speeds_have_a_cost_per_million(per_gpu: bool, count: int, text: str) -> None:
     speed = PublishedSpeed(
         id="x", gpu="g", gpu_count=count, task="training", model="M", precision="bf16", framework="F",
         value_per_second=1_000, unit="tokens/s", per_gpu=per_gpu, source="made up", as_of="2026-11-21",
@@ -169,7 +169,7 @@ def test_speeds_with_what_a_million_costs(per_gpu: bool, count: int, text: str) 
     assert "a million" not in speed_group((speed.evolve(precision=None),), NONE).details[0].text
 
 
-def test_groups_without_anything_are_left_out(catalog: Catalog) -> None:
+def test_empty_groups_are_left_out(catalog: Catalog) -> None:
     gpu = catalog.hardware.gpu("rtx-4090")
     titles = [group.title for group in fact_groups(gpu, NONE, (), ())]
     assert titles == ["Derived"]
@@ -187,7 +187,7 @@ def test_every_known_figure_of_a_card_has_a_source(catalog):
             assert detail.source or detail.text in ("unknown", "not published") or detail.title == "Id in the catalog"
 
 
-def test_a_card_is_told_in_groups():
+def test_the_details_of_a_card_are_grouped():
     groups = gpu_details(CARD)
     assert [group.title for group in groups] == [
         "Memory",
@@ -217,14 +217,14 @@ def test_a_card_without_matrix_units_has_no_group_for_them():
     assert "Rates on shader cores" not in [group.title for group in gpu_details(CARD.evolve(rates=every))]
 
 
-def test_only_a_card_whose_maker_numbers_its_targets_shows_one():
+def test_a_compilation_target_is_shown_only_for_vendors_that_number_it():
     assert details(gpu_details(CARD))["Compute capability"].text == fmt.UNKNOWN
     radeon = details(gpu_details(CARD.evolve(vendor="AMD", compute_capability="gfx1100")))
     assert (radeon["ROCm target"].text, "Compute capability" in radeon) == ("gfx1100", False)
     assert {"ROCm target", "Compute capability"}.isdisjoint(details(gpu_details(CARD.evolve(vendor="Google"))))
 
 
-def test_usable_memory_is_measured_or_said_to_be_assumed():
+def test_usable_memory_is_measured_or_marked_as_assumed():
     usable = UsableMemory(
         bytes=78 * GIB,
         low_bytes=77 * GIB,
@@ -240,7 +240,7 @@ def test_usable_memory_is_measured_or_said_to_be_assumed():
     assert (measured.text, measured.mark) == ("79.0\u2009GiB", "•")
 
 
-def test_a_power_limit_stands_beside_the_board_power():
+def test_the_users_power_limit_follows_the_board_power():
     limited = CARD.evolve(board_power_watts=450.0, power_limit_watts=250.0)
     (board,) = [group for group in gpu_details(limited) if group.title == "Board"]
     told = {detail.title: detail.text for detail in board.details}

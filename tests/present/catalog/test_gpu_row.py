@@ -21,11 +21,11 @@ LLAMA = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"))
         ({"note": "water cooled"}, "water cooled"),
     ],
 )
-def test_only_what_is_said_is_told(told: dict[str, object], words: str) -> None:
+def test_the_summary_lists_only_the_users_changes(told: dict[str, object], words: str) -> None:
     assert change_summary(make_card_change("l4", "2026-11-22", told)) == words
 
 
-def test_what_is_lost_with_a_card_is_named(catalog: Catalog) -> None:
+def test_the_removal_summary_names_what_is_deleted(catalog: Catalog) -> None:
     card, change = catalog.hardware.gpu("l4"), make_card_change("l4", "2026-11-22", {"purchase_price_usd": 900})
     assert removal_summary(OwnHardware(cards=(card,)), "l4") == "your own card of 24 GB"
     assert removal_summary(OwnHardware(changes=(change,)), "l4") == "your changes: paid $900"
@@ -40,14 +40,14 @@ def test_rows_carry_the_verdicts_of_a_plan(catalog):
     assert {row.id for row in gpu_rows(catalog.hardware)} == set(rows)
 
 
-def test_parts_are_said_as_what_they_are():
+def test_product_kinds_distinguish_cards_laptop_parts_and_systems_on_a_chip():
     assert product_kind(card()) == "card"
     assert product_kind(card(name="RTX 9 Laptop GPU")) == "laptop part"
     assert product_kind(card(device_count=2)) == "card, 2 devices of 12.0\u2009GiB"
     assert product_kind(card(segment="soc", unified_memory=True)) == "system on a chip, memory shared with the CPU"
 
 
-def test_rows_carry_verdicts_and_prices_where_they_are_given():
+def test_rows_have_verdicts_and_prices_only_if_given():
     catalog = load_catalog()
     plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), workload=Inference(), gpu="rtx-4090")
     rows = {row.id: row for row in gpu_rows(catalog.hardware, fits_by_gpu(plan, catalog), prices={"rtx-4090": PRICES})}

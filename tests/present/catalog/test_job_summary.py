@@ -46,20 +46,20 @@ def test_a_run_has_hours_and_a_price_with_its_date_and_source(catalog):
     assert source
 
 
-def test_what_has_no_end_has_a_pace(catalog):
+def test_a_job_without_an_end_has_a_pace(catalog):
     shown = cells(SERVING, catalog, "rtx-4090")
     assert shown["job_time"][0].endswith(" tok/s")
     assert shown["job_cost"][0].endswith("/mo")
     assert shown["job_cost_tokens"][0].startswith("$")
 
 
-def test_a_card_that_nobody_offers_says_so(catalog):
+def test_a_card_without_an_offer_has_no_cost(catalog):
     jobs = job_by_gpu(RUN, catalog, TODAY)
     bare = next(gpu_id for gpu_id, job in jobs.items() if job.offer is None)
     assert cells(RUN, catalog, bare)["job_cost"] == ("no offer", "No comparable offer for this card.", None)
 
 
-def test_a_card_without_an_answer_has_a_dash_and_says_why(catalog):
+def test_a_card_without_a_job_has_a_dash_and_the_reason(catalog):
     (row, *_) = gpu_rows(catalog.hardware)
     columns = {column.key: column for column in GPU_COLUMNS}
     for key in ("job_time", "job_cost", "job_cost_tokens"):

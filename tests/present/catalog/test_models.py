@@ -51,7 +51,7 @@ def _lines(architecture):
     }
 
 
-def test_a_dense_decoder():
+def test_the_details_of_a_dense_decoder():
     lines = _lines(_network(_group(32), max_context=8192, tied_head=True, stored_dtype="bf16"))
     assert lines == {
         ("Parameters", "All"): "13,200",
@@ -68,7 +68,7 @@ def test_a_dense_decoder():
     }
 
 
-def test_windows_and_plain_layers_are_told_apart_and_like_ones_joined():
+def test_equal_layers_are_joined_and_sliding_windows_kept_apart():
     windowed = HEADS.evolve(window=1024)
     lines = _lines(_network(_group(5, mixer=windowed), _group(1), _group(5, mixer=windowed), _group(1)))
     assert "window of 1,024 tokens" in lines["Layers", "10 layers"]
@@ -76,7 +76,7 @@ def test_windows_and_plain_layers_are_told_apart_and_like_ones_joined():
     assert stacked_layers(_network(_group(5), _group(1))) == 6
 
 
-def test_experts():
+def test_the_details_of_a_mixture_of_experts():
     moe = Moe(experts=8, top_k=2, intermediate=512)
     experts = (_tensor("expert", 10, 10, copies=8), _tensor("router", 8))
     network = _network(_group(1, feed_forward=moe, tensors=experts))
@@ -116,7 +116,7 @@ def test_experts():
         ({"mixer": None, "feed_forward": None}, ""),
     ],
 )
-def test_kinds_of_layers(parts, phrase):
+def test_each_kind_of_layer_has_a_phrase(parts, phrase):
     assert _lines(_network(_group(1, **parts)))["Layers", "1 layer"].endswith(phrase)
 
 
@@ -136,19 +136,19 @@ def test_an_image_encoder_has_classes_and_no_tokens():
     assert ("Input and output", "Vocabulary") not in lines
 
 
-def test_heads_of_their_own_and_none():
+def test_tied_own_and_missing_output_heads():
     own = _network(_group(1), head=(_tensor("head", 1000, 10),))
     assert _lines(own)["Input and output", "Output head"] == "its own"
     assert _lines(_network(_group(1)))["Input and output", "Output head"] == "none"
     assert _lines(own)["Input and output", "Longest context"] == "not stated"
 
 
-def test_large_counts_are_told_exactly_and_rounded():
+def test_parameter_counts_are_exact_and_rounded():
     big = _network(_group(1, tensors=(_tensor("linear", 4096, 4096, 500),)))
     assert _lines(big)["Parameters", "All"] == "8,388,618,000 (8.39 B)"
 
 
-def test_a_checkpoints_files_say_in_which_formats_they_hold_it():
+def test_stored_formats_come_from_the_checkpoints_files():
     stored = tuple(
         StoredTensors(format=name, place="layers", elements=10, bytes=count)
         for name, count in (("Q4_K", 1_000_000), ("Q6_K", 3_000_000), ("Q4_K", 500_000))
@@ -158,7 +158,7 @@ def test_a_checkpoints_files_say_in_which_formats_they_hold_it():
     assert said["In its files"].partition(": ")[2].startswith("Q6_K")
 
 
-def test_every_model_says_something_in_each_column(catalog):
+def test_no_cell_of_any_model_is_empty(catalog):
     for record in catalog.models.records:
         for column in MODEL_COLUMNS:
             assert column.text(record)
@@ -166,7 +166,7 @@ def test_every_model_says_something_in_each_column(catalog):
                 assert column.tooltip(record)
 
 
-def test_every_model_has_details_with_where_they_are_known_from(catalog):
+def test_every_model_has_details_with_a_source(catalog):
     for record in catalog.models.records:
         groups = model_details(record, catalog.models.model(record.id))
         (known,) = [detail for detail in groups[0].details if detail.title == "Based on"]
@@ -174,7 +174,7 @@ def test_every_model_has_details_with_where_they_are_known_from(catalog):
         assert known.tooltip.count("\n") == 1
 
 
-def test_a_published_size_and_variants_are_told(catalog):
+def test_the_published_size_and_variants_are_shown(catalog):
     published = next(record for record in catalog.models.records if record.published and record.variants)
     titles = [detail.title for detail in model_details(published, catalog.models.model(published.id))[0].details]
     assert "Size as published" in titles

@@ -19,7 +19,7 @@ def named(rows, group, title):
     return next(row for row in rows if (row.group, row.title) == (group, title))
 
 
-def test_the_plan_is_tried_on_each(entries, catalog):
+def test_each_entry_has_the_plans_figures(entries, catalog):
     plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), workload=Inference())
     tried = {entry.id: try_on(plan, entry.row.id, entry.count, catalog, TODAY) for entry in entries}
     rows = side_by_side(entries, tried)
@@ -31,7 +31,7 @@ def test_the_plan_is_tried_on_each(entries, catalog):
     assert named(rows, "Your plan", "Memory needed per card").cells[0].value
 
 
-def test_what_a_month_costs_stands_beside_what_its_work_costs(entries, catalog):
+def test_a_service_has_costs_per_month_and_per_million_tokens(entries, catalog):
     plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), workload=Inference())
     tried = {entry.id: try_on(plan, entry.row.id, entry.count, catalog, TODAY) for entry in entries}
     rows = side_by_side(entries, tried)
@@ -45,7 +45,7 @@ def test_what_a_month_costs_stands_beside_what_its_work_costs(entries, catalog):
     assert "8 × $" in hourly.tooltip
 
 
-def test_what_does_not_fit_takes_no_time_and_costs_nothing(entries, catalog):
+def test_a_plan_that_does_not_fit_has_no_time_or_cost(entries, catalog):
     plan = Plan(model=ModelChoice(id="Qwen/Qwen3-32B"), workload=Inference())
     tried = {entry.id: try_on(plan, entry.row.id, entry.count, catalog, TODAY) for entry in entries}
     rows = side_by_side(entries, tried)
@@ -56,7 +56,7 @@ def test_what_does_not_fit_takes_no_time_and_costs_nothing(entries, catalog):
         assert cells[1].value is not None
 
 
-def test_what_cannot_run_takes_no_time_and_costs_nothing_and_says_why(catalog):
+def test_a_plan_that_cannot_run_has_a_reason_but_no_time_or_cost(catalog):
     tpu = GpuRow(catalog.hardware.gpu("tpu-v5e"))
     entry = ComparisonEntry("tpu", tpu.gpu.name, 1, tpu)
     for workload in (Inference(), Training()):
@@ -68,14 +68,14 @@ def test_what_cannot_run_takes_no_time_and_costs_nothing_and_says_why(catalog):
         assert titles == {"Fits", "Memory needed per card"}
 
 
-def test_a_card_of_unknown_usable_memory_is_not_judged(catalog):
+def test_a_card_of_unknown_usable_memory_has_no_verdict(catalog):
     plan = Plan(model=ModelChoice(id="openai-community/gpt2"), workload=Inference())
     evaluation = try_on(plan, "rtx-4090", 1, catalog, TODAY).evaluation
     unknown = evaluation.evolve(memory=evaluation.memory.evolve(verdict=None))
     assert "not known" in infeasible_reason(unknown)
 
 
-def test_before_the_plan_is_tried_it_says_so(entries, catalog):
+def test_an_entry_without_a_result_yet_shows_computing(entries, catalog):
     plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), workload=Inference())
     first = try_on(plan, "rtx-4090", 1, catalog, TODAY)
     rows = side_by_side(entries, {entries[0].id: first})
@@ -83,7 +83,7 @@ def test_before_the_plan_is_tried_it_says_so(entries, catalog):
     assert named(rows, "Your plan", "Rented").cells[1].text == "unknown"
 
 
-def test_a_card_of_unknown_bandwidth_has_no_time_and_says_why(catalog):
+def test_a_card_of_unknown_bandwidth_has_a_reason_but_no_time(catalog):
     plan = Plan(model=ModelChoice(id="openai-community/gpt2"), workload=Inference())
     row = GpuRow(catalog.hardware.gpu("rtx-5880-ada"))
     placement = try_on(plan, "rtx-5880-ada", 1, catalog, TODAY)

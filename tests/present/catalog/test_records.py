@@ -48,7 +48,7 @@ def around(row, catalog):
 HARDWARE: HardwareCatalog = load_hardware(catalog_dir())
 
 
-def test_around_a_card_are_derived_figures_prices_software_and_speeds(row, catalog):
+def test_card_facts_are_derived_figures_prices_software_and_speeds(row, catalog):
     card = row("rtx-4090")
     told = around(card, catalog)
     used = card.prices.bought["used"]
@@ -66,7 +66,7 @@ def test_around_a_card_are_derived_figures_prices_software_and_speeds(row, catal
     assert told["speeds"][0]["value_per_second"] > 0
 
 
-def test_prices_stand_by_kind_with_their_sources(row):
+def test_prices_are_listed_by_kind_with_sources(row):
     fields = price_fields(row("rtx-4090").prices)
     assert list(fields) == [
         *("street_price_usd", "street_price_source", "used_price_usd", "used_price_source"),
@@ -77,7 +77,7 @@ def test_prices_stand_by_kind_with_their_sources(row):
     assert set(price_fields(None).values()) == {None}
 
 
-def test_around_a_system_are_totals_what_it_lacks_rents_and_what_feeds_it(catalog):
+def test_system_facts_are_totals_unsupported_formats_rents_and_power(catalog):
     def told(name):
         system = catalog.hardware.system(name)
         (row,) = system_rows_without_plan((system,), catalog.hardware, catalog.software)
@@ -97,7 +97,7 @@ def test_around_a_system_are_totals_what_it_lacks_rents_and_what_feeds_it(catalo
     assert (unknown["power"], unknown["lacks"], unknown["prices"]) == (None, [], {"rented": {}})
 
 
-def test_totals_are_those_of_all_accelerators_and_of_the_machine(row, catalog):
+def test_comparison_totals_cover_all_accelerators_and_the_machine(row, catalog):
     cards = comparison_totals(ComparisonEntry("8 x", "H100", 8, row("h100-sxm5-80gb")))
     assert cards["memory_bytes"] == 8 * 80 * 2**30
     assert cards["cards_power_watts"] == 5600
@@ -112,7 +112,7 @@ def test_totals_are_those_of_all_accelerators_and_of_the_machine(row, catalog):
     assert bare["memory_bytes"] is None
 
 
-def test_a_card_has_its_figures_derived_ones_and_every_source() -> None:
+def test_the_fields_of_a_card_are_its_figures_derived_figures_and_sources() -> None:
     rows = {row.id: gpu_fields(row) for row in gpu_rows(HARDWARE)}
     assert rows["rtx-4090"]["memory_bytes"] == 24 * 2**30
     assert rows["rtx-4090"]["bf16_ops_per_s"] == 1.652e14
@@ -127,27 +127,27 @@ def test_a_card_has_its_figures_derived_ones_and_every_source() -> None:
     assert rows[card.id]["notes"] == "; ".join(card.notes)
 
 
-def test_a_persons_own_figure_is_called_theirs() -> None:
+def test_the_users_own_figure_has_its_own_basis() -> None:
     own = OwnHardware(changes=(CardChange(gpu="l4", purchase_price_usd=900, date="2026-11-01"),))
     row = next(row for row in gpu_rows(with_own_hardware(HARDWARE, own)) if row.id == "l4")
     others = str(gpu_fields(row)["other_sources"]).split("; ")
     assert others[0] == "purchase_price_usd: yours, your own figure, 2026-11-01"
 
 
-def test_the_header_is_there_without_a_row() -> None:
+def test_the_field_names_do_not_need_a_row() -> None:
     assert tuple(gpu_fields(gpu_rows(HARDWARE)[0])) == GPU_FIELDS
     assert tuple(system_fields(system_rows(HARDWARE)[0])) == SYSTEM_FIELDS
     for fields in (GPU_FIELDS, SYSTEM_FIELDS):
         assert to_csv(fields, []) == f"{','.join(fields)}\n"
 
 
-def test_a_job_is_told_in_one_line() -> None:
+def test_the_source_of_a_jobs_cost_is_one_line() -> None:
     job = JobSummary(2.0, 2.0, "2 h", "", 10.0, "$10", "Someone, eu-1\n8 × x, on demand", None)
     fields = gpu_fields(GpuRow(HARDWARE.gpu("l4"), job=job))
     assert fields["plan_job_cost_source"] == "Someone, eu-1; 8 × x, on demand"
 
 
-def test_a_system_has_its_figures_and_its_source() -> None:
+def test_the_fields_of_a_system_are_its_figures_and_its_source() -> None:
     row = next(row for row in system_rows(HARDWARE) if row.id == "dgx-2")
     fields = system_fields(row)
     assert fields["gpu_count"] == 16
@@ -156,7 +156,7 @@ def test_a_system_has_its_figures_and_its_source() -> None:
     assert (fields["bf16_ops_per_s"], fields["plan_verdict"], fields["plan_reason"]) == (None, None, "")
 
 
-def test_a_system_has_the_sources_of_figures_that_have_their_own() -> None:
+def test_single_figures_of_a_system_have_their_own_sources() -> None:
     row = next(row for row in system_rows(HARDWARE) if row.system.figure_notes)
     field = row.system.figure_notes[0].field
     assert f"{field}: published" in str(system_fields(row)["other_sources"])

@@ -36,7 +36,7 @@ def test_bounds_are_read_with_their_units(text, expected):
     assert bounds(text) == expected
 
 
-def test_names_and_bounds_stand_side_by_side():
+def test_a_search_may_have_names_and_bounds():
     asked = parse_search("rtx at least 24 GiB under 1,000 USD ti", UNITS)
     assert asked.words == "rtx ti"
     memory, price = asked.bounds
@@ -44,7 +44,7 @@ def test_names_and_bounds_stand_side_by_side():
     assert (price.words, price.rest) == ("under 1,000 USD", "rtx at least 24 GiB ti")
 
 
-def test_a_size_by_itself_is_the_size_as_sold():
+def test_a_size_without_a_bound_is_the_size_as_sold():
     asked = parse_search("24 GB card under $1000", UNITS)
     assert asked.words == ""
     memory = asked.bounds[1]
@@ -54,11 +54,11 @@ def test_a_size_by_itself_is_the_size_as_sold():
     assert parse_search("A100 80GB", UNITS).words == "A100"
 
 
-def test_fillers_are_words_like_others_where_nothing_else_is_asked_for():
+def test_filler_words_count_as_a_name_without_a_bound():
     assert parse_search("card", UNITS).words == "card"
 
 
-def test_a_bound_whose_words_were_changed_by_another_still_lifts():
+def test_a_bound_can_be_removed_after_another_one():
     asked = parse_search("24 under 5 W GB", UNITS)
     assert [bound.key for bound in asked.bounds] == ["power", "memory"]
     assert asked.bounds[1].rest == "24 under 5 W GB"

@@ -25,7 +25,7 @@ def plain(text):
     return text.replace(THIN, " ")
 
 
-def test_every_cell_says_something(rows):
+def test_no_cell_of_any_system_is_empty(rows):
     for row in rows:
         for column in SYSTEM_COLUMNS:
             assert column.text(row)
@@ -34,12 +34,12 @@ def test_every_cell_says_something(rows):
                 assert isinstance(column.tooltip(row), str)
 
 
-def test_the_second_column_says_whether_the_plan_fits():
+def test_the_second_column_is_the_plans_verdict():
     assert SYSTEM_COLUMNS[1].key == "fits"
     assert SYSTEM_COLUMNS[1].shown
 
 
-def test_what_each_accelerator_has_says_where_that_is_from(rows, by_id):
+def test_figures_of_one_accelerator_have_their_source(rows, by_id):
     row, unknown = by_id["dgx-h100"], by_id["dgx-station-v100"]
     assert [COLUMNS[key].text(row) for key in ("cards", "memory_each", "link")] == ["8", "80", "900"]
     assert plain(COLUMNS["memory_each"].tooltip(row)).startswith("85,899,345,920 B\nderived: ")
@@ -52,7 +52,7 @@ def test_what_each_accelerator_has_says_where_that_is_from(rows, by_id):
     assert "Links per accelerator" not in {each.title for group in system_details(unknown) for each in group.details}
 
 
-def test_rents_are_of_all_of_a_machine_with_their_month():
+def test_rents_are_for_the_whole_machine_and_have_a_month():
     catalog = load_catalog()
     day = date(2026, 11, 22)
     rents = rents_by_system(catalog, day)
@@ -72,7 +72,7 @@ def test_rents_are_of_all_of_a_machine_with_their_month():
     assert told["links_bytes_per_s_each"] == 900e9
 
 
-def test_system_columns_read_every_row():
+def test_every_system_column_reads_a_bare_and_a_full_row():
     unknown = System(id="box", name="Box", vendor="ACME", kind="server", gpu_id="card", provenance=SHEET)
     rows = system_rows(HardwareCatalog(gpus=(CARD,), systems=(RACK, unknown)))
     for row in rows:

@@ -27,7 +27,7 @@ def test_every_known_figure_has_a_source(rows):
                 assert detail.source or detail.text in (UNKNOWN, "not published") or detail.title in WITHOUT_SOURCE
 
 
-def test_a_machine_is_fed_and_cooled_as_a_whole(by_id):
+def test_power_and_cooling_are_those_of_the_whole_machine(by_id):
     groups = {group.title: group for group in system_details(by_id["dgx-h100"])}
     found = [(detail.title, plain(detail.text)) for detail in groups["Power and cooling"].details]
     assert found == [
@@ -43,7 +43,7 @@ def test_a_machine_is_fed_and_cooled_as_a_whole(by_id):
     assert len(system_details(by_id["dgx-station-v100"])) == 3
 
 
-def test_a_system_is_told_with_its_accelerators():
+def test_the_details_of_a_system_include_its_accelerators():
     unknown = System(id="box", name="Box", vendor="ACME", kind="server", provenance=SHEET)
     rows = system_rows(HardwareCatalog(gpus=(CARD,), systems=(RACK, unknown)))
     assert [row.id for row in rows] == ["rack", "box"]
@@ -56,7 +56,7 @@ def test_a_system_is_told_with_its_accelerators():
     assert details(system_details(rows[1]))["Price"].text == fmt.NOT_PUBLISHED
 
 
-def test_a_figure_of_a_system_may_have_a_source_of_its_own():
+def test_a_single_figure_of_a_system_may_have_its_own_source():
     rack = RACK.evolve(max_power_watts=120_000, figure_notes=(FigureNote(field="max_power_watts", provenance=DERIVED),))
     (row,) = system_rows(HardwareCatalog(gpus=(CARD,), systems=(rack,)))
     found = details(system_details(row))
@@ -64,7 +64,7 @@ def test_a_figure_of_a_system_may_have_a_source_of_its_own():
     assert found["Released"].source == "Data sheet"
 
 
-def test_a_build_says_what_it_draws_and_what_to_mind():
+def test_a_build_has_its_power_and_warnings():
     group = power_group(card(board_power_watts=600.0, form_factor="Dual-slot"), 4)
     assert group.title == "Power and cooling of 4 cards"
     said = {detail.title: detail for detail in group.details}

@@ -46,7 +46,7 @@ def test_every_total_is_the_number_of_accelerators_times_the_figure_of_one(rows)
             assert COLUMNS[total.key].number(row) == (None if value is None else value / total.per_unit)
 
 
-def test_totals_say_their_formula_and_the_source_of_one(by_id):
+def test_totals_have_a_formula_and_the_source_of_one_accelerator(by_id):
     row = by_id["dgx-h100"]
     assert [COLUMNS[key].text(row) for key in ("bandwidth", "bf16")] == ["26.8", "7.92"]
     tooltip = plain(COLUMNS["bf16"].tooltip(row))
@@ -58,7 +58,7 @@ def test_totals_say_their_formula_and_the_source_of_one(by_id):
     assert found["Basis of that figure"].text.startswith("FP8 tensor, SPARSE")
 
 
-def test_totals_that_are_not_known_say_why(by_id):
+def test_unknown_totals_have_a_reason(by_id):
     assert [total.title for total in TOTALS] == ["Bandwidth", "BF16 dense", "FP16 dense"]
     assert COLUMNS["bf16"].text(by_id["dgx-2"]) == UNKNOWN
     assert (
@@ -74,7 +74,7 @@ def test_totals_that_are_not_known_say_why(by_id):
     assert "Total FP16 dense" not in {each.title for each in system_details(by_id["dgx-h100"])[0].details}
 
 
-def test_what_a_machine_has_for_its_power(by_id):
+def test_figures_per_watt_of_a_machine(by_id):
     memory, rate = PER_POWER_FIGURES
     row = by_id["dgx-a100-640gb"]
     assert memory.value(row.system, row.gpu) == pytest.approx(640 / 6.5)
@@ -86,7 +86,7 @@ def test_what_a_machine_has_for_its_power(by_id):
     assert "needs the Memory" in memory.formula(unknown.system, None)
 
 
-def test_a_verdict_with_what_is_left_on_each_accelerator(catalog):
+def test_a_verdict_has_the_free_memory_of_each_accelerator(catalog):
     plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-70B"))
     rows = {row.id: row for row in system_rows(catalog.hardware, fits_by_system(plan, catalog))}
     fits = COLUMNS["fits"]
@@ -104,7 +104,7 @@ def test_a_verdict_with_what_is_left_on_each_accelerator(catalog):
     assert fits.tooltip(rows["dgx-station-v100"]) == "the catalog does not name this system's accelerator"
 
 
-def test_a_plan_that_cannot_be_shared_between_so_many_has_no_verdict(catalog):
+def test_a_plan_that_cannot_use_that_many_cards_has_no_verdict(catalog):
     plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), workload=Training(parallel={"tensor": 8}), count=8)
     rows = {row.id: row for row in system_rows(catalog.hardware, fits_by_system(plan, catalog))}
     row = rows["dgx-station-a100-320gb"]
@@ -112,14 +112,14 @@ def test_a_plan_that_cannot_be_shared_between_so_many_has_no_verdict(catalog):
     assert COLUMNS["fits"].tooltip(row) == "parallel: 4 cards are not a multiple of tensor 8"
 
 
-def test_before_the_plan_was_asked_nothing_is_said(by_id):
+def test_without_an_evaluation_there_is_no_verdict_and_no_reason(by_id):
     row = by_id["dgx-h100"]
     assert (row.verdict, row.free_bytes, row.reason) == (None, None, "")
     assert SystemRow(row.system, row.gpu, SystemFit(None, "why")).reason == "why"
     assert row.system.memory_bytes == 640 * GIB
 
 
-def test_a_format_that_the_chip_lacks_is_none_and_not_unknown(catalog):
+def test_the_total_rate_of_an_unsupported_format_is_none_not_unknown(catalog):
     rows = {row.id: row for row in system_rows(catalog.hardware, software=catalog.software)}
     assert [COLUMNS["bf16"].text(rows[name]) for name in ("dgx-2", "dgx-h100", "amd-helios-72")] == [
         "none",
@@ -131,7 +131,7 @@ def test_a_format_that_the_chip_lacks_is_none_and_not_unknown(catalog):
     assert found["Total BF16 dense"].source
 
 
-def test_a_sentence_says_on_how_many_the_plan_fits(catalog, rows):
+def test_the_sentence_counts_the_systems_that_the_plan_fits_on(catalog, rows):
     plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-70B"))
     judged = system_rows(catalog.hardware, fits_by_system(plan, catalog))
     fits = sum(row.verdict in ("fits", "tight") for row in judged)
@@ -140,7 +140,7 @@ def test_a_sentence_says_on_how_many_the_plan_fits(catalog, rows):
     assert systems_sentence("Llama", rows) == "Llama does not fit on any of 43 systems as planned."
 
 
-def test_what_chips_without_a_compute_capability_lack_is_found_too(catalog):
+def test_unsupported_formats_are_known_without_a_compute_capability(catalog):
     rows = {row.id: row for row in system_rows(catalog.hardware, software=catalog.software)}
     assert {"fp4", "fp64"} <= set(rows["trn1-32xl"].lacks)
     assert "fp8" in rows["tpu-v4-pod"].lacks

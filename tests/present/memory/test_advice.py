@@ -25,7 +25,7 @@ def found(value=None, bounded_by="memory", reason=""):
     return SolveResult(asked="batch", value=value, bounded_by=bounded_by, reason=reason)
 
 
-def test_a_row_says_what_it_saves_and_costs(catalog):
+def test_a_row_has_savings_and_costs(catalog):
     found = rows(Plan(model=LLAMA, workload=Training(), gpu="h100-sxm5-80gb"), catalog)
     both = found["8-bit AdamW + full checkpointing"]
     assert both.then.startswith("Tight, about ")
@@ -37,23 +37,23 @@ def test_a_row_says_what_it_saves_and_costs(catalog):
     assert (other.saves, other.cost, other.price) == ("", "another card", "another card · no risk to quality")
 
 
-def test_what_still_does_not_fit_says_by_how_much(catalog):
+def test_advice_that_still_does_not_fit_states_the_missing_memory(catalog):
     found = rows(Plan(model=LLAMA, workload=Training(), gpu="rtx-4090"), catalog)
     nearest = next(row for row in found.values() if row.then.startswith("Does not fit"))
     assert nearest.then.endswith("GiB too much")
     assert nearest.price.startswith("about 1.33 × slower · small risk to quality")
 
 
-def test_without_a_card_it_says_what_is_then_needed(catalog):
+def test_advice_without_a_card_states_the_memory_needed(catalog):
     assert {row.then.split(" ")[0] for row in rows(Plan(model=LLAMA), catalog, CHANGES).values()} == {"Needs"}
 
 
-def test_what_the_card_cannot_run_says_so(catalog):
+def test_advice_that_the_card_cannot_run_is_marked(catalog):
     plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.2-3B"), workload=Inference(batch=8), gpu="tesla-k80")
     assert "Not on this card" in {row.then for row in rows(plan, catalog, NF4).values()}
 
 
-def test_the_heading_goes_with_the_need(catalog):
+def test_the_heading_depends_on_the_verdict(catalog):
     fits = evaluate(Plan(model=LLAMA, gpu="rtx-4090"), catalog).memory
     unsupported = evaluate(Plan(model=LLAMA, gpu="tpu-v5e"), catalog).memory
     assert (needs_change(fits), needs_change(unsupported)) == (False, True)

@@ -50,7 +50,7 @@ def result(phase: str = "backward", **gib: float) -> MemoryResult:
     )
 
 
-def test_both_answers_the_settings_and_the_parts_are_told(catalog):
+def test_a_comparison_has_both_verdicts_the_settings_and_the_terms(catalog):
     view = seen(READING.evolve(workload=Inference(batch=4)), READING, catalog)
     text = view.as_text().replace("\u2009", " ")
     assert view.sentence.startswith("This plan needs ")
@@ -62,7 +62,7 @@ def test_both_answers_the_settings_and_the_parts_are_told(catalog):
     assert cache.split()[-3:] == ["2.00", "0.50", "+1.50"]
 
 
-def test_less_is_told_as_less_and_the_same_as_the_same(catalog):
+def test_the_sentence_says_more_less_or_equal(catalog):
     assert (
         " less per card than the other: "
         in seen(READING, READING.evolve(workload=Inference(batch=4)), catalog).sentence
@@ -84,7 +84,7 @@ def test_rows_are_terms_the_total_and_phases_and_sum(catalog):
     assert backward.texts[0] == backward.texts[2] == "–"
 
 
-def test_an_export_has_every_byte(catalog):
+def test_the_export_has_exact_bytes(catalog):
     view = seen(READING, LEARNING, catalog)
     header, *rows = view.csv_rows()
     assert header == ("kind", "name", "bytes", "other_bytes", "difference_bytes")
@@ -96,14 +96,14 @@ def test_an_export_has_every_byte(catalog):
     assert (backward[2], backward[4]) == ("", "")
 
 
-def test_what_a_card_cannot_run_has_a_reason_and_no_numbers(catalog):
+def test_a_plan_that_cannot_run_has_a_reason_and_no_numbers(catalog):
     view = seen(READING, READING.evolve(gpu="tpu-v4"), catalog)
     assert view.sentence == ""
     assert view.rows == ()
     assert "Not supported on" in view.as_text()
 
 
-def test_parts_that_only_words_divide_are_compared_together():
+def test_terms_that_a_trace_cannot_tell_apart_are_compared_together():
     rows = compare_parts(result(weights=4, logits=2, activations=1), result(weights=4, activations=2.5, buffers=0.5))
     assert [row.title for row in rows] == [
         "Weights and adapters",
@@ -117,7 +117,7 @@ def test_parts_that_only_words_divide_are_compared_together():
     assert compare_parts(result(kv_cache=1), result(weights=1))[1].difference_fraction is None
 
 
-def test_the_sentence_says_how_far_and_on_which_side():
+def test_the_sentence_has_the_size_and_sign_of_the_difference():
     assert comparison_sentence(result(weights=4), result(weights=4)).startswith("The estimate is exact")
     above = comparison_sentence(result(weights=5), result(weights=4))
     assert above == "The estimate is 25\u2009% above the trace: estimated 5.00\u2009GiB, traced 4.00\u2009GiB."

@@ -37,18 +37,18 @@ def row(name, predicted, actual, **more):
         ([row("capacity", GIB, GIB)], "The log has no total that can be compared with the estimate."),
     ],
 )
-def test_the_sentence_is_about_the_widest_figure(rows, sentence):
+def test_the_sentence_compares_the_most_comprehensive_amount(rows, sentence):
     assert view_of(*rows).sentence.replace(THIN, " ").startswith(sentence)
 
 
-def test_what_is_known_from_below_is_marked():
+def test_lower_bounds_are_marked():
     shown = view_of(row("process", 10 * GIB, 11 * GIB, at_least=True, lines=(3, 4)))
     assert shown.rows[0].actual.startswith("≥ ")
     assert "measured at least 11" in shown.sentence
     assert "lines 3 and 4 of the log" in shown.rows[0].exact
 
 
-def test_every_row_has_a_reason_or_says_that_there_is_none():
+def test_every_row_has_a_reason_or_states_that_none_is_known():
     shown = view_of(row("allocated", GIB, 2 * GIB), row("card", None, GIB, explanation="Others."), row("host", 0, MIB))
     assert [found.why for found in shown.rows] == [
         "The cause of this difference is not known.",
@@ -59,7 +59,7 @@ def test_every_row_has_a_reason_or_says_that_there_is_none():
     assert shown.rows[1].predicted == "not estimated"
 
 
-def test_a_whole_comparison_as_text_and_as_rows(catalog):
+def test_a_comparison_is_exported_as_text_and_rows(catalog):
     text = "INFO Initializing a V1 LLM engine (v0.8.5) with config: model='meta/L', \nModel loading took 14.9889 GiB"
     shown = log_view(compare_plan(PLAN, catalog, read_log(text)))
     printed = shown.as_text()

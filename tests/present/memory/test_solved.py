@@ -21,6 +21,6 @@ def found(value=None, bounded_by="memory", reason=""):
         (found(8), found(4), "8, or 4 tight"),
     ],
 )
-def test_numbers_that_fit_stand_before_those_that_are_tight(surely, barely, words):
+def test_the_value_that_fits_comes_before_the_tight_one(surely, barely, words):
     assert solved_text(surely, barely) == words
     assert solved_sentence(surely, barely) == f"Largest batch that fits: {words}."

@@ -75,17 +75,17 @@ CASES = [
         (0.0, "less than 2 in 100"),
     ],
 )
-def test_a_chance_is_said_as_people_say_it(probability, words):
+def test_probabilities_are_given_as_everyday_odds(probability, words):
     assert odds_text(probability) == words
 
 
 @given(st.floats(0.015, 0.985))
-def test_what_is_said_is_near(probability):
+def test_the_odds_are_close_to_the_probability(probability):
     hits, tries = (int(word) for word in odds_text(probability).split() if word.isdigit())
     assert abs(hits / tries - probability) < 0.09
 
 
-def test_certain_bytes_and_assumed_ones_are_said_apart_and_what_is_not_there_is_left_out():
+def test_exact_measured_and_assumed_bytes_are_stated_separately():
     card = bundled().hardware.gpu("rtx-4090")
     result = estimate_memory(small_llama(), Inference(), card, bundled().hardware.usable_memory(card))
     said = certainty_sentences(result).replace(THIN, " ")
@@ -101,12 +101,12 @@ def test_certain_bytes_and_assumed_ones_are_said_apart_and_what_is_not_there_is_
 
 
 @pytest.mark.parametrize(("memory", "count", "sentence", "phrase"), CASES)
-def test_the_answer_is_a_sentence(memory, count, sentence, phrase):
+def test_the_verdict_is_one_sentence(memory, count, sentence, phrase):
     assert seen(memory_view(memory, "RTX 4090", count).answer) == sentence
     assert seen(verdict_phrase(memory)) == phrase
 
 
-def test_without_a_card_the_smallest_ones_that_fit_are_named():
+def test_without_a_card_the_smallest_fitting_cards_are_named():
     assert seen(memory_view(result()).answer) == "Needs 16.0 GiB (15.5 – 17.0)."
     view = memory_view(result(), smallest=("RTX 3090", "RX 7900 XTX"))
     assert seen(view.answer) == ("Needs 16.0 GiB (15.5 – 17.0). The smallest cards that fit: RTX 3090 and RX 7900 XTX.")

@@ -32,7 +32,7 @@ def rows(model, workload, count=1):
     return evaluation_view(evaluate(plan, catalog), catalog).terms
 
 
-def test_the_reason_names_phase_and_biggest_term():
+def test_the_reason_names_the_peak_phase_and_the_largest_term():
     assert seen(memory_view(result()).reason) == (
         "The peak is while the answer is generated; its largest part: weights (12.0 GiB, 75 %). The cache is full."
     )
@@ -40,7 +40,7 @@ def test_the_reason_names_phase_and_biggest_term():
     assert memory_view(empty).reason == ""
 
 
-def test_the_bar_shows_terms_in_a_fixed_order_then_what_is_free_and_what_others_hold():
+def test_the_bar_shows_terms_in_order_then_free_and_other_memory():
     view = memory_view(on_card(24 * GIB, "fits", other_processes_bytes=GIB), "RTX 4090")
     assert [(piece.name, piece.start_bytes // GIB, piece.bytes // GIB) for piece in view.segments] == [
         ("weights", 0, 12),
@@ -54,7 +54,7 @@ def test_the_bar_shows_terms_in_a_fixed_order_then_what_is_free_and_what_others_
     assert seen(view.segments[0].tooltip) == "Weights: 12,884,901,888 B"
 
 
-def test_the_bar_runs_past_the_edge_of_a_card_that_is_too_small():
+def test_the_bar_overflows_a_card_that_is_too_small():
     view = memory_view(on_card(12 * GIB, "does-not-fit", at_least_cards=2), "RTX 3060")
     overflow = view.segments[-1]
     assert (overflow.kind, overflow.start_bytes, overflow.bytes) == ("overflow", 12 * GIB, 4 * GIB)
@@ -68,7 +68,7 @@ def test_the_bar_without_a_card_is_the_total():
     assert {piece.kind for piece in view.segments} == {"term"}
 
 
-def test_a_term_opens_into_its_formula_numbers_symbols_and_parts():
+def test_a_term_has_formula_numbers_symbols_and_parts():
     part = TermPart(name="scales", bytes=GIB, formula="P / 64", source="QLoRA")
     memory = result(terms=(term("weights", 12 * GIB, parts=(part,)),))
     (row,) = memory_view(memory).terms
@@ -93,7 +93,7 @@ def test_phases_are_relative_to_the_peak():
     assert (decode.title, decode.is_peak, seen(decode.text)) == ("Decode", True, "16.0 GiB")
 
 
-def test_text_and_table_for_the_clipboard():
+def test_a_memory_result_is_exported_as_text_and_table():
     view = memory_view(on_card(24 * GIB, "fits", notes=("dropout is off",)), "RTX 4090")
     text = seen(view.as_text())
     assert text.startswith("Fits on 1 × RTX 4090")
@@ -105,7 +105,7 @@ def test_text_and_table_for_the_clipboard():
 
 
 @pytest.mark.parametrize(("sizes", "how"), [((3, 5), "sum of its 2 parts"), ((8,), "bucket 1")])
-def test_symbols_that_are_just_the_parts_give_way_to_their_names(sizes, how):
+def test_parts_are_shown_by_name_instead_of_numbered_symbols(sizes, how):
     parts = tuple(TermPart(f"bucket {place}", size * GIB, f"{size}", "a book") for place, size in enumerate(sizes, 1))
     symbols = tuple(
         Symbol(f"B{place}", part.bytes, f"bytes: {part.name}", "library") for place, part in enumerate(parts)
@@ -117,7 +117,7 @@ def test_symbols_that_are_just_the_parts_give_way_to_their_names(sizes, how):
     assert [part.title for part in row.parts] == [part.name for part in parts]
 
 
-def test_what_stays_in_ram_is_said(catalog: Catalog):
+def test_a_note_states_the_memory_that_stays_in_ram(catalog: Catalog):
     model = catalog.models.model(LLAMA)
     plain, offloaded = (
         " ".join(memory_view(estimate_memory(model, workload)).notes)
@@ -129,7 +129,7 @@ def test_what_stays_in_ram_is_said(catalog: Catalog):
     assert "on NVMe" in " ".join(memory_view(estimate_memory(model, on_disk, count=8)).notes)
 
 
-def test_the_pool_of_vllm_is_said_for_a_card(catalog: Catalog):
+def test_a_note_states_the_cache_pool_of_vllm(catalog: Catalog):
     card = catalog.hardware.gpu("rtx-4090")
     result = estimate_memory(
         catalog.models.model(LLAMA), Inference(profile="vllm"), card, catalog.hardware.usable_memory(card)
@@ -140,7 +140,7 @@ def test_the_pool_of_vllm_is_said_for_a_card(catalog: Catalog):
 
 @pytest.mark.parametrize("optimizer", [name for name in OPTIMIZERS if name != "sgd"])
 @pytest.mark.parametrize(("model", "method"), [(LLAMA, "full"), (MIXTRAL, "lora")])
-def test_states_of_every_optimizer(model, method, optimizer):
+def test_the_formula_of_every_optimizers_states_gives_its_bytes(model, method, optimizer):
     (states,) = (
         row for row in rows(model, Training(method=method, optimizer=optimizer)) if row.name == "optimizer_states"
     )
@@ -148,7 +148,7 @@ def test_states_of_every_optimizer(model, method, optimizer):
 
 
 @pytest.mark.parametrize("zero", [1, 2, 3])
-def test_shares_of_cards_of_which_fewer_share_the_experts(zero):
+def test_the_formulas_give_the_bytes_with_expert_parallelism(zero):
     shared = [
         row for row in rows(MIXTRAL, Training(parallel=Parallel(expert=8, zero=zero)), count=8) if "/ N" in row.how
     ]

@@ -29,12 +29,12 @@ from planner.workload.workload import Inference, Training
         ),
     ],
 )
-def test_what_is_shared_is_a_phrase(workload, phrase, summary):
+def test_parallelism_is_a_phrase(workload, phrase, summary):
     assert sharing_phrase(workload) == phrase
     assert sharing_summary(workload, 8) == summary
 
 
-def test_sequences_are_not_shared_by_one_card():
+def test_sequence_parallelism_needs_several_cards():
     assert sharing_phrase(Training(parallel=Parallel(sequence=True))) == ""
 
 
@@ -45,7 +45,7 @@ def test_cards_are_counted_by_kind(catalog):
     assert cards_phrase(Inference(), 8, None, catalog.hardware) == ""
 
 
-def test_stages_are_rows_and_equal_cards_are_none(catalog):
+def test_pipeline_stages_have_rows_and_equal_cards_have_none(catalog):
     model = catalog.models.model("meta-llama/Llama-3.1-8B")
     gpu = catalog.hardware.gpu("rtx-4090")
     usable = catalog.hardware.usable_memory(gpu)
@@ -60,7 +60,7 @@ def test_stages_are_rows_and_equal_cards_are_none(catalog):
     assert all(0 < row.used_fraction < 1 for row in rows)
 
 
-def test_what_is_not_known_is_said_to_be_unknown(catalog):
+def test_unknown_memory_is_shown_as_unknown(catalog):
     model = catalog.models.model("meta-llama/Llama-3.1-8B")
     unknown = estimate_memory(model, Inference(parallel=Parallel(pipeline=2)), count=2)
     rows = device_rows(unknown, catalog.hardware)
@@ -80,5 +80,5 @@ def test_what_is_not_known_is_said_to_be_unknown(catalog):
         (Inference(parallel=Parallel(tensor=8)), "tensor 8 over 8"),
     ],
 )
-def test_how_cards_work_together(workload, words):
+def test_the_summary_states_the_parallelism_and_the_number_of_cards(workload, words):
     assert sharing_summary(workload, 8) == words

@@ -16,7 +16,7 @@ def inference(**changes):
     return training(task="inference", **changes)
 
 
-def test_a_whole_plan(catalog):
+def test_a_plan_is_one_phrase(catalog):
     plan = LLAMA.evolve(gpu="rtx-4090", count=2, workload=Inference(batch=2))
     evaluation = evaluate(plan, catalog)
     assert plan_phrase(evaluation, catalog) == (
@@ -25,7 +25,7 @@ def test_a_whole_plan(catalog):
     assert evaluation_view(evaluation, catalog).answer.startswith("Fits on 2 × GeForce RTX 4090: each needs ")
 
 
-def test_a_plan_without_a_card_names_cards(catalog):
+def test_the_view_of_a_plan_without_a_card_names_fitting_cards(catalog):
     evaluation = evaluate(LLAMA, catalog)
     assert plan_phrase(evaluation, catalog) == "meta-llama/Llama-3.1-8B · inference, 1 × 4,096 tokens, bf16"
     smallest = catalog.hardware.gpu(evaluation.smallest_fits[0]).name
@@ -46,5 +46,5 @@ def test_a_plan_without_a_card_names_cards(catalog):
         (inference(parallel=TraceParallel(ranks=8, strategy="fsdp")), "inference, FSDP on 8 ranks"),
     ],
 )
-def test_a_request_in_a_phrase(request_, phrase):
+def test_a_trace_request_is_one_phrase(request_, phrase):
     assert request_phrase(request_) == phrase

@@ -45,11 +45,11 @@ WORKLOAD = Training(
         (("attention",), "Also changed: attention to SDPA (PyTorch)."),
     ],
 )
-def test_what_moved_is_said_with_its_new_value(moved, words):
+def test_adjusted_settings_are_listed_with_their_new_values(moved, words):
     assert adjustments_sentence(moved, WORKLOAD) == words
 
 
-def test_a_folded_section_says_choices_and_what_differs(catalog):
+def test_the_summary_of_a_section_lists_choices_and_changed_values(catalog):
     architecture = catalog.models.model("meta-llama/Llama-3.1-8B")
     used = with_defaults(WORKLOAD.evolve(gradient_clipping=True, parallel=Parallel()), architecture, 1)
     fields = fields_of("training")
@@ -64,7 +64,7 @@ def test_a_folded_section_says_choices_and_what_differs(catalog):
     )
 
 
-def test_choices_begin_with_the_default_and_keep_what_is_chosen(catalog):
+def test_choices_begin_with_the_default_and_keep_the_current_value(catalog):
     architecture = catalog.models.model("meta-llama/Llama-3.1-8B")
     used = with_defaults(Inference(profile="vllm"), architecture, 1)
     share, weights = fields_of("inference")["engine.memory_utilization"], fields_of("inference")["weights"]
@@ -78,7 +78,7 @@ def test_choices_begin_with_the_default_and_keep_what_is_chosen(catalog):
     ("title", "words"),
     [("Batch size", "batch size"), ("KV-cache precision", "KV-cache precision"), ("LoRA rank", "LoRA rank")],
 )
-def test_names_keep_their_letters_within_a_sentence(title, words):
+def test_acronyms_keep_their_capitals_within_a_sentence(title, words):
     assert title_in_sentence(title) == words
     assert (sentence("tokens in each sequence"), sentence("")) == ("Tokens in each sequence.", "")
 
@@ -101,10 +101,10 @@ def test_names_keep_their_letters_within_a_sentence(title, words):
         ("weights", "nf4", "NF4, 64-element blocks"),
     ],
 )
-def test_a_value_is_told_as_it_is_read(catalog, field, value, words):
+def test_a_setting_value_is_formatted_as_text(catalog, field, value, words):
     assert setting_text(field, value, catalog.hardware).replace("\u2009", " ") == words
 
 
-def test_what_is_no_field_keeps_its_name():
+def test_an_unknown_setting_keeps_its_name():
     assert setting_title("colour") == "colour"
     assert (setting_title("count"), setting_title("engine.n_ubatch")) == ("Number of cards", "Physical batch size")

@@ -6,7 +6,7 @@ from planner.workload.recipes.config_reader import RecipeBuilder
 from planner.workload.recipes.detect import read_recipe
 
 
-def test_the_words_say_what_was_read_and_what_was_not():
+def test_the_summary_lists_the_keys_read_assumed_and_ignored():
     recipe = read_recipe({"base_model": "x", "learning_rate": 1, "torch_compile": True, "zzz": [1]}, "")
     said = " ".join(recipe_summary(recipe, "a.yml"))
     assert "Read from a.yml (axolotl): base_model x." in said
@@ -30,7 +30,7 @@ def test_a_preset_names_its_model_and_its_cards(catalog):
     assert preset_detail(open_to_all, catalog.hardware) == "any model"
 
 
-def test_the_notes_on_a_preset_lead_to_its_sources():
+def test_the_notes_on_a_preset_end_with_its_sources():
     preset = find_preset(load_presets(), "megatron-gpt3-175b")
     notes = preset_notes(preset)
     assert notes[0] == f"{preset.title}: {preset.summary}"

@@ -48,7 +48,7 @@ from planner.workload.workload import Inference, Training
         ),
     ],
 )
-def test_phrases(workload, phrase):
+def test_a_workload_is_one_phrase(workload, phrase):
     assert workload_phrase(workload) == phrase
 
 
@@ -64,7 +64,7 @@ def test_phrases(workload, phrase):
         ),
     ],
 )
-def test_pipelines_are_told_by_their_images(settings, phrase):
+def test_a_diffusion_workload_states_its_images(settings, phrase):
     assert workload_phrase(Inference(batch=2, image_size="1024x768", weights="bf16", diffusion=settings)) == phrase
 
 

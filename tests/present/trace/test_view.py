@@ -52,26 +52,26 @@ DIFFERENCES = (
 )
 
 
-def test_the_need_and_the_smallest_cards_come_first(result):
+def test_the_memory_needed_and_the_smallest_cards_come_first(result):
     answer = seen(trace_view(result, smallest=("P4", "T4")).memory.answer)
     assert answer.startswith("Needs ")
     assert answer.endswith("The smallest cards that fit: P4 and T4.")
 
 
-def test_the_reason_says_what_reached_the_peak(view):
+def test_the_reason_names_the_allocation_at_the_peak(view):
     assert "in the backward pass" in view.memory.reason
     assert "by aten.mm" in view.memory.reason
     assert "net.py:20" in view.memory.reason
 
 
-def test_what_is_alive_comes_in_order_and_adds_up(view, result):
+def test_live_allocations_are_sorted_and_sum_to_the_peak(view, result):
     sizes = [row.bytes for row in view.alive]
     assert sizes == sorted(sizes, reverse=True)
     assert sum(sizes) == result.peak_moment.bytes
     assert sum(row.share for row in view.alive) == pytest.approx(1)
 
 
-def test_a_row_of_what_is_alive(view):
+def test_a_row_of_live_allocations(view):
     row = next(row for row in view.alive if row.title == "Optimizer states" and row.module == "layers.1")
     assert (row.operator, row.shape, row.place) == ("zeros_like", "2 × 128x128", "")
     assert seen(row.exact) == "2,097,152 B"
@@ -79,7 +79,7 @@ def test_a_row_of_what_is_alive(view):
     assert (row.shape, row.line, row.place) == ("128x128", "net.py:20", "net.py:20")
 
 
-def test_many_of_unknown_shape_are_counted():
+def test_tensors_of_unknown_shape_are_counted():
     recorder = Recorder()
     recorder.make(MIB, "inputs")
     recorder.make(MIB, "inputs")
@@ -87,7 +87,7 @@ def test_many_of_unknown_shape_are_counted():
     assert row.shape == "2 tensors"
 
 
-def test_modules_keep_their_order_and_say_what_they_hold(view):
+def test_modules_keep_their_order_and_list_their_memory(view):
     assert [(row.title, row.depth) for row in view.modules] == [
         ("(whole model)", 0),
         ("layers", 1),
@@ -101,13 +101,13 @@ def test_modules_keep_their_order_and_say_what_they_hold(view):
     assert dict(last.shares)["optimizer_states"] == 2 * MIB
 
 
-def test_of_many_modules_the_upper_and_the_largest_are_notable(view):
+def test_upper_and_large_modules_are_notable(view):
     assert notable_modules(view.modules, 2) == view.modules[:2]
     assert len(notable_modules(view.modules, 3)) == 3
     assert notable_modules(view.modules, 10) == view.modules
 
 
-def test_what_is_reserved(view):
+def test_the_reservation_has_figures_and_exact_bytes(view):
     rows = {row.title: seen(row.text) for row in view.reservation}
     assert rows["Peak allocated"] == "11.0 MiB"
     assert rows["Allocator settings"] == "PyTorch's defaults"
@@ -123,7 +123,7 @@ def test_a_large_card_does_not_run_out(view):
     assert view.runs_out == ""
 
 
-def test_a_small_card_runs_out_at_a_line(catalog):
+def test_a_small_card_runs_out_of_memory_at_a_source_line(catalog):
     recorder = Recorder()
     recorder.begin("forward")
     recorder.make(30 * GIB, "activations", "aten.mm.default", "head", "/home/me/net.py:7", "1x1")
@@ -134,14 +134,14 @@ def test_a_small_card_runs_out_at_a_line(catalog):
     assert "requests 30.0 GiB while 0 B are allocated and 0 B reserved" in sentence
 
 
-def test_what_runs_out_need_not_have_a_name(result):
+def test_a_failed_allocation_may_have_no_operator(result):
     sizes = {"bytes": GIB, "allocated_bytes": 0, "reserved_bytes": 0}
     out = OutOfMemory(time=0, step=0, phase="load", operator="", module="", line="", **sizes)
     full = result.evolve(reservation=result.reservation.evolve(out_of_memory=out))
     assert "while the weights load: an allocation requests" in trace_view(full).runs_out
 
 
-def test_what_was_assumed_has_its_bounds_and_is_told_once():
+def test_assumptions_have_bounds_and_appear_once():
     recorder = Recorder()
     recorder.make(GIB)
     view = trace_view(conclude(recorder.recording(differences=DIFFERENCES, notes=("by hand",))))
@@ -177,7 +177,7 @@ def test_the_subject_names_module_work_and_cards(result):
         ({"compute_capability": "8.9"}, "a CUDA device of compute capability 8.9."),
     ],
 )
-def test_with_what_it_was_traced(result, changes, device):
+def test_the_versions_and_the_device_of_a_trace_are_stated(result, changes, device):
     traced = result.evolve(request=TraceRequest.model_validate({**dict(result.request), **changes}))
     assert (
         seen(trace_view(traced).traced_with)
@@ -185,13 +185,13 @@ def test_with_what_it_was_traced(result, changes, device):
     )
 
 
-def test_the_version_of_transformers_is_named_where_it_was_used(result):
+def test_the_version_of_transformers_is_stated_if_used(result):
     environment = result.environment.evolve(transformers="5.23")
     text = trace_view(result.evolve(environment=environment)).traced_with
     assert "PyTorch 2.13.0, transformers 5.23 and Python" in text
 
 
-def test_series_are_stacked_with_what_stays_at_the_bottom(result):
+def test_long_lived_categories_are_stacked_at_the_bottom(result):
     series = timeline_series(result.timeline)
     assert [one.category for one in series] == [
         "parameters",
@@ -211,7 +211,7 @@ def test_empty_categories_are_left_out(result):
     assert len(timeline_series(timeline.model_copy(update={"series": (empty,)}))) == 0
 
 
-def test_a_point_of_the_timeline_is_told(result):
+def test_a_point_of_the_timeline_has_a_description(result):
     timeline = result.timeline
     point = timeline.times.index(result.peak_moment.time)
     moment = timeline_point(timeline, point)
@@ -219,7 +219,7 @@ def test_a_point_of_the_timeline_is_told(result):
     assert seen(moment.description) == "11.0 MiB in the backward pass of step 2: mm in layers.1 (net.py:20)"
 
 
-def test_a_point_outside_every_phase_still_says_how_much(result):
+def test_a_point_outside_every_phase_has_its_size(result):
     timeline = result.timeline.model_copy(update={"spans": ()})
     assert seen(timeline_point(timeline, 0).description) == "1.00 MiB: empty in layers.0 (net.py:10)"
 
@@ -241,7 +241,7 @@ def test_tokens_and_steps_are_counted_from_one():
     ("operator", "line", "told"),
     [("", "", "1.00 MiB while the weights load"), ("", "a/net.py:3", "1.00 MiB while the weights load: net.py:3")],
 )
-def test_a_point_without_an_operator(operator, line, told):
+def test_the_description_leaves_out_unknown_parts(operator, line, told):
     recorder = Recorder()
     recorder.begin("load")
     recorder.make(MIB, "parameters", operator, "", line)
@@ -261,10 +261,10 @@ def test_every_category_has_a_title():
         ("mamba.scan", "mamba.scan"),
     ],
 )
-def test_operators_lose_what_most_share(operator, name):
+def test_operators_lose_their_common_prefix_and_suffix(operator, name):
     assert operator_name(operator) == name
 
 
 @pytest.mark.parametrize("line", ["net.py:4", "/home/me/net.py:4", "C:\\me\\net.py:4"])
-def test_lines_are_short_on_any_system(line):
+def test_source_lines_lose_their_folder_on_any_system(line):
     assert short_source_line(line) == "net.py:4"

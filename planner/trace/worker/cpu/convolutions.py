@@ -61,17 +61,17 @@ class Convolution(NamedTuple):
 
     @property
     def source_bytes(self) -> int:
-        """Return the size of the source in bytes."""
+        """Return the size of the convolution's source tensor in bytes."""
         return self.batch * self.source_channels * self.source_pixels * self.itemsize
 
     @property
     def target_bytes(self) -> int:
-        """Return the size of the destination in bytes."""
+        """Return the size of the convolution's destination tensor in bytes."""
         return self.batch * self.target_channels * self.target_pixels * self.itemsize
 
     @property
     def weight_bytes(self) -> int:
-        """Return the size of the weight in bytes."""
+        """Return the size of the convolution's weight in bytes."""
         return self.source_channels // self.groups * self.target_channels * prod(self.kernel) * self.itemsize
 
     @property
@@ -269,7 +269,7 @@ def _blocked_bytes(conv: Convolution, channels: int, pixels: int, multiple: int 
 
 
 def _blocked_weight_bytes(conv: Convolution, source_multiple: int, target_multiple: int) -> int:
-    """Return the size in bytes of the weight in oneDNN's layout, with channels rounded up to the multiples."""
+    """Return the weight's size in bytes in oneDNN's layout, with input and output channels rounded up."""
     if conv.groups > 1:
         return conv.weight_bytes
     channels = round_up(conv.source_channels, source_multiple) * round_up(conv.target_channels, target_multiple)
