@@ -42,7 +42,7 @@ def test_a_file_keeps_its_rights_and_a_new_one_has_the_usual(tmp_path: Path):
     assert stat.S_IMODE(file.stat().st_mode) == 0o664
 
 
-@pytest.mark.parametrize(("path", "said"), [("/dev/zero", "a device or a pipe"), ("a\0b", "is not a path")])
+@pytest.mark.parametrize(("path", "said"), [("/dev/zero", "a device or a pipe"), ("a\0b", "is not a valid path")])
 def test_what_is_no_regular_file_is_refused_at_once(path: str, said: str):
     with pytest.raises(PlanFileError, match=said):
         load_plan(path)
