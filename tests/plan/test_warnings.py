@@ -43,7 +43,7 @@ def deepspeed(**parallel):
     return Training(profile="deepspeed", sequence_length=512, parallel=Parallel(**parallel))
 
 
-def test_an_ordinary_plan_has_none(catalog):
+def test_an_ordinary_plan_has_no_warning(catalog):
     assert said(Plan(model=LLAMA, gpu="rtx-4090"), catalog) == {}
 
 
@@ -71,7 +71,7 @@ def test_bf16_is_emulated_before_ampere(catalog, gpu, workload, other):
 
 
 @pytest.mark.parametrize(("gpu", "compute"), [("rtx-4090", "bf16"), ("tesla-t4", "fp16"), (None, "bf16")])
-def test_bf16_is_not_spoken_of_where_it_is_native_or_not_used(catalog, gpu, compute):
+def test_native_or_unused_bf16_has_no_warning(catalog, gpu, compute):
     assert "emulated-bf16" not in said(Plan(model=GPT2, workload=Inference(compute=compute), gpu=gpu), catalog)
 
 
@@ -82,7 +82,7 @@ def test_all_experts_are_resident(catalog):
     )
 
 
-def test_eager_scores_are_told_with_what_sdpa_saves(catalog):
+def test_eager_attention_warns_with_the_saving_of_sdpa(catalog):
     plan = Plan(model=LLAMA, workload=Inference(attention="eager", context_length=8192, prompt_length=8192))
     fused = plan.evolve(workload=plan.workload.evolve(attention="sdpa"))
     saved = evaluate(plan, catalog).memory.total_bytes - evaluate(fused, catalog).memory.total_bytes
@@ -99,11 +99,11 @@ def test_eager_scores_are_told_with_what_sdpa_saves(catalog):
         (Training(compute="tf32", micro_batch=8), None, "bf16 autocast needs"),
     ],
 )
-def test_fp32_is_questioned_with_what_half_of_it_saves(catalog, workload, gpu, words):
+def test_fp32_warns_with_the_saving_of_16_bits(catalog, workload, gpu, words):
     assert words in said(Plan(model=GPT2, workload=workload, gpu=gpu), catalog)["fp32"]
 
 
-def test_fp32_that_saves_nothing_is_left_alone(catalog):
+def test_fp32_without_a_saving_has_no_warning(catalog):
     plan = Plan(model=GPT2, workload=Training(compute="fp32", sequence_length=1))
     assert "fp32" not in said(plan, catalog)
 
@@ -131,7 +131,7 @@ def test_adapters_may_keep_more_activations_than_full_training(catalog):
     assert "adapter-activations" not in said(plan.evolve(workload=Training()), catalog)
 
 
-def test_pytorch_leaves_old_cards_behind(catalog):
+def test_cards_that_newer_pytorch_dropped_have_a_warning(catalog):
     def ends(gpu, **changes):
         found = warnings_about(evaluate(Plan(model=GPT2, gpu=gpu, **changes), catalog), catalog.software)
         return [warning.sentence for warning in found if warning.name == "software-ends"]
@@ -154,11 +154,11 @@ def test_zero_3_may_need_more_than_zero_2(catalog):
 @pytest.mark.parametrize(
     "workload", [deepspeed(zero=2), deepspeed(zero=3, offload="nvme"), Inference(parallel=Parallel(tensor=2))]
 )
-def test_zero_3_is_not_spoken_of_where_it_is_not_used_or_needed(catalog, workload):
+def test_zero_3_has_no_warning_where_unused_or_needed(catalog, workload):
     assert "zero-3-buffers" not in card_warnings(catalog, SMALL, workload, 2)
 
 
-def test_zero_3_over_unequal_cards_is_left_alone(catalog):
+def test_zero_3_over_unequal_cards_has_no_warning(catalog):
     unequal = deepspeed(zero=3).evolve(gpus=(CardCount(id="rtx-4090"), CardCount(id="rtx-3090")))
     assert "zero-3-buffers" not in card_warnings(catalog, SMALL, unequal, 2, gpu=None)
 
@@ -171,12 +171,12 @@ def test_a_cache_of_few_heads_is_repeated(catalog):
     assert "repeated-cache" not in card_warnings(catalog, MIDDLE, asked.evolve(batch=1, context_length=64), 16)
 
 
-def test_a_latent_is_on_every_card(catalog):
+def test_a_latent_cache_is_on_every_card(catalog):
     asked = Inference(profile="vllm", batch=64, context_length=32_768, parallel=Parallel(tensor=8))
     assert "the latent cache is on every card" in card_warnings(catalog, LATENT, asked, 8)["repeated-cache"]
 
 
-def test_communicators_are_told_where_they_are_much(catalog):
+def test_large_nccl_buffers_have_a_warning(catalog):
     one = card_warnings(catalog, SMALL, Inference(parallel=Parallel(tensor=2)), 2)["communicators"]
     assert "for 1 communicator" in one
     two = card_warnings(catalog, SMALL, Training(sequence_length=64, parallel=Parallel(tensor=2)), 4)["communicators"]
@@ -185,7 +185,7 @@ def test_communicators_are_told_where_they_are_much(catalog):
     assert "communicators" not in card_warnings(catalog, SMALL, Inference(), 2)
 
 
-def test_uneven_stages_are_told_with_what_moves_layers(catalog):
+def test_uneven_stages_warn_with_the_setting_that_balances_them(catalog):
     named = Parallel(pipeline=4, pipeline_layers=(5, 9, 9, 9))
     sentence = card_warnings(catalog, MIDDLE, Training(parallel=named), 4)["uneven-stages"]
     assert "Stage 4 needs " in sentence
@@ -194,7 +194,7 @@ def test_uneven_stages_are_told_with_what_moves_layers(catalog):
     assert "uneven-stages" not in even
 
 
-def test_stages_on_unequal_cards_are_uneven_on_purpose(catalog):
+def test_uneven_stages_on_unequal_cards_have_no_warning(catalog):
     asked = Inference(
         weights="Q8_0", parallel=Parallel(pipeline=2), gpus=(CardCount(id="rtx-4090"), CardCount(id="rtx-3060-12-gb"))
     )

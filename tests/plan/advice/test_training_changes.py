@@ -14,13 +14,13 @@ def names(found):
     return [advice.name for advice in found]
 
 
-def test_one_card_has_nobody_to_share_with():
+def test_zero_stages_do_not_apply_to_one_card():
     sharing = [change for change in CHANGES if change.shares_states]
     assert {change.name for change in sharing} == {"ZeRO-1", "ZeRO-2", "ZeRO-3"}
     assert not any(change.applies_to(Training(), None) for change in sharing)
 
 
-def test_cards_without_bf16_are_told_of_fp16(catalog):
+def test_cards_without_bf16_are_advised_fp16(catalog):
     plan = Plan(model=ModelChoice(id="openai-community/gpt2"), workload=Training(compute="fp32"), gpu="tesla-t4")
     checkpointed = Training(compute="fp32", micro_batch=16, activation_checkpointing="full")
     assert "fp16 autocast" in names(advise(plan.evolve(workload=checkpointed), catalog))

@@ -17,7 +17,7 @@ from planner.workload.workload import Inference
 KNOWN = load_catalog()
 
 
-def test_vllm_beside_a_plan_for_vllm(compared):
+def test_a_log_of_vllm_agrees_with_a_plan_for_vllm(compared):
     plan = RUN.evolve(workload=RUN.workload.evolve(profile="vllm"))
     found = compared(VLLM, plan)
     assert abs(found.row("weights").difference_bytes) < 0.003 * found.row("weights").predicted_bytes
@@ -31,7 +31,7 @@ def test_vllm_beside_a_plan_for_vllm(compared):
     assert found.notes == ()
 
 
-def test_another_engine_is_said_and_corrects_nothing(compared, catalog):
+def test_a_log_of_another_engine_has_a_note_and_no_correction(compared, catalog):
     found = compared(VLLM)
     assert "The log is from vLLM, but the plan is for Hugging Face Transformers" in found.notes[0]
     assert "CUDA graphs take 0.44 GiB" in found.row("overhead").explanation
@@ -41,7 +41,7 @@ def test_another_engine_is_said_and_corrects_nothing(compared, catalog):
     assert suggest_correction(found, evaluate(RUN, catalog), "2026-10-03", "ab") is None
 
 
-def test_llama_cpp_beside_its_own_estimate(compared, catalog):
+def test_a_log_of_llama_cpp_agrees_with_its_estimate(compared, catalog):
     plan = RUN.evolve(workload=Inference(context_length=32_768, weights="Q4_K_M"))
     found = compared(llama_cpp(), plan)
     assert "in host memory" in found.row("weights").explanation

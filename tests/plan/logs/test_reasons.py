@@ -4,7 +4,7 @@ import pytest
 from log_texts import TRAIN, VLLM, llama_cpp, smi, summary
 
 
-def test_another_length_and_another_model_are_said(compared):
+def test_notes_state_another_context_length_and_model(compared):
     found = compared(VLLM.replace("32,768", "8,192") + "INFO Starting to load model Qwen/Qwen3-8B...\n")
     assert "The log's context is 8,192 tokens, the plan's 32,768." in found.notes
     assert "The log is for the model Qwen/Qwen3-8B, the plan for meta-llama/Llama-3.1-8B." in found.notes
@@ -16,7 +16,7 @@ def test_another_length_and_another_model_are_said(compared):
     ("taken", "words"),
     [("29.92", "suggests fp32"), ("7.48", "8 bits per weight"), ("4.20", "4 bits per weight"), ("10.00", "")],
 )
-def test_weights_in_another_format_are_recognised_by_their_bits(compared, taken, words):
+def test_another_weight_format_is_recognized_by_its_bits(compared, taken, words):
     row = compared(f"Model loading took {taken} GiB").row("weights")
     assert words in row.explanation
     assert row.corrections == ()
@@ -32,16 +32,16 @@ def test_weights_in_another_format_are_recognised_by_their_bits(compared, taken,
         (32_768, 3000.0, ""),
     ],
 )
-def test_a_longer_or_quantised_cache_is_recognised(compared, context, cache, words):
+def test_a_longer_or_quantized_cache_is_recognized(compared, context, cache, words):
     assert words in compared(llama_cpp(context, cache)).row("kv_cache").explanation
 
 
-def test_reserved_memory_alone_says_that_it_is_more(compared):
+def test_reserved_memory_alone_is_explained_as_more_than_allocated(compared):
     text = "\n".join(line for line in summary(1, 23900).splitlines() if "Allocated" not in line)
     assert "more than the allocated memory" in compared(text, TRAIN).row("reserved").explanation
 
 
-def test_other_processes_on_the_card_are_told(compared):
+def test_other_processes_on_the_card_are_explained(compared):
     assert "other processes use 0.49 GiB" in compared(smi(22900, 21500, others=500), TRAIN).row("card").explanation
     rest = compared(smi(22900, 21500, others=500), TRAIN).row("card").explanation
     assert "the driver and unlisted processes use 0.88 GiB" in rest
@@ -51,7 +51,7 @@ def test_other_processes_on_the_card_are_told(compared):
 
 
 @pytest.mark.parametrize(("held", "words"), [("9.08", "not below it"), ("29.08", "more than estimated")])
-def test_an_out_of_memory_message_is_known_from_below(compared, held, words):
+def test_an_out_of_memory_message_gives_a_lower_bound(compared, held, words):
     text = (
         "CUDA out of memory. Tried to allocate 2.78 GiB. GPU 0 has a total capacity of 31.47 GiB of which 1.73 GiB is "
         f"free. Of the allocated memory {held} GiB is allocated by PyTorch, and 0.35 GiB is reserved by PyTorch but "

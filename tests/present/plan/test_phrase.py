@@ -5,8 +5,9 @@ from recordings import training
 
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
-from planner.present.plan.phrase import evaluation_view, plan_phrase, request_phrase
+from planner.present.plan.phrase import evaluation_view, hardware_phrase, plan_phrase, request_phrase
 from planner.trace.request import TraceLora, TraceParallel
+from planner.workload.parallel import Parallel
 from planner.workload.workload import Inference
 
 LLAMA = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"))
@@ -48,3 +49,9 @@ def test_the_view_of_a_plan_without_a_card_names_fitting_cards(catalog):
 )
 def test_a_trace_request_is_one_phrase(request_, phrase):
     assert request_phrase(request_) == phrase
+
+
+def test_cards_without_a_name_are_counted_with_their_parallelism(catalog):
+    workload = Inference(parallel=Parallel(tensor=2))
+    plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.2-1B"), workload=workload, count=2)
+    assert hardware_phrase(evaluate(plan, catalog), catalog).startswith("2 cards, ")
