@@ -17,7 +17,7 @@ def difference(name: str, size: int, low: int, high: int, place: str = "") -> Di
     )
 
 
-def test_differences_say_how_much_more_or_less_it_may_be():
+def test_differences_bound_the_peak():
     found = (difference("a", 10, 4, 12), difference("b", 0, 3, 7), difference("c", 5, 0, 4))
     facts = facts_of(two_steps().evolve(differences=found))
     assert (facts.lower_margin_bytes, facts.upper_margin_bytes) == (6 + 5, 2 + 7)
@@ -31,7 +31,7 @@ def fragmented() -> Recorder:
     return recorder
 
 
-def test_a_run_gets_through_with_less_than_it_reserves_where_it_can():
+def test_a_run_may_need_less_than_it_reserves_without_a_limit():
     facts = facts_of(fragmented().recording())
     assert facts.reserved_bytes == 540 * MIB
     assert facts.allocated_bytes == 300 * MIB

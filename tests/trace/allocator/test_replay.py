@@ -29,7 +29,7 @@ def run():
     return recorder
 
 
-def test_peaks_and_what_else_held_then(run):
+def test_a_replay_has_both_peaks_and_the_state_at_them(run):
     assert replay(run.recording().allocations) == AllocatorReplay(
         reserved_bytes=52 * MIB,
         time=6,
@@ -52,19 +52,19 @@ def test_expandable_segments_have_figures_of_their_own(run):
     assert (replayed.reserved_bytes, replayed.segments) == (62 * MIB, 2)
 
 
-def test_where_it_runs_out(run):
+def test_the_failed_allocation_is_reported(run):
     replayed = replay(run.recording().allocations, capacity_bytes=49 * MIB)
     assert replayed.out_of_memory == FailedAllocation(2, 2, 30 * MIB, allocated_bytes=17 * MIB, reserved_bytes=20 * MIB)
     assert (replayed.reserved_bytes, replayed.peak_allocated_bytes) == (20 * MIB, 17 * MIB)
 
 
-def test_what_fits_after_the_cache_is_emptied_does_not_run_out(run):
+def test_an_allocation_that_fits_after_emptying_the_cache_succeeds(run):
     replayed = replay(run.recording().allocations, capacity_bytes=50 * MIB)
     assert replayed.out_of_memory is None
     assert (replayed.reserved_bytes, replayed.allocated_bytes, replayed.time) == (50 * MIB, 47 * MIB, 2)
 
 
-def test_nothing_allocated_is_nothing_reserved():
+def test_a_run_without_allocations_reserves_nothing():
     nothing = Allocations(
         bytes=(0,), made=(0,), freed=(1,), category=(0,), operator=(0,), module=(0,), line=(0,), shape=(0,)
     )
@@ -94,7 +94,7 @@ def test_a_reservation_of_a_run_that_fits():
 
 @settings(max_examples=50)
 @given(any_recordings())
-def test_the_least_capacity_suffices_and_two_percent_less_is_too_little(recording):
+def test_the_minimum_capacity_suffices_and_two_percent_less_does_not(recording):
     defaults = AllocatorSettings()
     course = live_memory(recording.allocations)
     allocated = course.totals[course.peak_index()]

@@ -20,17 +20,17 @@ SETTINGS = st.builds(
 
 
 @given(SETTINGS)
-def test_what_is_written_reads_back(settings):
+def test_the_text_of_settings_parses_to_the_same_settings(settings):
     assert AllocatorSettings.parse(settings.text) == settings
     assert str(settings) == settings.text
 
 
-def test_the_defaults_are_an_empty_text():
+def test_default_settings_are_an_empty_text():
     assert DEFAULT_SETTINGS.text == ""
     assert AllocatorSettings.parse("") == AllocatorSettings.parse(" , ") == DEFAULT_SETTINGS
 
 
-def test_all_options_at_once():
+def test_all_options_are_parsed_together():
     text = "expandable_segments:True,max_split_size_mb:128,garbage_collection_threshold:0.8,roundup_power2_divisions:4"
     assert AllocatorSettings.parse(text) == AllocatorSettings(
         expandable_segments=True,
@@ -50,7 +50,7 @@ def test_all_options_at_once():
         ("backend:native,pinned_use_background_threads:True", DEFAULT_SETTINGS),
     ],
 )
-def test_spaces_repetitions_and_options_that_change_nothing(text, expected):
+def test_spaces_repeated_and_irrelevant_options_are_accepted(text, expected):
     assert AllocatorSettings.parse(text) == expected
 
 
@@ -77,7 +77,7 @@ def test_spaces_repetitions_and_options_that_change_nothing(text, expected):
         ("max_split_size_mb:", "max_split_size_mb:", "an option needs a name and a value"),
     ],
 )
-def test_what_is_wrong_names_its_option(text, field, reason):
+def test_an_invalid_value_names_its_option(text, field, reason):
     with pytest.raises(SpecError, match=reason) as caught:
         AllocatorSettings.parse(f"max_split_size_mb:64,{text}")
     assert caught.value.field == field
@@ -105,7 +105,7 @@ def test_what_is_wrong_names_its_option(text, field, reason):
         "roundup_power2_divisions:0",
     ],
 )
-def test_torch_takes_and_refuses_the_same(text):
+def test_pytorch_accepts_and_refuses_the_same_settings(text):
     torch = pytest.importorskip("torch", minversion="2.10", reason="older ones have no parser in builds without CUDA")
     assert _accepts(AllocatorSettings.parse, text, SpecError) == _accepts(
         torch._C._accelerator_setAllocatorSettings, text, (ValueError, RuntimeError)
@@ -144,7 +144,7 @@ def test_sizes_are_multiples_of_512_bytes(requested, handed_out):
         (100, 512),
     ],
 )
-def test_four_divisions_between_powers_of_two(requested, handed_out):
+def test_sizes_are_rounded_to_four_steps_between_powers_of_two(requested, handed_out):
     assert block_size_bytes(requested, divisions=4) == handed_out
 
 
@@ -172,5 +172,5 @@ def test_rounding_adds_less_than_a_step(requested, power):
         (21 * MIB, 22 * MIB),
     ],
 )
-def test_what_the_card_is_asked_for(size, asked):
+def test_segment_sizes_follow_from_block_sizes(size, asked):
     assert segment_size_bytes(size) == asked

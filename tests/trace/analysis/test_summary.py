@@ -48,7 +48,7 @@ def test_shares_are_by_category_with_their_count():
     )
 
 
-def test_phases_say_what_reached_them():
+def test_each_phase_names_the_allocation_at_its_peak():
     explanations = {phase.name: phase.explanation for phase in facts_of(two_steps()).phases}
     assert explanations == {
         "load": "parameters and buffers are on the card",
@@ -59,7 +59,7 @@ def test_phases_say_what_reached_them():
     }
 
 
-def test_answers_are_counted_in_tokens():
+def test_generation_phases_are_counted_in_tokens():
     recorder = Recorder()
     recorder.begin("prefill")
     recorder.make(10, "activations", "aten.mm")
@@ -72,7 +72,7 @@ def test_answers_are_counted_in_tokens():
     ]
 
 
-def test_a_phase_without_any_allocation_has_what_was_there():
+def test_a_phase_without_allocations_has_the_memory_before_it():
     recorder = Recorder()
     recorder.begin("forward")
     recorder.begin("step")
@@ -81,13 +81,13 @@ def test_a_phase_without_any_allocation_has_what_was_there():
     assert facts.reserved_bytes == facts.largest_tensor_bytes == 0
 
 
-def test_the_same_recording_has_the_same_digest_and_another_has_another():
+def test_equal_recordings_have_equal_digests():
     assert recording_digest(two_steps()) == recording_digest(two_steps())
     assert recording_digest(two_steps()) != recording_digest(two_steps(2 * MIB))
     assert facts_of(two_steps()).digest == recording_digest(two_steps())
 
 
-def test_differences_of_one_name_are_one_with_their_bytes_summed():
+def test_differences_of_one_name_are_merged_with_summed_bytes():
     found = merge_differences(
         (difference("a", 1, 0, 5, "x"), difference("b", 2, 2, 2), difference("a", 10, 5, 10, "y"))
     )
