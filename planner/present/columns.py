@@ -62,7 +62,7 @@ class Column(Generic[Row]):
         return f"{self.title}, {self.unit}" if self.unit else self.title
 
     @property
-    def axis(self) -> str:
+    def axis_title(self) -> str:
         """Return the axis title, with the unit or measure: `Launch price, USD`."""
         return f"{self.title}, {self.measure}" if self.measure else self.header
 

@@ -12,7 +12,7 @@ _MODULE_NAME_ENDINGS: Final = ("Module", "Model", "Sequential", "ModuleList", "M
 _FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-class Parameter(NamedTuple):
+class CandidateParameter(NamedTuple):
     """A parameter of a function; `default` is the default's source text, None if a value is required."""
 
     name: str
@@ -30,8 +30,8 @@ class TraceCandidate(NamedTuple):
     kind: Literal["class", "function"]
     line: int
     summary: str
-    arguments: tuple[Parameter, ...]
-    inputs: tuple[Parameter, ...]
+    arguments: tuple[CandidateParameter, ...]
+    inputs: tuple[CandidateParameter, ...]
     returns_inputs: bool
 
 
@@ -135,7 +135,7 @@ def _own_method(node: ast.ClassDef, name: str) -> _FunctionNode | None:
     return next((inner for inner in node.body if isinstance(inner, _FunctionNode) and inner.name == name), None)
 
 
-def _named_parameters(node: _FunctionNode | None) -> tuple[Parameter, ...]:
+def _named_parameters(node: _FunctionNode | None) -> tuple[CandidateParameter, ...]:
     """Return the named parameters, in order; `*args` and `**kwargs` are left out."""
     if node is None:
         return ()
@@ -145,7 +145,9 @@ def _named_parameters(node: _FunctionNode | None) -> tuple[Parameter, ...]:
         *zip(positional, [*defaults, *node.args.defaults], strict=True),
         *zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True),
     ]
-    return tuple(Parameter(place.arg, None if default is None else ast.unparse(default)) for place, default in pairs)
+    return tuple(
+        CandidateParameter(place.arg, None if default is None else ast.unparse(default)) for place, default in pairs
+    )
 
 
 def _docstring_summary(node: ast.ClassDef | _FunctionNode) -> str:

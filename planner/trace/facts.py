@@ -23,7 +23,7 @@ Category = Literal[
 CATEGORIES: Final[tuple[Category, ...]] = get_args(Category)
 
 
-class Difference(Spec):
+class TraceDifference(Spec):
     """Possible difference between trace and real run: an assumption or memory that PyTorch's dispatcher does not see.
 
     `bytes` are included in the recording; the true size lies between `low_bytes` and `high_bytes`.
@@ -75,7 +75,7 @@ class TracedFacts(Spec):
     reserved_bytes: int
     least_reserved_bytes: int
     largest_tensor_bytes: int = Field(ge=0)
-    differences: tuple[Difference, ...] = ()
+    differences: tuple[TraceDifference, ...] = ()
     notes: tuple[str, ...] = ()
     flops: int | None = None
     convolution_flops: int | None = Field(default=None, ge=0, description="floating-point operations of convolutions")

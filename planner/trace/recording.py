@@ -6,7 +6,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from planner.base import Spec
 from planner.memory.result import PhaseName
-from planner.trace.facts import CATEGORIES, Difference
+from planner.trace.facts import CATEGORIES, TraceDifference
 from planner.trace.request import TraceRequest
 
 RECORDING_VERSION: Final = 1
@@ -43,7 +43,7 @@ class Allocations(Spec):
         return self
 
 
-class Span(Spec):
+class RecordedPhase(Spec):
     """A phase: the events from `start` to `end`, `end` excluded. Steps and generated tokens count from 0."""
 
     name: PhaseName
@@ -88,8 +88,8 @@ class TraceRecording(Spec):
     module_paths: tuple[str, ...]
     lines: tuple[str, ...]
     shapes: tuple[str, ...]
-    spans: tuple[Span, ...] = Field(min_length=1)
-    differences: tuple[Difference, ...] = ()
+    spans: tuple[RecordedPhase, ...] = Field(min_length=1)
+    differences: tuple[TraceDifference, ...] = ()
     notes: tuple[str, ...] = ()
     flops: int | None = None
     """Floating-point operations of the last step; a multiply-add counts as two."""

@@ -2,8 +2,8 @@
 
 from planner.base import Spec
 from planner.memory.result import MemoryResult, PhaseName
-from planner.trace.facts import Category, Difference
-from planner.trace.recording import Environment, Span
+from planner.trace.facts import Category, TraceDifference
+from planner.trace.recording import Environment, RecordedPhase
 from planner.trace.request import TraceRequest
 
 
@@ -26,7 +26,7 @@ class Timeline(Spec):
     operators: tuple[str, ...]
     modules: tuple[str, ...]
     lines: tuple[str, ...]
-    spans: tuple[Span, ...]
+    spans: tuple[RecordedPhase, ...]
 
 
 class LiveGroup(Spec):
@@ -106,6 +106,6 @@ class TraceResult(MemoryResult):
     peak_moment: PeakMoment
     modules: tuple[ModuleShare, ...]
     reservation: Reservation
-    differences: tuple[Difference, ...]
+    differences: tuple[TraceDifference, ...]
     flops: int | None
     seconds: float

@@ -11,14 +11,14 @@ from pydantic import Field
 
 from planner.base import Spec
 from planner.errors import TraceError
-from planner.trace.child.messages import Progress, TraceFailure, WorkerOutcome, explain_exit, read_messages
+from planner.trace.child.messages import TraceFailure, TraceProgress, WorkerOutcome, explain_exit, read_messages
 from planner.trace.child.worker_process import WorkerProcess, available_memory_bytes
 from planner.trace.consent import user_files, with_absolute_paths
 from planner.trace.recording import TraceRecording
 from planner.trace.request import TraceRequest
 from planner.units import GIB
 
-__all__ = ["Limits", "Progress", "Tracing", "missing_packages_hint", "start_trace", "trace"]
+__all__ = ["BackgroundTrace", "TraceLimits", "TraceProgress", "missing_packages_hint", "start_trace", "trace"]
 
 START_SECONDS: Final = 120.0
 """Time limit for loading PyTorch, even from a cold disk."""
@@ -34,7 +34,7 @@ _MEMORY_HINT: Final = "Traced tensors use no memory; check what else the module 
 _BROKEN_PIPE_HINT: Final = "The module's code writes to files that it did not open."
 
 
-class Limits(Spec):
+class TraceLimits(Spec):
     """Limits of a trace: `seconds` once PyTorch is loaded, and the total host memory of the trace's processes.
 
     The default memory limit is half of the available host memory, at most 8 GiB: fake tensors need no memory.
@@ -44,17 +44,17 @@ class Limits(Spec):
     memory_bytes: int | None = Field(default=None, gt=0)
 
 
-_DEFAULT_LIMITS: Final = Limits()
+_DEFAULT_LIMITS: Final = TraceLimits()
 
 
-class Tracing:
+class BackgroundTrace:
     """A trace running in the background; see `start_trace`."""
 
     def __init__(
         self,
         request: TraceRequest,
-        limits: Limits,
-        on_progress: Callable[[Progress], None] | None = None,
+        limits: TraceLimits,
+        on_progress: Callable[[TraceProgress], None] | None = None,
         worker: str = "planner.trace.worker",
     ) -> None:
         self._original_request, self._request = request, with_absolute_paths(request)
@@ -170,7 +170,7 @@ class Tracing:
         finally:
             self._watch_ended.set()
 
-    def _note_progress(self, progress: Progress) -> None:
+    def _note_progress(self, progress: TraceProgress) -> None:
         """Remember the worker's stage, and pass the progress on to the caller."""
         if self._stage == "start" != progress.stage:
             self._deadline = monotonic() + self._seconds + _GRACE_SECONDS
@@ -186,8 +186,10 @@ class Tracing:
 
 
 def start_trace(
-    request: TraceRequest, limits: Limits = _DEFAULT_LIMITS, on_progress: Callable[[Progress], None] | None = None
-) -> Tracing:
+    request: TraceRequest,
+    limits: TraceLimits = _DEFAULT_LIMITS,
+    on_progress: Callable[[TraceProgress], None] | None = None,
+) -> BackgroundTrace:
     """Start a trace in a child process and return at once; `on_progress` is called in another thread.
 
     This runs the user's code: ask for consent first (`content_digest` identifies the version that the user agreed to).
@@ -201,11 +203,13 @@ def start_trace(
     for file in user_files(request):
         if not file.is_file():
             raise TraceError("load", f"there is no file {file}", "Check the spelling, or give the full path.")
-    return Tracing(request, limits, on_progress)
+    return BackgroundTrace(request, limits, on_progress)
 
 
 def trace(
-    request: TraceRequest, limits: Limits = _DEFAULT_LIMITS, on_progress: Callable[[Progress], None] | None = None
+    request: TraceRequest,
+    limits: TraceLimits = _DEFAULT_LIMITS,
+    on_progress: Callable[[TraceProgress], None] | None = None,
 ) -> TraceRecording:
     """Trace in a child process, wait for the end, and return the recording; see `start_trace`.
 

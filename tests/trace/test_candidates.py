@@ -1,7 +1,7 @@
 import pytest
 
 from planner.errors import ModelFileError
-from planner.trace.candidates import Parameter, find_trace_candidates
+from planner.trace.candidates import CandidateParameter, find_trace_candidates
 
 SOURCE = '''
 """What a person writes."""
@@ -62,14 +62,14 @@ def test_modules_and_functions_are_found_without_running_the_file(found):
 
 def test_arguments_and_inputs_have_their_defaults(found):
     assert found["Block"].arguments == (
-        Parameter("width", None),
-        Parameter("bias", "True"),
-        Parameter("scale", "0.5"),
-        Parameter("name", None),
+        CandidateParameter("width", None),
+        CandidateParameter("bias", "True"),
+        CandidateParameter("scale", "0.5"),
+        CandidateParameter("name", None),
     )
-    assert found["Block"].inputs == (Parameter("x", None), Parameter("mask", "None"))
+    assert found["Block"].inputs == (CandidateParameter("x", None), CandidateParameter("mask", "None"))
     assert found["Block"].summary == "A block."
-    assert found["Duck"].inputs == (Parameter("x", None),)
+    assert found["Duck"].inputs == (CandidateParameter("x", None),)
 
 
 def test_methods_inherited_within_the_file_count(found):
@@ -81,7 +81,7 @@ def test_methods_inherited_within_the_file_count(found):
 def test_a_function_that_returns_a_pair_has_its_own_inputs(found):
     assert found["example"].returns_inputs
     assert not found["make"].returns_inputs
-    assert found["make"].arguments == (Parameter("width", "8"),)
+    assert found["make"].arguments == (CandidateParameter("width", "8"),)
 
 
 @pytest.mark.parametrize(

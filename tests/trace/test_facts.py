@@ -6,13 +6,13 @@ from pydantic import ValidationError
 from recordings import Recorder, any_recordings, two_steps
 
 from planner.trace.analysis.summary import facts_of
-from planner.trace.facts import Difference, TracedFacts
+from planner.trace.facts import TracedFacts, TraceDifference
 
 MIB = 1 << 20
 
 
-def difference(name: str, size: int, low: int, high: int, place: str = "") -> Difference:
-    return Difference(
+def difference(name: str, size: int, low: int, high: int, place: str = "") -> TraceDifference:
+    return TraceDifference(
         name=name, explanation="why", source="where", bytes=size, low_bytes=low, high_bytes=high, place=place
     )
 

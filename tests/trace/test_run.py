@@ -8,7 +8,7 @@ import pytest
 from planner.errors import TraceError
 from planner.trace.recording import TraceRecording
 from planner.trace.request import Target, TraceRequest
-from planner.trace.run import Limits, Tracing, missing_packages_hint, start_trace, trace
+from planner.trace.run import BackgroundTrace, TraceLimits, missing_packages_hint, start_trace, trace
 
 NETWORK = """
 import torch
@@ -44,7 +44,7 @@ def network(tmp_path):
 
 def error_of(request, **limits):
     with pytest.raises(TraceError) as caught:
-        trace(request, Limits(**limits))
+        trace(request, TraceLimits(**limits))
     return caught.value
 
 
@@ -147,5 +147,5 @@ def test_missing_packages_have_one_hint(network, monkeypatch):
 def test_a_process_that_cannot_start_is_an_error(network, tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "executable", str(tmp_path / "no-python"))
     with pytest.raises(TraceError, match="no process can be started") as caught:
-        Tracing(network(), Limits())
+        BackgroundTrace(network(), TraceLimits())
     assert caught.value.environment

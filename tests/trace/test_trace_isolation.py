@@ -17,7 +17,7 @@ import pytest
 from planner.errors import TraceError
 from planner.trace.recording import TraceRecording
 from planner.trace.request import Target, TraceRequest
-from planner.trace.run import Limits, Tracing
+from planner.trace.run import BackgroundTrace, TraceLimits
 
 HERE = Path(__file__).parent
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="signals and forks are of POSIX")
@@ -58,7 +58,7 @@ def run_light(request_for):
     """Return a function that traces what a network's file says, without PyTorch."""
 
     def run(code, on_progress=None, **limits):
-        return Tracing(request_for(code), Limits(**limits), on_progress, worker="light_worker").result()
+        return BackgroundTrace(request_for(code), TraceLimits(**limits), on_progress, worker="light_worker").result()
 
     return run
 
@@ -247,7 +247,7 @@ def test_a_trace_can_be_cancelled_from_any_thread(request_for, tmp_path):
         pathlib.Path({str(note)!r}).write_text(str(started.pid) + ".")
         while True: pass
     """
-    tracing = Tracing(request_for(in_forward(code)), Limits(), worker="light_worker")
+    tracing = BackgroundTrace(request_for(in_forward(code)), TraceLimits(), worker="light_worker")
     wait_until(lambda: note.exists() and note.read_text().endswith("."))
     cancelling = threading.Thread(target=tracing.cancel)
     cancelling.start()
@@ -260,7 +260,7 @@ def test_a_trace_can_be_cancelled_from_any_thread(request_for, tmp_path):
 
 
 def test_a_trace_cancelled_at_once_ends_at_once(request_for):
-    tracing = Tracing(request_for("x = 1"), Limits(), worker="light_worker")
+    tracing = BackgroundTrace(request_for("x = 1"), TraceLimits(), worker="light_worker")
     tracing.cancel()
     with pytest.raises(TraceError, match="cancelled"):
         tracing.result()
@@ -292,9 +292,9 @@ def test_the_worker_ends_with_this_process(request_for, tmp_path):
     program = dedent(f"""
         import os, pathlib, signal
         from planner.trace.request import TraceRequest
-        from planner.trace.run import Limits, Tracing
+        from planner.trace.run import BackgroundTrace, TraceLimits
         request = TraceRequest.model_validate_json({request.model_dump_json()!r})
-        tracing = Tracing(request, Limits(), worker="light_worker")
+        tracing = BackgroundTrace(request, TraceLimits(), worker="light_worker")
         while not os.path.exists({str(note)!r}) or not os.path.getsize({str(note)!r}):
             pass
         os.kill(os.getpid(), signal.SIGKILL)

@@ -104,7 +104,7 @@ class AdviceStep(Spec):
     source: str
 
 
-class Setting(Spec):
+class ChangedSetting(Spec):
     """New value of a plan field, by the field's JSON name."""
 
     field: str
@@ -122,7 +122,7 @@ class Advice(Spec):
 
     name: str
     steps: tuple[AdviceStep, ...]
-    settings: tuple[Setting, ...]
+    settings: tuple[ChangedSetting, ...]
     verdict: Verdict | None
     saved_bytes: int
     total_bytes: int
@@ -245,22 +245,22 @@ def _unique_texts(words: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(word for word in words if word))
 
 
-def _changed_settings(old: Plan, new: Plan) -> Iterator[Setting]:
+def _changed_settings(old: Plan, new: Plan) -> Iterator[ChangedSetting]:
     """Yield the plan settings that differ between the plans, with the new values."""
     for name in ("gpu", "count"):
         if getattr(old, name) != getattr(new, name):
-            yield Setting(field=name, value=getattr(new, name))
+            yield ChangedSetting(field=name, value=getattr(new, name))
     yield from _changed_fields(old.workload, new.workload, "workload")
 
 
-def _changed_fields(old: Spec, new: Spec, place: str) -> Iterator[Setting]:
+def _changed_fields(old: Spec, new: Spec, place: str) -> Iterator[ChangedSetting]:
     """Yield the fields below `place` that differ between two groups of settings, with the new values."""
     for name in type(new).model_fields:
         before, after = getattr(old, name, None), getattr(new, name)  # another program has other settings
         if isinstance(before, Spec) and isinstance(after, Spec):
             yield from _changed_fields(before, after, f"{place}.{name}")
         elif before != after:
-            yield Setting(field=f"{place}.{name}", value=after)
+            yield ChangedSetting(field=f"{place}.{name}", value=after)
 
 
 def _best_advice(pieces: Iterable[Advice]) -> tuple[Advice, ...]:

@@ -13,7 +13,16 @@ from planner.present import format as fmt
 from planner.present.catalog.gpu_columns import GPU_COLUMNS
 from planner.present.catalog.gpu_row import GpuRow
 from planner.present.catalog.placement import PLACEMENT_FIGURES, ComparedFigure, is_feasible
-from planner.present.catalog.system_row import AT_LAUNCH, BANDWIDTH, BF16, CARDS_POWER, MEMORY, PAID, SystemRow, Total
+from planner.present.catalog.system_row import (
+    AT_LAUNCH,
+    BANDWIDTH,
+    BF16,
+    CARDS_POWER,
+    MEMORY,
+    PAID,
+    AcceleratorTotal,
+    SystemRow,
+)
 from planner.present.columns import Column
 from planner.present.cost.prices import months_text, price_range_text
 from planner.units import GB
@@ -70,7 +79,7 @@ def system_entry(
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class ComparedCell:
     """One figure of one compared entry; `share` is its fraction of the row's largest, None if it is not a number."""
 
     text: str
@@ -86,7 +95,7 @@ class ComparedFigureRow:
 
     group: str
     title: str
-    cells: tuple[Cell, ...]
+    cells: tuple[ComparedCell, ...]
 
     @property
     def differs(self) -> bool:
@@ -150,7 +159,7 @@ def _figure_row(
         group,
         title,
         tuple(
-            Cell(
+            ComparedCell(
                 text=text,
                 value=value,
                 share=value / largest if has_bars and value is not None and largest > 0 else None,
@@ -170,7 +179,7 @@ def _column_figure(column: Column[GpuRow], entry: ComparisonEntry) -> ComparedFi
     return ComparedFigure(column.text(entry.row), column.number(entry.row) if column.is_number else None, tooltip)
 
 
-def _total_figure(total: Total, entry: ComparisonEntry, *, small: bool = False) -> ComparedFigure:
+def _total_figure(total: AcceleratorTotal, entry: ComparisonEntry, *, small: bool = False) -> ComparedFigure:
     """Return the total of one entry as a figure, in a single accelerator's unit if `small`."""
     gpu, lacks = (None, {}) if entry.row is None else (entry.row.gpu, entry.row.lacks)
     value = total.value(gpu, entry.count)
@@ -179,7 +188,7 @@ def _total_figure(total: Total, entry: ComparisonEntry, *, small: bool = False) 
     return ComparedFigure(total.one(value) if small else total.text(value), value, total.formula(gpu, entry.count))
 
 
-def _total_figures_reader(total: Total) -> "_Totals":
+def _total_figures_reader(total: AcceleratorTotal) -> "_Totals":
     """Return a function that gives the totals of all entries in one unit.
 
     That is the total's unit, or the unit of a single accelerator if even the largest total is below one unit.

@@ -6,7 +6,14 @@ from typing import Final
 
 from planner.present import format as fmt
 from planner.present.catalog.gpu_columns import fits_column, rent_column
-from planner.present.catalog.system_row import FP16, PER_POWER_FIGURES, TOTALS, PerPowerFigure, SystemRow, Total
+from planner.present.catalog.system_row import (
+    FP16,
+    PER_POWER_FIGURES,
+    TOTALS,
+    AcceleratorTotal,
+    PerPowerFigure,
+    SystemRow,
+)
 from planner.present.columns import Column, number_column, provenance_text, text_column
 from planner.present.memory.verdict import margin_text
 from planner.present.names import CERTAINTY_TITLES
@@ -46,7 +53,7 @@ def _system_source_reader(field: str) -> Callable[[SystemRow], str]:
     return lambda row: provenance_text(row.system.provenance_of(field))
 
 
-def _total_column(total: Total) -> Column[SystemRow]:
+def _total_column(total: AcceleratorTotal) -> Column[SystemRow]:
     """Return the column of a total over a system's accelerators."""
 
     def total_tooltip(row: SystemRow) -> str:

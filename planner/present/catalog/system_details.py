@@ -16,7 +16,7 @@ from planner.hardware.power import (
 from planner.hardware.system import System
 from planner.present import format as fmt
 from planner.present.catalog.gpu_details import rent_group
-from planner.present.catalog.system_row import BF16, FP16, TOTALS, SystemRow, Total
+from planner.present.catalog.system_row import BF16, FP16, TOTALS, AcceleratorTotal, SystemRow
 from planner.present.columns import Detail, DetailGroup, bytes_detail, field_detail, figure_detail, lacking_detail
 from planner.units import GB
 
@@ -100,7 +100,7 @@ def _is_older_than_bf16(row: SystemRow) -> bool:
     return BF16.value(row.gpu, row.system.gpu_count) is None and FP16.value(row.gpu, row.system.gpu_count) is not None
 
 
-def _total_detail(row: SystemRow, total: Total) -> Detail:
+def _total_detail(row: SystemRow, total: AcceleratorTotal) -> Detail:
     """Return a total over all accelerators with its formula, and the source of one accelerator's figure."""
     value, source = total.value(row.gpu, row.system.gpu_count), total.source(row.gpu)
     title = f"Total {total.title if total.title[:2].isupper() else total.title.lower()}"

@@ -97,7 +97,7 @@ _TERA: Final = 1e12
 
 
 @dataclass(frozen=True, slots=True)
-class Total:
+class AcceleratorTotal:
     """A total over equal accelerators: their number × the figure of one, in base units.
 
     It is shown in `unit`, of `per_unit` base units. `one` formats the figure of one accelerator, and the total if
@@ -134,13 +134,13 @@ class Total:
         return None if gpu is None else gpu.provenance_of(self.field)
 
 
-def _rate_total(dtype: str) -> Total:
+def _rate_total(dtype: str) -> AcceleratorTotal:
     """Return the total of the arithmetic rate in one number format."""
     title = f"{dtype.upper()} dense"
-    return Total(dtype, title, "PFLOPS", 1e15, lambda gpu: gpu.ops_per_s(dtype), fmt.rate, f"rate.{dtype}")
+    return AcceleratorTotal(dtype, title, "PFLOPS", 1e15, lambda gpu: gpu.ops_per_s(dtype), fmt.rate, f"rate.{dtype}")
 
 
-MEMORY: Final = Total(
+MEMORY: Final = AcceleratorTotal(
     "memory",
     "Memory",
     "GiB",
@@ -149,7 +149,7 @@ MEMORY: Final = Total(
     lambda value: fmt.quantity(value / GIB, "GiB"),
     "memory_bytes",
 )
-BANDWIDTH: Final = Total(
+BANDWIDTH: Final = AcceleratorTotal(
     "bandwidth",
     "Bandwidth",
     "TB/s",
@@ -161,9 +161,15 @@ BANDWIDTH: Final = Total(
 BF16: Final = _rate_total("bf16")
 FP16: Final = _rate_total("fp16")
 """Total FP16 rate, which is shown for machines older than BF16."""
-CARDS_POWER: Final = Total("total_power", "Power", "W", 1, lambda gpu: gpu.drawn_watts, fmt.power, "board_power_watts")
-PAID: Final = Total("total_price", "Price", "", 1, lambda gpu: gpu.purchase_price_usd, fmt.money, "purchase_price_usd")
-AT_LAUNCH: Final = Total("total_price", "Price", "", 1, lambda gpu: gpu.launch_price_usd, fmt.money, "launch_price_usd")
+CARDS_POWER: Final = AcceleratorTotal(
+    "total_power", "Power", "W", 1, lambda gpu: gpu.drawn_watts, fmt.power, "board_power_watts"
+)
+PAID: Final = AcceleratorTotal(
+    "total_price", "Price", "", 1, lambda gpu: gpu.purchase_price_usd, fmt.money, "purchase_price_usd"
+)
+AT_LAUNCH: Final = AcceleratorTotal(
+    "total_price", "Price", "", 1, lambda gpu: gpu.launch_price_usd, fmt.money, "launch_price_usd"
+)
 TOTALS: Final = (BANDWIDTH, BF16, FP16)
 """Totals that the catalog does not list for systems, computed from the figures of one accelerator."""
 

@@ -33,7 +33,7 @@ SegmentKind = Literal["term", "other", "free", "overflow"]
 _ORDER: Final = tuple(TERM_TITLES)
 
 
-class Segment(NamedTuple):
+class MemoryBarSegment(NamedTuple):
     """A segment of the memory bar, which begins at `start_bytes`; `share` is its fraction of the bar's length."""
 
     name: str
@@ -119,7 +119,7 @@ class MemoryView(NamedTuple):
     high_bytes: int
     capacity_bytes: int | None
     bar_bytes: int
-    segments: tuple[Segment, ...]
+    segments: tuple[MemoryBarSegment, ...]
     terms: tuple[TermRow, ...]
     phases: tuple[PhaseRow, ...]
     notes: tuple[str, ...]
@@ -197,7 +197,7 @@ def _peak_sentences(memory: MemoryResult) -> str:
     return f"{sentence} {fmt.sentence(why)}" if why else sentence
 
 
-def _segments(memory: MemoryResult, bar_bytes: int) -> tuple[Segment, ...]:
+def _segments(memory: MemoryResult, bar_bytes: int) -> tuple[MemoryBarSegment, ...]:
     """Return the segments of the memory bar: terms, free memory, other programs and overflow."""
     pieces: list[tuple[str, str, SegmentKind, int]] = [
         (term.name, TERM_TITLES[term.name], "term", term.bytes) for term in _terms_in_order(memory.terms)
@@ -209,11 +209,13 @@ def _segments(memory: MemoryResult, bar_bytes: int) -> tuple[Segment, ...]:
         pieces.append(("other_processes", OTHER_PROCESSES, "other", other))
     segments, start = [], 0
     for name, title, kind, size in pieces:
-        segments.append(Segment(name, title, kind, start, size, size / bar_bytes))
+        segments.append(MemoryBarSegment(name, title, kind, start, size, size / bar_bytes))
         start += size
     if memory.capacity_bytes is not None and start > memory.capacity_bytes:
         over = start - memory.capacity_bytes
-        segments.append(Segment("overflow", OVERFLOW, "overflow", memory.capacity_bytes, over, over / bar_bytes))
+        segments.append(
+            MemoryBarSegment("overflow", OVERFLOW, "overflow", memory.capacity_bytes, over, over / bar_bytes)
+        )
     return tuple(segments)
 
 

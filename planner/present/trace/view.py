@@ -14,7 +14,7 @@ from planner.present.names import PHASE_MOMENTS
 from planner.present.plan.phrase import request_phrase
 from planner.trace.analysis.memory import TERM_OF
 from planner.trace.analysis.summary import merge_differences
-from planner.trace.facts import CATEGORIES, Category, Difference
+from planner.trace.facts import CATEGORIES, Category, TraceDifference
 from planner.trace.recording import Environment
 from planner.trace.request import TraceRequest
 from planner.trace.result import LiveGroup, ModuleShare, OutOfMemory, PeakMoment, Reservation, Timeline, TraceResult
@@ -175,7 +175,7 @@ def _out_of_memory_sentence(out: OutOfMemory) -> str:
     )
 
 
-def _without_differences(view: MemoryView, differences: tuple[Difference, ...]) -> MemoryView:
+def _without_differences(view: MemoryView, differences: tuple[TraceDifference, ...]) -> MemoryView:
     """Return the memory view without the notes on assumptions, which have their own rows."""
     starts = tuple(f"{difference.name}: " for difference in differences)
     return view._replace(notes=tuple(note for note in view.notes if not note.startswith(starts)))
@@ -244,7 +244,7 @@ def _size_row(title: str, value: int) -> ReservationRow:
     return ReservationRow(title, fmt.size(value), fmt.exact_bytes(value))
 
 
-def _difference_row(difference: Difference) -> DifferenceRow:
+def _difference_row(difference: TraceDifference) -> DifferenceRow:
     uncertain = difference.low_bytes != difference.high_bytes
     return DifferenceRow(
         name=difference.name,

@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import Final, NamedTuple
 
 from planner.trace.facts import CATEGORIES
-from planner.trace.recording import NEVER_FREED, Allocations, Span, TraceRecording
+from planner.trace.recording import NEVER_FREED, Allocations, RecordedPhase, TraceRecording
 from planner.trace.result import CategorySeries, LiveGroup, ModuleShare, PeakMoment
 
 
@@ -70,7 +70,7 @@ def alive_at(allocations: Allocations, time: int) -> list[int]:
     ]
 
 
-def span_at(spans: tuple[Span, ...], time: int) -> Span:
+def span_at(spans: tuple[RecordedPhase, ...], time: int) -> RecordedPhase:
     """Return the phase at `time`: the one that began last, or the first phase before any has begun."""
     return spans[max(bisect_right(spans, time, key=lambda span: span.start) - 1, 0)]
 

@@ -12,7 +12,7 @@ from planner.memory.phases import PhaseSnapshots, Snapshot
 from planner.memory.result import MemoryResult, Term, TermName, TermPart
 from planner.memory.support import unsupported_backend
 from planner.memory.terms import term, traced
-from planner.trace.facts import Category, CategoryShare, Difference, TracedFacts, TracedPhase
+from planner.trace.facts import Category, CategoryShare, TracedFacts, TraceDifference, TracedPhase
 from planner.trace.request import TraceParallel
 from planner.units import MIB
 
@@ -43,7 +43,7 @@ def _distribution_notes(parallel: TraceParallel) -> Iterator[str]:
     yield f"The figures are for one rank of {parallel.ranks:,}; each {share_text}."
 
 
-def _difference_text(difference: Difference) -> str:
+def _difference_text(difference: TraceDifference) -> str:
     """Return a sentence on an assumption of the trace, with the bytes counted for it and their bounds."""
     sentence = f"{difference.name}: {difference.explanation}"
     if difference.low_bytes == difference.high_bytes == difference.bytes:

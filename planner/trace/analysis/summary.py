@@ -9,8 +9,8 @@ from planner.memory.result import PhaseName
 from planner.trace.allocator.replay import minimum_capacity_bytes, replay
 from planner.trace.allocator.settings import AllocatorSettings
 from planner.trace.analysis.live_memory import LiveMemory, alive_at, allocation_origin, live_memory
-from planner.trace.facts import CATEGORIES, CategoryShare, Difference, TracedFacts, TracedPhase
-from planner.trace.recording import Span, TraceRecording
+from planner.trace.facts import CATEGORIES, CategoryShare, TracedFacts, TraceDifference, TracedPhase
+from planner.trace.recording import RecordedPhase, TraceRecording
 
 _DEFAULTS: Final = AllocatorSettings()
 
@@ -48,7 +48,7 @@ def recording_digest(recording: TraceRecording) -> str:
 
 def traced_phases(recording: TraceRecording, live: LiveMemory) -> tuple[TracedPhase, ...]:
     """Return the phases of `recording` in order, each at its highest live memory over all steps."""
-    highest: dict[PhaseName, tuple[int, Span]] = {}
+    highest: dict[PhaseName, tuple[int, RecordedPhase]] = {}
     for span in recording.spans:
         index = live.peak_index_between(span.start, span.end)
         previous = highest.get(span.name)
@@ -57,9 +57,9 @@ def traced_phases(recording: TraceRecording, live: LiveMemory) -> tuple[TracedPh
     return tuple(_traced_phase(recording, live, index, span) for index, span in highest.values())
 
 
-def merge_differences(differences: tuple[Difference, ...]) -> tuple[Difference, ...]:
+def merge_differences(differences: tuple[TraceDifference, ...]) -> tuple[TraceDifference, ...]:
     """Return differences of the same name merged into one, with summed bytes; its place is empty if theirs differ."""
-    merged: dict[str, Difference] = {}
+    merged: dict[str, TraceDifference] = {}
     for difference in differences:
         previous = merged.get(difference.name)
         merged[difference.name] = difference.evolve(
@@ -71,7 +71,7 @@ def merge_differences(differences: tuple[Difference, ...]) -> tuple[Difference, 
     return tuple(merged.values())
 
 
-def _traced_phase(recording: TraceRecording, live: LiveMemory, index: int, span: Span) -> TracedPhase:
+def _traced_phase(recording: TraceRecording, live: LiveMemory, index: int, span: RecordedPhase) -> TracedPhase:
     """Return the phase `span` with the categories of the allocations alive after the event `index`."""
     columns = recording.allocations
     sizes, counts = Counter[int](), Counter[int]()
@@ -89,7 +89,7 @@ def _traced_phase(recording: TraceRecording, live: LiveMemory, index: int, span:
     )
 
 
-def _peak_explanation(recording: TraceRecording, allocation: int | None, span: Span) -> str:
+def _peak_explanation(recording: TraceRecording, allocation: int | None, span: RecordedPhase) -> str:
     """Return a sentence on the allocation with which a phase reaches its peak."""
     origin = allocation_origin(recording, allocation)
     if span.name == "load" or not origin.operator:
@@ -97,7 +97,7 @@ def _peak_explanation(recording: TraceRecording, allocation: int | None, span: S
     return f"reached {_step_text(span, recording.request.task)}by {origin}"
 
 
-def _step_text(span: Span, task: str) -> str:
+def _step_text(span: RecordedPhase, task: str) -> str:
     """Return the step or generated token of a phase as text."""
     if span.name == "decode":
         return f"at token {span.step + 1:,} "

@@ -128,7 +128,7 @@ _STAGE_TITLES: Final = {
 _NonNegativeInt = Annotated[int, Field(ge=0)]
 
 
-class Progress(NamedTuple):
+class TraceProgress(NamedTuple):
     """Progress of a trace: its stage, the current step (from 0), the number of steps, and the events so far."""
 
     stage: str
@@ -184,7 +184,7 @@ class WorkerOutcome(NamedTuple):
 
 
 def read_messages(
-    stream: BinaryIO, on_progress: Callable[[Progress], None], max_line_bytes: int = MAX_LINE_BYTES
+    stream: BinaryIO, on_progress: Callable[[TraceProgress], None], max_line_bytes: int = MAX_LINE_BYTES
 ) -> WorkerOutcome:
     """Read messages up to the last one, and call `on_progress` for each progress message; all input is validated."""
     while line := stream.readline(max_line_bytes):
@@ -195,7 +195,7 @@ def read_messages(
         if message.progress is None:
             return WorkerOutcome(message.result, message.failure)
         stage, step, steps, events = message.progress
-        on_progress(Progress(stage, step, steps, events, _progress_text(stage, step, steps, events)))
+        on_progress(TraceProgress(stage, step, steps, events, _progress_text(stage, step, steps, events)))
     return WorkerOutcome()
 
 

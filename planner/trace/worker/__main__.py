@@ -51,7 +51,7 @@ class ParentPipe:
         """Exit after `seconds`, with a report of the stack."""
         faulthandler.dump_traceback_later(seconds, exit=True, file=self._messages)
 
-    def progress(self, stage: str, step: int, steps: int, events: int) -> None:
+    def send_progress(self, stage: str, step: int, steps: int, events: int) -> None:
         """Send progress; updates within one stage that follow within 50 ms are dropped.
 
         The first call starts the time limit of the user's code.
@@ -105,7 +105,7 @@ def _final_message(channel: ParentPipe, load_record: Callable[[], RecordFunction
     try:
         request = TraceRequest.model_validate_json(channel.read_request())
         files = user_files(request)
-        return WorkerMessage(result=load_record()(request, channel.progress)).line
+        return WorkerMessage(result=load_record()(request, channel.send_progress)).line
     except BaseException as error:  # noqa: BLE001  # also sys.exit and KeyboardInterrupt of the user's code
         _limit_memory(None)
         return WorkerMessage(failure=explain_failure(error, channel.stage, files)).line

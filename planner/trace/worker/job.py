@@ -13,7 +13,7 @@ from torch import nn
 import planner
 from planner.errors import TraceError
 from planner.memory.result import PhaseName
-from planner.trace.facts import Category, Difference
+from planner.trace.facts import Category, TraceDifference
 from planner.trace.recording import Environment, ModuleInfo, TraceRecording
 from planner.trace.request import TraceRequest
 from planner.trace.worker.building.build import BuiltRun, build
@@ -40,7 +40,7 @@ def record(request: TraceRequest, progress: ReportProgress) -> TraceRecording:
     """
     started = time.perf_counter()
     notes: dict[str, None] = {}
-    assumption_differences: list[Difference] = []
+    assumption_differences: list[TraceDifference] = []
     call_sites, flops = CallSites(), FlopCounter()
     operators, hidden_bytes = _emulated_device(request, assumption_differences.append)
     assumptions = Assumptions(lambda text: notes.setdefault(call_sites.with_current_line(text)))
@@ -98,7 +98,7 @@ def _distribute_modules(built: BuiltRun, distribute: DistributeModule, watcher: 
 
 
 def _emulated_device(
-    request: TraceRequest, note: Callable[[Difference], None]
+    request: TraceRequest, note: Callable[[TraceDifference], None]
 ) -> tuple[AbstractContextManager[Any], HiddenBytes]:
     """Return the context that emulates the assumed device's operators, and the function for their hidden bytes."""
     if request.device == "cpu":
@@ -111,7 +111,7 @@ def _emulated_device(
     return operators, operators.hidden_bytes
 
 
-def _cpu_differences(request: TraceRequest, operators: tuple[str, ...]) -> Iterable[Difference]:
+def _cpu_differences(request: TraceRequest, operators: tuple[str, ...]) -> Iterable[TraceDifference]:
     return cpu_differences(request, operators) if request.device == "cpu" else ()
 
 
@@ -167,7 +167,7 @@ class Bookkeeper(RunObserver):
         """Begin a phase; operations are counted per step."""
         if name in ("forward", "prefill") and step != self._step:
             self._step = step
-            self._flops.restart()
+            self._flops.reset_counts()
         self._ledger.begin_phase(name, step)
         self._progress("build" if name == "load" else name, step, self._steps, self._ledger.events)
 
@@ -178,7 +178,7 @@ class Bookkeeper(RunObserver):
     def mark_on_host(self, tensors: Iterable[torch.Tensor]) -> None:
         """Exclude tensors that would be in host memory if a card is assumed."""
         if self._has_card:
-            self._ledger.forget(tensors)
+            self._ledger.forget_allocations(tensors)
 
     def register_modules(self, named: Mapping[str, nn.Module]) -> None:
         """Register the paths of modules, and make them the owners of their parameters."""

@@ -12,7 +12,7 @@ from torch.utils.flop_counter import flop_registry
 
 from planner.memory.result import PhaseName
 from planner.trace.facts import CATEGORIES, Category
-from planner.trace.recording import Allocations, Span
+from planner.trace.recording import Allocations, RecordedPhase
 from planner.trace.worker.call_sites import CallSites, NameTable
 from planner.trace.worker.fake_tensors.eager_behavior import (
     ADD,
@@ -36,7 +36,7 @@ class FlopCounter:
         self.total = self.convolutions = self.elements = self.calls = 0
         self._formulas: dict[Any, Callable[..., int] | None] = {}
 
-    def count(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+    def count_operator(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         """Add the operations of one call of `func`."""
         try:
             formula = self._formulas[func]
@@ -51,7 +51,7 @@ class FlopCounter:
             outputs = result if isinstance(result, tuple | list) else (result,)
             self.elements += sum(output.numel() for output in outputs if isinstance(output, torch.Tensor))
 
-    def restart(self) -> None:
+    def reset_counts(self) -> None:
         """Reset all counts."""
         self.total = self.convolutions = self.elements = self.calls = 0
 
@@ -111,7 +111,7 @@ class AllocationLedger(FakeTensorMode):
         with self.unrecorded():
             result = self._values.run(self, func, types, args, kwargs)
             correct_storage_sizes(func, args, result)
-        self._flops.count(func, args, kwargs, result)
+        self._flops.count_operator(func, args, kwargs, result)
         self._record_result(result, func)
         hidden = self._hidden_bytes(func, args, kwargs, result)
         if hidden:
@@ -156,7 +156,7 @@ class AllocationLedger(FakeTensorMode):
         """Remove allocations that have already been freed from the record."""
         self._keep_only([entry for entry, freed in enumerate(self._freed) if freed < 0])
 
-    def forget(self, tensors: Iterable[torch.Tensor]) -> None:
+    def forget_allocations(self, tensors: Iterable[torch.Tensor]) -> None:
         """Remove the allocations of `tensors` from the record."""
         removed = {self._alive.pop(_storage_key(tensor), -1) for tensor in tensors} - {-1}
         if removed:
@@ -239,11 +239,11 @@ class AllocationLedger(FakeTensorMode):
             number = self._operator_numbers[func] = self.operators.number(_operator_name(func))
         return number
 
-    def spans(self) -> tuple[Span, ...]:
+    def spans(self) -> tuple[RecordedPhase, ...]:
         """Return the phases with their event ranges; phases without events are left out."""
         ends = [start for _, _, start in self._phases[1:]] + [self.events]
         return tuple(
-            Span(name=name, step=step, start=start, end=end)
+            RecordedPhase(name=name, step=step, start=start, end=end)
             for (name, step, start), end in zip(self._phases, ends, strict=True)
             if end > start
         )

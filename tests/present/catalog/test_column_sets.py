@@ -7,7 +7,7 @@ COLUMNS = {column.key: column for column in GPU_COLUMNS}
 
 
 def test_the_sort_menu_lists_the_numeric_columns():
-    assert {column.key: column.axis for column in GPU_COLUMNS if column.is_number} == SORT_TITLES
+    assert {column.key: column.axis_title for column in GPU_COLUMNS if column.is_number} == SORT_TITLES
 
 
 def test_each_column_set_has_known_columns_and_begins_with_the_name():

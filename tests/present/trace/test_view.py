@@ -15,7 +15,7 @@ from planner.present.trace.view import (
     trace_view,
 )
 from planner.trace.analysis.trace_result import conclude
-from planner.trace.facts import CATEGORIES, Difference
+from planner.trace.facts import CATEGORIES, TraceDifference
 from planner.trace.request import TraceRequest
 from planner.trace.result import OutOfMemory
 from planner.units import GIB, MIB
@@ -40,13 +40,13 @@ def view(result):
 
 
 DIFFERENCES = (
-    Difference(
+    TraceDifference(
         name="cuDNN scratch", explanation="chosen by it", source="its manual", bytes=0, high_bytes=GIB, place="a"
     ),
-    Difference(
+    TraceDifference(
         name="cuDNN scratch", explanation="chosen by it", source="its manual", bytes=0, high_bytes=GIB, place="b"
     ),
-    Difference(
+    TraceDifference(
         name="flash", explanation="on this card", source="sdp_utils.cpp", bytes=MIB, low_bytes=MIB, high_bytes=MIB
     ),
 )

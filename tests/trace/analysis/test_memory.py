@@ -11,7 +11,7 @@ from planner.memory.overhead import cublas_workspace_bytes, fixed_overhead, fram
 from planner.memory.result import MemoryResult
 from planner.trace.analysis.memory import allocator_capacity_bytes, traced_fits_on, traced_memory
 from planner.trace.analysis.summary import facts_of
-from planner.trace.facts import Difference, TracedFacts
+from planner.trace.facts import TracedFacts, TraceDifference
 from planner.trace.request import TraceParallel
 
 MIB = 1 << 20
@@ -115,7 +115,7 @@ def test_a_card_below_the_minimum_capacity_is_unlikely_to_fit():
 
 def test_differences_widen_the_interval():
     facts = facts_of(two_steps(64 * MIB))
-    unsure = Difference(name="scratch", explanation="unseen", source="x", low_bytes=0, bytes=8, high_bytes=GIB)
+    unsure = TraceDifference(name="scratch", explanation="unseen", source="x", low_bytes=0, bytes=8, high_bytes=GIB)
     sure, wide = traced_memory(facts), traced_memory(facts.evolve(differences=(unsure,)))
     assert wide.high_bytes == sure.high_bytes + GIB - 8
     assert wide.low_bytes == sure.low_bytes - 8
@@ -124,7 +124,7 @@ def test_differences_widen_the_interval():
 
 
 def test_a_difference_without_a_size_is_only_a_note():
-    named = Difference(name="attention", explanation="runs as flash attention", source="x")
+    named = TraceDifference(name="attention", explanation="runs as flash attention", source="x")
     result = traced_memory(facts_of(two_steps()).evolve(differences=(named,)))
     assert result.notes == ("attention: runs as flash attention",)
 

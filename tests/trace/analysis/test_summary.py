@@ -4,13 +4,13 @@ from recordings import Recorder, training, two_steps
 
 from planner.trace.allocator.settings import AllocatorSettings
 from planner.trace.analysis.summary import facts_of, merge_differences, recording_digest
-from planner.trace.facts import CategoryShare, Difference
+from planner.trace.facts import CategoryShare, TraceDifference
 
 MIB = 1 << 20
 
 
-def difference(name: str, size: int, low: int, high: int, place: str = "") -> Difference:
-    return Difference(
+def difference(name: str, size: int, low: int, high: int, place: str = "") -> TraceDifference:
+    return TraceDifference(
         name=name, explanation="why", source="where", bytes=size, low_bytes=low, high_bytes=high, place=place
     )
 

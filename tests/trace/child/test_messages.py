@@ -4,7 +4,7 @@ from io import BytesIO
 
 import pytest
 
-from planner.trace.child.messages import Progress, TraceFailure, WorkerMessage, read_messages
+from planner.trace.child.messages import TraceFailure, TraceProgress, WorkerMessage, read_messages
 
 
 def hear(*lines, longest=1000):
@@ -22,8 +22,8 @@ def test_progress_is_passed_on_until_the_final_message():
         said(progress=("import", 0, 0, 0)), said(progress=("backward", 2, 3, 4567)), said(failure=failure), b"junk\n"
     )
     assert heard == [
-        Progress("import", 0, 0, 0, "importing the module"),
-        Progress("backward", 2, 3, 4567, "step 3 of 3: backward · 4,567 allocations and frees"),
+        TraceProgress("import", 0, 0, 0, "importing the module"),
+        TraceProgress("backward", 2, 3, 4567, "step 3 of 3: backward · 4,567 allocations and frees"),
     ]
     assert answer.failure == failure
     assert answer.is_complete

@@ -174,7 +174,7 @@ def test_operations_of_matrix_products_are_counted() -> None:
     assert books.flops.elements == 4 * 8 + 32 * 8
     assert books.flops.convolutions == 0
     assert books.flops.calls > 2
-    books.flops.restart()
+    books.flops.reset_counts()
     assert (books.flops.total, books.flops.elements, books.flops.calls) == (0, 0, 0)
 
 

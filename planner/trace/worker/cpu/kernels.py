@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import torch
 
-from planner.trace.facts import Difference
+from planner.trace.facts import TraceDifference
 from planner.trace.request import TraceRequest
 from planner.trace.worker.cpu import convolutions as cpu_convolutions
 from planner.trace.worker.cpu import rnn as cpu_recurrent
@@ -321,7 +321,7 @@ _PRODUCT_SCRATCH_BYTES: Final = MIB
 _CHECKED_CAPABILITIES: Final = ("AVX512", "AVX2")
 
 
-def cpu_differences(request: TraceRequest, operators: tuple[str, ...]) -> Iterator[Difference]:
+def cpu_differences(request: TraceRequest, operators: tuple[str, ...]) -> Iterator[TraceDifference]:
     """Yield the possible errors of a trace with the CPU's operators, by the operators that ran.
 
     **Source**: `benchmarks/real_peaks.py --operators` and `benchmarks/trace_accuracy.py`, which compare kernels and
@@ -338,16 +338,16 @@ def cpu_differences(request: TraceRequest, operators: tuple[str, ...]) -> Iterat
             "oneDNN's blocks of matrices in half precision", _PRODUCT_SCRATCH_BYTES, low_bytes=-_PRODUCT_SCRATCH_BYTES
         )
     if torch.backends.cpu.get_cpu_capability() not in _CHECKED_CAPABILITIES:
-        yield Difference(
+        yield TraceDifference(
             name="this CPU's kernels",
             explanation="layouts and scratch memory were checked only on CPUs with AVX2 and AVX-512",
             source="benchmarks/trace_accuracy.py",
         )
 
 
-def _scratch_difference(name: str, high_bytes: int, low_bytes: int = 0) -> Difference:
+def _scratch_difference(name: str, high_bytes: int, low_bytes: int = 0) -> TraceDifference:
     """Return a difference for memory that is computed by a formula, with its largest measured errors as bounds."""
-    return Difference(
+    return TraceDifference(
         name=name,
         explanation="invisible to the dispatcher; computed by formula, with the largest measured error as bound",
         source="measured with the profiler: benchmarks/real_peaks.py --operators",

@@ -25,11 +25,11 @@ def device_move_kernels() -> dict[str, Kernel]:
 def _move_kernel(operator: Any) -> Kernel:
     """Return a kernel that runs a move between devices on the CPU."""
 
-    def move(tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
+    def move_on_the_cpu(tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
         args = tuple(_CPU if _is_cuda(value) else value for value in args)
         return operator._op_dk(DispatchKey.CompositeImplicitAutograd, tensor, *args, **_with_cpu_device(kwargs))
 
-    return move
+    return move_on_the_cpu
 
 
 def _with_cpu_device(kwargs: dict[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any, Final, Self
 import torch
 from torch import Tensor
 
-from planner.trace.facts import Difference
+from planner.trace.facts import TraceDifference
 from planner.trace.worker.cuda import attention as cuda_attention
 from planner.trace.worker.cuda import kernels as cuda_kernels
 from planner.trace.worker.cuda.attention import AttentionCall, Capability
@@ -106,7 +106,7 @@ class CudaOperators(contextlib.AbstractContextManager["CudaOperators"]):
     assumption on exit.
     """
 
-    def __init__(self, compute_capability: Capability | None, note: Callable[[Difference], None]) -> None:
+    def __init__(self, compute_capability: Capability | None, note: Callable[[TraceDifference], None]) -> None:
         self.capability = compute_capability or ASSUMED_CAPABILITY
         self._is_known = compute_capability is not None
         self._note = note
@@ -156,7 +156,7 @@ class CudaOperators(contextlib.AbstractContextManager["CudaOperators"]):
         return cuda_attention.attend(call, scale, backend)
 
 
-def _attention_difference(backend: str, capability: Capability, is_known: bool) -> Difference:
+def _attention_difference(backend: str, capability: Capability, is_known: bool) -> TraceDifference:
     """Return the assumption about which attention backend a card of `capability` uses."""
     name = {
         "flash": "flash attention",
@@ -166,7 +166,7 @@ def _attention_difference(backend: str, capability: Capability, is_known: bool) 
     }[backend]
     card = f"compute capability {capability[0]}.{capability[1]}"
     assumed = "" if is_known else " (assumed)"
-    return Difference(
+    return TraceDifference(
         name=name,
         explanation=f"scaled_dot_product_attention runs as {name} on a card of {card}{assumed}",
         source=cuda_attention.SOURCE,

@@ -73,7 +73,7 @@ class Assumptions:
         elif func is _aten.eq.Tensor and result.dim() and args[1].dim() == 1 and args[0].shape[-1:] == (1,):
             self._selected_fractions[result] = 1 / max(1, args[1].shape[0])
 
-    def assume(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def assumed_result(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return an assumed result for `func`, the result of which depends on unknown values.
 
         Raises:

@@ -182,7 +182,7 @@ class KnownValues:
     def _result_by_value(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return the result of `func` from its inputs' known values, or an assumed result."""
         if not self._are_all_known(args, kwargs):
-            return self._assumptions.assume(func, args, kwargs)
+            return self._assumptions.assumed_result(func, args, kwargs)
         real = self._run_on_real_values(func, args, kwargs)
         if isinstance(real, tuple):
             return tuple(self._fake_with_real_values(value) for value in real)
