@@ -32,7 +32,7 @@ class VersusRow(NamedTuple):
         return None if self.bytes is None or self.other_bytes is None else self.bytes - self.other_bytes
 
     @property
-    def texts(self) -> tuple[str, str, str]:
+    def gib_texts(self) -> tuple[str, str, str]:
         """Return this plan's size, the other's and the difference in GiB: `20.81`, `15.40`, `+5.41`."""
         return _gib_text(self.bytes), _gib_text(self.other_bytes), _signed_gib_text(self.difference_bytes)
 
@@ -52,7 +52,9 @@ class VersusView(NamedTuple):
         """Return the comparison as plain text, for the clipboard."""
         answers = [f"Plan: {self.subject}", self.view.answer, f"Other: {self.other_subject}", self.other.answer]
         head = f"{'GiB':<22}{'Plan':>10}{'Other':>10}{'Difference':>12}"
-        lines = [f"{row.title:<22}{row.texts[0]:>10}{row.texts[1]:>10}{row.texts[2]:>12}" for row in self.rows]
+        lines = [
+            f"{row.title:<22}{row.gib_texts[0]:>10}{row.gib_texts[1]:>10}{row.gib_texts[2]:>12}" for row in self.rows
+        ]
         blocks = ([self.sentence], answers, [f"- {words}" for words in self.settings], [head, *lines] if lines else [])
         return "\n\n".join("\n".join(block) for block in blocks if block)
 
@@ -64,18 +66,18 @@ class VersusView(NamedTuple):
         return (header, *rows)
 
 
-def versus_view(evaluation: Evaluation, found: PlanComparison, catalog: Catalog) -> VersusView:
-    """Return the comparison `found` of an evaluated plan with another, ready for display."""
-    view, other = evaluation_view(evaluation, catalog), evaluation_view(found.other, catalog)
+def versus_view(evaluation: Evaluation, comparison: PlanComparison, catalog: Catalog) -> VersusView:
+    """Return the `comparison` of an evaluated plan with another, ready for display."""
+    view, other = evaluation_view(evaluation, catalog), evaluation_view(comparison.other, catalog)
     comparable = view.supported and other.supported
     return VersusView(
-        sentence=_difference_sentence(found.total_difference_bytes, view, other) if comparable else "",
+        sentence=_difference_sentence(comparison.total_difference_bytes, view, other) if comparable else "",
         view=view,
         other=other,
         subject=plan_phrase(evaluation, catalog),
-        other_subject=plan_phrase(found.other, catalog),
-        settings=_setting_difference_texts(found, catalog.hardware),
-        rows=_versus_rows(found, view, other) if comparable else (),
+        other_subject=plan_phrase(comparison.other, catalog),
+        settings=_setting_difference_texts(comparison, catalog.hardware),
+        rows=_versus_rows(comparison, view, other) if comparable else (),
     )
 
 
@@ -90,27 +92,27 @@ def _difference_sentence(difference: int, view: MemoryView, other: MemoryView) -
     )
 
 
-def _setting_difference_texts(found: PlanComparison, hardware: HardwareCatalog) -> tuple[str, ...]:
-    if not found.settings:
+def _setting_difference_texts(comparison: PlanComparison, hardware: HardwareCatalog) -> tuple[str, ...]:
+    if not comparison.settings:
         return ("The settings are the same",)
     return tuple(
         f"{setting_title(one.field)}: {setting_text(one.field, one.value, hardware)} "
         f"instead of {setting_text(one.field, one.other, hardware)}"
-        for one in found.settings
+        for one in comparison.settings
     )
 
 
-def _versus_rows(found: PlanComparison, view: MemoryView, other: MemoryView) -> tuple[VersusRow, ...]:
+def _versus_rows(comparison: PlanComparison, view: MemoryView, other: MemoryView) -> tuple[VersusRow, ...]:
     order, phases = tuple(TERM_TITLES), tuple(PHASE_TITLES)
     terms = sorted(
-        (term for term in found.terms if term.bytes or term.other_bytes), key=lambda one: order.index(one.name)
+        (term for term in comparison.terms if term.bytes or term.other_bytes), key=lambda one: order.index(one.name)
     )
     return (
         *(VersusRow("term", term.name, TERM_TITLES[term.name], term.bytes, term.other_bytes) for term in terms),
         VersusRow("total", "total", "Total", view.total_bytes, other.total_bytes),
         *(
             VersusRow("phase", phase.name, f"Phase: {PHASE_TITLES[phase.name].lower()}", phase.bytes, phase.other_bytes)
-            for phase in sorted(found.phases, key=lambda one: phases.index(one.name))
+            for phase in sorted(comparison.phases, key=lambda one: phases.index(one.name))
         ),
     )
 

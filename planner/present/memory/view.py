@@ -168,7 +168,7 @@ def memory_view(
         high_bytes=memory.high_bytes,
         capacity_bytes=memory.capacity_bytes,
         bar_bytes=bar_bytes,
-        segments=_segments(memory, bar_bytes) if supported else (),
+        segments=_bar_segments(memory, bar_bytes) if supported else (),
         terms=tuple(_term_row(term, memory.total_bytes) for term in _terms_in_order(memory.terms) if supported),
         phases=tuple(_phase_row(phase, memory) for phase in memory.phases if supported),
         notes=(
@@ -197,7 +197,7 @@ def _peak_sentences(memory: MemoryResult) -> str:
     return f"{sentence} {fmt.sentence(why)}" if why else sentence
 
 
-def _segments(memory: MemoryResult, bar_bytes: int) -> tuple[MemoryBarSegment, ...]:
+def _bar_segments(memory: MemoryResult, bar_bytes: int) -> tuple[MemoryBarSegment, ...]:
     """Return the segments of the memory bar: terms, free memory, other programs and overflow."""
     pieces: list[tuple[str, str, SegmentKind, int]] = [
         (term.name, TERM_TITLES[term.name], "term", term.bytes) for term in _terms_in_order(memory.terms)

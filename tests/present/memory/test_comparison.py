@@ -70,7 +70,7 @@ def test_the_sentence_says_more_less_or_equal(catalog):
     same = seen(READING, READING, catalog)
     assert same.sentence.startswith("Both need ")
     assert same.settings == ("The settings are the same",)
-    assert {row.texts[2] for row in same.rows} == {"0.00"}
+    assert {row.gib_texts[2] for row in same.rows} == {"0.00"}
 
 
 def test_rows_are_terms_the_total_and_phases_and_sum(catalog):
@@ -81,7 +81,7 @@ def test_rows_are_terms_the_total_and_phases_and_sum(catalog):
     assert sum(row.other_bytes for row in terms) == total.other_bytes == view.other.total_bytes
     backward = next(row for row in view.rows if row.name == "backward")
     assert (backward.bytes, backward.difference_bytes) == (None, None)
-    assert backward.texts[0] == backward.texts[2] == "–"
+    assert backward.gib_texts[0] == backward.gib_texts[2] == "–"
 
 
 def test_the_export_has_exact_bytes(catalog):
