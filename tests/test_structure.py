@@ -9,7 +9,27 @@ import pytest
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 MOST_MODULES = 32
-TESTED = ("planner", "planner/hardware", "planner/models")
+TESTED = (
+    "planner",
+    "planner/hardware",
+    "planner/models",
+    "planner/plan",
+    "planner/plan/advice",
+    "planner/plan/advice/software",
+    "planner/plan/editing",
+    "planner/plan/logs",
+    "planner/plan/recipes",
+    "planner/plan/recommend",
+    "planner/present",
+    "planner/present/catalog",
+    "planner/present/memory",
+    "planner/present/plan",
+    "planner/present/trace",
+    "planner/trace",
+    "planner/trace/allocator",
+    "planner/trace/analysis",
+    "planner/trace/child",
+)
 """Folders of the core in which each module has a test file of its name; subfolders are listed on their own."""
 
 

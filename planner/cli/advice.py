@@ -18,7 +18,7 @@ from planner.plan.solve import (
     smallest_card,
 )
 from planner.plan.warnings import warnings_about
-from planner.present.memory.advice import advice_row, advice_title, no_advice
+from planner.present.memory.advice import advice_row, advice_title, no_advice_sentence
 from planner.present.memory.solved import solved_sentence
 from planner.present.memory.verdict import needs_change
 
@@ -67,7 +67,7 @@ def advice_fields(
 def advice_block(evaluation: Evaluation, advice: tuple[Advice, ...], width: int | None, *, short: bool) -> str:
     """Return the table of advice with its heading; `short` limits it to the best few and names the option for all."""
     if not advice:
-        return no_advice(evaluation.memory, traced=evaluation.traced is not None)
+        return no_advice_sentence(evaluation.memory, traced=evaluation.traced is not None)
     shown = [advice_row(one)[:-1] for one in (advice[:_SHORT] if short else advice)]
     more = "\n(--advise shows all)" if short and len(advice) > _SHORT else ""
     return f"{advice_title(evaluation.memory)}:\n{table(_HEADS, shown, width)}{more}"

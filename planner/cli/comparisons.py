@@ -126,7 +126,7 @@ def versus_block(evaluation: Evaluation, found: PlanComparison, catalog: Catalog
     """Return the comparison of two plans as text: the answers, the different settings, and the parts."""
     view, prose = versus_view(evaluation, found, catalog), prose_width(width)
     words = (view.sentence, f"Other: {view.other_subject}", view.other.answer)
-    rows = [[row.title, *row.texts] for row in view.rows]
+    rows = [[row.title, *row.gib_texts] for row in view.rows]
     blocks = (
         "\n".join(wrap(sentence, prose) for sentence in words if sentence),
         "\n".join(wrap(line, prose, "- ") for line in view.settings),

@@ -39,7 +39,7 @@ from planner.present.catalog.comparison import (
 from planner.present.catalog.detected_cards import fact_lines
 from planner.present.catalog.gpu_details import fact_groups, gpu_details
 from planner.present.catalog.gpu_row import GpuRow, gpu_row_without_plan
-from planner.present.catalog.placement import fits, no_fit_reason
+from planner.present.catalog.placement import infeasible_reason, is_feasible
 from planner.present.catalog.records import card_facts, comparison_totals, system_facts
 from planner.present.catalog.system_details import system_details
 from planner.present.catalog.system_row import SystemRow, system_rows_without_plan
@@ -153,12 +153,12 @@ def _outcome(tried: Placement) -> dict[str, object]:
     evaluation = tried.evaluation
     if evaluation is None:
         return {"verdict": None, "reason": tried.reason}
-    memory, time = evaluation.memory, evaluation.time if fits(evaluation) else None
-    estimate = tried.cost.estimate if tried.cost is not None and fits(evaluation) else None
+    memory, time = evaluation.memory, evaluation.time if is_feasible(evaluation) else None
+    estimate = tried.cost.estimate if tried.cost is not None and is_feasible(evaluation) else None
     rent, own = (None, None) if estimate is None else (estimate.result.rent, estimate.result.own)
     return {
         "verdict": memory.verdict,
-        "reason": None if fits(evaluation) else no_fit_reason(evaluation),
+        "reason": None if is_feasible(evaluation) else infeasible_reason(evaluation),
         "total_bytes": memory.total_bytes,
         "free_bytes": memory.free_bytes,
         "time": None if time is None else time.model_dump(mode="json", include=_TIME_FIELDS),

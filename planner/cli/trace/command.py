@@ -37,7 +37,7 @@ from planner.trace.files import (
 from planner.trace.recording import TraceRecording
 from planner.trace.request import Target
 from planner.trace.result import TraceResult
-from planner.trace.run import Limits, trace
+from planner.trace.run import TraceLimits, trace
 from planner.units import parse_bytes
 
 _PYTHON: Final = ".py"
@@ -221,14 +221,14 @@ def _recording(
         return trace(request, _limits(arguments), line.show), trace_defaults(arguments, request)
 
 
-def _limits(arguments: argparse.Namespace) -> Limits:
+def _limits(arguments: argparse.Namespace) -> TraceLimits:
     fields: dict[str, object] = {}
     if arguments.time_limit is not None:
         fields["seconds"] = arguments.time_limit.replace(",", "")
     if arguments.memory_limit is not None:
         fields["memory_bytes"] = parse_option("--memory-limit", parse_bytes, arguments.memory_limit)
     try:
-        return Limits.model_validate(fields)
+        return TraceLimits.model_validate(fields)
     except ValidationError as error:
         problem = SpecError.from_validation(error)
         option = {"seconds": "--time-limit", "memory_bytes": "--memory-limit"}[problem.field]

@@ -9,7 +9,7 @@ from planner.cli.report import memory_report, prose_width, wrap
 from planner.cli.table import TableColumn, table
 from planner.present import format as fmt
 from planner.present.trace.view import AliveRow, DifferenceRow, ModuleRow, ReservationRow, TraceView, notable_modules
-from planner.trace.run import Progress
+from planner.trace.run import TraceProgress
 
 _ALIVE_HEADS: Final = (
     TableColumn("Alive at the peak", flexible=True, narrowest=11),
@@ -98,7 +98,7 @@ class ProgressLine:
             self._stream.write("\r")
             self._stream.flush()
 
-    def show(self, progress: Progress) -> None:
+    def show(self, progress: TraceProgress) -> None:
         """Replace the line by the progress."""
         self._write(f"Tracing: {progress.text}")
 

@@ -27,7 +27,7 @@ from PySide6.QtWidgets import (
 )
 
 from planner.gui.theme import Theme
-from planner.present.catalog.comparison import Cell, ComparedFigureRow, ComparisonEntry
+from planner.present.catalog.comparison import ComparedCell, ComparedFigureRow, ComparisonEntry
 from planner.present.format import NO_FIGURES
 
 _BAR: Final = 3
@@ -70,7 +70,7 @@ class CompareModel(QAbstractTableModel):
         """Return the figures in a table row, or the text of a group heading."""
         return self._lines[row_number]
 
-    def cell(self, index: Index) -> Cell | None:
+    def cell(self, index: Index) -> ComparedCell | None:
         """Return the figure at `index`, or None for a title or heading."""
         line = self._lines[index.row()]
         return None if isinstance(line, str) or index.column() == 0 else line.cells[index.column() - 1]
@@ -111,7 +111,7 @@ class CompareModel(QAbstractTableModel):
         return None
 
 
-def _may_wrap(cell: Cell | None) -> TypeGuard[Cell]:
+def _may_wrap(cell: ComparedCell | None) -> TypeGuard[ComparedCell]:
     """Return whether a cell's text may wrap; a figure with a bar, or the best figure, stays on one line."""
     return cell is not None and cell.share is None and not cell.is_best
 
@@ -158,7 +158,7 @@ class _CellDelegate(QStyledItemDelegate):
             bar = QRect(area.left() + space.small, area.bottom() - _BAR - 1, width, _BAR)
             painter.fillRect(bar, self._theme.color("accent" if cell.is_best else "muted"))
 
-    def _text_color_role(self, line: ComparedFigureRow | str, cell: Cell | None) -> str:
+    def _text_color_role(self, line: ComparedFigureRow | str, cell: ComparedCell | None) -> str:
         if isinstance(line, str):
             return "text"
         unknown = cell is not None and cell.text in NO_FIGURES

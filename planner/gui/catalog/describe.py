@@ -19,7 +19,7 @@ from planner.present.catalog.gpu_row import GpuRow, product_kind
 from planner.present.catalog.system_details import power_group, system_details
 from planner.present.catalog.system_row import SystemRow
 from planner.present.columns import DetailGroup
-from planner.present.memory.verdict import memory_answer, more_cards, verdict_phrase
+from planner.present.memory.verdict import fewest_cards_note, memory_answer, verdict_phrase
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ def _verdict_with_texts(plan: Plan, gpu: Gpu, catalog: Catalog) -> tuple[Verdict
         memory = evaluate(plan, catalog).memory
     except PlannerError as error:
         return None, "Unknown", error.message
-    sentence = " ".join((memory_answer(memory, gpu.name, plan.count), *more_cards(memory)))
+    sentence = " ".join((memory_answer(memory, gpu.name, plan.count), *fewest_cards_note(memory)))
     return memory.verdict, verdict_phrase(memory), sentence
 
 

@@ -93,7 +93,7 @@ class _CardDialog(QDialog):
         try:
             self.save()
         except SpecError as error:
-            self._show_refusal(error.explained, self.fields.get(error.field))
+            self._show_refusal(error.explanation, self.fields.get(error.field))
         except PlannerError as error:
             self._show_refusal(f"{error.message.removesuffix('.')}. {error.hint}".strip(), None)
         else:

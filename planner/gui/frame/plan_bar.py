@@ -27,7 +27,7 @@ from planner.present.format import integer
 from planner.present.memory.verdict import cannot_run, verdict_phrase
 from planner.present.plan.parallel import cards_phrase
 from planner.present.plan.phrase import work_phrase
-from planner.present.plan.settings import in_sentence, setting_title
+from planner.present.plan.settings import setting_title, title_in_sentence
 from planner.workload.workload import Training
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ class WorkloadSummary(QWidget):
             name = "micro_batch" if training else "batch"
         else:
             name = "sequence_length" if training else "context_length"
-        self._apply_answer(field, in_sentence(setting_title(name)), {f"workload.{name}": value})
+        self._apply_answer(field, title_in_sentence(setting_title(name)), {f"workload.{name}": value})
 
     def _apply_answer(self, field: Field, label: str, answer: Mapping[str, object]) -> None:
         try:

@@ -208,7 +208,7 @@ def _suggestions_with_texts(evaluation: Evaluation, catalog: Catalog) -> "tuple[
     """Return the suggestions with their texts, and the sentence to show if there are no suggestions."""
     # Imported here, in the background, to keep the start of the window fast.
     from planner.plan.advice.advise import advise
-    from planner.present.memory.advice import advice_row, no_advice
+    from planner.present.memory.advice import advice_row, no_advice_sentence
 
     suggestions = tuple((advice, advice_row(advice)) for advice in advise(evaluation.plan, catalog))
-    return suggestions, no_advice(evaluation.memory, traced=evaluation.traced is not None)
+    return suggestions, no_advice_sentence(evaluation.memory, traced=evaluation.traced is not None)

@@ -35,9 +35,9 @@ def _size_column(
 
 VERSUS_COLUMNS: Final[tuple[Column[VersusRow], ...]] = (
     text_column("part", "Part", lambda row: row.title, width=26),
-    _size_column("plan", "This plan", lambda row: row.bytes, lambda row: row.texts[0]),
-    _size_column("pinned", "Pinned", lambda row: row.other_bytes, lambda row: row.texts[1]),
-    _size_column("difference", "Difference", lambda row: row.difference_bytes, lambda row: row.texts[2]),
+    _size_column("plan", "This plan", lambda row: row.bytes, lambda row: row.gib_texts[0]),
+    _size_column("pinned", "Pinned", lambda row: row.other_bytes, lambda row: row.gib_texts[1]),
+    _size_column("difference", "Difference", lambda row: row.difference_bytes, lambda row: row.gib_texts[2]),
 )
 
 

@@ -64,7 +64,7 @@ class SpeedQuestions(Section):
             measured = None if value is None else MeasuredSpeed.model_validate(speed)
             self._workspace.apply(_STEP, timing=plan.timing.evolve(measured=measured))
         except SpecError as error:
-            self.speed.show_problem(error.explained)
+            self.speed.show_problem(error.explanation)
 
     def _apply_unit(self, _unit: object) -> None:
         if self.speed.value is None:

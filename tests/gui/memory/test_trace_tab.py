@@ -17,7 +17,7 @@ from planner.paths import traces_dir
 from planner.present.plan.phrase import work_phrase
 from planner.trace.analysis.summary import facts_of
 from planner.trace.files import save_recording, store_recording
-from planner.trace.run import Progress
+from planner.trace.run import TraceProgress
 from planner.units import MIB
 
 CATALOG = TabEntry("catalog", "Catalog", "catalog", "shell_fakes", "CardsTab")
@@ -115,7 +115,7 @@ def test_a_module_is_asked_for_agreed_to_traced_and_shown(window, tab, net, qtbo
     qtbot.mouseClick(button(tab.trace_controller.consent, "Run it"), Qt.MouseButton.LeftButton)
     trace = started(qtbot, tab)
     assert tab.trace_status.isVisible()
-    trace.on_progress(Progress("forward", 1, 2, 1234, "forward pass"))
+    trace.on_progress(TraceProgress("forward", 1, 2, 1234, "forward pass"))
     qtbot.waitUntil(lambda: "1,234" in tab.trace_status.progress._text.text())
     assert "step 1 of 2" in tab.trace_status.progress._text.text()
     do(window, "view.catalog")

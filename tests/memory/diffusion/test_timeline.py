@@ -14,7 +14,7 @@ from planner.models.catalog import load_models
 from planner.models.diffusion import DiffusionTransformer
 from planner.models.readers.config_json import read_config
 from planner.paths import catalog_dir
-from planner.present.memory.verdict import more_cards
+from planner.present.memory.verdict import fewest_cards_note
 from planner.units import GIB
 from planner.workload.defaults import with_defaults
 from planner.workload.diffusion import Diffusion
@@ -244,4 +244,4 @@ def test_nothing_is_said_of_splitting_a_pipeline(catalog_of_cards):
     card = catalog_of_cards.gpu("rtx-3060-12-gb")
     memory = estimate_memory(FLUX, Inference(), card, catalog_of_cards.usable_memory(card))
     assert memory.verdict == "does-not-fit"
-    assert more_cards(memory) == ()
+    assert fewest_cards_note(memory) == ()

@@ -56,7 +56,7 @@ class ScatterPanel(PlotPanel):
         columns = model.columns
         self._columns = {column.key: column for column in columns}
         self.plot: ScatterPlot | None = None
-        numbers = [(column.key, column.axis) for column in columns if column.is_number]
+        numbers = [(column.key, column.axis_title) for column in columns if column.is_number]
         class_columns = [(column.key, column.title) for column in columns if column.key in _CLASS_COLUMNS]
         nothing = ("", "nothing")
         self.fields: dict[str, ChoiceField] = {
@@ -102,7 +102,7 @@ class ScatterPanel(PlotPanel):
         keys = [key for key in dict.fromkeys(("x", "y", "size", "color")) if getattr(self.choice, key)]
         columns = [self._columns[getattr(self.choice, key)] for key in keys]
         drawn = set(self.plot.data.ids) if self.plot is not None else set()
-        head = ("id", "name", *(column.axis for column in columns))
+        head = ("id", "name", *(column.axis_title for column in columns))
         rows = [row for row in self._model.records if row.id in drawn]
         return (
             head,
@@ -116,11 +116,13 @@ class ScatterPanel(PlotPanel):
         plot, choice = self._make_plot(), self.choice
         data = scatter_data(self._model.names, self._columns, self._model.numbers, self._model.words, choice)
         x, y = self._columns[choice.x], self._columns[choice.y]
-        plot.set_axis_titles((x.axis, y.axis), f"{y.axis} against {x.axis}; the table shows the same figures")
+        plot.set_axis_titles(
+            (x.axis_title, y.axis_title), f"{y.axis_title} against {x.axis_title}; the table shows the same figures"
+        )
         plot.set_prioritized(self._model.marked, self._model.first)
         plot.draw(data, choice, lambda name: self._row_title(self._model.find(name)))
         classes = [(name, symbol_of(place, data.ordered)) for place, name in enumerate(data.class_names)]
-        size_title = self._columns[choice.size].axis if choice.size else ""
+        size_title = self._columns[choice.size].axis_title if choice.size else ""
         self.legend.show_classes(classes, set(data.classes.tolist()), plot.class_color, size_title, data.size_ends)
         left_out = f"; {fmt.integer(data.left_out)} without these figures" if data.left_out else ""
         self._read_out.setText(f"{fmt.plural(len(data.ids), 'point')}{left_out}")

@@ -10,7 +10,7 @@ from planner.gui.memory.bar.layout import Piece
 from planner.gui.memory.bar.paint import BarPicture
 from planner.gui.theme import Theme
 from planner.present import format as fmt
-from planner.present.memory.view import MemoryView, Segment
+from planner.present.memory.view import MemoryBarSegment, MemoryView
 
 _MINIMUM_WIDTH: Final = 240
 
@@ -99,7 +99,7 @@ class StackedBar(QWidget):
         super().focusOutEvent(event)
         self._set_highlighted_piece(None)
 
-    def segment_text(self, segment: Segment) -> str:
+    def segment_text(self, segment: MemoryBarSegment) -> str:
         """Return the text about a bar segment: its exact size in bytes and its share of the memory needed."""
         if self._view is None or segment.kind != "term":
             return segment.tooltip

@@ -6,7 +6,7 @@ from typing import Final
 
 from planner.gui.plot.ticks import Ticks
 from planner.present import format as fmt
-from planner.present.memory.view import MemoryView, Segment
+from planner.present.memory.view import MemoryBarSegment, MemoryView
 from planner.units import GIB, MIB
 
 _TICK_COUNT: Final = 7
@@ -17,7 +17,7 @@ _MARGIN: Final = 1.02
 class Piece:
     """A bar segment and its left and right end in pixels."""
 
-    segment: Segment
+    segment: MemoryBarSegment
     left: float
     right: float
 

@@ -10,7 +10,7 @@ from planner.gui.memory.bar.layout import Piece, lay_out
 from planner.gui.plot.legend import line_positions
 from planner.gui.theme import Theme
 from planner.present import format as fmt
-from planner.present.memory.view import MemoryView, Segment
+from planner.present.memory.view import MemoryBarSegment, MemoryView
 
 # Steps of plain fills: a gradient brush would take longer than the rest of the bar.
 _FADE_STEPS: Final = 24
@@ -93,7 +93,7 @@ class BarPicture:
         path.addRoundedRect(self._bar_rect(0, right), self._theme.tokens.radius, self._theme.tokens.radius)
         return path
 
-    def _fill_rect(self, painter: QPainter, rect: QRectF, segment: Segment) -> None:
+    def _fill_rect(self, painter: QPainter, rect: QRectF, segment: MemoryBarSegment) -> None:
         """Fill `rect` in the segment's color; hatched for other processes, in the `bad` color for the overflow."""
         if segment.kind == "other":
             painter.fillRect(rect, self._theme.color("sunken"))

@@ -21,7 +21,7 @@ from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
 from planner.plan.memory_curve import Axis, plan_at_value, plan_axes
 from planner.plan.plan import Plan
-from planner.present.plan.settings import in_sentence
+from planner.present.plan.settings import title_in_sentence
 
 REST_MS: Final = 120
 _CURVE_HEIGHT: Final = 190
@@ -156,7 +156,9 @@ class ExplorationPanel(QWidget):
     def _apply_plan(self, field_name: str, plan: Plan) -> None:
         """Apply `plan` as one undo step named after the field `field_name`."""
         self._workspace.end_gesture()
-        self._workspace.apply(in_sentence(title_of(field_name)), workload=plan.workload, gpu=plan.gpu, count=plan.count)
+        self._workspace.apply(
+            title_in_sentence(title_of(field_name)), workload=plan.workload, gpu=plan.gpu, count=plan.count
+        )
         self._workspace.end_gesture()
 
     def _add_solution_row(self) -> None:

@@ -20,7 +20,7 @@ from planner.plan.solve import (
     smallest_card,
 )
 from planner.present.memory.solved import solved_text
-from planner.present.plan.settings import in_sentence, setting_title
+from planner.present.plan.settings import setting_title, title_in_sentence
 from planner.workload.fields import find_field
 
 _SHORTEST_LENGTH: Final = 128
@@ -60,7 +60,7 @@ def _axis_title_with_unit(axis: Axis) -> str:
 
 
 def _largest_value_title(axis: Axis) -> str:
-    title = in_sentence(title_of(axis))
+    title = title_in_sentence(title_of(axis))
     return f"{'Most' if title.endswith('s') else 'Largest'} {title}"
 
 

@@ -26,13 +26,13 @@ from planner.gui.workspace import Workspace
 from planner.plan.editing.draft import WORKLOAD
 from planner.plan.evaluate import Evaluation
 from planner.present.plan.parallel import cards_phrase
-from planner.present.plan.settings import in_sentence, setting_title
+from planner.present.plan.settings import setting_title, title_in_sentence
 from planner.workload.fields import fields_of
 from planner.workload.parallel import CardCount
 from planner.workload.presentation import GROUPS
 
 _LIST_WIDTH = 560
-_COUNT = in_sentence(setting_title("count"))
+_COUNT = title_in_sentence(setting_title("count"))
 
 
 class CardsQuestions(QWidget):
@@ -74,7 +74,7 @@ class CardsQuestions(QWidget):
         bind(
             workspace,
             self.others,
-            lambda value: workspace.answer(in_sentence(others.title), {f"{WORKLOAD}{others.name}": value}),
+            lambda value: workspace.answer(title_in_sentence(others.title), {f"{WORKLOAD}{others.name}": value}),
         )
         self.unequal.edited.connect(self._apply_cards)
         self.unequal.finished.connect(workspace.end_gesture)

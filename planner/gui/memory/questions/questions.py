@@ -23,7 +23,7 @@ from planner.plan.editing.draft import WORKLOAD
 from planner.plan.evaluate import Evaluation
 from planner.present import format as fmt
 from planner.present.plan.parallel import sharing_summary
-from planner.present.plan.settings import in_sentence, offered_choices, settings_summary
+from planner.present.plan.settings import offered_choices, settings_summary, title_in_sentence
 from planner.workload.choices import Task
 from planner.workload.fields import TASKS, WorkloadField, fields_of
 from planner.workload.presentation import GROUPS, FieldContext, Group
@@ -131,7 +131,7 @@ class Questions(QWidget):
 
     def _create_input(self, field: WorkloadField, part: _FormSection) -> None:
         input_widget = self._inputs[field.name] = make_input(field, self.theme, self.workspace)
-        name, step = field.name, in_sentence(field.title)
+        name, step = field.name, title_in_sentence(field.title)
         part.form.add(
             label_of(field),
             input_widget,
@@ -187,7 +187,7 @@ def field_value(workload: Workload, name: str) -> object:
 def error_text(error: PlannerError) -> str:
     """Return the text of an error for display below the input field."""
     if isinstance(error, SpecError):
-        return error.explained
+        return error.explanation
     return " ".join(part for part in (error.message, error.hint) if part)
 
 

@@ -104,9 +104,9 @@ def _consent_question_text(request: TraceRequest) -> str:
 
 
 def _consent_terms_text() -> str:
-    from planner.trace.run import Limits  # imported here as in `start_in_child`
+    from planner.trace.run import TraceLimits  # imported here as in `start_in_child`
 
-    limits = Limits()
+    limits = TraceLimits()
     memory = "half of the free memory, at most 8 GiB" if limits.memory_bytes is None else fmt.size(limits.memory_bytes)
     return (
         f"It runs in a separate process for at most {limits.seconds / 60:g} minutes, with {memory} and with your "

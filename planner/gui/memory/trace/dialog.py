@@ -197,7 +197,7 @@ class TraceDialog(QDialog):
     def _show_error(self, error: PlannerError) -> None:
         places: dict[str, QWidget] = {"file": self.target.file, "name": self.target.name, "place": self.target.place}
         field = error.field if isinstance(error, SpecError) else ""
-        self._problem.setText(error.explained if isinstance(error, SpecError) else f"{error.message}. {error.hint}")
+        self._problem.setText(error.explanation if isinstance(error, SpecError) else f"{error.message}. {error.hint}")
         self._problem.show()
         if field in ("inputs", "input"):
             self.inputs.focus_first_gap()

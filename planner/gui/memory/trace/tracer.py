@@ -18,7 +18,7 @@ from planner.trace.request import TraceRequest
 
 # Imported here or on use, to keep the start of the window fast.
 if TYPE_CHECKING:
-    from planner.trace.child.messages import Progress
+    from planner.trace.child.messages import TraceProgress
     from planner.trace.recording import TraceRecording
 
 IDLE_MS: Final = 400
@@ -35,19 +35,19 @@ class RunningTrace(Protocol):
         """Wait for the end of the trace and return its recording."""
 
 
-Start = Callable[[TraceRequest, Callable[["Progress"], None]], RunningTrace]
+Start = Callable[[TraceRequest, Callable[["TraceProgress"], None]], RunningTrace]
 
 
-def start_in_child(request: TraceRequest, on_progress: "Callable[[Progress], None]") -> RunningTrace:
+def start_in_child(request: TraceRequest, on_progress: "Callable[[TraceProgress], None]") -> RunningTrace:
     """Start a trace in a child process, within the default limits on time and memory.
 
     Raises:
         TraceError: If PyTorch is not installed, or a named file does not exist.
     """
     # Imported here, on first use, to keep the start of the window fast.
-    from planner.trace.run import Limits, start_trace
+    from planner.trace.run import TraceLimits, start_trace
 
-    return start_trace(request, Limits(), on_progress)
+    return start_trace(request, TraceLimits(), on_progress)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class TraceRun:
     label: str
     plan: Plan | None = None
     is_change: bool = False
-    progress: "Progress | None" = None
+    progress: "TraceProgress | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +250,7 @@ class Tracer(QObject):
         self.changed.emit()
 
     @Slot(object, object)
-    def _on_progress(self, request: TraceRequest, progress: "Progress") -> None:
+    def _on_progress(self, request: TraceRequest, progress: "TraceProgress") -> None:
         if self.run is not None and self.run.request is request:
             self.run = replace(self.run, progress=progress)
             self.changed.emit()

@@ -149,7 +149,7 @@ class TextField(TypedField):
         try:
             self.check(text)
         except SpecError as error:
-            self.show_problem(error.explained)
+            self.show_problem(error.explanation)
             return
         self.show_problem("")
         if text != self._value:

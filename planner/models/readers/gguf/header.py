@@ -268,6 +268,8 @@ def _read_tensor(cursor: HeaderCursor) -> tuple[GgufTensor, int]:
     if kind is None:
         cursor.fail(f"{where} has type {number:,}, which is not known here")
     elements = prod(shape)
-    if elements >= _MAX_EXTENT or shape[0] % kind.block:
+    if elements >= _MAX_EXTENT or shape[0] % kind.block_elements:
         cursor.fail(f"{where}: rows of {shape[0]:,} do not divide into blocks of {kind.name}, or are too many")
-    return GgufTensor(name, kind.name, shape, elements, elements // kind.block * kind.block_bytes), cursor.count()
+    return GgufTensor(
+        name, kind.name, shape, elements, elements // kind.block_elements * kind.block_bytes
+    ), cursor.count()

@@ -82,9 +82,10 @@ def test_values_of_every_type_are_read_and_long_ones_passed_over(file, version):
 
 @pytest.mark.parametrize("kind", GGML_TYPES, ids=lambda kind: kind.name)
 def test_every_type_takes_its_blocks(file, kind):
-    file.write_bytes(gguf_bytes({}, {"a": (kind.name, [2 * kind.block, 3]), "b": ("F32", [])}))
+    file.write_bytes(gguf_bytes({}, {"a": (kind.name, [2 * kind.block_elements, 3]), "b": ("F32", [])}))
     first, second = read(file).tensors
-    assert first == GgufTensor("a", kind.name, (2 * kind.block, 3), 6 * kind.block, 6 * kind.block_bytes)
+    taken = 6 * kind.block_elements, 6 * kind.block_bytes
+    assert first == GgufTensor("a", kind.name, (2 * kind.block_elements, 3), *taken)
     assert second.bytes == 4
 
 
