@@ -33,7 +33,7 @@ def test_where_no_card_is_read_it_says_so_and_why_as_far_as_that_is_known():
         monitor_answer({}, Inventory(), is_released=False).sentence,
     }
     assert sentences == {
-        "The driver is released; the cards are not being read.",
+        "Disconnected from the driver; the cards are not being read.",
         "No NVIDIA card can be read here.",
         "Looking for cards…",
     }

@@ -76,7 +76,7 @@ def test_what_is_not_known_is_a_dash_with_its_reason():
         ({"utilization_fraction": Reading(40.0, is_implausible=True)}, "implausible reading"),
         ({"utilization_fraction": 0.1, "fan_fraction": 0}, "busy"),
         ({"utilization_fraction": missing(Cause.NO_ANSWER)}, "no answer"),
-        ({"utilization_fraction": missing(Cause.RELEASED)}, "released"),
+        ({"utilization_fraction": missing(Cause.RELEASED)}, "disconnected"),
         ({"state": "lost"}, "lost"),
         ({"state": "asleep"}, "asleep"),
     ],

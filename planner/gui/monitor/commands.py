@@ -1,4 +1,4 @@
-"""The declared actions of the Monitor tab."""
+"""Actions of the Monitor tab in the Monitor menu, with their shortcuts."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -66,9 +66,9 @@ MONITOR_COMMANDS: Final[tuple[UnboundAction["MonitorTab"], ...]] = (
     ),
     UnboundAction(
         "monitor.release",
-        "Release or reconnect the &GPU",
+        "&Disconnect from or reconnect to the driver",
         "Monitor/4",
-        lambda tab: tab.controller.toggle_release(),
+        lambda tab: tab.controller.toggle_driver_connection(),
         icon="eject",
     ),
 )

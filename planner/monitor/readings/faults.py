@@ -108,7 +108,9 @@ FAULTS: Final = {
         "End the processes on the card, then: sudo nvidia-smi --gpu-reset, or reboot.",
     ),
     FaultKind.ASLEEP: FaultDescription("the card is asleep", "Readings resume as soon as a program uses it.", "note"),
-    FaultKind.RELEASED: FaultDescription("the driver was released", "Reconnect to resume readings.", "note"),
+    FaultKind.RELEASED: FaultDescription(
+        "disconnected from the driver", "Reconnect to the driver to resume readings.", "note"
+    ),
     FaultKind.BAD_NAME: FaultDescription(
         "the driver's name for the card is not valid text",
         "Some WSL drivers do this; its PCI address is shown.",

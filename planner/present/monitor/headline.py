@@ -36,7 +36,7 @@ class Headline:
 def monitor_answer(verdicts: Mapping[str, Verdict], inventory: Inventory, *, is_released: bool) -> Headline:
     """Return the headline of a machine, also if no card is read or found yet."""
     if is_released:
-        return Headline("The driver is released; the cards are not being read.")
+        return Headline("Disconnected from the driver; the cards are not being read.")
     if inventory.devices:
         return headline(verdicts, inventory.devices)
     if inventory.faults or inventory.driver_version:

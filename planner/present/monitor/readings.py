@@ -19,7 +19,7 @@ from planner.units import GIB
 NO_VALUE = "–"
 """The text of a narrow cell without a value; the tooltip or the check-up has the reason."""
 
-_UNREAD: Final[Mapping[Cause | None, str]] = {Cause.NO_ANSWER: "no answer", Cause.RELEASED: "released"}
+_UNREAD: Final[Mapping[Cause | None, str]] = {Cause.NO_ANSWER: "no answer", Cause.RELEASED: "disconnected"}
 
 
 @dataclass(frozen=True, slots=True)

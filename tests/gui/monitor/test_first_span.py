@@ -16,7 +16,7 @@ def begun(usual):
 
 def fitted(view, first, seconds):
     history = a_history(seconds=seconds)
-    view.set_known(history.start, history.end)
+    view.set_reading_times(history.start, history.end)
     first.fit(history)
     return view.span
 

@@ -118,7 +118,7 @@ def test_an_alert_is_told_and_marked(qtbot, make_tab, driver, workspace):
 def test_alerts_are_switched_on_and_remembered(qtbot, make_tab, driver, workspace):
     driver.say(card(0, A))
     tab = make_tab()
-    assert not tab.feed.is_busy_unseen
+    assert not tab.feed.needs_driver_while_hidden
     tab.toolbar.alerts.click()
     dialog = tab.controller.dialog
     assert not dialog.temperature.number.isEnabled()
@@ -132,7 +132,7 @@ def test_alerts_are_switched_on_and_remembered(qtbot, make_tab, driver, workspac
     assert remembered.alerts.temperature_celsius == 77
     assert remembered.alerts.memory_fraction is None
     assert remembered.may_end_others
-    assert tab.feed.is_busy_unseen
+    assert tab.feed.needs_driver_while_hidden
     assert tab.toolbar.alerts.toolTip() == "Alerts: on"
     assert AlertKind.LOST == "lost"
 

@@ -87,10 +87,10 @@ def test_the_driver_is_released_and_taken_up_again(qtbot, make_tab, driver):
     driver.say(card(0, A))
     tab = make_tab()
     wait(qtbot, lambda: tab.cards.texts)
-    tab.controller.toggle_release()
+    tab.controller.toggle_driver_connection()
     wait(qtbot, lambda: FaultKind.RELEASED in faults_of(tab))
     assert tab.reconnect.isVisible()
-    assert tab.controller.release_text() == "&Reconnect to the driver"
+    assert tab.controller.driver_connection_text() == "&Reconnect to the driver"
     tab.reconnect.click()
     wait(qtbot, lambda: FaultKind.RELEASED not in faults_of(tab) and "busy" in tab.cards.texts[0])
     assert not tab.reconnect.isVisible()

@@ -57,7 +57,7 @@ def test_what_is_being_written_is_remembered_until_it_is_ended(qtbot, make_tab, 
     wait(qtbot, lambda: tab.feed.now)
     tab.controller.record_to(recording)
     remembered = workspace.settings.current.monitor.unfinished
-    assert remembered == UnfinishedRecording.of_this_process(recording)
+    assert remembered == UnfinishedRecording.by_this_process(recording)
     assert remembered.left_over is None
     wait(qtbot, lambda: tab.toolbar.cost.text().startswith(f"recording {recording.name} for "))
     tab.feed.stop_recording()
