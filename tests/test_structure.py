@@ -9,7 +9,12 @@ import pytest
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 MOST_MODULES = 32
-TESTED = ("planner", "planner/hardware", "planner/models")
+TESTED = (
+    "planner",
+    "planner/hardware",
+    "planner/models",
+    "planner/present/monitor",
+)
 """Folders of the core in which each module has a test file of its name; subfolders are listed on their own."""
 
 

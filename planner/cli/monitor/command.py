@@ -41,7 +41,14 @@ from planner.monitor.supervisor.snapshot import take_snapshot
 from planner.monitor.supervisor.supervisor import Supervisor, Update
 from planner.present.monitor.diagnosis import verdict_lines
 from planner.present.monitor.processes import PROCESS_COLUMNS, process_rows
-from planner.present.monitor.readings import CARD_COLUMNS, card_rows, check_lines, driver_line, fault_line, host_line
+from planner.present.monitor.readings import (
+    CARD_COLUMNS,
+    card_rows,
+    driver_line,
+    fault_line,
+    host_line,
+    setup_check_text,
+)
 
 _DESCRIPTION: Final = """\
 Show live readings of the NVIDIA cards of this machine: utilization, memory, power, temperature, clocks, processes and
@@ -259,5 +266,5 @@ def _doctor(*, as_json: bool) -> int:
     if as_json:
         print(to_json([check._asdict() for check in checks], indent=2).decode())
     else:
-        print(check_lines(checks))
+        print(setup_check_text(checks))
     return 0

@@ -24,10 +24,10 @@ from planner.monitor.recording.summary import CardSummary, RecordingSummary, sum
 from planner.monitor.recording.writer import file_exists_error, write_new
 from planner.present.monitor.recording import (
     SUMMARY_COLUMNS,
+    energy_summary_text,
     gap_sentence,
     recording_line,
     recording_notes,
-    summary_line,
 )
 
 # Polling interval of a paced replay, and the step of one that need not wait.
@@ -132,7 +132,7 @@ def _summarise(recording: MonitorRecording, tariff: float | None, *, as_json: bo
         print(to_json(_summary_object(recording, found), indent=2).decode())
         return
     gaps = gap_sentence(found, recording.seconds)
-    texts = (recording_line(recording), summary_line(found), gaps, *recording_notes(recording))
+    texts = (recording_line(recording), energy_summary_text(found), gaps, *recording_notes(recording))
     print("\n".join(map(wrap_line, filter(None, texts))))
     if found.cards:
         columns = [column for column in SUMMARY_COLUMNS if column.key != "cost" or tariff is not None]

@@ -26,7 +26,7 @@ from planner.monitor.readings.latest import Latest
 from planner.monitor.recording.recording import MonitorRecording
 from planner.monitor.recording.summary import RecordingSummary
 from planner.present.monitor.diagnosis import ChecklistRow, DiagnosisView, EvidenceRow, checklist_text
-from planner.present.monitor.readings import check_lines
+from planner.present.monitor.readings import setup_check_text
 from planner.present.monitor.recording import SUMMARY_COLUMNS, recording_line, summary_lines
 from planner.present.record_text import to_tsv
 
@@ -67,7 +67,7 @@ class DoctorDialog(QDialog):
         super().done(result)
 
     def _show_checks(self, checks: Sequence[SetupCheck]) -> None:
-        self.text.setPlainText(check_lines(checks))
+        self.text.setPlainText(setup_check_text(checks))
 
     def _show_error(self, error: BaseException) -> None:
         self.text.setPlainText(error.message if isinstance(error, PlannerError) else repr(error))

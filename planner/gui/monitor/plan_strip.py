@@ -31,7 +31,7 @@ from planner.present.monitor.plan_on_cards import (
     PlannableCards,
     PlanOnCards,
     compare_plan_with_cards,
-    fill_sentence,
+    largest_batch_sentence,
     match_cards,
     plannable_cards,
 )
@@ -188,7 +188,7 @@ class PlanStrip(QWidget):
         self._tasks.run(_FILLING, work, partial(self._on_batches_found, evaluation), lambda _error: None)
 
     def _on_batches_found(self, evaluation: Evaluation, solved: tuple[SolveResult, SolveResult] | None) -> None:
-        self._batch_sentence = fill_sentence(evaluation.plan, solved)
+        self._batch_sentence = largest_batch_sentence(evaluation.plan, solved)
         self.updated.emit()
 
     @Slot()

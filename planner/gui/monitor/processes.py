@@ -23,8 +23,8 @@ from planner.present.monitor.events import clock_time
 from planner.present.monitor.processes import (
     DETAILED_PROCESS_COLUMNS,
     ProcessRow,
-    filter_processes,
-    process_name,
+    matching_process_ids,
+    process_row_id,
     process_rows,
 )
 from planner.units import GIB
@@ -84,7 +84,7 @@ class Processes(QWidget):
     def __init__(self, workspace: Workspace, theme: Theme) -> None:
         super().__init__()
         self._workspace = workspace
-        self._model = RecordTableModel(DETAILED_PROCESS_COLUMNS, process_name, self)
+        self._model = RecordTableModel(DETAILED_PROCESS_COLUMNS, process_row_id, self)
         default_layout = TableLayout(
             shown=tuple(column.key for column in DETAILED_PROCESS_COLUMNS), sort_key="memory", descending=True
         )
@@ -156,7 +156,7 @@ class Processes(QWidget):
     @Slot()
     def _apply_filter(self) -> None:
         text, only_own = self.search.text(), self.only_own.isChecked()
-        self._model.set_filter(lambda rows: filter_processes(rows, text, only_own=only_own))
+        self._model.set_filter(lambda rows: matching_process_ids(rows, text, only_own=only_own))
 
     @Slot()
     def _update_end_button(self) -> None:

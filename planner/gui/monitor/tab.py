@@ -29,8 +29,8 @@ from planner.gui.workspace import Workspace
 from planner.monitor.history import History
 from planner.plan.evaluate import Evaluation
 from planner.present.monitor.events import fault_views
-from planner.present.monitor.headline import card_line, monitor_answer, numbered_card_name
-from planner.present.monitor.readings import card_rows, driver_line, host_line, monitoring_cost
+from planner.present.monitor.headline import card_line, machine_headline, numbered_card_name
+from planner.present.monitor.readings import card_rows, driver_line, host_line, monitoring_cost_text
 
 # Few steps, so that the axis seldom changes.
 _SPAN_STEPS_SECONDS: Final = (60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 21_600.0)
@@ -236,7 +236,9 @@ class MonitorTab(Tab):
         self.faults.show_faults(fault_views(latest, self._displayed_wall_seconds()))
         is_released = self.feed.is_live and self.feed.is_released
         self.reconnect.setVisible(is_released)
-        self.headline.show_headline(monitor_answer(self.diagnoser.verdicts, latest.inventory, is_released=is_released))
+        self.headline.show_headline(
+            machine_headline(self.diagnoser.verdicts, latest.inventory, is_released=is_released)
+        )
         self.empty_state.setVisible(not rows and not self.feed.is_released)
         self._update_machine_line()
         self.replay_bar.refresh()
@@ -256,7 +258,7 @@ class MonitorTab(Tab):
     def _update_machine_line(self) -> None:
         latest = self.feed.latest
         self.machine.setText("  ·  ".join(part for part in (driver_line(latest), host_line(latest)) if part))
-        cost = monitoring_cost(latest.cost, self._cpu_share.measure()) if self.feed.is_live else ""
+        cost = monitoring_cost_text(latest.cost, self._cpu_share.measure()) if self.feed.is_live else ""
         self.toolbar.cost.setText("  ·  ".join(part for part in (self.controller.recording_status, cost) if part))
 
     @Slot()
