@@ -83,7 +83,7 @@ def _with_lowercase_start(advice: str) -> str:
 
 
 class EmptyState(QWidget):
-    """What the tab shows without cards: a sentence and three buttons; why there are no cards is shown as a fault."""
+    """Empty state of the tab on a machine without cards: a sentence and three buttons that the tab connects."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
