@@ -21,7 +21,7 @@ _OUTCOMES: Final[Mapping[Severity, Outcome]] = {"error": "fails", "warning": "pa
 
 
 class SetupCheck(NamedTuple):
-    """Result of checking one part of the setup (`found`), with advice if action is needed."""
+    """Result of one setup check as text (`found`), with advice if action is needed."""
 
     subject: str
     outcome: Outcome
@@ -46,7 +46,7 @@ def check_setup(
 
 
 def binding_version() -> str | None:
-    """Return the version of nvidia-ml-py, None if it is not installed."""
+    """Return the version of the package nvidia-ml-py, None if it is not installed."""
     try:
         return metadata.version(_DISTRIBUTION)
     except metadata.PackageNotFoundError:
@@ -64,7 +64,7 @@ def _driver_check(latest: Latest) -> SetupCheck:
     if inventory.driver_version:
         versions = f"{inventory.driver_version}, NVML {inventory.nvml_version}, CUDA {inventory.cuda_version}"
         return SetupCheck("Driver", "works", versions)
-    return SetupCheck("Driver", "fails", "does not respond; see below")
+    return SetupCheck("Driver", "fails", "does not respond; the faults below say why")
 
 
 def _pci_check(latest: Latest, pci_cards: Mapping[str, PowerState]) -> SetupCheck:

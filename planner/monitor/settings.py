@@ -45,7 +45,7 @@ class Timeouts(NamedTuple):
 
     @property
     def stop(self) -> float:
-        """Return the longest time to stop the sampler; only a process stuck in the kernel takes longer."""
+        """Return the longest time to stop the sampler, in seconds; only a process stuck in the kernel needs longer."""
         return 5.0 + 4 * self.end
 
 

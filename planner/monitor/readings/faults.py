@@ -48,11 +48,11 @@ class FaultDescription(NamedTuple):
 FAULTS: Final = {
     FaultKind.NO_DRIVER: FaultDescription(
         "the NVIDIA driver is not loaded",
-        "Load it (on Linux: sudo modprobe nvidia), or install it if this machine has an NVIDIA card.",
+        "Load the driver (on Linux: sudo modprobe nvidia), or install it if this machine has an NVIDIA card.",
     ),
     FaultKind.NO_LIBRARY: FaultDescription(
         "NVIDIA's management library (NVML) is not installed",
-        "It comes with the NVIDIA driver; in a container, start it with --gpus all or the NVIDIA runtime.",
+        "NVML comes with the NVIDIA driver; start a container with --gpus all or the NVIDIA runtime.",
     ),
     FaultKind.NO_BINDING: FaultDescription(
         "the package nvidia-ml-py is not installed", "Run: pip install nvidia-ml-py"
@@ -88,12 +88,12 @@ FAULTS: Final = {
     ),
     FaultKind.SAMPLER_CRASHED: FaultDescription(
         "the process that reads the cards crashed inside the driver's library",
-        "It restarts after a pause. If it keeps crashing, check dmesg and update the driver.",
+        "The process restarts after a pause. If it keeps crashing, check dmesg and update the driver.",
         "warning",
     ),
     FaultKind.SAMPLER_FAILED: FaultDescription(
         "the process that reads the cards ended",
-        "It restarts after a pause.",
+        "The process restarts after a pause.",
         "warning",
     ),
     FaultKind.DRIVER_RESET: FaultDescription(
@@ -101,13 +101,15 @@ FAULTS: Final = {
     ),
     FaultKind.LOST: FaultDescription(
         "the card no longer responds",
-        "It may have fallen off the bus: check dmesg for Xid 79. Other cards are still read. A reboot often helps.",
+        "The card may have fallen off the bus: check dmesg for Xid 79. A reboot often helps. Other cards are read.",
     ),
     FaultKind.RESET_REQUIRED: FaultDescription(
         "the card requires a reset",
         "End the processes on the card, then: sudo nvidia-smi --gpu-reset, or reboot.",
     ),
-    FaultKind.ASLEEP: FaultDescription("the card is asleep", "Readings resume as soon as a program uses it.", "note"),
+    FaultKind.ASLEEP: FaultDescription(
+        "the card is asleep", "Readings resume as soon as a program uses the card.", "note"
+    ),
     FaultKind.RELEASED: FaultDescription(
         "disconnected from the driver", "Reconnect to the driver to resume readings.", "note"
     ),
@@ -117,7 +119,7 @@ FAULTS: Final = {
         "note",
     ),
     FaultKind.IMPLAUSIBLE: FaultDescription(
-        "the driver reports an implausible value", "It is shown as reported, and marked.", "note"
+        "the driver reports an implausible value", "The value is shown as reported, and marked.", "note"
     ),
     FaultKind.UNRELIABLE_PROCESSES: FaultDescription(
         "the driver reports implausible values for processes",

@@ -1,4 +1,4 @@
-"""Current state as JSON values: `{"devices": [...], "host": {...}, "state": {...}}`.
+"""Current state of cards, host and monitor as JSON: `{"devices": [...], "host": {...}, "state": {...}}`.
 
 The names are a stable interface. An unknown quantity is null, and `missing` holds its cause.
 """

@@ -139,7 +139,7 @@ class RecordedPlan(NamedTuple):
 
 
 class RecordingEnd(NamedTuple):
-    """End record; a file without it was cut off."""
+    """End of a recording; a file without this record was cut off."""
 
     wall_seconds: float
 
@@ -183,18 +183,20 @@ def read_record(line: bytes) -> Record:
         if line.startswith((SAMPLE_START, _INVENTORY_START)):
             return validate_message(read_line(line))
         ((kind, body),) = json.loads(line).items()
-        return _parse_plan(body) if kind == "plan" else _parse_note(kind, body)
+        return _parse_plan_record(body) if kind == "plan" else _parse_small_record(kind, body)
     except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError) as error:
         raise BadLineError(str(error)) from error
 
 
-def _parse_plan(body: object) -> RecordedPlan:
+def _parse_plan_record(body: object) -> RecordedPlan:
     if not isinstance(body, dict):
         raise BadLineError("a plan must be an object")
     return RecordedPlan(body)
 
 
-def _parse_note(kind: str, body: Mapping[str, Any]) -> RecordingHeader | RecordedMark | RecordingEnd | Timestamp:
+def _parse_small_record(
+    kind: str, body: Mapping[str, Any]
+) -> RecordingHeader | RecordedMark | RecordingEnd | Timestamp:
     note = _NOTE_TYPES[kind](**body)
     values = note._asdict()
     check_texts(value for name, value in values.items() if name in _TEXT_FIELDS)

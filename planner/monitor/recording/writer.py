@@ -68,7 +68,7 @@ class RecordingWriter:
 
 
 def open_new(path: Path, *, replace: bool = False) -> BinaryIO:
-    """Create a file in binary mode.
+    """Create a file and open it for writing in binary mode.
 
     Raises:
         RecordingError: If the file exists and `replace` is False, or it cannot be created.

@@ -63,7 +63,7 @@ def test_a_driver_that_is_let_go_and_a_card_that_sleeps_are_told_and_recorded(wa
         calls = len(driver.calls())
         window.tab.feed.resume()
         asleep = "The card is asleep"
-        window.see(Case(FaultKind.ASLEEP, asleep, "as soon as a program uses it", state="asleep"), began)
+        window.see(Case(FaultKind.ASLEEP, asleep, "as soon as a program uses the card", state="asleep"), began)
         assert len(driver.calls()) == calls
         driver.say_power_state("active")
         window.wait_until_well((FaultKind.ASLEEP, None))
