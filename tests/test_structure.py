@@ -13,6 +13,15 @@ TESTED = (
     "planner",
     "planner/hardware",
     "planner/models",
+    "planner/monitor",
+    "planner/monitor/diagnosis",
+    "planner/monitor/history",
+    "planner/monitor/host",
+    "planner/monitor/readings",
+    "planner/monitor/recording",
+    "planner/monitor/recording/logs",
+    "planner/monitor/sampler",
+    "planner/monitor/supervisor",
     "planner/present/monitor",
 )
 """Folders of the core in which each module has a test file of its name; subfolders are listed on their own."""

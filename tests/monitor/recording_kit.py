@@ -58,3 +58,14 @@ def written(records: Iterable[Record], *, is_ended: bool = True, step: float = 0
 def recording(*records: Record, is_ended: bool = True) -> MonitorRecording:
     """Return a recording of the cards and `records`."""
     return recording_from_bytes(written((CARDS, *records), is_ended=is_ended), Path("a test"))
+
+
+SAMPLES_OF_TWO_MINUTES = [sample(float(second), a={"power_watts": 100.0 + second}) for second in range(130)]
+
+
+def opened(data):
+    return recording_from_bytes(data, Path("a test"))
+
+
+def values(found):
+    return [update for update in found if isinstance(update, Sample)]

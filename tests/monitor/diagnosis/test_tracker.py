@@ -1,20 +1,10 @@
 """Verdicts from look to look, and the list of what to do next."""
 
-import json
+from diagnosis_kit import UUID, a_device, a_history, a_recording
 
-import pytest
-from diagnosis_kit import ORDINARY, UUID, a_device, a_history, a_recording
-
-from planner.monitor.diagnosis.checklist import CHECKLIST, consistent_with_verdict, evaluate_checklist
-from planner.monitor.diagnosis.diagnose import diagnose
 from planner.monitor.diagnosis.tracker import VerdictTracker, span_changes
-from planner.monitor.diagnosis.verdict import VerdictKind, verdict_object
+from planner.monitor.diagnosis.verdict import VerdictKind
 from planner.monitor.readings.inventory import Inventory
-from planner.units import GIB
-
-
-def standing(history, uuid=UUID):
-    return {checked.item.name: checked.standing for checked in evaluate_checklist(history, uuid)}
 
 
 def test_a_verdict_keeps_the_time_at_which_its_kind_was_found_first():
@@ -71,51 +61,6 @@ def test_a_card_that_is_gone_is_forgotten():
     assert tracker.note(a_history(inventory=Inventory("580"))) == {}
 
 
-def test_the_list_of_a_card_that_does_nothing_says_nothing():
-    assert set(standing(a_history(utilization_fraction=0.0)).values()) == {"unknown"}
-    assert set(standing(a_history(utilization_fraction=None)).values()) == {"unknown"}
-
-
-def test_what_is_done_is_told_by_what_is_measured():
-    gpm = {"tensor_active_fraction": 0.6, "sm_active_fraction": 0.7}
-    assert standing(a_history(**gpm)) == {
-        "profile": "unknown",
-        "data-loading": "done",
-        "batch-size": "done",
-        "mixed-precision": "done",
-        "pinned-memory": "done",
-        "small-kernels": "to-do",
-        "steady": "done",
-    }
-
-
-def test_what_is_not_measured_is_not_known_and_what_fails_is_to_do():
-    shape = {**dict.fromkeys(ORDINARY), "memory_used_bytes": 5 * GIB}
-    found = standing(a_history(**{**shape, "utilization_fraction": lambda time: 0.9 if time % 10 < 5 else 0.0}))
-    assert (found["mixed-precision"], found["pinned-memory"]) == ("unknown", "unknown")
-    assert (found["data-loading"], found["batch-size"], found["steady"]) == ("to-do", "to-do", "to-do")
-    partly = a_history(**{**shape, "utilization_fraction": 0.9}, host={"cpu_fraction": None})
-    assert standing(partly)["data-loading"] == "unknown"
-
-
-def test_what_the_verdict_names_is_to_do_whatever_was_seen():
-    history = a_history(utilization_fraction=0.5, host={"cpu_fraction": 0.97})
-    verdict, checked = diagnose(history, UUID), evaluate_checklist(history, UUID)
-    assert (verdict.kind, standing(history)["data-loading"]) == (VerdictKind.INPUT_BOUND, "done")
-    assert {one.item.name: one.standing for one in consistent_with_verdict(checked, verdict)}["data-loading"] == "to-do"
-    assert consistent_with_verdict(checked, diagnose(a_history(), UUID)) == checked
-
-
-def test_the_list_of_a_card_that_is_not_there():
-    with pytest.raises(KeyError):
-        evaluate_checklist(a_history(inventory=Inventory("580", devices=(a_device(),))), "GPU-none")
-
-
-def test_every_item_says_how_and_by_which_guide():
-    assert CHECKLIST[0].name == "profile"
-    assert all(item.how and item.guide.text and item.why.endswith(".") for item in CHECKLIST)
-
-
 def wall_of(time):
     return 1e9 + time
 
@@ -154,13 +99,3 @@ def test_going_back_ends_a_span_where_it_was_seen_last():
 def test_what_says_nothing_is_no_span():
     early = VerdictTracker().note(a_history(seconds=5))
     assert span_changes({}, early, wall_of) == span_changes(early, {}, wall_of) == ()
-
-
-def test_a_verdict_as_plain_values():
-    found = verdict_object(diagnose(a_history(clock_reasons=0x20), UUID))
-    assert json.loads(json.dumps(found)) == found
-    assert (found["kind"], found["severity"], found["also"][0]["kind"]) == ("thermal-throttled", "warning", "healthy")
-    slowed, _lately, temperature, *_ = found["evidence"]
-    assert (slowed["metric"], slowed["seen"], slowed["sign"], slowed["threshold"]) == ("slowed_by_heat", 1.0, ">", 0.05)
-    assert slowed["is_heuristic"] is True
-    assert set(temperature) == {"metric", "statistic", "seen"}

@@ -12,7 +12,6 @@ import pytest
 from fake_nvml_kit import CALM, FAST, LONGEST_SECONDS, A, card
 from recording_kit import CARDS, sample
 
-from planner.errors import RecordingError
 from planner.monitor.readings.sample import Sample
 from planner.monitor.recording import recorder as recorder_module
 from planner.monitor.recording.player import Player
@@ -69,31 +68,6 @@ def test_a_flood_is_written_bit_by_bit(tmp_path, monkeypatch):
         for second in range(100):
             recorder.note(sample(float(second)))
     assert read_recording(recorder.path).samples == 100
-
-
-def test_a_file_that_is_there_stays(tmp_path):
-    path = tmp_path / "run.gpurec"
-    path.write_text("precious")
-    with pytest.raises(RecordingError, match="the file already exists"):
-        Recorder(path)
-    assert path.read_text() == "precious"
-    with Recorder(path, replace=True):
-        pass
-    assert read_recording(path).samples == 0
-
-
-def test_a_folder_that_is_not_there(tmp_path):
-    with pytest.raises(RecordingError, match="cannot be written"):
-        Recorder(tmp_path / "missing" / "run.gpurec")
-
-
-FULL = Path("/dev/full")
-
-
-@pytest.mark.skipif(not FULL.exists(), reason="needs a disk that is always full")
-def test_a_full_disk_at_the_start():
-    with pytest.raises(RecordingError, match="No space left"):
-        Recorder(FULL, replace=True)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a limit on the size of files")

@@ -7,29 +7,18 @@ import zlib
 from pathlib import Path
 
 import pytest
-from recording_kit import CARDS, recording, sample, written
+from recording_kit import CARDS, SAMPLES_OF_TWO_MINUTES, opened, recording, values, written
 
 from planner.errors import RecordingError
 from planner.monitor.readings.events import Timestamp
-from planner.monitor.readings.sample import Sample
 from planner.monitor.recording.gzip_members import MAX_LINE_BYTES
-from planner.monitor.recording.recording import DataLoss, read_recording, recording_from_bytes
+from planner.monitor.recording.recording import DataLoss, read_recording
 from planner.monitor.recording.records import (
     RecordedMark,
     RecordedPlan,
     RecordingHeader,
     record_line,
 )
-
-SAMPLES_OF_TWO_MINUTES = [sample(float(second), a={"power_watts": 100.0 + second}) for second in range(130)]
-
-
-def opened(data):
-    return recording_from_bytes(data, Path("a test"))
-
-
-def values(found):
-    return [update for update in found if isinstance(update, Sample)]
 
 
 def test_everything_is_there_again():
@@ -52,12 +41,6 @@ def test_a_recording_without_a_sample_is_one_too():
     assert list(found) == [CARDS]
 
 
-def test_it_is_ordinary_gzip():
-    lines = gzip.decompress(written([CARDS, *SAMPLES_OF_TWO_MINUTES])).splitlines()
-    assert lines[0].startswith(b'{"recording":{"version":1,')
-    assert sum(line.startswith(b'{"sample"') for line in lines) == 130
-
-
 def test_a_jump_reads_only_from_the_minute_on():
     found = recording(*SAMPLES_OF_TWO_MINUTES)
     late = list(found.timed(125.0))
@@ -66,66 +49,10 @@ def test_a_jump_reads_only_from_the_minute_on():
     assert len(list(found.timed(-5.0))) == len(list(found.timed())) == 131
 
 
-def test_cut_anywhere_it_keeps_what_was_flushed_a_second_before():
-    data = written([CARDS, *SAMPLES_OF_TWO_MINUTES])
-    whole = values(opened(data))
-    before = -1
-    for size in range(200, len(data), 7):
-        try:
-            found = opened(data[:size])
-        except RecordingError:
-            assert size < 300, "even the first line is missing"
-            continue
-        kept = values(found)
-        assert kept == whole[: len(kept)]
-        assert len(kept) >= before
-        assert found.loss.places == 0
-        before = len(kept)
-    assert before >= 128
-
-
 def test_a_file_that_was_never_closed_says_so():
     found = recording(*SAMPLES_OF_TWO_MINUTES, is_ended=False)
     assert found.loss == DataLoss(is_cut=True)
     assert len(values(found)) == 130
-
-
-def test_a_broken_place_costs_a_minute_at_most():
-    data = bytearray(written([CARDS, *SAMPLES_OF_TWO_MINUTES]))
-    middle = data.index(b"\x1f\x8b\x08", 10) + 40
-    data[middle : middle + 20] = bytes(20)
-    found = opened(bytes(data))
-    assert found.loss.places == 1
-    assert 0 < found.loss.lost_bytes < len(data)
-    kept = [one.monotonic_seconds for one in values(found)]
-    assert kept[:60] == [float(second) for second in range(60)]
-    assert kept[-10:] == [float(second) for second in range(120, 130)]
-
-
-def test_what_stands_before_a_broken_place_is_read():
-    data = bytearray(written([CARDS, *SAMPLES_OF_TWO_MINUTES[:50]]))
-    place = len(data) // 2
-    data[place : place + 400] = random.Random(3).randbytes(400)
-    found = opened(bytes(data))
-    assert found.loss.places == 1
-    kept = [one.monotonic_seconds for one in values(found)]
-    assert kept == [float(second) for second in range(len(kept))]
-    assert 15 <= len(kept) < 50
-
-
-def test_a_little_that_holds_much_is_not_taken_out_whole():
-    bomb = bytearray(gzip.compress(bytes(30_000_000), mtime=0))
-    bomb[-5000:-4900] = b"\xff" * 100
-    with pytest.raises(RecordingError, match="is not a recording"):
-        opened(bytes(bomb))
-
-
-def test_even_without_its_beginning():
-    data = written([CARDS, *SAMPLES_OF_TWO_MINUTES])
-    found = opened(b"junk" * 20_000 + data[300:])
-    assert found.loss.places == 1
-    assert next(one.monotonic_seconds for one in values(found)) == 60.0
-    assert next(iter(found)) == CARDS
 
 
 def member(*lines):

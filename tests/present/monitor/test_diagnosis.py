@@ -58,7 +58,9 @@ def test_unpublished_thresholds_are_named_heuristics():
 
 def test_a_lost_card_has_advice_without_evidence():
     history = a_history(inventory=Inventory("580", devices=(a_device(state="lost"),)))
-    assert verdict_details(diagnose(history, UUID)).startswith("What to try, most likely first:\n1. The card may have fallen")
+    assert verdict_details(diagnose(history, UUID)).startswith(
+        "What to try, most likely first:\n1. The card may have fallen"
+    )
 
 
 def test_a_verdict_without_evidence_is_short():

@@ -22,19 +22,11 @@ from planner.units import GIB
 HEAT = Verdict(
     VerdictKind.THERMAL, "warning", "slowed by heat", "It is too hot.", 0.0, 60.0, advice=("Clear dust.", "Cool.")
 )
-
-
 LITTLE = Verdict(VerdictKind.UNDER_USED, "note", "lightly used", "It could do more.", 0.0, 60.0, advice=("Load data.",))
-
-
 WELL = Verdict(
     VerdictKind.COMPUTE_BOUND, "good", "limited by compute", "It always works.", 0.0, 60.0, advice=("bf16.",)
 )
-
-
 IDLE = Verdict(VerdictKind.IDLE, "note", "idle", "Nothing is running on the card.", 0.0, 60.0)
-
-
 LOST = Verdict(VerdictKind.LOST, "error", "lost", "It does not answer.", 0.0, 60.0, advice=("Reboot.",))
 
 
@@ -124,8 +116,6 @@ def test_mig_instances_are_distinguished_from_cards():
 
 
 CARD = Device("GPU-a", "NVIDIA GeForce RTX 4090", 0, facts={"memory_total_bytes": Reading(24 * GIB)})
-
-
 ALL = {
     "utilization_fraction": 0.97,
     "memory_used_bytes": 18 * GIB,

@@ -32,17 +32,9 @@ from planner.units import GIB, MIB
 from planner.workload.workload import Training
 
 A, B, C = "GPU-a", "GPU-b", "GPU-c"
-
-
 PLAN = Plan(model=ModelChoice(id="openai-community/gpt2"), workload=Training(micro_batch=2), gpu="rtx-4090")
-
-
 FACTS = {"memory_total_bytes": Reading(24_564 * MIB)}
-
-
 FIRST, SECOND = (Device(uuid, "NVIDIA GeForce RTX 4090", at, facts=FACTS) for at, uuid in enumerate((A, B)))
-
-
 OTHER = Device(C, "NVIDIA L40S", 2, facts={"memory_total_bytes": Reading(46_068 * MIB)})
 
 
@@ -105,8 +97,6 @@ def test_one_card_of_each_kind_and_all_of_a_kind_can_be_planned_for(catalog):
 
 
 THIN = fmt.THIN
-
-
 MEASURED_PLAN = Plan(model=ModelChoice(id="openai-community/gpt2"), workload=Training(micro_batch=4), gpu="rtx-4090")
 
 

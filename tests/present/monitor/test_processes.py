@@ -16,16 +16,10 @@ from planner.present.monitor.processes import (
 from planner.units import GIB
 
 CARD = Device("GPU-a", "NVIDIA A", 1)
-
-
 HOST = HostProcess("python", "ada", "python train.py", 1000.0, 1.5, 2 * GIB, is_own=True)
-
-
 KNOWN = ProcessRow(
     CardProcess(7, "GPU-a", "compute", Reading(4.0 * GIB), Reading(0.5), Reading(0.09), HOST), CARD, 1125.0
 )
-
-
 UNKNOWN = ProcessRow(CardProcess(8, "GPU-a", "graphics", missing(Cause.HIDDEN)), CARD)
 
 
