@@ -47,7 +47,7 @@ MONITOR_COMMANDS: Final[tuple[UnboundAction["MonitorTab"], ...]] = (
         "monitor.plan",
         "Plan &for the cards of this machine…",
         "Monitor/3",
-        lambda tab: tab.plan_strip.offer(),
+        lambda tab: tab.plan_strip.plan_for_these_cards(),
         icon="card",
     ),
     UnboundAction(
@@ -66,7 +66,7 @@ MONITOR_COMMANDS: Final[tuple[UnboundAction["MonitorTab"], ...]] = (
     ),
     UnboundAction(
         "monitor.release",
-        "&Disconnect from or reconnect to the driver",
+        "Disconnect from or reconnect to the dri&ver",
         "Monitor/4",
         lambda tab: tab.controller.toggle_driver_connection(),
         icon="eject",

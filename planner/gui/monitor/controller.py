@@ -39,30 +39,30 @@ _RecordingWithSummary = tuple[MonitorRecording, RecordingSummary]
 
 
 class Controller(QObject):
-    """Runs the actions of the Monitor tab with their dialogs; `settled` is emitted when the settings change."""
+    """Runs the actions of the Monitor tab with their dialogs; `settings_changed` follows a change in the dialog."""
 
-    settled = Signal()
+    settings_changed = Signal()
 
     def __init__(self, feed: Feed, workspace: Workspace, theme: Theme, tasks: TaskRunner, tab: QWidget) -> None:
         super().__init__(tab)
         self._feed, self._workspace, self._theme, self._tasks, self._tab = feed, workspace, theme, tasks, tab
         self._recorded_since = 0.0
         self.dialog: QDialog | None = None
-        workspace.changed.connect(self._note_plan)
+        workspace.changed.connect(self._record_plan)
 
     @property
     def settings(self) -> MonitorSettings:
         """Return the stored settings of the Monitor tab."""
         return self._workspace.settings.current.monitor
 
-    def change(self, **changes: object) -> None:
+    def change_settings(self, **changes: object) -> None:
         """Store changed settings of the Monitor tab, by field name."""
         self._workspace.settings.update(monitor=self.settings.evolve(**changes))
 
     def store_recorded_path(self, path: Path | None) -> None:
         """Store immediately which file is being recorded, so that the next start can report its interruption."""
         self._recorded_since = monotonic()
-        self.change(unfinished=None if path is None else UnfinishedRecording.by_this_process(path))
+        self.change_settings(unfinished=None if path is None else UnfinishedRecording.by_this_process(path))
         self._workspace.settings.flush()
 
     @property
@@ -72,7 +72,7 @@ class Controller(QObject):
         duration = elapsed_text(monotonic() - self._recorded_since)
         return "" if path is None else f"recording {path.name} for {duration}"
 
-    def menu(self) -> QMenu:
+    def more_menu(self) -> QMenu:
         """Return the toolbar's menu of less common actions."""
         menu = QMenu(self._tab)
         menu.addAction("Show a &demo", self.show_demo)
@@ -89,7 +89,7 @@ class Controller(QObject):
 
     def driver_connection_text(self) -> str:
         """Return the menu text of the action that disconnects from the driver or reconnects to it."""
-        return "&Reconnect to the driver" if self._feed.is_released else "&Disconnect from the driver"
+        return "Reconnect to the dri&ver" if self._feed.is_released else "Disconnect from the dri&ver"
 
     @Slot()
     def toggle_driver_connection(self) -> None:
@@ -117,10 +117,10 @@ class Controller(QObject):
         """Record the readings and the plan to `path`; a failure is shown in the banner."""
         with self._workspace.reporting():
             self._feed.record_to(path)
-            self._note_plan()
+            self._record_plan()
 
     @Slot()
-    def _note_plan(self) -> None:
+    def _record_plan(self) -> None:
         self._feed.note_plan(self._workspace.plan)
 
     @Slot()
@@ -128,14 +128,14 @@ class Controller(QObject):
         """Ask for the file of a recording or a log, and replay the file."""
         chosen, _ = QFileDialog.getOpenFileName(self._tab, "Replay", "", _OPENED)
         if chosen:
-            self.open(Path(chosen))
+            self.open_recording_file(Path(chosen))
 
     @Slot()
     def show_demo(self) -> None:
         """Replay the demo that is part of the program."""
         self._load_and_play(RecordingLoader(DEMO, is_demo=True))
 
-    def open(self, path: Path) -> None:
+    def open_recording_file(self, path: Path) -> None:
         """Replay the recording or log at `path`, which is loaded in the background."""
         self._load_and_play(RecordingLoader(path))
 
@@ -179,10 +179,10 @@ class Controller(QObject):
     def _show_summary(self, result: _RecordingWithSummary) -> None:
         recording, summary = result
         dialog = SummaryDialog(recording, summary.at(self.settings.usd_per_kwh), self._theme, self._tab.window())
-        dialog.tariff_chosen.connect(lambda usd: self.change(usd_per_kwh=usd))
-        dialog.replay_wanted.connect(lambda recording: self.open(recording.path))
+        dialog.tariff_chosen.connect(lambda usd: self.change_settings(usd_per_kwh=usd))
+        dialog.replay_wanted.connect(lambda recording: self.open_recording_file(recording.path))
         dialog.export_wanted.connect(self._choose_export_file)
-        self.show(dialog)
+        self.open_dialog(dialog)
 
     def _on_exported(self, path: Path, rows: int) -> None:
         self._workspace.noticed.emit(f"Exported {rows} rows to {path}.", "")
@@ -200,26 +200,26 @@ class Controller(QObject):
         dialog.setWindowTitle("Mark this moment")
         dialog.setLabelText("Note:")
         dialog.textValueSelected.connect(lambda text: self._feed.add_mark(at, text.strip() or "mark"))
-        self.show(dialog)
+        self.open_dialog(dialog)
 
     @Slot()
     def ask_speed(self) -> None:
         """Open the dialog for a measured speed, which replaces the plan's estimated speed."""
-        self.show(SpeedDialog(self._workspace, self._theme, self._tab.window()))
+        self.open_dialog(SpeedDialog(self._workspace, self._theme, self._tab.window()))
 
     @Slot()
     def open_settings(self) -> None:
         """Open the dialog for alerts and settings of the Monitor tab."""
         dialog = SettingsDialog(self.settings, self._theme, self._tab.window())
         dialog.chosen.connect(self._store_settings)
-        self.show(dialog)
+        self.open_dialog(dialog)
 
     @Slot()
     def show_doctor(self) -> None:
         """Open the dialog that checks this machine."""
-        self.show(DoctorDialog(self._feed.live_latest, self._theme, self._tasks, self._tab.window()))
+        self.open_dialog(DoctorDialog(self._feed.live_latest, self._theme, self._tasks, self._tab.window()))
 
-    def cancel(self) -> None:
+    def cancel_tasks(self) -> None:
         """Cancel loading, exporting and summarizing."""
         self._tasks.cancel(_LOADING)
         self._tasks.cancel(_EXPORTING)
@@ -234,7 +234,7 @@ class Controller(QObject):
         )
         self._workspace.failed.emit(planner_error)
 
-    def show(self, dialog: QDialog) -> None:
+    def open_dialog(self, dialog: QDialog) -> None:
         """Open a dialog without blocking the window."""
         self.dialog = dialog
         dialog.finished.connect(self._on_finished)
@@ -249,7 +249,7 @@ class Controller(QObject):
     def _store_settings(self, settings: MonitorSettings) -> None:
         self._workspace.settings.update(monitor=settings)
         self._feed.set_rules(settings.alerts)
-        self.settled.emit()
+        self.settings_changed.emit()
 
 
 def _with_summary(recording: MonitorRecording) -> _RecordingWithSummary:

@@ -39,7 +39,7 @@ _VERDICT_SIZE: Final = QSize(820, 600)
 
 
 class DoctorDialog(QDialog):
-    """Checks this machine in the background, since that reads system files, and shows the results."""
+    """Dialog that checks this machine in the background and shows the results."""
 
     def __init__(self, latest: Latest, theme: Theme, tasks: TaskRunner, parent: QWidget) -> None:
         super().__init__(parent)
@@ -88,7 +88,7 @@ class SpeedDialog(QDialog):
         self.setMinimumWidth(_SPEED_WIDTH)
         about = (
             "Enter the speed that your run reports for this plan, summed over all cards. It replaces the estimate in "
-            "time and cost; for other cards it is scaled by the ratio of the two estimates."
+            "time and cost; for other cards, it is scaled by the ratio of their estimates."
         )
         buttons = closing_buttons(self)
         in_column(
@@ -108,7 +108,7 @@ class SpeedDialog(QDialog):
 
 
 class SummaryDialog(QDialog):
-    """Shows the summary of a recording.
+    """Dialog with the summary of a recording: energy, cost, averages and peaks.
 
     `tariff_chosen` carries the new price of a kWh or None; `replay_wanted` and `export_wanted` carry the recording.
     """
@@ -221,7 +221,7 @@ def _checklist_item_html(number: int, row: ChecklistRow, muted: str) -> str:
 
 
 class VerdictDialog(QDialog):
-    """Shows the diagnosis of a card with its evidence, advice and optimization checklist."""
+    """Dialog with the diagnosis of a card: evidence, advice and optimization checklist."""
 
     def __init__(
         self, card: str, diagnosis: DiagnosisView, checklist: tuple[ChecklistRow, ...], theme: Theme, parent: QWidget

@@ -79,10 +79,10 @@ class _FaultBanner(QFrame):
 
 
 class UnfinishedBanner(QFrame):
-    """Offers to open an interrupted recording; `opened` carries its path, `settled` is emitted when the offer ends."""
+    """Offers to open an interrupted recording; `opened` carries its path, `offer_ended` follows the choice."""
 
     opened = Signal(object)
-    settled = Signal()
+    offer_ended = Signal()
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -99,7 +99,7 @@ class UnfinishedBanner(QFrame):
         self.dismiss.clicked.connect(self._hide_and_announce)
         self.hide()
 
-    def offer(self, path: Path | None) -> None:
+    def show_offer(self, path: Path | None) -> None:
         """Offer the interrupted recording at `path`; None hides the banner."""
         self._path = path
         self.setVisible(path is not None)
@@ -112,8 +112,8 @@ class UnfinishedBanner(QFrame):
         self._hide_and_announce()
 
     def _hide_and_announce(self) -> None:
-        self.offer(None)
-        self.settled.emit()
+        self.show_offer(None)
+        self.offer_ended.emit()
 
 
 class AlertNotifier(QObject):

@@ -107,7 +107,7 @@ class PlanStrip(QWidget):
         # Matching competes with the drawing of new cards for the interpreter, so that it starts afterwards.
         self._match_timer = QTimer(self, singleShot=True, interval=_MATCHING_DELAY_MS)
         self._match_timer.timeout.connect(self._find_matches)
-        self.plan.clicked.connect(self.offer)
+        self.plan.clicked.connect(self.plan_for_these_cards)
         self.speed.clicked.connect(self.speed_wanted)
         in_row((self.sentence, 1), self.speed, self.plan, owner=self, spacing=theme.spacing.small)
         self.hide()
@@ -117,7 +117,7 @@ class PlanStrip(QWidget):
         """Return the plan's predictions for each card, by UUID."""
         return self._comparison.expected
 
-    def forget(self) -> None:
+    def discard_batch_size(self) -> None:
         """Discard the largest batch size that was found, because the plan has changed."""
         self._batch_sentence = None
         self._tasks.cancel(_FILLING)
@@ -131,7 +131,7 @@ class PlanStrip(QWidget):
     def set_recording(self, recording: MonitorRecording | None) -> None:
         """Use the plan in `recording`, if it contains a readable one; None stands for live readings."""
         self._recorded = None
-        self.forget()
+        self.discard_batch_size()
         self._tasks.cancel(_EVALUATING)
         if recording is not None and recording.plan is not None:
             work = partial(_recorded_evaluation, recording.plan, recording.path, self._workspace.catalog)
@@ -192,7 +192,7 @@ class PlanStrip(QWidget):
         self.updated.emit()
 
     @Slot()
-    def offer(self) -> None:
+    def plan_for_these_cards(self) -> None:
         """Set the plan's cards to the cards of this machine; show a menu if there are several options."""
         self.menu.clear()
         for offer in self._offers:

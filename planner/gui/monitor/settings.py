@@ -27,7 +27,7 @@ class UnfinishedRecording(Spec):
         )
 
     @property
-    def left_over(self) -> Path | None:
+    def interrupted_path(self) -> Path | None:
         """Return the recording's path if the file exists and the recording process has ended, else None."""
         path = Path(self.path)
         return None if self._is_still_recorded or not path.is_file() else path
@@ -67,7 +67,7 @@ class PlotSettings(Spec):
 
 
 class MonitorSettings(Spec):
-    """Stored settings; after `release_after_minutes` with the tab hidden, the driver is released (None: never)."""
+    """Stored settings; the tab disconnects from the driver once hidden for `release_after_minutes` (None: never)."""
 
     interval_seconds: float = Field(default=1.0, ge=FASTEST_SECONDS, le=SLOWEST_SECONDS)
     span_seconds: float | None = Field(default=600.0, gt=0, description="None: everything")

@@ -49,18 +49,18 @@ class GrowingSpan:
         self._full_seconds: float | None = None
         self._shown_seconds: float | None = None
 
-    def begin(self, full_seconds: float | None) -> None:
-        """Show the span `full_seconds`, which `fit` then reduces to the readings; None stands for everything."""
+    def set_full_span(self, full_seconds: float | None) -> None:
+        """Set the span up to which `grow_to_readings` grows, in seconds; None stands for everything."""
         self._full_seconds, self._shown_seconds = full_seconds, full_seconds
         self._view.set_span(full_seconds)
 
-    def choose(self, seconds: float | None) -> None:
+    def set_fixed_span(self, seconds: float | None) -> None:
         """Show a span of `seconds`, None for everything, and stop growing."""
         self._full_seconds = None
         self._view.set_span(seconds)
 
-    def fit(self, history: History) -> None:
-        """Show the smallest span that contains all readings."""
+    def grow_to_readings(self, history: History) -> None:
+        """Show the smallest step that contains all readings, up to the full span."""
         start, end, full_seconds = history.start, history.end, self._full_seconds
         if start is None or end is None or full_seconds is None:
             return
@@ -105,10 +105,10 @@ class MonitorTab(Tab):
         self.controller = Controller(self.feed, workspace, theme, tasks, self)
         self.diagnoser = Diagnoser(self.feed)
         self.notifier = AlertNotifier(self.feed, workspace, theme, self)
-        self.more = self.controller.menu()
+        self.more = self.controller.more_menu()
         self.toolbar = Toolbar(theme, settings, self.more)
         self.replay_bar = ReplayBar(theme)
-        self.left_over = UnfinishedBanner(theme)
+        self.unfinished_banner = UnfinishedBanner(theme)
         self.headline = HeadlinePanel(theme)
         self.faults = FaultList(theme)
         self.cards = CardLines(theme)
@@ -136,11 +136,11 @@ class MonitorTab(Tab):
         self._show_source()
         self.process_section.set_open(settings.shows_processes)
         if settings.unfinished is not None:
-            self.left_over.offer(settings.unfinished.left_over)
+            self.unfinished_banner.show_offer(settings.unfinished.interrupted_path)
 
     def refresh(self, _evaluation: Evaluation) -> None:
         """Compare the readings with the changed plan."""
-        self.plan_strip.forget()
+        self.plan_strip.discard_batch_size()
         self._update_views()
 
     def copy_result(self) -> str:
@@ -157,7 +157,7 @@ class MonitorTab(Tab):
     def shut_down(self) -> None:
         """Stop the recording and disconnect from the driver."""
         self._hidden_timer.stop()
-        self.controller.cancel()
+        self.controller.cancel_tasks()
         self.plan_strip.cancel()
         self.notifier.close()
         self.feed.stop()
@@ -247,7 +247,7 @@ class MonitorTab(Tab):
     @Slot()
     def _update_processes_and_plots(self) -> None:
         self.processes.show_processes(self.feed.latest)
-        self._growing_span.fit(self.feed.history)
+        self._growing_span.grow_to_readings(self.feed.history)
         self.plots.refresh()
         if not self.feed.is_live:
             self.plots.view.move_cursor(self.feed.now)
@@ -275,31 +275,31 @@ class MonitorTab(Tab):
         row = next((row for row in rows if row.device.uuid == uuid), None)
         if diagnosis is not None and row is not None:
             checklist = self.diagnoser.checklist(uuid)
-            self.controller.show(
+            self.controller.open_dialog(
                 VerdictDialog(numbered_card_name(row), diagnosis, checklist, self.theme, self.window())
             )
 
     @Slot(bool)
     def _on_processes_toggled(self, is_open: bool) -> None:
-        self.controller.change(shows_processes=is_open)
+        self.controller.change_settings(shows_processes=is_open)
         if is_open:
             # After the layout has placed them.
             QTimer.singleShot(0, self, lambda: self._area.ensureWidgetVisible(self.processes))
 
     @Slot(object)
     def _on_span_chosen(self, seconds: float | None) -> None:
-        self.controller.change(span_seconds=seconds)
-        self._growing_span.choose(seconds)
+        self.controller.change_settings(span_seconds=seconds)
+        self._growing_span.set_fixed_span(seconds)
 
     def _show_default_span(self) -> None:
         """Show the stored time span for live readings, and everything for a recording."""
         span = self.controller.settings.span_seconds if self.feed.is_live else None
         self.toolbar.show_span(span)
-        self._growing_span.begin(span)
+        self._growing_span.set_full_span(span)
 
     @Slot(float)
     def _on_interval_chosen(self, seconds: float) -> None:
-        self.controller.change(interval_seconds=seconds)
+        self.controller.change_settings(interval_seconds=seconds)
         self.feed.set_interval(seconds)
 
     @Slot()
@@ -313,7 +313,7 @@ class MonitorTab(Tab):
         space = self.theme.spacing
         body = QWidget()
         self._area = scrolled(body)
-        fixed = (self.toolbar, self.replay_bar, self.left_over, self._area)
+        fixed = (self.toolbar, self.replay_bar, self.unfinished_banner, self._area)
         in_column(*fixed, owner=self, margins=(space.medium, space.small), spacing=space.small)
         in_column(
             self.headline,
@@ -335,9 +335,9 @@ class MonitorTab(Tab):
         feed.switched.connect(self._show_source)
         feed.recording_changed.connect(self._on_recording_changed)
         feed.failed.connect(self.workspace.failed)
-        controller.settled.connect(lambda: toolbar.set_alerts(is_on=controller.settings.alerts.is_on))
-        self.left_over.opened.connect(controller.open)
-        self.left_over.settled.connect(lambda: controller.store_recorded_path(None))
+        controller.settings_changed.connect(lambda: toolbar.set_alerts(is_on=controller.settings.alerts.is_on))
+        self.unfinished_banner.opened.connect(controller.open_recording_file)
+        self.unfinished_banner.offer_ended.connect(lambda: controller.store_recorded_path(None))
         toolbar.pause.clicked.connect(self.toggle_pause)
         toolbar.live.clicked.connect(feed.go_live)
         toolbar.record.clicked.connect(controller.toggle_recording)

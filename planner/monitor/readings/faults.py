@@ -101,7 +101,8 @@ FAULTS: Final = {
     ),
     FaultKind.LOST: FaultDescription(
         "the card no longer responds",
-        "The card may have fallen off the bus: check dmesg for Xid 79. A reboot often helps. Other cards are read.",
+        "The card may have fallen off the bus: check dmesg for Xid 79. Other cards are still read. "
+        "A reboot often helps.",
     ),
     FaultKind.RESET_REQUIRED: FaultDescription(
         "the card requires a reset",

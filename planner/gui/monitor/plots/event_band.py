@@ -64,7 +64,7 @@ class EventBand(QWidget):
 
     @Slot()
     def refresh(self, owners: tuple[Owner, ...], scroll_bar_width: int) -> None:
-        """Show the events of these cards; `scroll_bar_width` is that of the plots above, in pixels."""
+        """Show the events of the cards `owners`; `scroll_bar_width` is the width of the plots' scroll bar in pixels."""
         self._scroll_bar_width = scroll_bar_width
         self._labels = {owner.uuid: owner.label for owner in owners}
         self._update_items()

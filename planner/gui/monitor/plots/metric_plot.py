@@ -32,7 +32,7 @@ class MetricPlot(Chart):
 
     def __init__(self, theme: Theme, title: str, unit: Unit, view: TimeSpanView) -> None:
         axes = {name: PlainAxis(name) for name in ("left", "bottom")}
-        super().__init__(theme, f"{title} over time; the same figures are in its table", axes, is_dense=True)
+        super().__init__(theme, f"{title} over time; its table has the same figures", axes, is_dense=True)
         self._unit, self._view = unit, view
         self._limits, self._curves = self._add(CurvesItem()), self._add(CurvesItem())
         self._drawn_curves: tuple[list[Curve], list[Curve]] = ([], [])

@@ -79,7 +79,7 @@ class MetricPanel(PlotPanel):
         return self._plot is not None
 
     def set_owners(self, owners: tuple[Owner, ...]) -> None:
-        """Set the cards to draw; `refresh` draws the plot."""
+        """Set the cards whose curves the next `refresh` draws."""
         self._owners = owners
         if self.spec.is_host:
             entries = [LegendEntry(key, label, number) for key, label, number in possible_curves(self.spec, ())]

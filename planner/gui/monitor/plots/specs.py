@@ -111,7 +111,7 @@ def value_text(unit: Unit, value: float | None) -> str:
     if unit == "bytes":
         return fmt.size(round(value))
     if unit == "bytes/s":
-        per, name = _rate_unit_factor(value)
+        per, name = _rate_factor_and_unit(value)
         return fmt.quantity(value / per, name)
     return fmt.quantity(value, unit)
 
@@ -126,29 +126,29 @@ def metric_range(unit: Unit, seen: AxisRange | None, lines: tuple[float, ...]) -
         return AxisRange(10.0 * (lowest // 10), max(highest, 2 * _COOLEST) + 5)
     if lines and highest == max(lines):
         return AxisRange(0.0, highest * _HEADROOM_FACTOR)
-    return AxisRange(0.0, _rounded_up(highest * _HEADROOM_FACTOR) if highest > 0 else 1.0)
+    return AxisRange(0.0, _axis_top(highest * _HEADROOM_FACTOR) if highest > 0 else 1.0)
 
 
 def metric_ticks(unit: Unit, ends: AxisRange, wanted: int) -> Ticks:
     """Return about `wanted` ticks of a y axis at round numbers, with the unit in the tick labels."""
-    per, name = _axis_unit_factor(unit, ends.high)
+    per, name = _axis_factor_and_unit(unit, ends.high)
     ticks = round_ticks(ends.low / per, ends.high / per, wanted)
     return [(place * per, f"{text}{fmt.THIN}{name}") for place, text in ticks]
 
 
-def _axis_unit_factor(unit: Unit, highest: float) -> tuple[float, str]:
+def _axis_factor_and_unit(unit: Unit, highest: float) -> tuple[float, str]:
     if unit == "fraction":
         return 0.01, "%"
     if unit == "bytes":
         return (GIB, "GiB") if highest >= GIB else (MIB, "MiB")
-    return _rate_unit_factor(highest) if unit == "bytes/s" else (1.0, unit)
+    return _rate_factor_and_unit(highest) if unit == "bytes/s" else (1.0, unit)
 
 
-def _rate_unit_factor(value: float) -> tuple[float, str]:
+def _rate_factor_and_unit(value: float) -> tuple[float, str]:
     return next((rate for rate in _RATES if value >= rate[0]), _RATES[-1])
 
 
-def _rounded_up(value: float) -> float:
+def _axis_top(value: float) -> float:
     """Return `value` rounded up to a multiple of about a quarter of it, so that the axis seldom changes."""
     step = nice_step(value / 4)
     return step * -(-value // step)
