@@ -61,7 +61,10 @@ def advice_fields(
         yield "advice", [advice.model_dump(mode="json") for advice in advise(evaluation.plan, catalog)]
         yield "warnings", [warning.model_dump(mode="json") for warning in warnings_about(evaluation, catalog.software)]
     if solved:
-        yield "solved", [solve(evaluation.plan, catalog, option_name).model_dump(mode="json") for option_name in solved]
+        yield (
+            "solved",
+            [solve_for_option(evaluation.plan, catalog, option_name).model_dump(mode="json") for option_name in solved],
+        )
 
 
 def advice_block(evaluation: Evaluation, advice: tuple[Advice, ...], width: int | None, *, is_short: bool) -> str:
@@ -73,7 +76,7 @@ def advice_block(evaluation: Evaluation, advice: tuple[Advice, ...], width: int 
     return f"{advice_title(evaluation.memory)}:\n{table(_HEADS, shown, width)}{more}"
 
 
-def solve(plan: Plan, catalog: Catalog, option_name: str, at_worst: MinimumVerdict = "fits") -> SolveResult:
+def solve_for_option(plan: Plan, catalog: Catalog, option_name: str, at_worst: MinimumVerdict = "fits") -> SolveResult:
     """Return the best value of an option: the largest that fits, or the fewest or smallest cards.
 
     Raises:
@@ -95,7 +98,10 @@ def solve(plan: Plan, catalog: Catalog, option_name: str, at_worst: MinimumVerdi
 
 def solved_line(plan: Plan, catalog: Catalog, option_name: str) -> str:
     """Return the best value of an option as one sentence."""
-    fits_surely, fits_barely = solve(plan, catalog, option_name), solve(plan, catalog, option_name, "tight")
+    fits_surely, fits_barely = (
+        solve_for_option(plan, catalog, option_name),
+        solve_for_option(plan, catalog, option_name, "tight"),
+    )
     card = (
         catalog.hardware.gpu(fits_surely.value).name
         if option_name == "gpu" and isinstance(fits_surely.value, str)

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from planner.cli.options import check_lengths, naming_options, used_defaults
+from planner.cli.options import check_lengths, default_option_texts, naming_options
 from planner.cli.parser import Parser
 from planner.cli.plan_arguments import RecipeFile, add_plan_options, plan_from_arguments, save_plan_as
 from planner.cli.report import memory_report
@@ -192,7 +192,7 @@ def _evaluation_json(
 def _evaluation_text(
     evaluation: Evaluation, catalog: Catalog, arguments: argparse.Namespace, parts: _OptionalParts
 ) -> str:
-    defaults = () if evaluation.traced else used_defaults(evaluation.plan.workload, evaluation.workload)
+    defaults = () if evaluation.traced else default_option_texts(evaluation.plan.workload, evaluation.workload)
     view, width = evaluation_view(evaluation, catalog), terminal_width()
     extra_blocks: list[str] = []
     if parts.recipe is not None:

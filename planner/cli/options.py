@@ -82,7 +82,7 @@ def _help_of_other_fields() -> str:
     return "\n".join(f"{field.name:{width}}  {field.help}{_default_in_brackets(field)}" for field in others)
 
 
-def workload_from(arguments: argparse.Namespace, base: Workload | None = None) -> Workload:
+def workload_from_arguments(arguments: argparse.Namespace, base: Workload | None = None) -> Workload:
     """Return the workload that the options describe, as changes of `base` or of the `--workload` file.
 
     Raises:
@@ -121,7 +121,7 @@ def read_workload(path: Path) -> Workload:
     return _validated_workload(_parsed_task(fields.pop("task", "inference"), f"{path}: task"), fields, f"{path}: ")
 
 
-def used_defaults(requested: Workload, used: Workload) -> tuple[str, ...]:
+def default_option_texts(requested: Workload, used: Workload) -> tuple[str, ...]:
     """Return the options that were not given and have an effect, with the default of each: `--batch 1`."""
     return tuple(
         f"{field.option.flag} {'x'.join(map(str, value)) if isinstance(value, tuple) else value}"

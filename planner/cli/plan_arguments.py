@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from pydantic import ValidationError
 
 from planner.cli.named_plan import named_plan
-from planner.cli.options import add_workload_options, workload_from
+from planner.cli.options import add_workload_options, workload_from_arguments
 from planner.cli.parser import Parser
 from planner.cli.user_catalog import named_cards
 from planner.errors import PlanFileError, PlannerError, SpecError
@@ -161,7 +161,7 @@ def _card_fields(arguments: argparse.Namespace, catalog: Catalog, workload: Work
 
 
 def _changed_workload(arguments: argparse.Namespace, base: Plan) -> Workload:
-    workload = workload_from(arguments, base.workload)
+    workload = workload_from_arguments(arguments, base.workload)
     if base.model.trace is not None and workload.evolve(other_processes_bytes=0) != base.workload.evolve(
         other_processes_bytes=0
     ):

@@ -1,4 +1,4 @@
-"""Histories to be diagnosed: real recordings and captures, and shapes made of numbers."""
+"""Histories for tests of the diagnosis: real recordings, captures, and generated shapes."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Logs as recordings, and what they say."""
+"""Logs imported as recordings, and access to their readings."""
 
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.sample import Sample

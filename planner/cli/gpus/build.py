@@ -43,7 +43,7 @@ def add_build_options(group: argparse._ArgumentGroup) -> None:
     """Add `--build` and the options that apply to builds."""
     group.add_argument("--build", metavar="CARDS", nargs="+", help='power and cooling of cards: "2 x RTX 5090" l4')
     group.add_argument(
-        "--host-watts", metavar="W", type=watts, help="power of the machine without its cards, in watts [450]"
+        "--host-watts", metavar="W", type=watts_from_text, help="power of the machine without its cards, in watts [450]"
     )
     group.add_argument(
         "--supply", metavar="RATING", choices=list(EFFICIENCY), help="80 PLUS rating of the power supply [gold]"
@@ -54,7 +54,7 @@ def add_build_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--power-limit", metavar="W", type=_watts_or_none_word, help=limited)
 
 
-def watts(text: str) -> float:
+def watts_from_text(text: str) -> float:
     """Return a power in watts parsed from `text`, for argparse.
 
     Raises:
@@ -71,7 +71,7 @@ def watts(text: str) -> float:
 
 def _watts_or_none_word(text: str) -> float | str:
     """Return a power in watts, or the word `none`, which removes a limit."""
-    return text if text == TAKE_BACK else watts(text)
+    return text if text == TAKE_BACK else watts_from_text(text)
 
 
 def print_build(arguments: argparse.Namespace, catalog: Catalog) -> int:

@@ -54,7 +54,7 @@ def query_from_arguments(kind: type[AnyQuery], arguments: argparse.Namespace) ->
         raise SpecError(f"--{error.field}", error.reason, hint) from error
 
 
-def selected(
+def matching_records(
     records: Iterable[AnyRecord], query: CatalogQuery, fits: PlanOutcomes | None, prices: Prices | None
 ) -> tuple[AnyRecord, ...]:
     """Return the `records` that match `query`, in the order that `query` requests.
@@ -69,7 +69,7 @@ def selected(
         raise SpecError(error.field, error.reason, hint) from error
 
 
-def columns_of(
+def list_columns(
     columns: Sequence[Column[Row]], default_keys: Sequence[str], requested_keys: Iterable[str]
 ) -> list[Column[Row]]:
     """Return the default columns, then the columns (`requested_keys`) by which the list is filtered or sorted."""
@@ -127,7 +127,7 @@ def print_list(arguments: argparse.Namespace, catalog: Catalog, today: date) -> 
         None if plan_verdicts is None else plan_verdicts.outcomes_by_id(),
         None if prices is None else price_words(prices),
     )
-    gpus = selected(catalog.hardware.gpus, query, fits, price_figures)[: arguments.limit]
+    gpus = matching_records(catalog.hardware.gpus, query, fits, price_figures)[: arguments.limit]
     if arguments.json:
         print(to_json([_card_record(gpu, plan_verdicts, prices) for gpu in gpus], indent=2).decode())
         return 0
@@ -138,7 +138,7 @@ def print_list(arguments: argparse.Namespace, catalog: Catalog, today: date) -> 
         print(to_csv(GPU_FIELDS, [gpu_fields(row) for row in rows]), end="")
     elif rows:
         default_keys = _DEFAULT_COLUMNS_WITH_PLAN if plan_verdicts else _DEFAULT_COLUMNS
-        shown = columns_of(GPU_COLUMNS, default_keys, (GPU_COLUMN_OF[word] for word in used_fields(query)))
+        shown = list_columns(GPU_COLUMNS, default_keys, (GPU_COLUMN_OF[word] for word in used_fields(query)))
         print(f"{column_table(shown, rows, ('name',))}\n\n{len(rows):,} of {total:,} accelerators")
     else:
         print(f"None of {total:,} accelerators matches.")
@@ -213,14 +213,16 @@ def print_systems(arguments: argparse.Namespace, catalog: Catalog, today: date) 
     fits = _system_fits(arguments.fits, catalog) if arguments.fits else None
     all_rows = system_rows(catalog.hardware, fits, catalog.software, rents)
     outcomes = None if fits is None else _system_outcomes(all_rows)
-    rows = selected(all_rows, query, outcomes, None if rents is None else system_price_fields(rents))[: arguments.limit]
+    rows = matching_records(all_rows, query, outcomes, None if rents is None else system_price_fields(rents))[
+        : arguments.limit
+    ]
     if arguments.json:
         print(to_json([_system_record(row) for row in rows], indent=2).decode())
     elif arguments.csv:
         print(to_csv(SYSTEM_FIELDS, [system_fields(row) for row in rows]), end="")
     elif rows:
         default_keys = _DEFAULT_SYSTEM_COLUMNS if fits is None else _DEFAULT_SYSTEM_COLUMNS_WITH_PLAN
-        shown = columns_of(SYSTEM_COLUMNS, default_keys, (SYSTEM_COLUMN_OF[word] for word in used))
+        shown = list_columns(SYSTEM_COLUMNS, default_keys, (SYSTEM_COLUMN_OF[word] for word in used))
         flexible = [column.key for column in shown if column.align == "left"]
         note = "" if fits is None else f"\n{_SHARING_NOTE}"
         print(

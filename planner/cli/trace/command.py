@@ -12,7 +12,13 @@ from pydantic import ValidationError
 
 from planner.cli.parser import Parser
 from planner.cli.table import terminal_width
-from planner.cli.trace.options import add_trace_options, given_options, parse_option, request_from, trace_defaults
+from planner.cli.trace.options import (
+    add_trace_options,
+    default_option_texts_of_trace,
+    given_option_names,
+    parse_option,
+    request_from_arguments,
+)
 from planner.cli.trace.report import ProgressLine, trace_report
 from planner.cli.user_catalog import user_catalog
 from planner.errors import PlannerError, SpecError
@@ -211,14 +217,16 @@ def _loaded_or_traced_recording(
     """Return the recording, loaded or newly traced, and the defaults used for a new trace."""
     path = Path(arguments.target)
     if is_recording_file(path):
-        given = given_options(arguments)
+        given = given_option_names(arguments)
         if given:
             raise SpecError(given[0], f"cannot change {path}, which is a recording", "Trace its target again.")
         return load_recording(path), ()
     target = parse_target(arguments.target, catalog.models)
-    request = request_from(arguments, target, gpu.compute_capability if gpu and gpu.vendor == "NVIDIA" else None)
+    request = request_from_arguments(
+        arguments, target, gpu.compute_capability if gpu and gpu.vendor == "NVIDIA" else None
+    )
     with ProgressLine(sys.stderr) as line:
-        return trace(request, _process_limits(arguments), line.show), trace_defaults(arguments, request)
+        return trace(request, _process_limits(arguments), line.show), default_option_texts_of_trace(arguments, request)
 
 
 def _process_limits(arguments: argparse.Namespace) -> Limits:

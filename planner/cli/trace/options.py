@@ -110,7 +110,9 @@ def add_trace_options(parser: argparse.ArgumentParser) -> None:
     several_cards.add_argument("--strategy", metavar="KIND", help="ddp, or fsdp (fully_shard) [ddp]")
 
 
-def request_from(arguments: argparse.Namespace, target: Target, compute_capability: str | None) -> TraceRequest:
+def request_from_arguments(
+    arguments: argparse.Namespace, target: Target, compute_capability: str | None
+) -> TraceRequest:
     """Return the trace request that the options describe.
 
     Raises:
@@ -141,7 +143,7 @@ def request_from(arguments: argparse.Namespace, target: Target, compute_capabili
         raise SpecError(_option_for_field(problem.field), problem.reason, problem.hint or _HELP_COMMAND) from error
 
 
-def trace_defaults(arguments: argparse.Namespace, request: TraceRequest) -> tuple[str, ...]:
+def default_option_texts_of_trace(arguments: argparse.Namespace, request: TraceRequest) -> tuple[str, ...]:
     """Return the options that were not given but have an effect, with the default of each: `--batch 1`."""
     given = {flag.name for flag in OPTIONS if flag.given(arguments) is not None}
     defaulted = (flag for flag in OPTIONS if flag.name not in given and _has_effect(flag, request))
@@ -161,7 +163,7 @@ def _has_effect(flag: CommandOption, request: TraceRequest) -> bool:
     return request.step is None or flag.name not in ("--optimizer", "--accumulate", "--zero-grad")
 
 
-def given_options(arguments: argparse.Namespace) -> tuple[str, ...]:
+def given_option_names(arguments: argparse.Namespace) -> tuple[str, ...]:
     """Return the names of the request options on the command line."""
     flags = {flag.key: flag.name for flag in OPTIONS} | {
         name: f"--{name}" for name in ("arg", "input", "lora", "freeze", "ranks", "strategy")

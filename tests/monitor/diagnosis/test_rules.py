@@ -1,4 +1,4 @@
-"""Every rule holds where it should, and on the near side of its thresholds it does not."""
+"""Every rule holds beyond its thresholds and does not hold below them."""
 
 from functools import cache
 
@@ -93,14 +93,14 @@ def verdict_on(place):
 
 
 @pytest.mark.parametrize("place", range(len(CASES)), ids=[f"{place}-{kind}" for place, (kind, _) in enumerate(CASES)])
-def test_shapes(place):
+def test_each_history_leads_to_its_verdict(place):
     verdict = verdict_on(place)
     assert verdict.kind is CASES[place][0], verdict
     assert verdict.sentence.endswith(".")
     assert all(one.condition is None or one.condition.holds(one.seen) for one in verdict.evidence)
 
 
-def test_every_rule_is_the_verdict_of_some_history():
+def test_every_rule_is_reached_by_some_history():
     verdicts = [*map(verdict_on, range(len(CASES))), diagnose(imbalanced(), OTHER)]
     told = {tuple(one.condition for one in verdict.evidence if one.condition) for verdict in verdicts}
     assert [rule.title for rule in RULES if rule.conditions not in told] == []

@@ -7,7 +7,7 @@ from planner.monitor.diagnosis.time_series import Episode, TimeSeries, WorkPhase
 
 
 @pytest.mark.parametrize(("share", "value"), [(0.0, 1.0), (0.5, 3.0), (0.95, 4.8), (1.0, 5.0), (0.25, 2.0)])
-def test_quantiles_lie_between_the_nearest_values(share, value):
+def test_quantiles_are_interpolated_between_the_nearest_values(share, value):
     assert stretch(5.0, 1.0, 4.0, 2.0, 3.0).quantile(share) == pytest.approx(value)
     assert stretch(7.0).quantile(share) == 7.0
 
@@ -24,7 +24,7 @@ def test_quantiles_lie_between_the_nearest_values(share, value):
         ((1,), 0.0),
     ],
 )
-def test_growth_is_steady(values, growth):
+def test_only_steady_growth_counts(values, growth):
     assert stretch(*values).growth == pytest.approx(growth)
 
 
@@ -38,11 +38,11 @@ def test_growth_is_steady(values, growth):
         ((1.0, 1.0), 0),
     ],
 )
-def test_falls_are_counted_from_high_to_low(values, falls):
+def test_swings_are_counted_from_high_to_low(values, falls):
     assert stretch(*values).swings == falls
 
 
-def test_runs_of_one_side_of_a_level():
+def test_episodes_above_and_below_a_level():
     assert list(stretch(0, 0, 1, 1, 0).episodes(0.5)) == [
         Episode(False, 0, 2),
         Episode(True, 2, 4),
@@ -51,7 +51,7 @@ def test_runs_of_one_side_of_a_level():
     assert list(stretch(1).episodes(0.5)) == [Episode(True, 0, 0)]
 
 
-def test_values_stand_until_the_next():
+def test_values_hold_until_the_next_value():
     slow = TimeSeries((1.0, 4.0), (10.0, 20.0))
     assert slow.at_times((0.5, 1.0, 3.9, 4.0, 9.0)) == [None, 10.0, 10.0, 20.0, 20.0]
     assert slow.at_times((1.0, 4.0)) == (10.0, 20.0)

@@ -1,4 +1,4 @@
-"""Series: what they keep, what they draw, and what they call a gap."""
+"""Time series: kept readings, thinning and gaps."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from series_kit import series_of
 from planner.monitor.history.series import Gap, Series
 
 
-def test_a_day_at_one_a_second_is_kept_whole() -> None:
+def test_one_reading_per_second_is_kept_for_the_whole_period() -> None:
     series = series_of([float(number % 7) for number in range(1000)], seconds=400)
     assert series.times[-1] == 999
     assert (np.diff(series.times) == 1).all()
@@ -15,7 +15,7 @@ def test_a_day_at_one_a_second_is_kept_whole() -> None:
 
 
 @pytest.mark.parametrize("rate", [1.3, 4.0, 10.0])
-def test_memory_is_bounded_and_extremes_are_kept_whatever_the_rate(rate: float) -> None:
+def test_memory_is_bounded_and_extremes_are_kept_at_any_rate(rate: float) -> None:
     count = int(1500 * rate)
     values = [
         100.0 if number % 531 == 0 else -100.0 if number % 777 == 0 else float(number % 50) for number in range(count)
@@ -41,7 +41,7 @@ def near(time: float, spikes: list[float]) -> list[float]:
     return [other for other in spikes if other // 2 == time // 2]
 
 
-def test_thinned_gaps_go_when_they_are_too_short_to_be_seen() -> None:
+def test_thinned_gaps_that_are_too_short_are_dropped() -> None:
     series = Series(400)
     for number in range(20_000):
         if number % 40 == 7:
@@ -51,7 +51,7 @@ def test_thinned_gaps_go_when_they_are_too_short_to_be_seen() -> None:
     assert len(series.gaps(0, 2000)) < 400 * 1.25
 
 
-def test_what_is_not_known_is_a_gap() -> None:
+def test_a_missing_reading_is_a_gap() -> None:
     series = series_of([1.0, 2.0])
     series.note_missing()
     assert series.last is None
@@ -62,14 +62,14 @@ def test_what_is_not_known_is_a_gap() -> None:
     assert [series.at(time) for time in (-1.0, 0.5, 1.0, 3.0, 5.0)] == [None, 1.0, 2.0, None, 7.0]
 
 
-def test_what_comes_much_later_than_usual_is_a_gap() -> None:
+def test_a_late_reading_leaves_a_gap() -> None:
     series = series_of([1.0, 2.0, 3.0])
     series.append(60.0, 4.0)
     assert series.gaps(0, 100) == (Gap(2.0, 60.0),)
     assert series.at(30.0) is None
 
 
-def test_a_slower_pace_is_one_gap_and_then_usual() -> None:
+def test_a_longer_interval_is_one_gap() -> None:
     series = series_of([1.0] * 20, step=0.1)
     for number in range(1, 6):
         series.append(1.9 + 10 * number, 1.0)
@@ -83,7 +83,7 @@ def test_jitter_is_no_gap() -> None:
     assert series.gaps(0, 2) == ()
 
 
-def test_a_value_stands_until_the_next_is_late() -> None:
+def test_a_value_holds_until_the_next_is_late() -> None:
     series = series_of([1.0, 2.0, 3.0])
     assert series.at(4.0) == 3.0
     assert series.at(6.0) is None
@@ -91,7 +91,7 @@ def test_a_value_stands_until_the_next_is_late() -> None:
     assert Series(10).last is None
 
 
-def test_the_past_cannot_be_told_anew() -> None:
+def test_an_older_reading_is_ignored() -> None:
     series = series_of([1.0, 2.0])
     series.append(1.0, 9.0)
     assert series.values.tolist() == [1.0, 2.0]

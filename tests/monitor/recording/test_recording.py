@@ -1,4 +1,4 @@
-"""Recordings: complete, cut off, damaged and spoilt."""
+"""Reading of recordings: complete, cut off and invalid files."""
 
 import gzip
 import os
@@ -21,7 +21,7 @@ from planner.monitor.recording.records import (
 )
 
 
-def test_everything_is_there_again():
+def test_a_complete_recording_is_read_back():
     mark, plan = RecordedMark(1.0, 2.0, "here"), RecordedPlan({"model": "llama"})
     found = recording(plan, *SAMPLES_OF_TWO_MINUTES, mark)
     assert list(found) == [CARDS, *SAMPLES_OF_TWO_MINUTES]
@@ -35,13 +35,13 @@ def test_everything_is_there_again():
     assert list(opened(found.content())) == list(found)
 
 
-def test_a_recording_without_a_sample_is_one_too():
+def test_a_recording_without_samples_is_valid():
     found = recording()
     assert (found.samples, found.seconds, found.first, found.start) == (0, 0.0, None, 0.0)
     assert list(found) == [CARDS]
 
 
-def test_a_jump_reads_only_from_the_minute_on():
+def test_a_jump_reads_from_the_start_of_a_member():
     found = recording(*SAMPLES_OF_TWO_MINUTES)
     late = list(found.timed(125.0))
     assert late[0].update == CARDS
@@ -49,7 +49,7 @@ def test_a_jump_reads_only_from_the_minute_on():
     assert len(list(found.timed(-5.0))) == len(list(found.timed())) == 131
 
 
-def test_a_file_that_was_never_closed_says_so():
+def test_an_unclosed_file_is_marked_as_cut():
     found = recording(*SAMPLES_OF_TWO_MINUTES, is_ended=False)
     assert found.loss == DataLoss(is_cut=True)
     assert len(values(found)) == 130
@@ -76,18 +76,18 @@ HEADER = record_line(RecordingHeader(1, "a test", 0.0)).rstrip()
         b"\x1f\x8b\x08\x00\x00\x00\x00\x00" * 500,
     ],
 )
-def test_what_is_no_recording_is_refused(data):
+def test_other_files_are_not_recordings(data):
     with pytest.raises(RecordingError, match="a test: is not a recording of the monitor") as refused:
         opened(data)
     assert "in the window's Monitor menu" in refused.value.hint
 
 
-def test_a_later_version_is_refused():
+def test_a_recording_of_a_later_version_is_an_error():
     with pytest.raises(RecordingError, match=r"was written by a later version \(gpu-planner 9\)"):
         opened(member(record_line(RecordingHeader(2, "gpu-planner 9", 0.0)).rstrip()))
 
 
-def test_bad_lines_are_passed_over_and_counted():
+def test_bad_lines_are_skipped_and_counted():
     good = [record_line(one).rstrip() for one in SAMPLES_OF_TWO_MINUTES[:3]]
     found = opened(member(HEADER, b'{"sample":{}}', good[0], b"junk", good[1], good[2], b'{"sample":'))
     assert [one.monotonic_seconds for one in values(found)] == [0.0, 1.0, 2.0]
@@ -105,7 +105,7 @@ def test_too_many_marks_are_not_kept():
     assert len(opened(member(HEADER, *[mark] * 10_001)).marks) == 10_000
 
 
-def test_what_is_no_file_is_refused(tmp_path):
+def test_a_path_that_is_not_a_file_is_an_error(tmp_path):
     with pytest.raises(RecordingError, match="is not a file"):
         read_recording(tmp_path)
     with pytest.raises(RecordingError, match="cannot be read"):
@@ -115,7 +115,7 @@ def test_what_is_no_file_is_refused(tmp_path):
 
 
 @pytest.mark.fuzz
-def test_a_spoilt_file_is_read_or_refused_and_nothing_else():
+def test_a_damaged_file_is_read_or_is_an_error():
     random_numbers = random.Random(5)
     data = written([CARDS, *SAMPLES_OF_TWO_MINUTES[:70], RecordedMark(1.0, 2.0, "x")])
     plain = gzip.decompress(data)

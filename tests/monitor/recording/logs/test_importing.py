@@ -222,33 +222,33 @@ def test_a_script_that_repeats_date_and_header(imported):
         "power.draw [W], util\nmuch, more\n",
     ],
 )
-def test_what_is_no_log_is_refused(imported, text):
+def test_an_unsupported_file_is_an_error(imported, text):
     with pytest.raises(RecordingError, match="is not a supported GPU log") as refused:
         imported(text)
     assert "nvidia-smi --query-gpu" in refused.value.hint
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "\0" * 9])
-def test_an_empty_file_is_told(imported, text):
+def test_an_empty_file_is_an_error(imported, text):
     with pytest.raises(RecordingError, match="is empty"):
         imported(text)
 
 
-def test_what_cannot_be_read_is_told(tmp_path):
+def test_unreadable_files_are_errors(tmp_path):
     with pytest.raises(RecordingError, match="is a folder"):
         import_log(tmp_path)
     with pytest.raises(RecordingError, match="cannot be read"):
         open_recording(tmp_path / "missing.csv")
 
 
-def test_a_path_that_is_none_is_told():
+def test_an_invalid_path_is_an_error():
     with pytest.raises(RecordingError, match="cannot be read"):
         open_recording(Path("a\0b"))
     with pytest.raises(RecordingError, match="is not a supported GPU log"):
         recording_from_text("nothing", Path("a\0b"))
 
 
-def test_either_kind_is_opened(tmp_path):
+def test_recordings_and_logs_are_opened(tmp_path):
     log = tmp_path / "log.csv"
     log.write_text(PLATO)
     assert open_recording(log).samples == 5
@@ -258,7 +258,7 @@ def test_either_kind_is_opened(tmp_path):
 
 
 @pytest.mark.fuzz
-def test_a_spoilt_log_is_read_or_refused_and_nothing_else(imported):
+def test_a_damaged_log_is_read_or_is_an_error(imported):
     numbers = random.Random(7)
     odd = [*string.printable, "\0", "é", "[N/A]", "nan", "inf", "1e999", "%", '"', "#", "9" * 400, "GPU 0"]
     for turn in range(1500):
