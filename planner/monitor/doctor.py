@@ -103,7 +103,9 @@ def _fault_check(latest: Latest, fault: Fault) -> SetupCheck:
     names = {device.uuid: device.name for device in latest.inventory.devices}
     subject = names.get(fault.uuid or "", "State")
     detail = f" ({fault.detail})" if fault.detail else ""
-    return SetupCheck(subject, _OUTCOMES[fault.about.severity], f"{fault.about.title}{detail}", fault.about.advice)
+    return SetupCheck(
+        subject, _OUTCOMES[fault.description.severity], f"{fault.description.title}{detail}", fault.description.advice
+    )
 
 
 def _host_check(latest: Latest) -> SetupCheck:
@@ -151,10 +153,10 @@ def readings_blocking_fault(latest: Latest) -> Fault | None:
 def unavailable_error(fault: Fault) -> MonitorUnavailableError:
     """Return the error for a fault that prevents reading all cards."""
     detail = f" ({fault.detail})" if fault.detail else ""
-    hint = f"{fault.about.advice} See also: gpu-planner monitor --doctor"
-    return MonitorUnavailableError(f"{fault.about.title}{detail}", hint, fault.kind.value)
+    hint = f"{fault.description.advice} See also: gpu-planner monitor --doctor"
+    return MonitorUnavailableError(f"{fault.description.title}{detail}", hint, fault.kind.value)
 
 
 def _worst_fault(latest: Latest) -> Fault | None:
     order: tuple[Severity, ...] = ("error", "warning", "note")
-    return min(latest.inventory.faults, key=lambda fault: order.index(fault.about.severity), default=None)
+    return min(latest.inventory.faults, key=lambda fault: order.index(fault.description.severity), default=None)

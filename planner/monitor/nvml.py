@@ -95,7 +95,7 @@ class NoBindingError(Exception):
 
 
 class ListedProcess(NamedTuple):
-    """A process as the driver lists it; its memory is None if the driver does not report it."""
+    """A process as listed by the driver; the memory is None if not reported."""
 
     pid: int
     memory_bytes: int | None

@@ -50,7 +50,7 @@ class Timeouts(NamedTuple):
 
 
 class BackOff:
-    """Pauses that double from `first_seconds` to `longest_seconds`, until a success resets them."""
+    """Pauses that double from `first_seconds` to `longest_seconds`, until `reset`."""
 
     def __init__(self, first_seconds: float, longest_seconds: float) -> None:
         self._first, self._longest = first_seconds, longest_seconds

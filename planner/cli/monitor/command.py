@@ -222,7 +222,7 @@ def _live_history_updates(
         for history, is_sample in _history_updates(_live_updates(settings, recorder)):
             has_begun = has_begun or is_sample
             fault = None if has_begun else current_blocking_fault(history.latest)
-            _raise_fault(fault if fault is not None and fault.about.severity == "error" else None)
+            _raise_fault(fault if fault is not None and fault.description.severity == "error" else None)
             if recorder is not None and recorder.failure is not None:
                 raise RecordingError(
                     recorder.path, recorder.failure, "The part that was written before can be replayed."
@@ -262,7 +262,9 @@ def _page_text(latest: Latest, verdicts: Mapping[str, Verdict]) -> str:
     faults = latest.inventory.faults
     if faults:
         parts.append(
-            "\n".join(wrap_line(f"{_SIGNS[fault.about.severity]} {fault_line(fault, latest)}") for fault in faults)
+            "\n".join(
+                wrap_line(f"{_SIGNS[fault.description.severity]} {fault_line(fault, latest)}") for fault in faults
+            )
         )
     return "\n\n".join(parts)
 

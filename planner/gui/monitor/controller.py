@@ -178,7 +178,7 @@ class Controller(QObject):
 
     def _show_summary(self, result: _RecordingWithSummary) -> None:
         recording, summary = result
-        dialog = SummaryDialog(recording, summary.at(self.settings.usd_per_kwh), self._theme, self._tab.window())
+        dialog = SummaryDialog(recording, summary.at_price(self.settings.usd_per_kwh), self._theme, self._tab.window())
         dialog.tariff_chosen.connect(lambda usd: self.change_settings(usd_per_kwh=usd))
         dialog.replay_wanted.connect(lambda recording: self.open_recording_file(recording.path))
         dialog.export_wanted.connect(self._choose_export_file)

@@ -148,7 +148,7 @@ class SummaryDialog(QDialog):
 
     @Slot()
     def _on_tariff_changed(self) -> None:
-        self._summary = self._summary.at(self.tariff.usd_per_kwh)
+        self._summary = self._summary.at_price(self.tariff.usd_per_kwh)
         self._show_summary()
         self.tariff_chosen.emit(self.tariff.usd_per_kwh)
 

@@ -51,7 +51,7 @@ class TimeSeries:
 
     @property
     def growth(self) -> float:
-        """Return the growth of values that rose steadily; 0 if they fell in between or rose in one large step.
+        """Return by how much the values rose steadily; 0 if the values fell in between or rose in one large step.
 
         **Formula** the difference between the means of the last and the first of six equal parts; 0 unless each mean is
         above the previous mean and none of the five steps is more than half of the total growth.

@@ -152,7 +152,7 @@ class History:
         """Return the readings of one quantity of an owner (a card UUID or `HOST`); empty if there are none."""
         return self._series.get((owner, metric), self._empty_series)
 
-    def knows(self, metric: str, *, of_host: bool) -> bool:
+    def has_readings_of(self, metric: str, *, of_host: bool) -> bool:
         """Return whether there are readings of a quantity from any card or, with `of_host`, from the host."""
         return (of_host, metric) in self._known
 

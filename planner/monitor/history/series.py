@@ -99,7 +99,7 @@ class Series:
         """Record that the quantity was sampled without a value: a gap until the next reading."""
         self._is_interrupted = True
 
-    def at(self, time: float) -> float | None:
+    def value_at(self, time: float) -> float | None:
         """Return the value that holds at `time`, None before the first reading, after the last reading and in gaps."""
         if time >= self._last:
             return float(self._values[self._count - 1]) if self._count and not self._has_ended(time) else None

@@ -143,7 +143,7 @@ FAULTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """An active fault, its start, and the card it concerns (None: all). `detail` holds what was observed."""
+    """An active fault: its start, and its card (None: all cards). `detail` holds what was observed."""
 
     kind: FaultKind
     since_seconds: float
@@ -151,8 +151,8 @@ class Fault:
     detail: str = ""
 
     @property
-    def about(self) -> FaultDescription:
-        """Return title, advice and severity of the fault's kind."""
+    def description(self) -> FaultDescription:
+        """Return the description of the fault's kind: title, advice and severity."""
         return FAULTS[self.kind]
 
     @property
@@ -200,7 +200,7 @@ _CALL: Final = re.compile(r"\bin (nvml\w+)")
 
 
 class SamplerExit(NamedTuple):
-    """Reason why the sampler exited; `kind` is None if it requested a new process."""
+    """Reason why the sampler exited; `kind` is None if the sampler requested a new process."""
 
     kind: FaultKind | None
     detail: str = ""

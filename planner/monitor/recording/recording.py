@@ -223,7 +223,7 @@ def _valid_record(line: bytes) -> Record | None:
 
 
 def read_recording(path: Path) -> MonitorRecording:
-    """Open a file written by `Recorder`, even if it is incomplete.
+    """Open a complete or incomplete recording file.
 
     Raises:
         RecordingError: If the file cannot be read, or is not a recording.

@@ -26,7 +26,7 @@ _MAX_MAGNITUDE: Final = 1e24
 
 
 def validate_message(message: Message) -> Inventory | Sample:
-    """Validate the types in a sample or inventory, and return it without metrics of later versions.
+    """Return a sample or inventory with validated types, without metrics of later versions.
 
     Raises:
         BadLineError: If the message is of another kind, or a value has the wrong type.
@@ -107,7 +107,7 @@ def _check_values(values: Iterable[Any], kind: object) -> None:
 
 @cache
 def _type_structure(kind: object) -> tuple[object, tuple[Any, ...], dict[str, Any]]:
-    """Return origin and arguments of a declared type, and the field types if it is a record type."""
+    """Return origin and arguments of a declared type, and for record types also the types of the fields."""
     fields = get_type_hints(kind) if is_dataclass(kind) or hasattr(kind, "_fields") else {}
     return get_origin(kind), get_args(kind), fields
 

@@ -69,7 +69,7 @@ class RecordingSummary:
         """Return the cost of the energy in USD, None without a price."""
         return _energy_cost_usd(self.energy_joules, self.usd_per_kwh)
 
-    def at(self, usd_per_kwh: float | None) -> "RecordingSummary":
+    def at_price(self, usd_per_kwh: float | None) -> "RecordingSummary":
         """Return the same summary with another energy price, in USD per kWh."""
         cards = (replace(card, usd=_energy_cost_usd(card.energy_joules, usd_per_kwh)) for card in self.cards)
         return RecordingSummary(tuple(cards), usd_per_kwh)

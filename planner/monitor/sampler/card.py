@@ -170,7 +170,7 @@ class Card:
         return self._queries.unsupported_readings | readings | self._gpm_readings()
 
     def check_failure(self, failure: NvmlFailure) -> None:
-        """Raise `CardLostError` or `SessionOverError` if a failed call implies it."""
+        """Raise `CardLostError` or `SessionOverError` if `failure` implies a lost card or an invalid session."""
         self._queries.reading_after_failure("", failure)
 
     def close(self) -> None:

@@ -77,7 +77,7 @@ def _write_all(stream: BinaryIO, line: bytes) -> None:
 
 
 def redirect_missing_streams() -> None:
-    """Redirect standard streams to the null device if the parent closed them."""
+    """Redirect standard streams that the parent closed to the null device."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115  # open for as long as the process

@@ -42,7 +42,7 @@ class SleepPolicy:
         return tuple(cards) if cards and all(state == "asleep" for state in cards.values()) else ()
 
     def may_open(self, now: float) -> bool:
-        """Return whether the driver may be opened without waking a card or keeping it awake."""
+        """Return whether opening the driver now neither wakes a card nor keeps a card awake."""
         if self.asleep():
             if self._released_at is not None:
                 self._pause = _INITIAL_PAUSE_SECONDS
@@ -92,7 +92,7 @@ _STABLE_SECONDS: Final = 60.0
 
 
 class SweepResult(NamedTuple):
-    """Result of one sweep: readings of all cards, and processes (None if they were not read)."""
+    """Result of one sweep: readings of all cards, and processes (None if not read)."""
 
     devices: dict[str, dict[str, Reading]]
     processes: tuple[CardProcess, ...] | None = None
@@ -148,7 +148,7 @@ class CardWatch:
         self.faults.clear(FaultKind.RELEASED)
 
     def close(self) -> None:
-        """Release the driver; the next sweep opens it again."""
+        """Release the driver; the next sweep opens the driver again."""
         if self._session is not None:
             self._session.close()
             self._session = None

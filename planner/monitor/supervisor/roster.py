@@ -9,7 +9,7 @@ from planner.monitor.readings.inventory import Device, Inventory, sort_devices
 
 
 def is_startup_inventory(inventory: Inventory) -> bool:
-    """Return whether an inventory is the empty one that a sampler sends at start, before it has searched for cards."""
+    """Return whether an inventory is the empty inventory that a sampler sends before searching for cards."""
     return not (inventory.driver_version or inventory.devices or inventory.faults)
 
 

@@ -222,7 +222,7 @@ class Supervisor:
     def _note_end(self) -> None:
         child = self._remove_child()
         child.kill(self._timeouts.end)
-        ending = explain_sampler_exit(child.exit_code, child.printed)
+        ending = explain_sampler_exit(child.exit_code, child.last_output)
         if ending.kind is None:
             self._start_child(0.0)
             return

@@ -96,7 +96,8 @@ class FaultView:
 def fault_views(latest: Latest, now_wall_seconds: float) -> tuple[FaultView, ...]:
     """Return the current faults as texts, the most severe first, then the oldest."""
     sorted_faults = sorted(
-        latest.inventory.faults, key=lambda fault: (_SEVERITY_ORDER.index(fault.about.severity), fault.since_seconds)
+        latest.inventory.faults,
+        key=lambda fault: (_SEVERITY_ORDER.index(fault.description.severity), fault.since_seconds),
     )
     return tuple(_fault_view(fault, latest, now_wall_seconds) for fault in sorted_faults)
 
@@ -104,7 +105,7 @@ def fault_views(latest: Latest, now_wall_seconds: float) -> tuple[FaultView, ...
 def _fault_view(fault: Fault, latest: Latest, now: float) -> FaultView:
     line = fault_line(fault, latest)
     since = f"since {clock_time(fault.since_seconds)} ({elapsed_text(max(0.0, now - fault.since_seconds))})"
-    return FaultView(fmt.capitalized(line), since, fault.about.advice, fault.about.severity)
+    return FaultView(fmt.capitalized(line), since, fault.description.advice, fault.description.severity)
 
 
 def clock_time(wall_seconds: float) -> str:

@@ -133,7 +133,7 @@ def fault_line(fault: Fault, latest: Latest) -> str:
     names = {device.uuid: f"card {device.index}" for device in latest.inventory.devices}
     where = f"{names[fault.uuid]}: " if fault.uuid in names else ""
     detail = f" ({fault.detail})" if fault.detail else ""
-    return f"{where}{fault.about.title}{detail}"
+    return f"{where}{fault.description.title}{detail}"
 
 
 def driver_line(latest: Latest) -> str:

@@ -40,10 +40,10 @@ def test_each_quantity_of_each_owner_has_a_series(history: History) -> None:
 
 
 def test_the_history_knows_which_quantities_were_read(history: History) -> None:
-    assert history.knows("power_watts", of_host=False)
-    assert history.knows("cpu_fraction", of_host=True)
-    assert not history.knows("power_watts", of_host=True)
-    assert not History().knows("power_watts", of_host=False)
+    assert history.has_readings_of("power_watts", of_host=False)
+    assert history.has_readings_of("cpu_fraction", of_host=True)
+    assert not history.has_readings_of("power_watts", of_host=True)
+    assert not History().has_readings_of("power_watts", of_host=False)
 
 
 def test_monotonic_times_are_converted_to_wall_times(history: History) -> None:

@@ -55,18 +55,18 @@ def test_a_missing_reading_is_a_gap() -> None:
     series = series_of([1.0, 2.0])
     series.note_missing()
     assert series.last is None
-    assert series.at(1.2) is None
+    assert series.value_at(1.2) is None
     series.append(5.0, 7.0)
     assert series.gaps(0, 10) == (Gap(1.0, 5.0),)
     assert series.gaps(6, 10) == ()
-    assert [series.at(time) for time in (-1.0, 0.5, 1.0, 3.0, 5.0)] == [None, 1.0, 2.0, None, 7.0]
+    assert [series.value_at(time) for time in (-1.0, 0.5, 1.0, 3.0, 5.0)] == [None, 1.0, 2.0, None, 7.0]
 
 
 def test_a_late_reading_leaves_a_gap() -> None:
     series = series_of([1.0, 2.0, 3.0])
     series.append(60.0, 4.0)
     assert series.gaps(0, 100) == (Gap(2.0, 60.0),)
-    assert series.at(30.0) is None
+    assert series.value_at(30.0) is None
 
 
 def test_a_longer_interval_is_one_gap() -> None:
@@ -85,8 +85,8 @@ def test_jitter_is_no_gap() -> None:
 
 def test_a_value_holds_until_the_next_is_late() -> None:
     series = series_of([1.0, 2.0, 3.0])
-    assert series.at(4.0) == 3.0
-    assert series.at(6.0) is None
+    assert series.value_at(4.0) == 3.0
+    assert series.value_at(6.0) is None
     assert series.last == 3.0
     assert Series(10).last is None
 

@@ -23,7 +23,7 @@ def test_a_persisting_fault_keeps_its_start():
     book.note(Fault(FaultKind.LOST, 9.0, "GPU-a", "second"))
     book.note(Fault(FaultKind.NO_DRIVER, 1.0))
     assert [(fault.since_seconds, fault.detail) for fault in book.current] == [(1.0, ""), (5.0, "second")]
-    assert book.current[1].about is FAULTS[FaultKind.LOST]
+    assert book.current[1].description is FAULTS[FaultKind.LOST]
     book.keep_devices(frozenset({"GPU-b"}))
     assert [fault.kind for fault in book.current] == [FaultKind.NO_DRIVER]
     book.clear(FaultKind.NO_DRIVER, FaultKind.LOST)

@@ -88,10 +88,10 @@ def test_every_cell_of_a_card_in_the_summary():
 
 def test_the_energy_comes_before_the_lost_parts():
     found = recording(*(sample(float(at), a={"power_watts": 100.0}) for at in range(4)), is_ended=False)
-    first, *others = summary_lines(found, summarize_recording(found).at(0.36))
+    first, *others = summary_lines(found, summarize_recording(found).at_price(0.36))
     assert first.replace(THIN, " ").startswith("≈ 0.0833 Wh used by the cards, $0.000030 at $0.36 per kWh")
     assert others == ["The recording is truncated; its last second may be missing."]
-    assert summarize_recording(found).at(0.36).cards[0].usd == summarize_recording(found, 0.36).cards[0].usd
+    assert summarize_recording(found).at_price(0.36).cards[0].usd == summarize_recording(found, 0.36).cards[0].usd
     assert summary_lines(found, RecordingSummary((), None))[0] == "No card reported its energy or power."
 
 

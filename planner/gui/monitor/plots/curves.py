@@ -80,7 +80,7 @@ def possible_curves(spec: PlotSpec, owners: tuple[Owner, ...]) -> tuple[tuple[Se
 
 def has_readings(history: History, spec: PlotSpec) -> bool:
     """Return whether the history has readings of any metric in the plot `spec`."""
-    return any(history.knows(metric, of_host=spec.is_host) for metric in spec.metrics)
+    return any(history.has_readings_of(metric, of_host=spec.is_host) for metric in spec.metrics)
 
 
 def series_curve(history: History, key: SeriesKey, label: str, stroke: int, span: AxisRange, pixels: int) -> Curve:

@@ -169,7 +169,7 @@ class MetricPanel(PlotPanel):
         if at is None or not self.curves:
             self._read_out.setText("")
             return
-        values = [self.history.series(*curve.key).at(at) for curve in self.curves]
+        values = [self.history.series(*curve.key).value_at(at) for curve in self.curves]
         texts = [value_text(self.spec.unit, value) for value in values]
         if all(value is None for value in values):
             texts = ["no readings"]
