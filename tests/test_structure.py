@@ -29,6 +29,16 @@ TESTED = (
     "planner/trace/allocator",
     "planner/trace/analysis",
     "planner/trace/child",
+    "planner/monitor",
+    "planner/monitor/diagnosis",
+    "planner/monitor/history",
+    "planner/monitor/host",
+    "planner/monitor/readings",
+    "planner/monitor/recording",
+    "planner/monitor/recording/logs",
+    "planner/monitor/sampler",
+    "planner/monitor/supervisor",
+    "planner/present/monitor",
 )
 """Folders of the core in which each module has a test file of its name; subfolders are listed on their own."""
 

@@ -179,5 +179,5 @@ def _show_start_messages(window: MainWindow, diagnostics: Diagnostics) -> None:
         hint = "The reason is in crash-last.log; see Help › Open log folder."
         window.show_error(PlannerError("GPU Planner crashed the last time. Your plan is as you left it.", hint))
     unfinished = window.workspace.settings.current.monitor.unfinished
-    if unfinished is not None and unfinished.left_over is not None:
-        window.banner.show_notice(*unfinished_message(unfinished.left_over))
+    if unfinished is not None and unfinished.interrupted_path is not None:
+        window.banner.show_notice(*unfinished_message(unfinished.interrupted_path))

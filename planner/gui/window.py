@@ -197,7 +197,7 @@ class MainWindow(QMainWindow):
         elif path.suffix in _LOGS:
             self.navigator.compare_with_log(path)
         elif path.suffix in _RECORDINGS:
-            self.monitor().controller.open(path)
+            self.monitor().controller.open_recording_file(path)
         else:
             self.documents.open(path)
 

@@ -1,4 +1,4 @@
-"""Verdicts in words: on a card's line, in full, in the shell, and the list of what to do next."""
+"""Verdicts as text: line, details, evidence and the optimization checklist."""
 
 from dataclasses import replace
 
@@ -25,7 +25,7 @@ from planner.units import GIB
 T = fmt.THIN
 
 
-def test_a_card_that_waits_for_data():
+def test_the_details_of_a_card_that_waits_for_data():
     history = a_history(
         utilization_fraction=0.0, host={"cpu_fraction": 0.97}, processes=[a_process()], memory_used_bytes=23.5 * GIB
     )
@@ -50,18 +50,20 @@ def test_a_card_that_waits_for_data():
     ]
 
 
-def test_a_card_in_steady_use_is_told_so_and_its_thresholds_are_called_heuristics():
+def test_unpublished_thresholds_are_named_heuristics():
     found = diagnosis_view(diagnose(a_history(), UUID))
     assert (found.tone, found.sentence) == ("ok", "Steadily used. Utilization is steadily above 70 %.")
     assert f"Utilization: 95{T}% at the 25th percentile (≥ 70{T}%; heuristic: at AWS" in found.details
 
 
-def test_a_lost_card_has_advice_alone():
+def test_a_lost_card_has_advice_without_evidence():
     history = a_history(inventory=Inventory("580", devices=(a_device(state="lost"),)))
-    assert verdict_details(diagnose(history, UUID)).startswith("What to try, most likely first:\n1. It may have fallen")
+    assert verdict_details(diagnose(history, UUID)).startswith(
+        "What to try, most likely first:\n1. The card may have fallen"
+    )
 
 
-def test_nothing_to_say_is_said_in_few_words():
+def test_a_verdict_without_evidence_is_short():
     early = diagnose(a_history(seconds=5), UUID)
     assert verdict_details(early) == ""
     assert diagnosis_view(early).sentence.startswith("Too early to diagnose. A diagnosis needs 20 seconds")
@@ -82,18 +84,18 @@ def test_nothing_to_say_is_said_in_few_words():
         ("pcie_width", "last", 16.0, "PCIe lanes: 16 now"),
     ],
 )
-def test_what_is_seen_has_its_unit(metric, statistic, value, shown):
+def test_an_observed_value_has_its_unit(metric, statistic, value, shown):
     assert evidence_row(Evidence(metric, statistic, value)).as_text == shown
 
 
-def test_everything_that_rules_ask_has_a_name_and_a_unit():
+def test_every_quantity_in_the_rules_has_a_title_and_a_unit():
     conditions = [condition for rule in (*RULES, *CHECKLIST) for condition in rule.conditions]
     told = [Evidence(one.metric, one.statistic, one.threshold, one) for one in conditions]
     told += [Evidence(metric, statistic, 1.0) for rule in RULES for metric, statistic in rule.shown]
     assert all("_" not in evidence_row(one).as_text.split(" (")[0] for one in told)
 
 
-def test_lines_of_the_shell_name_the_card_and_the_likeliest_help():
+def test_command_line_verdicts_name_the_card_and_the_first_advice():
     cards = {UUID: {}, OTHER: {"clock_reasons": 0x20}}
     history = a_history(devices=cards)
     lines = verdict_lines(diagnose_all(history), history.inventory.devices)
@@ -102,7 +104,7 @@ def test_lines_of_the_shell_name_the_card_and_the_likeliest_help():
     assert lines[2] == "    Remove dust and whatever blocks the airflow; check that the fans turn."
 
 
-def test_the_shell_says_nothing_of_what_is_not_known_yet_or_stands_elsewhere():
+def test_the_command_line_omits_verdicts_that_are_unknown_or_shown_elsewhere():
     instance = Device("MIG-1", "1g", 3, mig_parent=UUID)
     lost = a_device(state="lost")
     history = a_history(seconds=5, inventory=Inventory("580", devices=(lost, instance)))
@@ -112,7 +114,7 @@ def test_the_shell_says_nothing_of_what_is_not_known_yet_or_stands_elsewhere():
     assert verdict_lines({}, history.inventory.devices) == ()
 
 
-def test_the_list_of_what_to_do_next():
+def test_the_rows_of_the_optimization_checklist():
     history = a_history(utilization_fraction=lambda time: 0.9 if time % 10 < 5 else 0.0, memory_used_bytes=18 * GIB)
     rows = checklist_rows(evaluate_checklist(history, UUID))
     assert [row.standing for row in rows] == [
@@ -130,7 +132,7 @@ def test_the_list_of_what_to_do_next():
     assert len(rows) == len(CHECKLIST)
 
 
-def test_the_list_as_text():
+def test_the_optimization_checklist_as_text():
     row = ChecklistRow("Profile first", "to do", "Utilization: low", "It shows more.", ("So.", "Or so."), "a guide")
     assert checklist_text((row, replace(row, seen=""))) == (
         "1. Profile first: to do\n   It shows more.\n   Utilization: low\n   • So.\n   • Or so.\n   Source: a guide\n\n"
