@@ -14,9 +14,9 @@ from planner.performance.vision import OperationCounts, Precision
 from planner.workload.workload import Inference
 
 DEFAULT_STEPS: Final = 30
-"""Default denoising steps: between the 20 of MLPerf's rule and the 50 of diffusers' pipelines."""
+"""Default number of denoising steps: between the 20 of MLPerf's rule and the 50 of diffusers' pipelines."""
 _PROMPT_TOKENS: Final = 77
-"""Length of a prompt for CLIP's text encoders (openai/clip-vit-large-patch14, max_position_embeddings)."""
+"""Prompt length of CLIP's text encoders in tokens (openai/clip-vit-large-patch14, max_position_embeddings)."""
 
 
 def image_time(architecture: Architecture, workload: Inference, gpu: Gpu, setting: TimeSetting) -> TimeResult:

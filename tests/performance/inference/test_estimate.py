@@ -58,7 +58,7 @@ def test_the_parts_of_a_step_carry_formula_symbols_and_source():
     assert "pipeline_transfers" in names
     assert all(term.formula and term.source for term in found.terms)
     assert found.term("weights_read").symbols[0].name == "T"
-    assert "take turns" in found.notes[0]
+    assert "Pipeline stages run one after the other" in found.notes[0]
 
 
 def test_cards_that_share_matrices_exchange():

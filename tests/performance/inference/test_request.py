@@ -116,14 +116,14 @@ def test_llama_cpp_writes_quantised_weights_out_for_each_chunk():
 
 
 def test_layers_in_the_hosts_memory_are_multiplied_there_or_brought():
-    away = HostWeights(share=0.5, link_bytes_per_s=25e9, host_bytes_per_s=70e9)
-    one, whole = run(away=away), run()
+    offloaded = HostWeights(share=0.5, link_bytes_per_s=25e9, host_bytes_per_s=70e9)
+    one, whole = run(offloaded=offloaded), run()
     weights = whole.work.read_bytes(1)
     step = decoding_step_time(one, 1, 10)
     assert step.offload == pytest.approx(0.5 * weights / 70e9)
     assert step.weights_read == pytest.approx(decoding_step_time(whole, 1, 10).weights_read / 2)
     assert prompt_time(one, 1, 512).offload == pytest.approx(0.5 * weights / 25e9)
-    brought = decoding_step_time(run(away=HostWeights(share=1.0, link_bytes_per_s=25e9)), 1, 10)
+    brought = decoding_step_time(run(offloaded=HostWeights(share=1.0, link_bytes_per_s=25e9)), 1, 10)
     assert brought.offload == pytest.approx(weights / 25e9)
 
 

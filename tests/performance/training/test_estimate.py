@@ -141,7 +141,7 @@ def test_the_slowest_of_unequal_cards_decides(timed: Timed) -> None:
     mixed = timed(llama(), ("h100-sxm5-80gb", 1), ("a100-sxm4-80gb", 1))
     slow = timed(llama(), ("a100-sxm4-80gb", 2))
     assert mixed.seconds == pytest.approx(slow.seconds)
-    assert mixed.notes[0] == "All cards wait for the slowest: the time is that of A100 SXM4 80 GB."
+    assert mixed.notes[0] == "All cards wait for the slowest: the time is that of the A100 SXM4 80 GB."
 
 
 def test_links_are_said_where_anything_goes_over_them(timed: Timed) -> None:
@@ -154,7 +154,7 @@ def test_the_notes_compare_with_a_parameter_server(timed: Timed) -> None:
     (told,) = [note for note in ring.notes if "parameter server" in note]
     spent = ring.term("gradient_exchange")
     assert spent is not None
-    assert told.endswith(f"instead of {spent.seconds:.2g} s here.")
+    assert told.endswith(f"instead of {spent.seconds:.2g} s with collectives.")
     served = timed(llama(), ("h100-sxm5-80gb", 8), setting=TimeSetting(parameter_server=True))
     assert not any("parameter server" in note for note in served.notes)
 

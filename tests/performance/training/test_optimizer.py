@@ -82,9 +82,9 @@ def test_offloaded_states_go_over_the_link_to_the_host(h100: Gpu) -> None:
     assert found.optimizer_traffic.copied_bytes == pytest.approx((2 + 2 + 2 * 2 * 2) * bytes_each)
     assert found.offload == pytest.approx(
         found.optimizer_traffic.copied_bytes / found.links.host_bytes_per_s
-        + 8 * found.optimizer_traffic.beside_bytes / 100e9
+        + 8 * found.optimizer_traffic.offloaded_bytes / 100e9
     )
     disk = step(llama(), h100, 8, compute="amp-bf16", parallel=Parallel(zero=3, offload="nvme"))
     host = step(llama(), h100, 8, compute="amp-bf16", parallel=Parallel(zero=2, offload="optimizer"))
-    assert disk.optimizer_traffic.beside_bytes_per_s == 5e9
+    assert disk.optimizer_traffic.offload_bytes_per_s == 5e9
     assert disk.offload > host.offload
