@@ -185,7 +185,7 @@ def test_own_cards_are_in_the_catalog_and_a_broken_file_of_them_stops_nothing(tm
     (tmp_path / "hardware.json").write_text("{broken")
     told = run(f"{LOOK}{own}\n{QUIT}", tmp_path)
     assert told["own"] == []
-    assert "hardware.json: is no JSON" in told["banner"]
+    assert "hardware.json: is not JSON" in told["banner"]
     assert (tmp_path / "hardware.json").read_text() == "{broken"
 
 
@@ -197,7 +197,7 @@ def test_a_plan_on_an_own_card_outlives_a_broken_file_of_them(tmp_path, catalog)
     (tmp_path / "hardware.json").write_text("{broken")
     told = run(LOOK + QUIT, tmp_path)
     assert told["card"] == SAMPLE_PLAN.gpu
-    assert "hardware.json: is no JSON" in told["banner"]
+    assert "hardware.json: is not JSON" in told["banner"]
     assert "The plan of your last session cannot be shown" in told["banner"]
     (kept,) = (tmp_path / "autosave" / "kept").iterdir()
     (tmp_path / "hardware.json").write_text(own)

@@ -128,7 +128,9 @@ def test_cards_without_a_figure_say_which(cards: dict[str, Gpu]) -> None:
     rates = card_rates(bare, "bf16", None, MEASURED)
     assert rates == f"The catalog has no dense rate for the {bare.name} in bf16."
     unknown = cards["rtx-4090"].evolve(bandwidth_bytes_per_s=None)
-    assert card_rates(unknown, "bf16", None, MEASURED) == "The catalog has no memory bandwidth for the GeForce RTX 4090."
+    assert (
+        card_rates(unknown, "bf16", None, MEASURED) == "The catalog has no memory bandwidth for the GeForce RTX 4090."
+    )
     turing = cards["quadro-rtx-8000"]
     assert "in fp8" in str(card_rates(turing, "fp16", "fp8", MEASURED))
 
