@@ -233,7 +233,7 @@ def test_the_quantisation_of_the_checkpoint_is_read(settings: dict[str, object],
 def test_an_unknown_quantisation_is_noted_and_not_guessed(settings: dict[str, object]) -> None:
     found = read_config({**LLAMA, "quantization_config": settings}, "config.json")
     assert found.quantization is None
-    assert "not known" in found.reader_notes[0]
+    assert "not supported" in found.reader_notes[0]
 
 
 def test_mxfp4_checkpoints_keep_what_is_not_an_expert_in_16_bits() -> None:

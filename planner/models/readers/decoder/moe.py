@@ -75,7 +75,7 @@ GRANITE_EXPERTS: Final = MIXTRAL_EXPERTS._replace(
 
 
 def _latent_family(*, dense_layers: int = 3, shared: int = 1, indexer: bool = False) -> DecoderFamily:
-    """Return a decoder family with latent attention, a few dense layers, and DeepSeek's experts in all other layers."""
+    """Return a decoder family with latent attention, dense first layers, and DeepSeek's experts in all others."""
     experts = ExpertStyle(
         fp32_router=True,
         experts=("n_routed_experts", "num_experts", "num_local_experts"),
@@ -100,7 +100,7 @@ def _indexed_mixers(fields: ConfigFields, sizes: StackSizes, _: AttentionStyle) 
 
 
 def latent_block(fields: ConfigFields, sizes: StackSizes, *, bias: bool, indexer_dim: int = 0) -> MixerBlock:
-    """Return multi-head latent attention."""
+    """Return multi-head latent attention with its tensors."""
     mixer = LatentAttention(
         heads=sizes.heads,
         q_lora_rank=fields.optional_integer("q_lora_rank"),
@@ -168,7 +168,7 @@ def _with_weightless_qk_norm(made: MixerBlock) -> MixerBlock:
 
 
 def _llama4_mixers(fields: ConfigFields, sizes: StackSizes, style: AttentionStyle) -> tuple[MixerBlock, ...]:
-    """Return attention with weightless query and key norms in layers with rotary embedding."""
+    """Return Llama 4's attention of every layer; query and key norms without weights go with rotary embedding."""
     mixers = attention_blocks(fields, sizes, style)
     return transform_blocks(mixers, _with_weightless_qk_norm) if fields.flag("use_qk_norm", default=True) else mixers
 

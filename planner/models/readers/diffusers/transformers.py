@@ -14,7 +14,7 @@ _GUIDED: Final = "guidance_embeds"
 
 
 def read_flux(fields: ConfigFields, name: str) -> Component:
-    """Read a configuration of `FluxTransformer2DModel`.
+    """Return the denoiser that a configuration of `FluxTransformer2DModel` describes.
 
     Its pipeline packs squares of 2 × 2 latent pixels into tokens.
     """
@@ -48,7 +48,7 @@ def _flux_tensors(network: DiffusionTransformer, fields: ConfigFields) -> Iterat
 
 
 def read_sd3(fields: ConfigFields, name: str) -> Component:
-    """Read a configuration of `SD3Transformer2DModel`."""
+    """Return the denoiser that a configuration of `SD3Transformer2DModel` describes."""
     network = _transformer_network(
         fields,
         "sd3",
@@ -84,7 +84,7 @@ def _sd3_tensors(network: DiffusionTransformer, fields: ConfigFields) -> Iterato
 
 
 def read_pixart(fields: ConfigFields, name: str) -> Component:
-    """Read a configuration of `PixArtTransformer2DModel`."""
+    """Return the denoiser that a configuration of `PixArtTransformer2DModel` describes."""
     network = _transformer_network(
         fields,
         "pixart",
@@ -178,7 +178,7 @@ def _embedding_mlp_tensors(name: str, hidden: int, into: int) -> Tensors:
 
 
 def _joint_block_tensors(network: DiffusionTransformer, *, normed: bool, last: bool = False) -> Tensors:
-    """Return a block with separate tensors for image and text; the last block of SD3 has no text output."""
+    """Return the tensors of a joint block, separate for image and text; the last block of SD3 has no text output."""
     hidden = network.hidden
     names = (*_ATTENTION, "add_q_proj", "add_k_proj", "add_v_proj")
     norms = ("norm_q", "norm_k", "norm_added_q", "norm_added_k") if normed else ()

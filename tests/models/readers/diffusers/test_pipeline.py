@@ -95,7 +95,7 @@ def test_timed_text_and_size_are_embedded():
         (changed("unet", block_out_channels=[1] * 1000), "must hold at most 16 numbers"),
         (changed("vae", block_out_channels=[1] * 1000), "must hold at most 16 numbers"),
         ({**PIPELINE, "components": {f"text_encoder_{at}": CLIP for at in range(40)}}, "must be at most 32"),
-        (changed("unet", class_embed_type="timestep"), "class_embed_type is not estimated"),
+        (changed("unet", class_embed_type="timestep"), "class_embed_type is not supported"),
         (changed("unet", _class_name="UNet3DConditionModel"), "'UNet3DConditionModel' has no formula"),
         ({**PIPELINE, "components": {"text_encoder": CLIP, "vae": VAE}}, "no denoiser and decoder"),
         ({**PIPELINE, "components": {"unet": UNET}}, "no denoiser and decoder"),

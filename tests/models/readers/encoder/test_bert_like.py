@@ -42,7 +42,7 @@ def test_albert_counts_its_one_layer_once_and_runs_all() -> None:
     found = read_config({"model_type": "albert", **ALBERT, "num_hidden_layers": 5}, "test")
     assert found.main.layer_count == 5
     assert [bool(group.layer.tensors) for group in found.main.groups] == [True, False]
-    assert any("counted once" in note for note in found.reader_notes)
+    assert any("counts once" in note for note in found.reader_notes)
 
 
 def test_roberta_can_use_fewer_positions_than_it_has() -> None:

@@ -70,8 +70,8 @@ def test_layers_that_predict_further_tokens_are_not_counted():
     found = architecture_of_gguf(file, "x.gguf")
     assert found.main.layer_count == 4
     assert found.stored_bytes == 4 * 4
-    assert found.reader_notes[0] == "1 tensors of layers that predict further tokens, 4 bytes, are not counted"
-    assert found.reader_notes[1].startswith("the file holds 3 parameters where 'llama' of these sizes has ")
+    assert found.reader_notes[0] == "1 tensors of multi-token prediction layers, 4 bytes, are not counted"
+    assert found.reader_notes[1].startswith("the file holds 3 parameters, but 'llama' with these sizes has ")
 
 
 @pytest.mark.parametrize(
@@ -110,8 +110,8 @@ def test_the_mixture_is_named_where_it_has_a_name(kind, number, quantization, st
         ({"llama.block_count": "two"}, "'llama.block_count' must hold whole numbers"),
         ({"llama.block_count": ()}, "'llama.block_count' must hold whole numbers"),
         ({"llama.block_count": OmittedValue(5)}, "'llama.block_count' must hold whole numbers"),
-        ({"llama.attention.head_count": (4, 8)}, "'llama.attention.head_count' differs from layer to layer"),
-        ({"llama.attention.head_count_kv": (2, 4)}, "'llama.attention.head_count_kv' differs from layer to layer"),
+        ({"llama.attention.head_count": (4, 8)}, "'llama.attention.head_count' differs between layers"),
+        ({"llama.attention.head_count_kv": (2, 4)}, "'llama.attention.head_count_kv' differs between layers"),
         ({"llama.attention.head_count": 3}, "num_key_value_heads must divide the 3"),
         ({"llama.embedding_length": 10**8}, "'llama.embedding_length' must hold whole numbers"),
         ({"llama.nextn_predict_layers": 4}, "'llama.nextn_predict_layers' must hold"),

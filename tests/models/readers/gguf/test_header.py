@@ -121,8 +121,8 @@ def test_a_file_cut_anywhere_is_refused(file, length):
         (gguf_bytes(SMALL, TENSOR, counts=(2, 1)), "tensor '' lies at 0"),
         (gguf_bytes({b"\xff": 1}, {}), "key 1 is not text in UTF-8: '\\ufffd'"),
         (gguf_bytes({b"x" * 70_000: 1}, {}), "key 1 has 70,000 bytes, more than 65,535"),
-        (gguf_bytes({b"a": 1, "a": 2}, {}), "the key 'a' is there twice"),
-        (gguf_bytes({"a": Typed(13, b"")}, {}), "'a' has a value of type 13, which is not known"),
+        (gguf_bytes({b"a": 1, "a": 2}, {}), "the key 'a' occurs twice"),
+        (gguf_bytes({"a": Typed(13, b"")}, {}), "'a' has a value of type 13, which is not supported"),
         (gguf_bytes({"a": array(9, 1, b"")}, {}), "'a' has a value of type 9"),
         (gguf_bytes({"a": array(8, 2**63, b"")}, {}), "strings in arrays; at most 2,000,000 are read"),
         (gguf_bytes({"a": array(10, 2**61, b"")}, {}), "is cut short"),
@@ -134,7 +134,7 @@ def test_a_file_cut_anywhere_is_refused(file, length):
         (gguf_bytes({"general.alignment": True}, {}), "general.alignment must be a power of two"),
         (gguf_bytes({}, {"n" * 64: ("F32", [1])}), "a tensor's name has 64 bytes, more than 63"),
         (gguf_bytes({}, {"a": ("F32", [1] * 5)}), "tensor 'a' has 5 dimensions"),
-        (gguf_bytes({}, {"a": ("4", [32])}), "tensor 'a' has type 4, which is not known"),
+        (gguf_bytes({}, {"a": ("4", [32])}), "tensor 'a' has type 4, which is not supported"),
         (gguf_bytes({}, {"a": ("Q4_K", [255])}), "rows of 255 do not divide into blocks of Q4_K"),
         (gguf_bytes({}, {"a": ("F32", [2**62, 2**62])}, data=0), "are too many"),
         (gguf_bytes({}, {"a": ("F32", [2**40])}, data=0), "is cut short"),
@@ -155,7 +155,7 @@ def test_a_tensor_twice_is_refused(file):
     once = gguf_bytes({}, {"a": ("F32", [8])})
     entry = once[24 : 24 + 8 + 1 + 4 + 8 + 4]
     second = entry + struct.pack("<Q", 32)
-    assert "tensor 'a' is there twice" in refusal(
+    assert "tensor 'a' occurs twice" in refusal(
         file, b"GGUF" + struct.pack("<IQQ", 3, 2, 0) + entry + bytes(8) + second
     )
 
@@ -212,7 +212,7 @@ def test_parts_of_different_models_are_refused(tmp_path, monkeypatch):
     with pytest.raises(ModelFileError, match=r"split.tensors.count is 22, and its parts hold 21"):
         read_model_file(first)
     second.write_bytes(first.read_bytes())
-    with pytest.raises(ModelFileError, match="its parts hold a tensor twice"):
+    with pytest.raises(ModelFileError, match="its parts contain a tensor twice"):
         read_model_file(first)
     monkeypatch.setattr(gguf_model, "MAX_TENSORS", 3)
     with pytest.raises(ModelFileError, match="or too many"):

@@ -111,7 +111,7 @@ def test_without_safetensors_the_configuration_counts(hub):
     found = read_hub_model(f"hf:{NAME}")
     assert found.stored == ()
     assert found.reader_notes == (
-        "the Hub has no safetensors files of it: the weights as stored follow from its configuration",
+        "the Hub has no safetensors files of this model: stored sizes follow from its configuration",
     )
 
 
