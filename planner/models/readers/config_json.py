@@ -159,7 +159,9 @@ def quantization_scheme(fields: ConfigFields) -> str | None:
     method = settings.text("quant_method", default="bitsandbytes" if settings.has("load_in_4bit") else "unknown")
     scheme = _METHODS[method](settings) if method in _METHODS else None
     if scheme is None:
-        fields.note(f"the checkpoint's quantisation ({method[:40]}) is not supported; its weights count as not quantised")
+        fields.note(
+            f"the checkpoint's quantisation ({method[:40]}) is not supported; its weights count as not quantised"
+        )
     return scheme
 
 
