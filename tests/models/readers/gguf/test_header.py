@@ -2,14 +2,13 @@ import os
 import struct
 
 import pytest
-from made_files import Typed, array, gguf_bytes, gguf_string, tiny_gguf, u64, write_gguf
+from made_files import Typed, array, gguf_bytes, gguf_string, u64, write_gguf
 
 from planner.errors import ModelFileError
 from planner.ggml import GGML_TYPES
 from planner.models.readers.gguf import header as gguf_file
-from planner.models.readers.gguf import model as gguf_model
 from planner.models.readers.gguf.header import GgufTensor, OmittedValue, read_gguf
-from planner.models.readers.model_file import read_model_config, read_model_file
+from planner.models.readers.model_file import read_model_file
 from planner.models.readers.sources import open_local
 
 SMALL = {"general.architecture": "llama"}
@@ -163,60 +162,6 @@ def test_a_tensor_twice_is_refused(file):
 def test_metadata_beyond_any_model_is_refused(file, monkeypatch):
     monkeypatch.setattr(gguf_file, "MAX_KEPT_BYTES", 100)
     assert "the metadata has more than 100 bytes" in refusal(file, gguf_bytes({"a": "x" * 101}, {}))
-
-
-def test_a_model_of_exact_bytes(tmp_path):
-    found = read_model_file(write_gguf(tmp_path / "tiny-Q8_0.gguf"))
-    assert found.reader_notes == ()
-    assert (found.model_type, found.container, found.quantization, found.stored_as) == ("llama", "gguf", "Q8_0", "Q8_0")
-    projections = 2 * (2 * 64 * 64 + 2 * 32 * 64 + 3 * 96 * 64)
-    assert {(part.place, part.format): part.bytes for part in found.stored} == {
-        ("embedding", "Q8_0"): 128 * 64 * 34 // 32,
-        ("layers", "F32"): 2 * 2 * 64 * 4,
-        ("layers", "Q8_0"): projections * 34 // 32,
-        ("other", "F32"): 64 * 4,
-        ("output", "Q8_0"): 128 * 64 * 34 // 32,
-    }
-    assert (found.vocabulary, found.max_context, found.tied_head) == (128, 512, False)
-    assert read_model_config(tmp_path / "tiny-Q8_0.gguf")["hidden_size"] == 64
-    assert read_model_file(tmp_path) == found
-
-
-def _split(tmp_path, stated=21):
-    metadata, tensors = tiny_gguf()
-    names = list(tensors)
-    halves = [dict.fromkeys(names[:10]), dict.fromkeys(names[10:])]
-    heads = [metadata | {"split.tensors.count": stated}, {"split.no": 1}]
-    paths = []
-    for number, (head, half) in enumerate(zip(heads, halves, strict=True), start=1):
-        path = tmp_path / f"tiny-{number:05}-of-00002.gguf"
-        path.write_bytes(gguf_bytes(head, {name: tensors[name] for name in half}))
-        paths.append(path)
-    return paths
-
-
-def test_a_split_file_is_one_model_whichever_part_is_named(tmp_path):
-    first, second = _split(tmp_path)
-    whole = read_model_file(write_gguf(tmp_path / "whole.gguf"))
-    assert read_model_file(first) == read_model_file(second) == whole
-    assert read_model_config(second)["num_hidden_layers"] == 2
-    (tmp_path / "whole.gguf").unlink()
-    assert read_model_file(tmp_path) == whole
-    second.unlink()
-    with pytest.raises(ModelFileError, match=r"of 2 files .*00002-of-00002.gguf' is missing"):
-        read_model_file(first)
-
-
-def test_parts_of_different_models_are_refused(tmp_path, monkeypatch):
-    first, second = _split(tmp_path, stated=22)
-    with pytest.raises(ModelFileError, match=r"split.tensors.count is 22, and its parts hold 21"):
-        read_model_file(first)
-    second.write_bytes(first.read_bytes())
-    with pytest.raises(ModelFileError, match="its parts contain a tensor twice"):
-        read_model_file(first)
-    monkeypatch.setattr(gguf_model, "MAX_TENSORS", 3)
-    with pytest.raises(ModelFileError, match="or too many"):
-        read_model_file(write_gguf(tmp_path / "whole.gguf"))
 
 
 def test_several_models_in_a_folder_must_be_chosen_from(tmp_path):
