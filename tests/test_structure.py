@@ -9,7 +9,27 @@ import pytest
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 MOST_MODULES = 32
-TESTED = ("planner", "planner/hardware", "planner/models")
+TESTED = (
+    "planner",
+    "planner/hardware",
+    "planner/models",
+    "planner/models/readers",
+    "planner/models/readers/checkpoint",
+    "planner/models/readers/decoder",
+    "planner/models/readers/diffusers",
+    "planner/models/readers/encoder",
+    "planner/models/readers/gguf",
+    "planner/models/readers/hub",
+    "planner/models/readers/multimodal",
+    "planner/models/readers/vision",
+    "planner/performance",
+    "planner/performance/inference",
+    "planner/performance/software",
+    "planner/performance/training",
+    "planner/workload",
+    "planner/workload/recipes",
+    "planner/workload/software",
+)
 """Folders of the core in which each module has a test file of its name; subfolders are listed on their own."""
 
 
