@@ -96,11 +96,11 @@ class FieldFactory(Generic[AnyRecord]):
     ) -> QueryField[AnyRecord]:
         """Return a query field with a number; one `unit` is `per` of the units in which `read` returns it."""
 
-        def scaled(record: AnyRecord, _: QueryContext) -> Value:
+        def read_scaled(record: AnyRecord, _: QueryContext) -> Value:
             value = read(record)
             return value if value is None or per == 1 else value / per
 
-        return QueryField(name, title, unit, help_text, "number", scaled)
+        return QueryField(name, title, unit, help_text, "number", read_scaled)
 
     def price(self, name: str, title: str, help_text: str) -> QueryField[AnyRecord]:
         """Return the query field of a price that is not part of the record."""

@@ -79,11 +79,11 @@ def usable_memory(gpu: Gpu, shares: UsableShares) -> UsableMemory | None:
     if fewer than three of them were measured, those of a wider family count.
     """
     if gpu.usable_memory_bytes is not None:
-        return _measured_memory(gpu, gpu.usable_memory_bytes)
+        return _measured_usable_memory(gpu, gpu.usable_memory_bytes)
     return _unified_memory_limit(gpu) or _estimate_from_smi(gpu, shares) or _estimate_from_physical(gpu, shares)
 
 
-def _measured_memory(gpu: Gpu, usable: int) -> UsableMemory:
+def _measured_usable_memory(gpu: Gpu, usable: int) -> UsableMemory:
     high = gpu.usable_memory_high_bytes or usable
     spread = "" if high == usable else f", up to {high / GIB:.2f} by driver version"
     provenance = gpu.provenance_of("usable_memory_bytes")

@@ -22,7 +22,7 @@ def scale_to_measured(
 
     Tokens per second are those of answers during generation; a step is a whole request.
     """
-    ratio = _measured_ratio(counterpart, measured)
+    ratio = _time_ratio(counterpart, measured)
     spread = CALIBRATED_SPREAD if is_same else CARRIED_OVER_SPREAD
     terms = tuple(
         term.evolve(seconds=term.seconds * ratio, overlapped_seconds=term.overlapped_seconds * ratio)
@@ -39,7 +39,7 @@ def scale_to_measured(
     )
 
 
-def _measured_ratio(counterpart: TimeResult, measured: MeasuredSpeed) -> float:
+def _time_ratio(counterpart: TimeResult, measured: MeasuredSpeed) -> float:
     if measured.unit == "seconds/step":
         return measured.value / (counterpart.seconds or measured.value)
     rate = counterpart.tokens_per_second if measured.unit == "tokens/s" else counterpart.samples_per_second

@@ -9,6 +9,7 @@ from planner.performance.power import share_within_power_limit
 
 MemoryClass = Literal["GDDR", "HBM", "unified"]
 Width = Literal["16", "8", "4", "float4"]
+"""Class of kernels by the width of the weights that they read: 16, 8 or 4 bits, or 4-bit floats."""
 
 
 class MeasuredShare(NamedTuple):

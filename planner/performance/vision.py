@@ -12,6 +12,7 @@ from planner.performance.reach import OLDER_HOSTS, product_ceiling
 
 Precision = Literal["fp32", "tf32", "fp16", "fp8"]
 Kind = Literal["convolutions", "attention", "diffusion"]
+"""Kind of network, which determines how often its data pass through memory."""
 
 _SHARE_OF_RATE: Final = 0.95
 """Share of the dense rate that matrix products reach, without memory passes.

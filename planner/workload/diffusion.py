@@ -127,7 +127,7 @@ class Diffusion(Spec):
 
     @field_validator("text_weights")
     @classmethod
-    def _known_scheme(cls, value: str | None) -> str | None:
+    def _validated_scheme(cls, value: str | None) -> str | None:
         if value is not None and value != AS_STORED and value not in SCHEMES:
             raise unknown_name_error((*SCHEMES, AS_STORED))
         return value

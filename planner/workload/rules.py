@@ -531,7 +531,7 @@ PARALLEL_TRAINING_RULES: Final = RuleSet(
     WorkloadRule(
         ("parallel.offload", "parallel.zero"),
         lambda offload, zero: offload != "optimizer" or zero > 0,
-        "offloading optimizer states needs ZeRO",
+        "offloading optimizer states needs ZeRO stage 1 or higher",
         hint="Set zero to 1, 2 or 3.",
         remedies=({"parallel.offload": "none"}, {"parallel.zero": 2}),
     ),

@@ -43,7 +43,7 @@ _FAMILIES: Final[dict[SchemeFamily, str]] = {
 }
 
 
-def _format_detail(name: str) -> str:
+def _format_family_and_size(name: str) -> str:
     """Return family and size of a weight format as text: `bitsandbytes · 4.13 bits per weight`."""
     if name == AS_STORED:
         return "as in the checkpoint"
@@ -81,7 +81,7 @@ class Inference(Spec):
             "main",
             default="as stored",
             choices={AS_STORED: "As stored in the files", **{name: scheme.title for name, scheme in SCHEMES.items()}},
-            details=_format_detail,
+            details=_format_family_and_size,
             mnemonic="g",
         ),
     ] = None
@@ -221,7 +221,7 @@ class Inference(Spec):
 
     @field_validator("weights")
     @classmethod
-    def _known_scheme(cls, value: str | None) -> str | None:
+    def _validated_scheme(cls, value: str | None) -> str | None:
         if value is not None and value != AS_STORED and value not in SCHEMES:
             raise unknown_name_error((*SCHEMES, AS_STORED))
         return value

@@ -109,9 +109,9 @@ def wide_format(gpu: Gpu, compute: Compute) -> MatrixFormat:
 class MicroBatchTime(NamedTuple):
     """Seconds of one micro-batch by kind of work: forward and backward passes, recomputation and launches.
 
-    `again` is the time of a recomputation at full cost, `visits` how often quantised matrices are unpacked,
-    `passes_over` how often a saved byte is moved in the forward pass, and `attention_times` the ratio of attention's
-    backward pass to its forward pass.
+    `recomputable_seconds` is the time of a recomputation at the cost of a first pass, `visits` how often quantised
+    matrices are unpacked, `moves_per_byte` how often a saved byte is moved in the forward pass, and
+    `attention_backward_ratio` the time of attention's backward pass relative to its forward pass.
     """
 
     products_forward: float
@@ -124,10 +124,10 @@ class MicroBatchTime(NamedTuple):
     recomputed: float
     dequantised: float
     host: float
-    again: float
+    recomputable_seconds: float
     visits: int
-    passes_over: float
-    attention_times: float
+    moves_per_byte: float
+    attention_backward_ratio: float
 
     @property
     def device_seconds(self) -> float:
@@ -166,26 +166,26 @@ def micro_batch_time(
     times = classes.fused_passes if batch.fused else classes.passes
     elements = (batch.kept_bytes * times + batch.cast_bytes) / rates.memory
     head = sum([product_seconds(product, rates, wide=True) for product in work.head])
-    attention_times = FUSED_BACKWARD_RATIO if fused_attention else _PLAIN_BACKWARD_RATIO
+    attention_backward_ratio = FUSED_BACKWARD_RATIO if fused_attention else _PLAIN_BACKWARD_RATIO
     full = checkpointing == "full"
-    again = 0.0 if checkpointing == "none" else attention + elements + (forward if full else 0.0)
+    recomputable_seconds = 0.0 if checkpointing == "none" else attention + elements + (forward if full else 0.0)
     visits = 3 if full else 2
     unpacked = batch.quantised_bytes + batch.whole_bytes if batch.quantised_bytes else 0
     return MicroBatchTime(
         products_forward=forward,
         products_backward=forward * (1 + batch.weight_gradient_share),
         attention_forward=attention,
-        attention_backward=attention * attention_times,
+        attention_backward=attention * attention_backward_ratio,
         elements_forward=elements,
         elements_backward=elements * classes.backward_passes,
         head=head * (2 + batch.weight_gradient_share) + batch.logit_bytes / rates.memory,
-        recomputed=classes.recomputed * again,
+        recomputed=classes.recomputed * recomputable_seconds,
         dequantised=visits * unpacked / (rates.bandwidth * DEQUANTISED_SHARE),
         host=_launch_seconds(batch, classes) * (4 if full else 3),
-        again=again,
+        recomputable_seconds=recomputable_seconds,
         visits=visits,
-        passes_over=times,
-        attention_times=attention_times,
+        moves_per_byte=times,
+        attention_backward_ratio=attention_backward_ratio,
     )
 
 

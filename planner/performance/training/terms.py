@@ -54,28 +54,28 @@ def training_bound(terms: tuple[TimeTerm, ...]) -> Bound:
 
 def _computation_terms(step: TrainingStep) -> Iterator[TimeTerm]:
     """Yield the time terms of computation and memory traffic in all micro-batches."""
-    times = workload("m", step.micro_batches, "micro-batches")
-    again = workload(
+    micro_batches = workload("m", step.micro_batches, "micro-batches")
+    backward_cost = workload(
         "w",
         1 + step.batch.weight_gradient_share,
         "cost of the backward pass in forward passes: gradients of inputs, and of trained weights",
     )
-    yield _products_term(step, times, again)
-    yield _attention_term(step, times)
-    yield _elementwise_term(step, times)
-    yield _head_term(step, times, again)
-    yield from _overhead_terms(step, times)
+    yield _products_term(step, micro_batches, backward_cost)
+    yield _attention_term(step, micro_batches)
+    yield _elementwise_term(step, micro_batches)
+    yield _head_term(step, micro_batches, backward_cost)
+    yield from _overhead_terms(step, micro_batches)
 
 
-def _products_term(step: TrainingStep, times: Symbol, again: Symbol) -> TimeTerm:
+def _products_term(step: TrainingStep, micro_batches: Symbol, backward_cost: Symbol) -> TimeTerm:
     passes, rates = step.passes, step.rates
     return _term(
         "matrix_products",
         step.micro_batches * (passes.products_forward + passes.products_backward),
         "m × (1 + w) × Σ max(F ÷ (R × η × (1 − e^(−rows ÷ r₀))), bytes ÷ (B × β))",
         (
-            times,
-            again,
+            micro_batches,
+            backward_cost,
             model(
                 "F", step.batch.forward.layer_flops, "operations of the layers' matrices in one forward pass of a card"
             ),
@@ -88,15 +88,15 @@ def _products_term(step: TrainingStep, times: Symbol, again: Symbol) -> TimeTerm
     )
 
 
-def _attention_term(step: TrainingStep, times: Symbol) -> TimeTerm:
+def _attention_term(step: TrainingStep, micro_batches: Symbol) -> TimeTerm:
     passes, rates = step.passes, step.rates
     return _term(
         "attention",
         step.micro_batches * (passes.attention_forward + passes.attention_backward),
         "m × (1 + b) × A ÷ (R × η)",
         (
-            times,
-            library("b", passes.attention_times, "cost of the backward pass in forward passes"),
+            micro_batches,
+            library("b", passes.attention_backward_ratio, "cost of the backward pass in forward passes"),
             model("A", step.batch.forward.attention_flops, "operations between queries, keys and values"),
             card("R", rates.matrix, "dense FLOP/s in the format of attention"),
             library("η", rates.attention_share, "share of this rate that fused attention reaches"),
@@ -105,17 +105,17 @@ def _attention_term(step: TrainingStep, times: Symbol) -> TimeTerm:
     )
 
 
-def _elementwise_term(step: TrainingStep, times: Symbol) -> TimeTerm:
+def _elementwise_term(step: TrainingStep, micro_batches: Symbol) -> TimeTerm:
     passes, rates, batch = step.passes, step.rates, step.batch
     return _term(
         "elementwise",
         step.micro_batches * (passes.elements_forward + passes.elements_backward),
         "m × (1 + b) × (K × p + C) ÷ (B × β)",
         (
-            times,
+            micro_batches,
             library("b", rates.classes.backward_passes, "cost of the backward pass in forward passes"),
             model("K", batch.kept_bytes, "bytes saved by the forward pass"),
-            library("p", passes.passes_over, "number of times that each saved byte is moved"),
+            library("p", passes.moves_per_byte, "number of times that each saved byte is moved"),
             workload("C", batch.cast_bytes, "bytes of weights cast for the pass"),
             *_memory_symbols(rates),
         ),
@@ -123,15 +123,15 @@ def _elementwise_term(step: TrainingStep, times: Symbol) -> TimeTerm:
     )
 
 
-def _head_term(step: TrainingStep, times: Symbol, again: Symbol) -> TimeTerm:
+def _head_term(step: TrainingStep, micro_batches: Symbol, backward_cost: Symbol) -> TimeTerm:
     rates, batch = step.rates, step.batch
     return _term(
         "loss_head",
         step.micro_batches * step.passes.head,
         "m × ((1 + w) × H ÷ (R × η) + Z ÷ (B × β))",
         (
-            times,
-            again,
+            micro_batches,
+            backward_cost,
             model("H", batch.forward.head_flops, "operations of the output head in one forward pass"),
             card("R", rates.matrix, "dense FLOP/s"),
             library("η", rates.matrix_share, "share of this rate that large products reach in training"),
@@ -142,7 +142,7 @@ def _head_term(step: TrainingStep, times: Symbol, again: Symbol) -> TimeTerm:
     )
 
 
-def _overhead_terms(step: TrainingStep, times: Symbol) -> Iterator[TimeTerm]:
+def _overhead_terms(step: TrainingStep, micro_batches: Symbol) -> Iterator[TimeTerm]:
     """Yield the time terms of recomputation, dequantisation and kernel launches."""
     passes, count = step.passes, step.micro_batches
     yield _term(
@@ -150,21 +150,21 @@ def _overhead_terms(step: TrainingStep, times: Symbol) -> Iterator[TimeTerm]:
         count * passes.recomputed,
         "m × ρ × t",
         (
-            times,
+            micro_batches,
             library("ρ", step.rates.classes.recomputed, "cost of a second forward pass relative to the first"),
-            model("t", passes.again, "seconds of the recomputed work"),
+            model("t", passes.recomputable_seconds, "seconds of the recomputed work"),
         ),
         _RECOMPUTED,
     )
     if step.batch.quantised_bytes:
-        yield _dequantization_term(step, times)
+        yield _dequantization_term(step, micro_batches)
     layers = max(step.batch.forward.layers, 1)
     yield _term(
         "host",
         count * passes.host,
         "m × L × o",
         (
-            times,
+            micro_batches,
             model("L", layers, "layers of one card"),
             library("o", passes.host / layers, "seconds to launch all passes of one layer"),
         ),
@@ -173,13 +173,13 @@ def _overhead_terms(step: TrainingStep, times: Symbol) -> Iterator[TimeTerm]:
     )
 
 
-def _dequantization_term(step: TrainingStep, times: Symbol) -> TimeTerm:
+def _dequantization_term(step: TrainingStep, micro_batches: Symbol) -> TimeTerm:
     return _term(
         "dequantisation",
         step.micro_batches * step.passes.dequantised,
         "m × v × (Q + W) ÷ (B × δ)",
         (
-            times,
+            micro_batches,
             library("v", step.passes.visits, "number of times that each matrix is unpacked"),
             model("Q", step.batch.quantised_bytes, "bytes of the packed matrices"),
             model("W", step.batch.whole_bytes, "bytes of the unpacked matrices in 16 bits"),

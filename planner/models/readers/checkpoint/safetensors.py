@@ -166,7 +166,7 @@ class FileTensor(NamedTuple):
     bytes: int
 
 
-class _PlacedTensor(NamedTuple):
+class _TensorWithOffsets(NamedTuple):
     begin: int
     end: int
     tensor: FileTensor
@@ -179,7 +179,7 @@ def read_header(source: ByteSource) -> tuple[FileTensor, ...]:
         ModelFileError: If the file is cut short, or its header is too long, no JSON of the format, or contradicts
             itself: overlapping tensors, gaps, sizes that do not follow from the shapes.
     """
-    fail = partial(_fail, source.place)
+    fail = partial(_raise_file_error, source.place)
     length = int.from_bytes(source.read(0, _LENGTH_BYTES), "little")
     if length > MAX_HEADER_BYTES:
         fail(f"the header has {length:,} bytes; at most {MAX_HEADER_BYTES:,} are read")
@@ -195,7 +195,7 @@ def _header_text(header: bytes, fail: Callable[[str], NoReturn]) -> str:
         fail("the header is not text in UTF-8")
 
 
-def _tensor_entries(text: str, fail: Callable[[str], NoReturn]) -> Iterator[_PlacedTensor]:
+def _tensor_entries(text: str, fail: Callable[[str], NoReturn]) -> Iterator[_TensorWithOffsets]:
     scanner = JsonScanner(text, lambda reason: fail(f"the header {reason}"))
     for name in scanner.members(MAX_KEYS):
         if name == "__metadata__":
@@ -206,7 +206,7 @@ def _tensor_entries(text: str, fail: Callable[[str], NoReturn]) -> Iterator[_Pla
     scanner.end()
 
 
-def _tensor_entry(name: str, entry: object, fail: Callable[[str], NoReturn]) -> _PlacedTensor:
+def _tensor_entry(name: str, entry: object, fail: Callable[[str], NoReturn]) -> _TensorWithOffsets:
     where = f"tensor {quoted_text(name)}"
     if not isinstance(entry, dict) or entry.keys() != _FIELDS:
         fail(f"{where} must have dtype, shape and data_offsets")
@@ -220,7 +220,7 @@ def _tensor_entry(name: str, entry: object, fail: Callable[[str], NoReturn]) -> 
     elements = prod(shape)
     if elements > _MAX_ELEMENTS or elements * bits != 8 * (end - begin):
         fail(f"{where}: data_offsets hold {end - begin:,} bytes, which its shape and dtype do not fill")
-    return _PlacedTensor(begin, end, FileTensor(name, entry["dtype"], shape, elements, end - begin))
+    return _TensorWithOffsets(begin, end, FileTensor(name, entry["dtype"], shape, elements, end - begin))
 
 
 def _data_span(value: object, where: str, fail: Callable[[str], NoReturn]) -> tuple[int, int]:
@@ -236,7 +236,7 @@ def _whole_numbers(value: object, where: str, fail: Callable[[str], NoReturn]) -
     return tuple(value)
 
 
-def _check_layout(placed: list[_PlacedTensor], size: int, fail: Callable[[str], NoReturn]) -> None:
+def _check_layout(placed: list[_TensorWithOffsets], size: int, fail: Callable[[str], NoReturn]) -> None:
     at = 0
     for begin, end, tensor in placed:
         if begin < at:
@@ -252,7 +252,7 @@ def _check_layout(placed: list[_PlacedTensor], size: int, fail: Callable[[str], 
         fail(f"{size - at:,} bytes after the last tensor belong to none")
 
 
-def _fail(place: str, reason: str) -> NoReturn:
+def _raise_file_error(place: str, reason: str) -> NoReturn:
     raise ModelFileError(place, reason, _HINT)
 
 
@@ -282,10 +282,10 @@ def read_checkpoint(path: Path) -> Checkpoint:
         ModelFileError: If a file is missing, truncated or invalid, or the index names a file in another folder.
     """
     if path.name.endswith(".index.json"):
-        return _read_indexed(path)
+        return _read_indexed_checkpoint(path)
     beside = path.with_name(INDEX)
     if _NUMBERED.fullmatch(path.name) and os.path.isfile(beside):
-        return _read_indexed(beside)
+        return _read_indexed_checkpoint(beside)
     return Checkpoint(tuple(_tensors_of_parts(numbered_parts(path))))
 
 
@@ -308,7 +308,7 @@ def numbered_parts(path: Path) -> tuple[Path, ...]:
     return parts
 
 
-def _read_indexed(path: Path) -> Checkpoint:
+def _read_indexed_checkpoint(path: Path) -> Checkpoint:
     listed = read_index(read_whole(path, MAX_INDEX_BYTES, "index of safetensors files"), path)
     parts = {name: path.with_name(name) for name in listed.values()}
     _check_all_parts_exist(path, tuple(parts.values()))

@@ -90,12 +90,12 @@ def _latent_family(*, dense_layers: int = 3, shared: int = 1, indexer: bool = Fa
 
 def _latent_mixers(fields: ConfigFields, sizes: StackSizes, _: AttentionStyle) -> tuple[MixerBlock, ...]:
     _note_unbuilt_layers(fields)
-    return (_latent_attention(fields, sizes),) * sizes.layers
+    return (_latent_attention_block(fields, sizes),) * sizes.layers
 
 
 def _indexed_mixers(fields: ConfigFields, sizes: StackSizes, _: AttentionStyle) -> tuple[MixerBlock, ...]:
     _note_unbuilt_layers(fields)
-    plain, indexed = _latent_attention(fields, sizes), _indexed_latent_block(fields, sizes)
+    plain, indexed = _latent_attention_block(fields, sizes), _indexed_latent_block(fields, sizes)
     return tuple(indexed if own else plain for own in _indexer_layers(fields, sizes.layers))
 
 
@@ -113,13 +113,13 @@ def latent_block(fields: ConfigFields, sizes: StackSizes, *, bias: bool, indexer
     return MixerBlock(mixer, latent_tensors(mixer, sizes.hidden, bias=bias))
 
 
-def _latent_attention(fields: ConfigFields, sizes: StackSizes, *, indexer_dim: int = 0) -> MixerBlock:
+def _latent_attention_block(fields: ConfigFields, sizes: StackSizes, *, indexer_dim: int = 0) -> MixerBlock:
     return latent_block(fields, sizes, bias=fields.flag("attention_bias", default=False), indexer_dim=indexer_dim)
 
 
 def _indexed_latent_block(fields: ConfigFields, sizes: StackSizes) -> MixerBlock:
     width = fields.integer("index_head_dim", default=128)
-    mixer, tensors = _latent_attention(fields, sizes, indexer_dim=width)
+    mixer, tensors = _latent_attention_block(fields, sizes, indexer_dim=width)
     return MixerBlock(mixer, tensors + _indexer_tensors(fields, sizes, width))
 
 

@@ -41,7 +41,7 @@ def _flux_tensors(network: DiffusionTransformer, fields: ConfigFields) -> Iterat
     yield from linear("x_embedder", hidden, network.latent_channels, bias=True)
     yield from linear("context_embedder", hidden, network.text_width, bias=True)
     pooled = fields.integer("pooled_projection_dim", default=768)
-    yield from _conditioning_embeddings(hidden, pooled, guided=fields.flag(_GUIDED, default=False))
+    yield from _conditioning_tensors(hidden, pooled, guided=fields.flag(_GUIDED, default=False))
     yield from _block_copies("transformer_blocks", network.blocks, _joint_block_tensors(network, normed=True))
     yield from _block_copies("single_transformer_blocks", network.single_blocks, _single_block_tensors(network))
     yield from _output_tensors(hidden, out)
@@ -73,7 +73,7 @@ def _sd3_tensors(network: DiffusionTransformer, fields: ConfigFields) -> Iterato
     hidden, normed = network.hidden, fields.has("qk_norm")
     out = fields.integer("out_channels", default=16) * network.patch**2
     yield from conv("pos_embed.proj", hidden, network.latent_channels, network.patch, network.patch)
-    yield from _conditioning_embeddings(hidden, fields.integer("pooled_projection_dim", default=2048), guided=False)
+    yield from _conditioning_tensors(hidden, fields.integer("pooled_projection_dim", default=2048), guided=False)
     yield from linear("context_embedder", hidden, network.text_width, bias=True)
     yield from _block_copies("transformer_blocks", network.blocks - 1, _joint_block_tensors(network, normed=normed))
     yield from _block_copies("transformer_blocks.last", 1, _joint_block_tensors(network, normed=normed, last=True))
@@ -162,7 +162,7 @@ def _block_copies(prefix: str, copies: int, tensors: Tensors) -> Tensors:
     return tuple(one.evolve(name=f"{prefix}.{one.name}", copies=copies) for one in tensors)
 
 
-def _conditioning_embeddings(hidden: int, pooled: int, *, guided: bool) -> Tensors:
+def _conditioning_tensors(hidden: int, pooled: int, *, guided: bool) -> Tensors:
     return (
         *_embedding_mlp_tensors("time_text_embed.timestep_embedder", hidden, _TIME),
         *(_embedding_mlp_tensors("time_text_embed.guidance_embedder", hidden, _TIME) if guided else ()),

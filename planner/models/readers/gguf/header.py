@@ -28,7 +28,7 @@ class HeaderCursor:
         self._source = source
         self._at = self._start = 0
         self._chunk = b""
-        self.fail = partial(_fail, source.place)
+        self.fail = partial(_raise_file_error, source.place)
 
     @property
     def position(self) -> int:
@@ -92,7 +92,7 @@ class HeaderCursor:
         return self._chunk[self._at - self._start :]
 
 
-def _fail(place: str, reason: str) -> NoReturn:
+def _raise_file_error(place: str, reason: str) -> NoReturn:
     raise ModelFileError(place, reason, _HINT)
 
 
