@@ -151,8 +151,8 @@ def step_traffic(share: Architecture, workload: Training, batch: MicroBatch) -> 
 def overlapped_seconds(sent: Transfer, passes: MicroBatchTime, count: int, classes: EfficiencyClasses) -> float:
     """Return the seconds of a transfer that overlap with computation, at most the seconds of that computation.
 
-    **Source**: the share that is never hidden is fitted (`EfficiencyClasses.exposed`): first and last layers, and the cards'
-    multiprocessors that copying occupies.
+    **Source**: the share that is never hidden is fitted (`EfficiencyClasses.exposed`): first and last layers, and the
+    cards' multiprocessors that copying occupies.
     """
     computation: dict[OverlapTarget, float] = {
         "passes": count * passes.device_seconds,
