@@ -39,6 +39,22 @@ TESTED = (
     "planner/monitor/sampler",
     "planner/monitor/supervisor",
     "planner/present/monitor",
+    "planner/models/readers",
+    "planner/models/readers/checkpoint",
+    "planner/models/readers/decoder",
+    "planner/models/readers/diffusers",
+    "planner/models/readers/encoder",
+    "planner/models/readers/gguf",
+    "planner/models/readers/hub",
+    "planner/models/readers/multimodal",
+    "planner/models/readers/vision",
+    "planner/performance",
+    "planner/performance/inference",
+    "planner/performance/software",
+    "planner/performance/training",
+    "planner/workload",
+    "planner/workload/recipes",
+    "planner/workload/software",
 )
 """Folders of the core in which each module has a test file of its name; subfolders are listed on their own."""
 

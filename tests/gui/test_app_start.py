@@ -193,7 +193,7 @@ def test_own_cards_are_loaded_and_a_broken_hardware_file_does_not_stop_the_start
     (tmp_path / "hardware.json").write_text("{broken")
     told = run(f"{LOOK}{own}\n{QUIT}", tmp_path)
     assert told["own"] == []
-    assert "hardware.json: is no JSON" in told["banner"]
+    assert "hardware.json: is not JSON" in told["banner"]
     assert (tmp_path / "hardware.json").read_text() == "{broken"
 
 
@@ -205,7 +205,7 @@ def test_a_plan_on_an_own_card_survives_a_broken_hardware_file(tmp_path, catalog
     (tmp_path / "hardware.json").write_text("{broken")
     told = run(LOOK + QUIT, tmp_path)
     assert told["card"] == SAMPLE_PLAN.gpu
-    assert "hardware.json: is no JSON" in told["banner"]
+    assert "hardware.json: is not JSON" in told["banner"]
     assert "The plan of your last session cannot be shown" in told["banner"]
     (kept,) = (tmp_path / "autosave" / "kept").iterdir()
     (tmp_path / "hardware.json").write_text(own)

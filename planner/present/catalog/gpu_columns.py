@@ -75,7 +75,7 @@ def _derived_column(figure: DerivedFigure) -> Column[GpuRow]:
         unknown=fmt.UNKNOWN,
         shown=False,
         tooltip=lambda row: f"{figure.title} = {figure.formula}\n{figure.explained(row.gpu)}",
-        about=fmt.capitalized(f"{figure.help}{', at launch' if figure.priced else ''}"),
+        about=fmt.capitalized(f"{figure.help}{', at launch' if figure.has_price else ''}"),
         lower_is_better=figure.lower_is_better,
     )
 

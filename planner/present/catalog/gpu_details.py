@@ -174,10 +174,10 @@ def _derived_details(gpu: Gpu, prices: CardPrices) -> Iterator[Detail]:
     for derived in DERIVED_FIGURES.values():
         yield from _derived_figure(derived, derived.title, gpu, None, LAUNCH_PRICE)
         yours = gpu.purchase_price_usd
-        if derived.priced and yours is not None:
+        if derived.has_price and yours is not None:
             yield from _derived_figure(derived, f"{derived.title}, as you paid", gpu, yours, "your price")
         for kind in _DERIVED_FROM:
-            if derived.priced and kind in prices.bought:
+            if derived.has_price and kind in prices.bought:
                 spread = prices.bought[kind]
                 name = f"median {kind} price ({months_text(spread.current)})"
                 yield from _derived_figure(derived, f"{derived.title}, {kind}", gpu, spread.median_usd, name)

@@ -128,7 +128,7 @@ def _derived_by_kind(gpu: Gpu, prices: CardPrices) -> dict[str, float | None]:
         f"{DERIVED_NAMES[key]}_{kind}": figure.value(gpu, spread.median_usd)
         for key, figure in DERIVED_FIGURES.items()
         for kind, spread in prices.bought.items()
-        if figure.priced and kind != "list"
+        if figure.has_price and kind != "list"
     }
 
 

@@ -35,7 +35,7 @@ def test_a_log_of_another_engine_has_a_note_and_no_correction(compared, catalog)
     found = compared(VLLM)
     assert "The log is from vLLM, but the plan is for Hugging Face Transformers" in found.notes[0]
     assert "CUDA graphs take 0.44 GiB" in found.row("overhead").explanation
-    assert "profiles its own largest batch" in found.row("working").explanation
+    assert "profiles its largest batch" in found.row("working").explanation
     assert found.row("pool").predicted_bytes is None
     assert "does not include this amount" in found.row("pool").explanation
     assert suggest_correction(found, evaluate(RUN, catalog), "2026-10-03", "ab") is None
