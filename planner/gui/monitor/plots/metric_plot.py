@@ -88,7 +88,7 @@ class MetricPlot(Chart):
     def set_marks(self, marks: tuple[TimelineMark, ...]) -> None:
         """Show a vertical line at each mark."""
         while len(self._marks) < len(marks):
-            self._marks.append(self._add(pg.InfiniteLine(angle=90), _MARK_STYLE))
+            self._marks.append(self._add_item(pg.InfiniteLine(angle=90), _MARK_STYLE))
         for number, line in enumerate(self._marks):
             line.setVisible(number < len(marks))
             if number < len(marks):
