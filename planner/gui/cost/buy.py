@@ -120,7 +120,7 @@ class BuyQuestions(MoneyQuestions):
     def _add_financing(self, form: LabelledForm) -> None:
         self.ask_number(form, "horizon_years", "Owned for, years", (0.05, 30), "Time until the cards are sold.")
         hint = "Annual rate at which later payments are discounted."
-        self.ask_number(form, "discount_rate", "Discount rate, % per year", (0, 99), hint, scale=0.01)
+        self.ask_number(form, "discount_rate", "Discount, % per year", (0, 99), hint, scale=0.01)
         hint = "Resale value as a share of the cards' price."
         self.ask_number(form, "buy.resale_share", "Resale, %", _SHARE, hint, "from the price trend", 0.01)
         self.ask_number(form, "buy.loan_fraction", "Loan, %", _SHARE, "Of the purchase price.", scale=0.01)

@@ -382,7 +382,7 @@ def test_the_answer_is_copied_and_saved_as_every_format(tab: CostTab, tmp_path, 
     assert QGuiApplication.clipboard().text() == tab.copy_result()
     for ending in ("txt", "csv", "json", "png"):
         tab.copy_menu.save_to(tmp_path / f"cost.{ending}")
-    assert tab.answer.view.summary in (tmp_path / "cost.txt").read_text(encoding="utf-8")
+    assert tab.answer.view.subject in (tmp_path / "cost.txt").read_text(encoding="utf-8")
     rows = (tmp_path / "cost.csv").read_text(encoding="utf-8").splitlines()
     assert rows[0].startswith("Provider,Instance")
     assert rows[0].endswith("Price of,Source")
