@@ -34,7 +34,7 @@ _NORMAL_QUANTILE: Final = 1.6448536269514722
 _TAIL_SHARE: Final = 0.05
 
 
-class Interval(NamedTuple):
+class ByteInterval(NamedTuple):
     """An uncertain number of bytes: one case in twenty is below `low`, half are below `bytes`, one is above `high`."""
 
     low: int
@@ -50,19 +50,19 @@ class Margin(NamedTuple):
     best: int
 
 
-def margin_of(need: Interval, room: Interval) -> Margin:
+def memory_margin(need: ByteInterval, room: ByteInterval) -> Margin:
     """Return the free memory with `need` taken from the usable memory `room`; the worst case is high need, low room."""
     return Margin(room.low - need.high, room.bytes - need.bytes, room.high - need.low)
 
 
-def verdict_of(margin: Margin) -> Verdict:
+def margin_verdict(margin: Margin) -> Verdict:
     """Return the verdict of `margin`, without computing the probability."""
     if margin.worst >= 0:
         return "fits"
     return "tight" if margin.expected >= 0 else "does-not-fit"
 
 
-def chance_of(margin: Margin, capacity_bytes: int) -> float:
+def probability_of_fit(margin: Margin, capacity_bytes: int) -> float:
     """Return the probability, 0 to 1, that memory suffices with `margin` free of `capacity_bytes`.
 
     The probability never rises when all three values of the margin fall, so it never rises as a workload grows.

@@ -129,12 +129,12 @@ def corrected_term(written: Term, added: int, source: str) -> Term:
     )
 
 
-def sources(corrections: Iterable[Correction]) -> str:
+def correction_sources_text(corrections: Iterable[Correction]) -> str:
     """Return the sources of `corrections` as one text."""
     return "; ".join(correction.source for correction in corrections)
 
 
-def unused_note(correction: Correction) -> str:
+def unused_correction_note(correction: Correction) -> str:
     """Return the note that `correction` does not apply to this run."""
     return (
         f"The correction from {correction.source} does not apply here: it is for {correction.model_type} in "
@@ -142,7 +142,7 @@ def unused_note(correction: Correction) -> str:
     )
 
 
-def correction_note(correction: Correction) -> str:
+def applied_correction_note(correction: Correction) -> str:
     """Return the note on an applied correction."""
     return f"Corrected by {correction.source}: {correction.changes}."
 

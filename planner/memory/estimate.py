@@ -5,16 +5,16 @@ from typing import Any, NamedTuple
 
 from planner.hardware.gpu import Gpu
 from planner.hardware.usable import UsableMemory
-from planner.memory.chance import Interval
+from planner.memory.chance import ByteInterval
 from planner.memory.corrections import (
     Correction,
     applicable_corrections,
+    applied_correction_note,
     corrected_overhead,
     corrected_term,
     corrected_timeline,
-    correction_note,
-    sources,
-    unused_note,
+    correction_sources_text,
+    unused_correction_note,
 )
 from planner.memory.fit import CardFit, DeviceMemory, device_share, judge_bytes, memory_result, platform_notes
 from planner.memory.overhead import FixedOverhead, FrameworkOverhead, fixed_overhead, framework_overhead, overhead_term
@@ -28,7 +28,7 @@ from planner.memory.parallel.placing import (
     place_workload,
     sharing_notes,
 )
-from planner.memory.phases import Need, PhaseSnapshots
+from planner.memory.phases import PeakNeed, PhaseSnapshots
 from planner.memory.result import CachePool, DeviceShare, MemoryResult
 from planner.memory.software import memory_of
 from planner.memory.software.base import SoftwareMemory
@@ -113,7 +113,7 @@ def estimate_resolved(
     written = overhead_term(found.estimated, timeline.dynamic)
     if own:
         timeline = corrected_timeline(timeline, own)
-        written = corrected_term(written, found.overhead.total - found.estimated.total, sources(own))
+        written = corrected_term(written, found.overhead.total - found.estimated.total, correction_sources_text(own))
     beside, on_disk, usable = _offloaded_bytes(devices), workload.parallel.offload == "nvme", loaded.cards.usable
     pool = timeline.pool.capacity(usable.bytes) if timeline.pool and usable else None
     memory = memory_result(
@@ -155,7 +155,7 @@ class _DeviceEstimate(NamedTuple):
     kind: _CardModelFacts
     estimated: FrameworkOverhead
     overhead: FrameworkOverhead
-    need: Interval
+    need: ByteInterval
     fit: CardFit
 
 
@@ -247,7 +247,7 @@ def fits_on(
     """Yield the verdict of `estimate_memory` on each of `cards`, as numbers only: fast enough for a whole catalog."""
     resolved = resolve_workload(architecture, workload, count)
     filled, program = resolved.workload, memory_of(*resolved)
-    by_class: dict[Hashable, tuple[LoadedCards, Need]] = {}
+    by_class: dict[Hashable, tuple[LoadedCards, PeakNeed]] = {}
     for gpu, usable in cards:
         card_class = card_class_of(program, gpu)
         if card_class not in by_class:
@@ -261,12 +261,12 @@ def fits_on(
         yield judge_bytes(held, usable, filled.other_processes_bytes, kind.unsupported, gpu.id)
 
 
-def _needed_bytes(cards_and_need: tuple[LoadedCards, Need]) -> int:
+def _needed_bytes(cards_and_need: tuple[LoadedCards, PeakNeed]) -> int:
     return cards_and_need[1].held.bytes
 
 
-def _need_with_overhead(held: Interval, overhead: FrameworkOverhead) -> Interval:
-    return Interval(held.low + overhead.low, held.bytes + overhead.total, held.high + overhead.high)
+def _need_with_overhead(held: ByteInterval, overhead: FrameworkOverhead) -> ByteInterval:
+    return ByteInterval(held.low + overhead.low, held.bytes + overhead.total, held.high + overhead.high)
 
 
 def fullest_timeline(
@@ -286,7 +286,7 @@ def fullest_timeline(
 
 def _correction_notes(corrections: tuple[Correction, ...], own: tuple[Correction, ...]) -> Iterator[str]:
     for correction in corrections:
-        yield correction_note(correction) if correction in own else unused_note(correction)
+        yield applied_correction_note(correction) if correction in own else unused_correction_note(correction)
 
 
 def _estimate_notes(

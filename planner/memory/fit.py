@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from planner.hardware.gpu import Gpu
 from planner.hardware.usable import UsableMemory
-from planner.memory.chance import Interval, chance_of, margin_of, verdict_of
+from planner.memory.chance import ByteInterval, margin_verdict, memory_margin, probability_of_fit
 from planner.memory.overhead import FrameworkOverhead
 from planner.memory.phases import PhaseSnapshots
 from planner.memory.result import CachePool, DeviceShare, MemoryResult, Term, Verdict
@@ -42,7 +42,7 @@ class CardFit(NamedTuple):
 
 
 def judge_bytes(
-    need: Interval, usable: UsableMemory | None, taken: int, unsupported: tuple[str, ...], gpu_id: str = ""
+    need: ByteInterval, usable: UsableMemory | None, taken: int, unsupported: tuple[str, ...], gpu_id: str = ""
 ) -> CardFit:
     """Return the verdict on `need` where other programs use `taken` bytes, and the probability that it fits.
 
@@ -51,12 +51,12 @@ def judge_bytes(
     """
     if usable is None:
         return CardFit(gpu_id, None, need.bytes, None, None, unsupported)
-    room = Interval(usable.low_bytes - taken, usable.bytes - taken, usable.high_bytes - taken)
-    margin = margin_of(need, room)
+    room = ByteInterval(usable.low_bytes - taken, usable.bytes - taken, usable.high_bytes - taken)
+    margin = memory_margin(need, room)
     if unsupported:
         return CardFit(gpu_id, None, need.bytes, usable.bytes, margin.expected, unsupported)
-    chance = chance_of(margin, usable.bytes)
-    verdict = verdict_of(margin)
+    chance = probability_of_fit(margin, usable.bytes)
+    verdict = margin_verdict(margin)
     return CardFit(gpu_id, verdict, need.bytes, usable.bytes, margin.expected, unsupported, chance, margin.worst)
 
 
@@ -105,7 +105,7 @@ class DeviceMemory(NamedTuple):
     timeline: PhaseSnapshots
     overhead: FrameworkOverhead
     overhead_term: Term
-    need: Interval
+    need: ByteInterval
 
 
 def memory_result(

@@ -14,7 +14,7 @@ LARGEST_GROUPED_HEAD: Final = 256
 """Largest head dimension for which the fused kernel reads grouped keys and values without copies."""
 
 
-def kernel_of(
+def attention_kernel(
     mixer: Attention | LatentAttention, precision: Precision, attention: AttentionKind, masked: bool
 ) -> Kernel:
     """Return the kernel that computes the attention of `mixer`; `masked` means that an explicit mask is passed.
@@ -57,7 +57,7 @@ def repeats_heads(mixer: Attention, kernel: Kernel, attention: AttentionKind, ma
     return copied and mixer.kv_heads > 1
 
 
-def is_masked(layer: Layer, tokens: int, attention: AttentionKind) -> bool:
+def needs_explicit_mask(layer: Layer, tokens: int, attention: AttentionKind) -> bool:
     """Return whether `layer` passes a mask to the fused kernel: its window is shorter than the sequence.
 
     **Source**: transformers `masking_utils`: without a window it passes `is_causal` instead.

@@ -4,8 +4,7 @@ from functools import lru_cache
 
 from planner.memory.precision import Precision
 from planner.memory.result import Term
-from planner.memory.terms import library, model, term
-from planner.memory.terms import workload as chosen
+from planner.memory.terms import library_symbol, model_symbol, term, workload_symbol
 from planner.models.architecture import Architecture
 
 _SOURCE = "cross_entropy = log_softmax + nll_loss, of an fp32 copy in transformers' ForCausalLMLoss"
@@ -70,9 +69,9 @@ def logits_term(architecture: Architecture, outputs: int, per_logit: int, precis
         logits_bytes(architecture, outputs, per_logit),
         "T × V × k",
         (
-            chosen("T", outputs, "tokens with an output"),
-            model("V", width, "width of the output: the vocabulary, or the number of labels"),
-            library(
+            workload_symbol("T", outputs, "tokens with an output"),
+            model_symbol("V", width, "width of the output: the vocabulary, or the number of labels"),
+            library_symbol(
                 "k",
                 per_logit,
                 f"bytes per logit at this point: {precision.compute_bytes} for the logits, the rest for fp32 copies",

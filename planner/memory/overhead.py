@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from planner.hardware.gpu import Gpu
 from planner.memory.result import Symbol, Term, TermPart
-from planner.memory.terms import card, library, term
+from planner.memory.terms import card_symbol, library_symbol, term
 from planner.units import GIB, KIB, MIB
 
 _CONTEXT_SOURCE: Final = (
@@ -96,8 +96,8 @@ def overhead_with_slack(
 def overhead_term(overhead: FrameworkOverhead, dynamic_bytes: int) -> Term:
     """Return `overhead` as a term with its parts; the slack is a share of `dynamic_bytes`."""
     symbols = (
-        library("f", _SLACK_SHARE, "share of short-lived memory that the allocator cannot reuse at once"),
-        library("D", dynamic_bytes, "bytes allocated and freed in each step"),
+        library_symbol("f", _SLACK_SHARE, "share of short-lived memory that the allocator cannot reuse at once"),
+        library_symbol("D", dynamic_bytes, "bytes allocated and freed in each step"),
     )
     return write_overhead(overhead, "f × D", symbols, _SLACK_SOURCE)
 
@@ -126,8 +126,8 @@ def write_overhead(overhead: FrameworkOverhead, slack: str, symbols: tuple[Symbo
 @lru_cache(maxsize=256)
 def _fixed_symbols(context: int, workspace: int) -> tuple[Symbol, ...]:
     return (
-        card("C", context, "bytes of the device context"),
-        library("W", workspace, "bytes of the cuBLAS workspaces"),
+        card_symbol("C", context, "bytes of the device context"),
+        library_symbol("W", workspace, "bytes of the cuBLAS workspaces"),
     )
 
 

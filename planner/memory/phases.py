@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Final, NamedTuple
 
-from planner.memory.chance import Interval
+from planner.memory.chance import ByteInterval
 from planner.memory.result import CachePool, Phase, PhaseName, Term, TermName, TermShare
 
 _LARGE_TERMS: Final = ("logits", "activations")
@@ -87,10 +87,10 @@ class PagePool(NamedTuple):
         )
 
 
-class Need(NamedTuple):
+class PeakNeed(NamedTuple):
     """Peak memory over all snapshots with its bounds, and the size in bytes of the largest short-lived tensor."""
 
-    held: Interval
+    held: ByteInterval
     largest: int
 
 
@@ -117,7 +117,7 @@ class PhaseSnapshots(NamedTuple):
         """Return the snapshot with the most bytes, the earliest of equals."""
         return max(self.snapshots, key=attrgetter("total"))
 
-    def need(self, more: int = 0) -> Need:
+    def need(self, more: int = 0) -> PeakNeed:
         """Return the peak memory over all snapshots, with `more` bytes of activations in each pass.
 
         The largest tensor of a prefill also counts in decoding; a program that reserves everything has no short-lived
@@ -136,7 +136,7 @@ class PhaseSnapshots(NamedTuple):
                 high = snapshot.high + added
             if tensor > largest:
                 largest = tensor
-        return Need(Interval(low, most, high), largest if self.dynamic else 0)
+        return PeakNeed(ByteInterval(low, most, high), largest if self.dynamic else 0)
 
     def phases(self, fixed_bytes: int, slack_bytes: int) -> tuple[Phase, ...]:
         """Return each phase at its own highest snapshot, including the overhead.

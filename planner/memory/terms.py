@@ -10,32 +10,32 @@ _CHECKED_ABOVE: Final = 0.05
 """Allowance for other versions; benchmarks/accuracy.py prints the share of rows within it."""
 
 
-def model(name: str, value: int | float | str, meaning: str) -> Symbol:
+def model_symbol(name: str, value: int | float | str, meaning: str) -> Symbol:
     """Return a symbol whose value comes from the model."""
     return Symbol(name=name, value=value, meaning=meaning, origin="model")
 
 
-def workload(name: str, value: int | float | str, meaning: str) -> Symbol:
+def workload_symbol(name: str, value: int | float | str, meaning: str) -> Symbol:
     """Return a symbol whose value comes from the workload."""
     return Symbol(name=name, value=value, meaning=meaning, origin="workload")
 
 
-def number_format(name: str, value: int | float | str, meaning: str) -> Symbol:
+def format_symbol(name: str, value: int | float | str, meaning: str) -> Symbol:
     """Return a symbol whose value comes from a number format."""
     return Symbol(name=name, value=value, meaning=meaning, origin="format")
 
 
-def library(name: str, value: int | float | str, meaning: str) -> Symbol:
+def library_symbol(name: str, value: int | float | str, meaning: str) -> Symbol:
     """Return a symbol whose value is a library's behavior."""
     return Symbol(name=name, value=value, meaning=meaning, origin="library")
 
 
-def card(name: str, value: int | float | str, meaning: str) -> Symbol:
+def card_symbol(name: str, value: int | float | str, meaning: str) -> Symbol:
     """Return a symbol whose value comes from the card."""
     return Symbol(name=name, value=value, meaning=meaning, origin="card")
 
 
-def traced(name: str, value: int | float | str, meaning: str) -> Symbol:
+def traced_symbol(name: str, value: int | float | str, meaning: str) -> Symbol:
     """Return a symbol whose value was counted in a trace."""
     return Symbol(name=name, value=value, meaning=meaning, origin="trace")
 
@@ -82,17 +82,17 @@ def measured_term(
         symbols,
         source,
         certainty="measured",
-        low_bytes=lowest(size_bytes),
-        high_bytes=highest(size_bytes),
+        low_bytes=lower_bound_bytes(size_bytes),
+        high_bytes=upper_bound_bytes(size_bytes),
         parts=parts,
     )
 
 
-def lowest(size_bytes: int) -> int:
+def lower_bound_bytes(size_bytes: int) -> int:
     """Return the lower bound in bytes of a term of `size_bytes` whose formula was checked against traces."""
     return int(size_bytes * (1 - _CHECKED_BELOW))
 
 
-def highest(size_bytes: int) -> int:
+def upper_bound_bytes(size_bytes: int) -> int:
     """Return the upper bound in bytes of a term of `size_bytes` whose formula was checked against traces."""
     return int(size_bytes * (1 + _CHECKED_ABOVE))

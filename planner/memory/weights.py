@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from planner.dtypes import AS_STORED, SCHEMES, Scheme
 from planner.memory.gguf import file_bytes
 from planner.memory.result import Term, TermPart
-from planner.memory.terms import model, number_format, term
+from planner.memory.terms import format_symbol, model_symbol, term
 from planner.models.architecture import Architecture, Layer, Moe, Role, Tensor
 
 _CAST_ROLES: Final[tuple[Role, ...]] = ("linear", "router", "conv")
@@ -115,7 +115,7 @@ def weights_term(architecture: Architecture, scheme_name: str, kept_bytes: int =
         return _plain_weights_term(architecture, scheme)
     if scheme.family == "gguf-file":
         return _gguf_weights_term(architecture, scheme)
-    return _quantised_weights_term(architecture, scheme, kept_bytes)
+    return _quantized_weights_term(architecture, scheme, kept_bytes)
 
 
 @lru_cache(maxsize=1024)
@@ -140,7 +140,7 @@ def _stored_weights_term(architecture: Architecture) -> Term:
         "weights",
         architecture.stored_bytes,
         "S",
-        (model("S", architecture.stored_bytes, "bytes of the network's tensors in its files"),),
+        (model_symbol("S", architecture.stored_bytes, "bytes of the network's tensors in its files"),),
         source,
         parts=tuple(
             TermPart(name=f"tensors in {name}", bytes=count, formula="Σ bytes", source=source)
@@ -157,8 +157,8 @@ def _plain_weights_term(architecture: Architecture, scheme: Scheme) -> Term:
         counts.total * size,
         "P × w",
         (
-            model("P", counts.total, "parameters, tied ones counted once"),
-            number_format("w", size, f"bytes per parameter in {scheme.title}"),
+            model_symbol("P", counts.total, "parameters, tied ones counted once"),
+            format_symbol("w", size, f"bytes per parameter in {scheme.title}"),
         ),
         "All tensors of the model, counted",
     )
@@ -175,19 +175,19 @@ def _projection_bytes(architecture: Architecture, scheme_name: str) -> tuple[int
     return sum(tensor.size * count for tensor, count in chosen), stored
 
 
-def _quantised_weights_term(architecture: Architecture, scheme: Scheme, kept_bytes: int) -> Term:
+def _quantized_weights_term(architecture: Architecture, scheme: Scheme, kept_bytes: int) -> Term:
     total = parameter_counts(architecture).total
-    quantised, stored = _projection_bytes(architecture, scheme.name)
-    kept = (total - quantised) * kept_bytes
-    bits = round(8 * stored / quantised, 4) if quantised else 0.0
+    quantized, stored = _projection_bytes(architecture, scheme.name)
+    kept = (total - quantized) * kept_bytes
+    bits = round(8 * stored / quantized, 4) if quantized else 0.0
     return term(
         "weights",
         stored + kept,
         f"Q × q / 8 + (P − Q) × {kept_bytes}",
         (
-            model("P", total, "parameters, tied ones counted once"),
-            model("Q", quantised, "parameters of the projections inside the layers"),
-            number_format("q", bits, f"bits per weight in {scheme.title}, scales included"),
+            model_symbol("P", total, "parameters, tied ones counted once"),
+            model_symbol("Q", quantized, "parameters of the projections inside the layers"),
+            format_symbol("q", bits, f"bits per weight in {scheme.title}, scales included"),
         ),
         scheme.source,
         parts=(
@@ -210,8 +210,8 @@ def _gguf_weights_term(architecture: Architecture, scheme: Scheme) -> Term:
         stored,
         "P × q / 8",
         (
-            model("P", total, "parameters, tied ones counted once"),
-            number_format(
+            model_symbol("P", total, "parameters, tied ones counted once"),
+            format_symbol(
                 "q", round(8 * stored / total, 4), f"bits per weight of a {scheme.name} file, tensor by tensor"
             ),
         ),

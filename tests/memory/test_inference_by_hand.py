@@ -5,7 +5,7 @@ from small_models import DEEPSEEK, GPT2, LLAMA, MIXTRAL, bundled, llama, other, 
 
 from planner.memory.estimate import estimate_memory
 from planner.memory.inference.kv_cache import kv_cache_term, state_term
-from planner.memory.inference.scratch import DecodeCopy, largest_copy, scratch_bytes
+from planner.memory.inference.scratch import DecodeCopy, largest_decode_copy, scratch_bytes
 from planner.memory.inference.timeline import inference_timeline
 from planner.memory.precision import Precision
 from planner.models.architecture import StateMixer
@@ -119,7 +119,7 @@ def test_a_layer_of_states_alone_has_scratch_but_no_cache():
     only = model.evolve(stacks=(model.main.evolve(groups=(group.evolve(layer=bare),)),))
     assert kv_cache_term(only, 1, 10, 0, "bf16") is None
     assert scratch_bytes(only, 2, 10, BF16, "sdpa") == 2 * 10 * (3 * 64 + 4 * 1000) * 2
-    assert largest_copy(only, 10, BF16, "sdpa") == DecodeCopy(0, 0)
+    assert largest_decode_copy(only, 10, BF16, "sdpa") == DecodeCopy(0, 0)
 
 
 @pytest.mark.parametrize(("kept", "tokens"), [("last", 1), ("all", 500)])
@@ -176,7 +176,7 @@ def test_repeated_heads_of_eager_attention():
     grouped, full = llama(num_key_value_heads=8), llama()
     more = scratch_bytes(grouped, 1, 2000, BF16, "eager") - scratch_bytes(full, 1, 2000, BF16, "eager")
     assert more == 2000 * 2 * 2 * 4096
-    assert largest_copy(grouped, 100, BF16, "eager") == DecodeCopy(100, 8 * 128 + 2 * 4096)
+    assert largest_decode_copy(grouped, 100, BF16, "eager") == DecodeCopy(100, 8 * 128 + 2 * 4096)
 
 
 def test_groups_in_fp32_are_answered_by_matrix_products():
@@ -186,14 +186,14 @@ def test_groups_in_fp32_are_answered_by_matrix_products():
     grouped = llama(num_key_value_heads=8)
     per_token = 4 * (3 * 4096 + 4096 + 3 * 4096) + 32 * 2000 * 13
     assert scratch_bytes(grouped, 2, 2000, FP32, "sdpa") == 2 * 2000 * per_token + 5 * 2000 * 2000
-    assert largest_copy(grouped, 100, FP32, "sdpa") == DecodeCopy(100, 3 * 4096)
+    assert largest_decode_copy(grouped, 100, FP32, "sdpa") == DecodeCopy(100, 3 * 4096)
 
 
 def test_one_key_head_that_nobody_told_of_is_answered_by_matrix_products():
     falcon = other("falcon", LLAMA)
     kv, q = 128, 4096
-    assert largest_copy(falcon, 100, BF16, "sdpa") == DecodeCopy(100, 2 * (3 * kv + q))
-    assert largest_copy(falcon, 100, BF16, "eager") == DecodeCopy(100, q)
+    assert largest_decode_copy(falcon, 100, BF16, "sdpa") == DecodeCopy(100, 2 * (3 * kv + q))
+    assert largest_decode_copy(falcon, 100, BF16, "eager") == DecodeCopy(100, q)
 
 
 def test_a_short_window_needs_a_mask_in_prefill():
@@ -209,16 +209,16 @@ def test_a_short_window_needs_a_mask_in_prefill():
 
 
 def test_decoding_copies_one_layers_keys():
-    assert largest_copy(llama(num_key_value_heads=8), 1000, BF16, "sdpa") == DecodeCopy(1000, 8 * 128)
-    assert largest_copy(other("mistral", LLAMA, sliding_window=64), 1000, BF16, "sdpa") == DecodeCopy(64, 4096)
+    assert largest_decode_copy(llama(num_key_value_heads=8), 1000, BF16, "sdpa") == DecodeCopy(1000, 8 * 128)
+    assert largest_decode_copy(other("mistral", LLAMA, sliding_window=64), 1000, BF16, "sdpa") == DecodeCopy(64, 4096)
     wide = llama(head_dim=320)
-    assert largest_copy(wide, 10, BF16, "sdpa") == DecodeCopy(10, 32 * 320)
-    repeated = largest_copy(llama(head_dim=320, num_key_value_heads=8), 10, BF16, "sdpa")
+    assert largest_decode_copy(wide, 10, BF16, "sdpa") == DecodeCopy(10, 32 * 320)
+    repeated = largest_decode_copy(llama(head_dim=320, num_key_value_heads=8), 10, BF16, "sdpa")
     assert repeated == DecodeCopy(10, 8 * 320 + 2 * 32 * 320)
 
 
 def test_decoding_expands_the_latent_of_every_cached_token():
-    copied = largest_copy(other("deepseek_v3", DEEPSEEK), 1000, BF16, "sdpa")
+    copied = largest_decode_copy(other("deepseek_v3", DEEPSEEK), 1000, BF16, "sdpa")
     assert copied == DecodeCopy(1000, 512 + 128 * (128 + 128) + 128 * (128 + 64))
     assert copied.total == 1000 * 57_856
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from small_models import bundled, llama, small_llama
 
 from planner.hardware.usable import UsableMemory
-from planner.memory.chance import Interval, Margin, chance_of
+from planner.memory.chance import ByteInterval, Margin, probability_of_fit
 from planner.memory.estimate import estimate_memory, fits_on
 from planner.memory.fit import at_least_cards, device_shares, judge_bytes
 from planner.memory.overhead import cublas_workspace_bytes, fixed_overhead, framework_overhead, overhead_term
@@ -34,8 +34,8 @@ def usable(low, bytes_=None, high=None) -> UsableMemory:
     )
 
 
-def certain(size: int) -> Interval:
-    return Interval(size, size, size)
+def certain(size: int) -> ByteInterval:
+    return ByteInterval(size, size, size)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_the_overhead_lies_within_its_bounds(dynamic, largest, name, threads):
     ],
 )
 def test_the_verdict_is_an_interval_against_an_interval(low, total, high, verdict, free, likely):
-    fit = judge_bytes(Interval(low, total, high), usable(90, 100, 110), 0, ())
+    fit = judge_bytes(ByteInterval(low, total, high), usable(90, 100, 110), 0, ())
     assert (fit.verdict, fit.free_bytes, fit.capacity_bytes, fit.likely) == (verdict, free, 100, likely)
 
 
@@ -118,8 +118,8 @@ def test_no_verdict_without_a_capacity_or_on_a_card_that_cannot():
 
 
 def test_the_probability_is_that_of_the_margin():
-    fit = judge_bytes(Interval(70, 80, 100), usable(90, 100), 10, ())
-    assert fit.fit_probability == chance_of(Margin(90 - 10 - 100, 100 - 10 - 80, 100 - 10 - 70), 100)
+    fit = judge_bytes(ByteInterval(70, 80, 100), usable(90, 100), 10, ())
+    assert fit.fit_probability == probability_of_fit(Margin(90 - 10 - 100, 100 - 10 - 80, 100 - 10 - 70), 100)
     share = device_shares(fit._replace(gpu_id="rtx-4090"), 2)[0]
     assert (share.fit_probability, share.verdict) == (fit.fit_probability, "tight")
 

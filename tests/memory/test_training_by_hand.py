@@ -52,11 +52,11 @@ def test_8_bit_adam_keeps_embeddings_and_small_tensors_in_32_bits():
     # h = 64, i = 160, V = 1000, two layers. Of at least 4,096 elements: q and o (64 × 64) and the MLP's three
     # (64 × 160), in two 8-bit snapshots with an fp32 scale for each 256; k and v (32 × 64 = 2,048), the norms and the
     # embedding in 8 B. The head is no embedding: 64,000 elements are 250 blocks.
-    quantised = 2 * (2 * 4096 + 3 * 10_240) + 64_000
+    quantized = 2 * (2 * 4096 + 3 * 10_240) + 64_000
     blocks = 2 * (2 * 16 + 3 * 40) + 250
     full = 2 * 2 * 2048 + 5 * 64 + 64_000
     states = alive(snapshots(small_llama(), optimizer="adamw-8bit"), "step")["optimizer_states"]
-    assert states == 2 * (quantised + 4 * blocks) + 8 * full
+    assert states == 2 * (quantized + 4 * blocks) + 8 * full
 
 
 def test_what_a_layer_keeps_in_bf16():

@@ -1,4 +1,4 @@
-"""What layers keep where some of them is frozen, adapted, quantised or fused: rules that hold of every family."""
+"""What layers keep where some of them is frozen, adapted, quantized or fused: rules that hold of every family."""
 
 import pytest
 from pydantic import ValidationError
@@ -10,10 +10,10 @@ from planner.errors import SpecError
 from planner.memory.estimate import estimate_memory
 from planner.memory.training.adapters.layer import saved_by_tuned_layer
 from planner.memory.training.adapters.settings import AdapterSettings, Formats, LayerSettings, norm_saved_bytes
-from planner.memory.training.adapters.trained import LayerTuning, sites_of
+from planner.memory.training.adapters.trained import LayerTuning, projection_indices
 from planner.memory.training.autograd.layer import saved_by_layer
 from planner.memory.training.fused import FusedKernels
-from planner.memory.training.partial import dequantised_scratch, magnitude_scratch
+from planner.memory.training.partial import dequantized_projection_terms, dora_workspace_terms
 from planner.memory.weights import is_gguf, weights_term
 from planner.models.layers import Norm
 from planner.models.readers.config_json import read_config
@@ -104,7 +104,7 @@ def test_the_more_is_trained_the_more_is_kept(name, compute):
     for layer, hidden in layers(name):
         count = len(layer.tensors)
         statuses = [("frozen",) * count, ("trained",) * count]
-        sites = sites_of(layer, hidden)
+        sites = projection_indices(layer, hidden)
         part = tuple("trained" if place in sites.forward_out else "frozen" for place in range(count))
         norms = tuple("trained" if tensor.role == "norm" else "frozen" for tensor in layer.tensors)
         frozen, whole = (
@@ -197,7 +197,7 @@ def test_experts_computed_all_at_once_are_cast_under_autocast():
 
 
 def test_without_adapted_layers_nothing_is_multiplied_out():
-    assert magnitude_scratch((), 2, 2) == ()
+    assert dora_workspace_terms((), 2, 2) == ()
     adapters = AdapterSettings(8, 4, 4, dropout=False, dora=True, converts=True)
     assert not adapters.shares_input(2)
     bare = small_llama()
@@ -205,7 +205,7 @@ def test_without_adapted_layers_nothing_is_multiplied_out():
     group = stack.groups[0]
     tensors = tuple(tensor for tensor in group.layer.tensors if tensor.role != "linear")
     emptied = stack.evolve(groups=(group.evolve(layer=group.layer.evolve(tensors=tensors)),))
-    assert dequantised_scratch(bare.evolve(stacks=(emptied,)), 2, "a source") == ()
+    assert dequantized_projection_terms(bare.evolve(stacks=(emptied,)), 2, "a source") == ()
 
 
 def test_a_format_as_stored_is_a_gguf_file_if_the_checkpoint_is_one():
@@ -262,7 +262,7 @@ def test_norms_behind_blocks_are_reached_from_the_first_layer_on(name):
         saved_by_tuned_layer(layer, hidden, settings, LayerTuning(adapted, reached)) for reached in (False, True)
     )
     assert first.norms == next_.norms > 0
-    out = sites_of(layer, hidden).forward_out
+    out = projection_indices(layer, hidden).forward_out
     last = tuple("adapted" if place in out else "frozen" for place in range(len(adapted)))
     assert saved_by_tuned_layer(layer, hidden, settings, LayerTuning(last, False)).norms < first.norms
 

@@ -58,7 +58,7 @@ def test_a_checkpoint_in_a_scheme_of_its_own_is_as_stored():
     assert weight_bytes(stored, "mxfp4") == PROJECTIONS * 17 // 32 + 4 * TABLE + 2 * NORMS
 
 
-def test_a_model_without_projections_has_nothing_to_quantise():
+def test_a_model_without_projections_has_nothing_to_quantize():
     bare = small_llama()
     layer = bare.main.groups[0].layer.evolve(tensors=())
     stack = bare.main.evolve(groups=(bare.main.groups[0].evolve(layer=layer),))
@@ -189,9 +189,9 @@ def test_gptq_and_awq_leave_a_vision_tower_alone_and_bitsandbytes_does_not():
     model = bundled().models.model("Qwen/Qwen2-VL-7B-Instruct")
     layer = 2 * 3584 * 3584 + 2 * 3584 * 512 + 3 * 3584 * 18_944
     tower = 32 * (4 * 1280 * 1280 + 2 * 1280 * 5120) + 5120 * 5120 + 5120 * 3584
-    assert quantised_parameters(model, "awq4-128") == quantised_parameters(model, "gptq8-128") == 28 * layer
-    assert quantised_parameters(model, "nf4") == 28 * layer + tower
+    assert quantized_parameters(model, "awq4-128") == quantized_parameters(model, "gptq8-128") == 28 * layer
+    assert quantized_parameters(model, "nf4") == 28 * layer + tower
 
 
-def quantised_parameters(model: Architecture, scheme: str) -> int:
+def quantized_parameters(model: Architecture, scheme: str) -> int:
     return next(symbol.value for symbol in weights_term(model, scheme).symbols if symbol.name == "Q")

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from planner.dtypes import AS_STORED, ELEMENT_BYTES, SCHEMES
 from planner.memory.result import Term, TermPart
-from planner.memory.terms import model, number_format, term
+from planner.memory.terms import format_symbol, model_symbol, term
 from planner.models.architecture import Architecture
 from planner.models.diffusion import Component
 from planner.workload.diffusion import Offload
@@ -117,8 +117,8 @@ def pipeline_weights_term(
         total,
         "Σ P × w",
         (
-            model("P", parameters, "parameters of the components on the card"),
-            number_format("w", round(total / max(parameters, 1), 4), "bytes on the card per parameter, on average"),
+            model_symbol("P", parameters, "parameters of the components on the card"),
+            format_symbol("w", round(total / max(parameters, 1), 4), "bytes on the card per parameter, on average"),
         ),
         _SOURCE if offload == "none" else f"{_SOURCE}; {_OFFLOADED}",
         parts=tuple(parts),

@@ -11,8 +11,7 @@ from planner.memory.inference.scratch import scratch_bytes
 from planner.memory.phases import PhaseSnapshots, Snapshot
 from planner.memory.precision import inference_precision
 from planner.memory.result import Symbol, Term
-from planner.memory.terms import library, model, term
-from planner.memory.terms import workload as chosen
+from planner.memory.terms import library_symbol, model_symbol, term, workload_symbol
 from planner.models.architecture import Architecture
 from planner.models.diffusion import (
     Component,
@@ -141,9 +140,9 @@ def _text_encoding_term(component: Component, run: DiffusionRun, workload: Infer
     encoder = _encoder_architecture(component)
     needed = scratch_bytes(encoder, run.images, tokens, inference_precision(workload), workload.attention)
     symbols = (
-        chosen("B", run.images, "prompts"),
-        chosen("T", tokens, "tokens that a prompt is padded to"),
-        model("a", round(needed / (run.images * tokens)), "bytes alive per token inside the widest layer"),
+        workload_symbol("B", run.images, "prompts"),
+        workload_symbol("T", tokens, "tokens that a prompt is padded to"),
+        model_symbol("a", round(needed / (run.images * tokens)), "bytes alive per token inside the widest layer"),
     )
     return _activations_term(ByteRange(needed, needed, needed), "B × T × a", symbols, _TEXT_SOURCE)
 
@@ -155,7 +154,7 @@ def _encoder_architecture(component: Component) -> Architecture:
 
 
 def _denoising_term(network: Denoiser, run: DiffusionRun) -> Term:
-    passes = chosen("B", run.passes, "images, and as many again without the prompt if guidance is on")
+    passes = workload_symbol("B", run.passes, "images, and as many again without the prompt if guidance is on")
     return (
         _unet_term(network, run, passes)
         if isinstance(network, UNet)
@@ -169,9 +168,9 @@ def _unet_term(network: UNet, run: DiffusionRun, passes: Symbol) -> Term:
     )
     symbols = (
         passes,
-        chosen("n", run.pixels, "latent pixels"),
-        model("c", round(likely / (run.passes * run.pixels * run.size)), "channels alive for each latent pixel"),
-        library("w", run.size, "bytes per element"),
+        workload_symbol("n", run.pixels, "latent pixels"),
+        model_symbol("c", round(likely / (run.passes * run.pixels * run.size)), "channels alive for each latent pixel"),
+        library_symbol("w", run.size, "bytes per element"),
     )
     return _activations_term(
         ByteRange(likely, low, high), "B × n × c × w", symbols, f"{_BLOCK_SOURCE}; {_LAYOUT_SOURCE}"
@@ -184,14 +183,16 @@ def _diffusion_transformer_term(network: DiffusionTransformer, run: DiffusionRun
     angles = rotation_bytes(network, image + run.text)
     symbols = [
         passes,
-        chosen("I", image, f"tokens of the image, each {network.patch} × {network.patch} latent pixels"),
-        chosen("T", run.text, "tokens of the text"),
-        model("a", round(needed / (run.passes * (image + run.text))), "bytes alive per token inside the widest block"),
+        workload_symbol("I", image, f"tokens of the image, each {network.patch} × {network.patch} latent pixels"),
+        workload_symbol("T", run.text, "tokens of the text"),
+        model_symbol(
+            "a", round(needed / (run.passes * (image + run.text))), "bytes alive per token inside the widest block"
+        ),
     ]
     formula = "B × (I + T) × a"
     if angles:
         formula += " + R"
-        symbols.append(model("R", angles, "bytes of the sines and cosines that all images share"))
+        symbols.append(model_symbol("R", angles, "bytes of the sines and cosines that all images share"))
     whole = needed + angles
     return _activations_term(ByteRange(whole, whole, whole), formula, tuple(symbols), _BLOCK_SOURCE)
 
@@ -204,12 +205,12 @@ def _decoding_term(decoder: ImageDecoder, run: DiffusionRun, size: int, workload
     images = 1 if settings.vae_slicing else run.images
     low, likely, high = (images * decoder_elements(decoder, height, width, copies) * size for copies in range(3))
     symbols = (
-        chosen("B", images, "images decoded at once"),
-        chosen("n", height * width * decoder.scale**2, "pixels of an image, or of a tile"),
-        model(
+        workload_symbol("B", images, "images decoded at once"),
+        workload_symbol("n", height * width * decoder.scale**2, "pixels of an image, or of a tile"),
+        model_symbol(
             "c", round(likely / (images * height * width * decoder.scale**2 * size)), "channels alive for each pixel"
         ),
-        library("w", size, "bytes per element"),
+        library_symbol("w", size, "bytes per element"),
     )
     return _activations_term(
         ByteRange(likely, low, high), "B × n × c × w", symbols, f"{_BLOCK_SOURCE}; {_LAYOUT_SOURCE}"
@@ -241,10 +242,10 @@ def _buffers_term(run: DiffusionRun, network: Network) -> Term:
         elements * run.size,
         "(E + L + p) × w",
         (
-            model("E", text, "elements of the encoded prompts"),
-            model("L", latents, "elements of the latent images"),
-            model("p", images, "elements of the decoded images"),
-            library("w", run.size, "bytes per element"),
+            model_symbol("E", text, "elements of the encoded prompts"),
+            model_symbol("L", latents, "elements of the latent images"),
+            model_symbol("p", images, "elements of the decoded images"),
+            library_symbol("w", run.size, "bytes per element"),
         ),
         "diffusers 0.40 pipelines: the tensors that their __call__ refers to between the components",
     )

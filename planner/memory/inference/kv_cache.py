@@ -8,8 +8,7 @@ from typing import NamedTuple
 from planner.dtypes import KV_FORMATS
 from planner.memory.phases import DeferredTerm
 from planner.memory.result import Symbol, Term, TermPart
-from planner.memory.terms import model, number_format, term
-from planner.memory.terms import workload as chosen
+from planner.memory.terms import format_symbol, model_symbol, term, workload_symbol
 from planner.models.architecture import Architecture, Attention, LatentAttention, Layer, StateMixer
 
 _SOURCE = "transformers 5.23 cache_utils: DynamicLayer and DynamicSlidingWindowLayer"
@@ -79,9 +78,9 @@ def _write_cache_term(kinds: tuple[_EqualCaches, ...], size: int, batch: int, kv
         size,
         f"B × ({products}) × c / 8" if several else f"B × {products} × c / 8",
         (
-            chosen("B", batch, "sequences"),
+            workload_symbol("B", batch, "sequences"),
             *(symbol for kind, mark in zip(kinds, marks, strict=True) for symbol in _cache_symbols(kind, mark)),
-            number_format("c", float(bits), f"bits per element in {kv_format}"),
+            format_symbol("c", float(bits), f"bits per element in {kv_format}"),
         ),
         _SOURCE,
         parts=tuple(_cache_part(kind, batch, bits) for kind in kinds) if several else (),
@@ -107,7 +106,10 @@ def state_term(architecture: Architecture, batch: int) -> Term | None:
         "state",
         batch * elements * _STATE_BYTES,
         "B × e × 4",
-        (chosen("B", batch, "sequences"), model("e", elements, "state elements of all layers, per sequence")),
+        (
+            workload_symbol("B", batch, "sequences"),
+            model_symbol("e", elements, "state elements of all layers, per sequence"),
+        ),
         "Mamba (arXiv 2312.00752 §3) and gated delta net reference states",
     )
 
@@ -132,9 +134,9 @@ def _equal_caches(
 
 def _cache_symbols(kind: _EqualCaches, mark: str) -> tuple[Symbol, ...]:
     return (
-        model(f"L{mark}", kind.layers, kind.name),
-        chosen(f"n{mark}", kind.tokens, "tokens cached by each of these layers"),
-        model(f"e{mark}", kind.elements, "elements cached per token by each of these layers"),
+        model_symbol(f"L{mark}", kind.layers, kind.name),
+        workload_symbol(f"n{mark}", kind.tokens, "tokens cached by each of these layers"),
+        model_symbol(f"e{mark}", kind.elements, "elements cached per token by each of these layers"),
     )
 
 

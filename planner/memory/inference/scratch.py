@@ -7,14 +7,14 @@ from planner.memory.kernels import (
     MASK,
     AttentionKind,
     Kernel,
-    is_masked,
-    kernel_of,
+    attention_kernel,
     mask_bytes,
+    needs_explicit_mask,
     repeats_heads,
     softmax_bytes,
 )
 from planner.memory.precision import Precision
-from planner.memory.training.autograd.layer import stack_positions
+from planner.memory.training.autograd.layer import stack_token_count
 from planner.models.architecture import (
     Activation,
     Architecture,
@@ -59,7 +59,7 @@ def scratch_bytes(
         if stack.name in ("vision", "audio") and architecture.kind == "vision-language":
             continue
         is_decoder_of_pair = architecture.kind == "encoder-decoder" and stack is architecture.main
-        tokens = 1 if is_decoder_of_pair else stack_positions(stack, prompt)
+        tokens = 1 if is_decoder_of_pair else stack_token_count(stack, prompt)
         widest = max(_layer_scratch_bytes(group.layer, stack, tokens, precision, attention) for group in stack.groups)
         masks = mask_bytes(stack, batch, tokens, precision, attention) + _causal_mask_bytes(
             stack, tokens, precision, attention
@@ -81,8 +81,8 @@ def tower_scratch_bytes(tower: Stack, images: int, patches: int, precision: Prec
 def _causal_mask_bytes(stack: Stack, tokens: int, precision: Precision, attention: AttentionKind) -> int:
     """Return the size in bytes of unfused attention's causal mask: one byte per pair, and the added fp32 values."""
     for group in stack.groups:
-        mixer, masked = group.layer.mixer, is_masked(group.layer, tokens, attention)
-        if isinstance(mixer, Attention) and kernel_of(mixer, precision, attention, masked) == "math":
+        mixer, masked = group.layer.mixer, needs_explicit_mask(group.layer, tokens, attention)
+        if isinstance(mixer, Attention) and attention_kernel(mixer, precision, attention, masked) == "math":
             return tokens * tokens * (MASK + 4)
     return 0
 
@@ -92,7 +92,7 @@ def _position_embedding_count(stack: Stack) -> int:
     return 1 if sum(1 for tensor in stack.before if tensor.role == "embedding") > 1 else 0
 
 
-def largest_copy(
+def largest_decode_copy(
     architecture: Architecture, context: int, precision: Precision, attention: AttentionKind
 ) -> DecodeCopy:
     """Return the copies of the layer that copies most per sequence in a decoding step.
@@ -117,7 +117,7 @@ def _mixer_decode_copy(mixer: Mixer | None, context: int, precision: Precision, 
         )
     if not isinstance(mixer, Attention):
         return DecodeCopy(0, 0)
-    kernel = kernel_of(mixer, precision, attention, masked=False)
+    kernel = attention_kernel(mixer, precision, attention, masked=False)
     tokens = min(context, mixer.window or context)
     if kernel == "math" and mixer.grouping == "broadcast":
         # Copies in fp32: keys and values, scaled keys, and one of them for each head.
@@ -149,7 +149,9 @@ def _live_probability_elements(layer: Layer, tokens: int, precision: Precision, 
     """
     mixer = layer.mixer
     if isinstance(mixer, Attention | LatentAttention):
-        is_eager = kernel_of(mixer, precision, attention, is_masked(layer, tokens, attention)) == "eager"
+        is_eager = (
+            attention_kernel(mixer, precision, attention, needs_explicit_mask(layer, tokens, attention)) == "eager"
+        )
         layers = 2 if isinstance(mixer, Attention) and mixer.returns_scores else 1
         return layers * mixer.heads * tokens if is_eager else 0
     return 0
@@ -200,8 +202,8 @@ def _attention_scratch_bytes(
     mixer: Attention, layer: Layer, tokens: int, precision: Precision, attention: AttentionKind
 ) -> int:
     size = precision.compute_bytes
-    masked = is_masked(layer, tokens, attention)
-    kernel = kernel_of(mixer, precision, attention, masked)
+    masked = needs_explicit_mask(layer, tokens, attention)
+    kernel = attention_kernel(mixer, precision, attention, masked)
     in_one = mixer.q_dim + 2 * mixer.kv_dim if mixer.fused_qkv else 0
     projected = in_one or mixer.q_dim
     rotation = size * (projected + 3 * mixer.q_dim) if mixer.rotary else 0

@@ -3,14 +3,13 @@
 from typing import NamedTuple
 
 from planner.memory.inference.kv_cache import kv_cache, state_term
-from planner.memory.inference.scratch import largest_copy, scratch_bytes, tower_scratch_bytes
+from planner.memory.inference.scratch import largest_decode_copy, scratch_bytes, tower_scratch_bytes
 from planner.memory.kernels import AttentionKind
 from planner.memory.logits import output_width, predicts_every_token
 from planner.memory.phases import DeferredTerm, PhaseSnapshots, Snapshot
 from planner.memory.precision import Precision, inference_precision
 from planner.memory.result import Term
-from planner.memory.terms import library, measured_term, model, number_format, term
-from planner.memory.terms import workload as chosen
+from planner.memory.terms import format_symbol, library_symbol, measured_term, model_symbol, term, workload_symbol
 from planner.memory.weights import weights_term
 from planner.models.architecture import Architecture
 from planner.models.images import embeds_images, image_elements, image_patches, image_tokens
@@ -39,9 +38,9 @@ def pixels_term(architecture: Architecture, workload: Inference, precision: Prec
         workload.batch * elements * precision.compute_bytes,
         "B × p × w",
         (
-            chosen("B", workload.batch, "images"),
-            model("p", elements, "elements of an image: colors and pixels"),
-            library("w", precision.compute_bytes, "bytes per element"),
+            workload_symbol("B", workload.batch, "images"),
+            model_symbol("p", elements, "elements of an image: colors and pixels"),
+            library_symbol("w", precision.compute_bytes, "bytes per element"),
         ),
         "pixel_values, the argument of transformers' image encoders",
     )
@@ -63,7 +62,7 @@ def vision_terms(architecture: Architecture, workload: Inference, precision: Pre
     tower, size = architecture.stacks[0], precision.compute_bytes
     patches, tokens = image_patches(tower, workload.image_size), image_tokens(tower, workload.image_size)
     needed = tower_scratch_bytes(tower, images, patches, precision, workload.attention)
-    every = chosen("m", images, "images of all sequences")
+    every = workload_symbol("m", images, "images of all sequences")
     prompt = workload.prompt_length or 0
     return VisionTerms(
         tower=measured_term(
@@ -72,8 +71,10 @@ def vision_terms(architecture: Architecture, workload: Inference, precision: Pre
             "m × n × a",
             (
                 every,
-                model("n", patches, "patches of an image, with its special tokens"),
-                model("a", round(needed / (images * patches)), "bytes alive per patch inside the tower's widest layer"),
+                model_symbol("n", patches, "patches of an image, with its special tokens"),
+                model_symbol(
+                    "a", round(needed / (images * patches)), "bytes alive per patch inside the tower's widest layer"
+                ),
             ),
             _TOWER_SOURCE,
         ),
@@ -82,10 +83,10 @@ def vision_terms(architecture: Architecture, workload: Inference, precision: Pre
             workload.batch * prompt * architecture.hidden * size,
             "B × s × h × w",
             (
-                chosen("B", workload.batch, "sequences"),
-                chosen("s", prompt, "tokens of the prompt, those of images among them"),
-                model("h", architecture.hidden, "width of the language model"),
-                library("w", size, "bytes per element"),
+                workload_symbol("B", workload.batch, "sequences"),
+                workload_symbol("s", prompt, "tokens of the prompt, those of images among them"),
+                model_symbol("h", architecture.hidden, "width of the language model"),
+                library_symbol("w", size, "bytes per element"),
             ),
             _HELD_SOURCE,
         ),
@@ -95,9 +96,9 @@ def vision_terms(architecture: Architecture, workload: Inference, precision: Pre
             "m × t × h × w",
             (
                 every,
-                model("t", tokens, "tokens that an image becomes"),
-                model("h", architecture.hidden, "width of the language model"),
-                library("w", size, "bytes per element"),
+                model_symbol("t", tokens, "tokens that an image becomes"),
+                model_symbol("h", architecture.hidden, "width of the language model"),
+                library_symbol("w", size, "bytes per element"),
             ),
             _HELD_SOURCE,
         ),
@@ -183,16 +184,18 @@ def _decode_copies_term(
 ) -> Term:
     """Return the memory of the copies in the layer that copies most in a decoding step."""
     size = precision.compute_bytes
-    copied = largest_copy(architecture, context, precision, attention)
+    copied = largest_decode_copy(architecture, context, precision, attention)
     return measured_term(
         "temporaries",
         batch * copied.total * size,
         "B × n × k × w",
         (
-            chosen("B", batch, "sequences"),
-            chosen("n", copied.tokens, "tokens cached by the layer"),
-            model("k", copied.elements, "elements per token: keys copied for the next one, heads repeated or expanded"),
-            number_format("w", size, "bytes per element"),
+            workload_symbol("B", batch, "sequences"),
+            workload_symbol("n", copied.tokens, "tokens cached by the layer"),
+            model_symbol(
+                "k", copied.elements, "elements per token: keys copied for the next one, heads repeated or expanded"
+            ),
+            format_symbol("w", size, "bytes per element"),
         ),
         "transformers 5.23 cache_utils.DynamicLayer.update: torch.cat makes a new tensor for each token",
     )
@@ -207,9 +210,9 @@ def _scratch_term(
         needed,
         "B × s × a",
         (
-            chosen("B", batch, "sequences"),
-            chosen("s", prompt, "tokens of the prompt"),
-            model("a", round(needed / max(batch * prompt, 1)), "bytes alive per token inside the widest layer"),
+            workload_symbol("B", batch, "sequences"),
+            workload_symbol("s", prompt, "tokens of the prompt"),
+            model_symbol("a", round(needed / max(batch * prompt, 1)), "bytes alive per token inside the widest layer"),
         ),
         _SCRATCH_SOURCE,
     )
@@ -223,9 +226,9 @@ def _logits_term(architecture: Architecture, outputs: int, precision: Precision,
         outputs * width * per_logit,
         "T × V × k",
         (
-            chosen("T", outputs, "tokens with an output"),
-            model("V", width, "width of the output"),
-            library("k", per_logit, "bytes per logit: as computed, and the fp32 copy"),
+            workload_symbol("T", outputs, "tokens with an output"),
+            model_symbol("V", width, "width of the output"),
+            library_symbol("k", per_logit, "bytes per logit: as computed, and the fp32 copy"),
         ),
         _LOGITS_SOURCE,
     )

@@ -55,7 +55,7 @@ def _buffer_amounts(line: LogLine) -> Iterator[tuple[int, LoggedAmount]]:
     if match:
         # In 2023 and 2024 the line of the weights had only "buffer".
         kind = _BUFFER_KINDS[match[2] or "model"]
-        place, on_host = match[1], _is_host(match[1])
+        place, on_host = match[1], _is_host_buffer(match[1])
         yield (
             kind.order,
             logged_amount(
@@ -109,7 +109,7 @@ def _breakdown_amounts(text: LogText, alone: bool) -> Iterator[LoggedAmount]:
     last: dict[str, tuple[re.Match[str], LogLine]] = {}
     for line in text.lines_with(*MARKS[1:]):
         match = _BREAKDOWN.search(line.text)
-        if match and 0 <= int(match[8]) <= int(match[2]) and not _is_host(match[1]):
+        if match and 0 <= int(match[8]) <= int(match[2]) and not _is_host_buffer(match[1]):
             last[match[1]] = (match, line)
     for device, (match, line) in last.items():
         yield from _device_breakdown_amounts(device, match, line, alone)
@@ -138,7 +138,7 @@ def _whole_mib_amount(number: str) -> PrintedAmount:
     return truncated_amount(number, MIB)
 
 
-def _is_host(place: str) -> bool:
+def _is_host_buffer(place: str) -> bool:
     return bool(_HOST.search(place)) and not _ON_CARD.search(place)
 
 

@@ -113,7 +113,7 @@ def _stage_files(whole: Architecture, stage: Architecture) -> tuple[StoredTensor
     )
 
 
-def in_flight(parallel: Parallel, stage: int, micro_batches: int) -> int:
+def micro_batches_in_flight(parallel: Parallel, stage: int, micro_batches: int) -> int:
     """Return the number of micro-batches whose activations a stage holds, counted in groups of its layers.
 
     **Formula**: 1F1B min(p − i, m) on stage i of p; interleaved in v groups each min(2 · (p − i − 1) + (v − 1) · p + 1,

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from planner.hardware.gpu import Gpu
 from planner.hardware.usable import UsableMemory
 from planner.memory.parallel.micro_batches import NO_EXTRA, ExtraMicroBatches, with_extra_micro_batches
-from planner.memory.phases import Need, PhaseSnapshots
+from planner.memory.phases import PeakNeed, PhaseSnapshots
 from planner.memory.software import sharding_strategy_of
 from planner.memory.software.base import SoftwareMemory
 from planner.models.architecture import Architecture
@@ -34,7 +34,7 @@ class LoadedCards(NamedTuple):
     layers: int
     extra: ExtraMicroBatches = NO_EXTRA
 
-    def need(self) -> Need:
+    def need(self) -> PeakNeed:
         """Return the peak memory that each of the cards needs."""
         return self.timeline.need(self.extra.bytes)
 

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from planner.dtypes import ELEMENT_BYTES
 from planner.memory.parallel.micro_batches import ExtraMicroBatches, extra_micro_batches, with_extra_micro_batches
-from planner.memory.parallel.pipeline import Stage, in_flight, stages_of
+from planner.memory.parallel.pipeline import Stage, micro_batches_in_flight, stages_of
 from planner.memory.parallel.sharding import REPLICAS, per_card_workload, sharded_timeline
 from planner.memory.parallel.shares import PersistentBuffers, communication_term
 from planner.memory.parallel.tensor import tensor_share
@@ -98,7 +98,7 @@ def ranks(architecture: Architecture, workload: Training | Inference, counts: tu
     stages = stages_of(share, layers, parallel.interleave, in_file=program.place_decides_formats)
     cards = (parallel.data or 1) * parallel.tensor * parallel.context
     micro_batches = workload.gradient_accumulation if isinstance(workload, Training) else 1
-    return [Rank(stage, own, in_flight(parallel, stage.place, micro_batches), cards) for stage in stages]
+    return [Rank(stage, own, micro_batches_in_flight(parallel, stage.place, micro_batches), cards) for stage in stages]
 
 
 def layers_of_stages(

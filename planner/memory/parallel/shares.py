@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from planner.memory.phases import DeferredTerm
 from planner.memory.result import Term, TermName, TermPart
-from planner.memory.terms import library, term
+from planner.memory.terms import library_symbol, term
 from planner.models.architecture import Architecture, Tensor
 from planner.units import ceil_div
 
@@ -104,7 +104,7 @@ def _write_partial_term(whole: AnyTerm, own: int, high: int, meaning: str) -> Te
         low_bytes=own,
         high_bytes=high,
         formula=f"({written.formula}) × f",
-        symbols=(*written.symbols, library("f", round(own / max(written.bytes, 1), 4), meaning)),
+        symbols=(*written.symbols, library_symbol("f", round(own / max(written.bytes, 1), 4), meaning)),
         parts=(),
     )
 
@@ -124,7 +124,7 @@ def _write_share(whole: AnyTerm, own: int, high: int, cards: int, source: str) -
         low_bytes=min(own, ceil_div(written.low_bytes * own, max(written.bytes, 1))),
         high_bytes=high,
         formula=f"({written.formula}) / N",
-        symbols=(*written.symbols, library("N", int(number) if number == cards else number, meaning)),
+        symbols=(*written.symbols, library_symbol("N", int(number) if number == cards else number, meaning)),
         source=f"{written.source}; {source}",
         parts=tuple(
             TermPart(name=part.name, bytes=count, formula=f"({part.formula}) / N", source=part.source)
@@ -150,7 +150,7 @@ def _write_resized(item: AnyTerm, size: int, high: int, why: str) -> Term:
         low_bytes=max(min(written.low_bytes + more, size), 0),
         high_bytes=high,
         formula=f"{written.formula} {'+' if more > 0 else '−'} M",
-        symbols=(*written.symbols, library("M", abs(more), f"bytes: {why}")),
+        symbols=(*written.symbols, library_symbol("M", abs(more), f"bytes: {why}")),
         parts=(*written.parts, extra) if parted else (),
     )
 
@@ -221,7 +221,7 @@ def _write_buffers(
         "communication",
         total,
         " + ".join(f"B{number}" for number in range(1, len(parts) + 1)) or "0",
-        tuple(library(f"B{number}", part.bytes, f"bytes: {part.name}") for number, part in enumerate(parts, 1)),
+        tuple(library_symbol(f"B{number}", part.bytes, f"bytes: {part.name}") for number, part in enumerate(parts, 1)),
         "; ".join(dict.fromkeys(part.source for part in parts)),
         certainty="assumed" if assumed or persistent_buffers.outside else "measured",
         low_bytes=size,

@@ -20,20 +20,20 @@ _PIPELINES = "diffusers"
 
 
 def memory_of(architecture: Architecture, workload: Training | Inference) -> "SoftwareMemory[Any]":
-    """Return the memory behaviour of the program that runs `workload`, whose defaults are filled in."""
+    """Return the memory behavior of the program that runs `workload`, whose defaults are filled in."""
     if isinstance(workload, Training):
         return training_memory(workload.profile)
     return serving_memory(workload.profile, architecture)
 
 
 def serving_memory(name: str | None, architecture: Architecture) -> "ServingMemory":
-    """Return the memory behaviour of the program `name` serving `architecture`; None is the default program."""
+    """Return the memory behavior of the program `name` serving `architecture`; None is the default program."""
     module = _PIPELINES if architecture.kind == "diffusion" else SOFTWARE[name or DEFAULT].module
     return cast("ServingMemory", _imported_program(module).SERVING)
 
 
 def training_memory(name: str) -> "TrainingMemory":
-    """Return the memory behaviour of the program `name` in training.
+    """Return the memory behavior of the program `name` in training.
 
     A program that also serves has a separate module for it, since the formulas of training take long to
     import.

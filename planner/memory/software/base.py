@@ -1,4 +1,4 @@
-"""Interface of a program's memory behaviour, with plain PyTorch as the default.
+"""Interface of a program's memory behavior, with plain PyTorch as the default.
 
 Each program's module overrides the methods in which it differs.
 """

@@ -16,10 +16,10 @@ from planner.memory.result import TermPart
 from planner.memory.software.base import SoftwareMemory
 from planner.memory.training.adapters.settings import Formats, LayerSettings, adapter_settings, formats_of
 from planner.memory.training.checkpointing import OPERATORS, Checkpoints
-from planner.memory.training.fp8 import in_sixteen_bits, with_fp8
+from planner.memory.training.fp8 import as_sixteen_bit_workload, with_fp8
 from planner.memory.training.full import full_setup
 from planner.memory.training.fused import FusedKernels, fused_linear_loss_memory
-from planner.memory.training.losses import LossMemory, OutputHead, chunked_loss_memory, full_loss_memory, head_of
+from planner.memory.training.losses import LossMemory, OutputHead, chunked_loss_memory, full_loss_memory, output_head
 from planner.memory.training.partial import partial_setup
 from planner.memory.training.setup import TrainingSetup
 from planner.memory.training.timeline import training_timeline
@@ -46,7 +46,7 @@ class TrainingMemory(SoftwareMemory[Training]):
             SpecError: If the program cannot train the network with these options.
         """
         if workload.compute == "fp8":
-            return with_fp8(self.setup(architecture, in_sixteen_bits(workload)), architecture, workload)
+            return with_fp8(self.setup(architecture, as_sixteen_bit_workload(workload)), architecture, workload)
         notes = self.differences(architecture)
         if self._trains_all_by_pytorch(workload):
             return full_setup(architecture, workload, self.loss_memory, notes)
@@ -61,7 +61,7 @@ class TrainingMemory(SoftwareMemory[Training]):
         self, architecture: Architecture, workload: Training, precision: Precision, *, head_is_trained: bool = True
     ) -> LossMemory:
         """Return the memory of the output head and the loss."""
-        head = head_of(architecture, workload, precision)
+        head = output_head(architecture, workload, precision)
         if workload.loss == "chunked":
             gradient_bytes = precision.parameter_bytes if head_is_trained else 0
             return chunked_loss_memory(head, workload.loss_chunks, gradient_bytes)

@@ -33,7 +33,7 @@ class Transformers(ServingMemory):
         return inference_timeline(architecture, workload)
 
     def notes(self, workload: Inference) -> Iterator[str]:
-        """Yield a note if the cache is quantised."""
+        """Yield a note if the cache is quantized."""
         if workload.kv_cache not in ELEMENT_BYTES:
             yield "A quantized cache needs an engine that supports it; the engine's temporary memory is not estimated."
 
@@ -98,7 +98,7 @@ def _module_bytes(architecture: Architecture, weights: str) -> tuple[tuple[int, 
     """Return the size in bytes of each module that is placed as a whole, in order, and whether it is a layer."""
     main = architecture.main
     plain = 4 if weights in ("fp32", "F32") else 2
-    # Towers are placed first, and schemes quantise only tensors inside the layers.
+    # Towers are placed first, and schemes quantize only tensors inside the layers.
     before = plain * sum([tensor.parameters for tensor in main.before])
     before += plain * sum([stack.parameters for stack in architecture.stacks[:-1]])
     behind = [plain * tensor.parameters for tensor in (*main.after, *architecture.head)]

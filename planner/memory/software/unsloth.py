@@ -7,7 +7,7 @@ from planner.memory.phases import DeferredTerm
 from planner.memory.result import Term
 from planner.memory.software.pytorch import TrainingMemory
 from planner.memory.support import triton_reasons
-from planner.memory.terms import library, model, term
+from planner.memory.terms import library_symbol, model_symbol, term
 from planner.memory.training.adapters.settings import Formats, formats_of
 from planner.memory.training.checkpointing import Checkpoints
 from planner.memory.training.fused import FUSED, FusedKernels
@@ -48,7 +48,7 @@ class Unsloth(TrainingMemory):
         return _chunked_loss_memory(head, input_bytes, gradient)
 
     def formats(self, workload: Training) -> Formats:
-        """Return the size in bytes of each kind of value: unquantised values stay in 16 bits without another cast."""
+        """Return the size in bytes of each kind of value: unquantized values stay in 16 bits without another cast."""
         found = formats_of(workload, kept_bytes=2)
         return found._replace(autocast=False) if found.parameter == found.computed else found
 
@@ -66,15 +66,15 @@ TRAINING: Final = Unsloth()
 
 
 def _chunked_loss_memory(head: OutputHead, input_bytes: int, gradient: int) -> LossMemory:
-    parts = unsloth_chunks(head.outputs, head.width)
+    parts = unsloth_chunk_count(head.outputs, head.width)
     tokens = ceil_div(head.outputs, parts)
     made = head.outputs * head.hidden * input_bytes
     added = gradient * head.size
     symbols = (
         *head.sizes,
-        library("C", tokens, f"tokens with logits alive at once, in {parts:,} chunks"),
-        model("h", head.hidden, "width of the head's input"),
-        library("r", input_bytes, "bytes of its gradient"),
+        library_symbol("C", tokens, f"tokens with logits alive at once, in {parts:,} chunks"),
+        model_symbol("h", head.hidden, "width of the head's input"),
+        library_symbol("r", input_bytes, "bytes of its gradient"),
     )
     kept = deferred_logits(made, "T × h × r", symbols, _SOURCE)
     usual = tokens * head.width * 2 * head.size + made + added
@@ -94,7 +94,7 @@ def _chunked_loss_memory(head: OutputHead, input_bytes: int, gradient: int) -> L
     )
 
 
-def unsloth_chunks(outputs: int, width: int) -> int:
+def unsloth_chunk_count(outputs: int, width: int) -> int:
     """Return the number of chunks of Unsloth's loss: one if all fp32 logits fit, else a multiple of four.
 
     **Source**: unsloth_zoo `fused_loss_memory.cross_entropy_loss.get_chunk_size`.

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from planner.errors import SpecError
-from planner.memory.kernels import kernel_of
+from planner.memory.kernels import attention_kernel
 from planner.memory.training.adapters.settings import LayerSettings
 from planner.memory.training.adapters.trained import LayerTuning, Status
 from planner.memory.training.autograd.layer import INDEX, STATISTIC, mixer_output_width
@@ -157,4 +157,4 @@ def _attention_output_bytes(mixer: Mixer | None, settings: LayerSettings, masked
 def _attention_kernel(mixer: Mixer | None, settings: LayerSettings, masked: bool) -> str:
     if not isinstance(mixer, Attention | LatentAttention):
         return "none"
-    return kernel_of(mixer, settings.formats.precision, settings.attention, masked)
+    return attention_kernel(mixer, settings.formats.precision, settings.attention, masked)

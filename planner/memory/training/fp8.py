@@ -5,10 +5,9 @@ from typing import Final
 
 from planner.dtypes import ELEMENT_BYTES
 from planner.memory.result import Term
-from planner.memory.terms import library, model, term
-from planner.memory.terms import workload as chosen
-from planner.memory.training.full import head_matrix
-from planner.memory.training.setup import Casts, TrainingSetup, cast_term
+from planner.memory.terms import library_symbol, model_symbol, term, workload_symbol
+from planner.memory.training.full import head_matrix_elements
+from planner.memory.training.setup import AutocastCopies, TrainingSetup, cast_terms
 from planner.memory.weights import parameter_counts
 from planner.models.architecture import Architecture
 from planner.workload.training import Training
@@ -25,7 +24,7 @@ _UNFUSED_BYTES: Final = 8
 """Bytes of fp32 copies per cast element if no kernel fuses scaling and clamping."""
 
 
-def in_sixteen_bits(workload: Training) -> Training:
+def as_sixteen_bit_workload(workload: Training) -> Training:
     """Return the fp8 `workload` as it is in bf16: with autocast if its parameters are in fp32."""
     return workload.replaced(compute="amp-bf16" if workload.weights == "fp32" else "bf16")
 
@@ -34,20 +33,20 @@ def with_fp8(setup: TrainingSetup, architecture: Architecture, workload: Trainin
     """Return `setup`, the step of `workload` in bf16, with linear layers that multiply in fp8."""
     return setup._replace(
         casts=_remaining_casts(architecture) if workload.weights == "fp32" else setup.casts,
-        scratch=(*setup.scratch, *fp8_copies(architecture, workload, backward=True)),
-        scratch_forward=(*setup.scratch_forward, *fp8_copies(architecture, workload, backward=False)),
+        scratch=(*setup.scratch, *fp8_cast_terms(architecture, workload, backward=True)),
+        scratch_forward=(*setup.scratch_forward, *fp8_cast_terms(architecture, workload, backward=False)),
         notes=(*setup.notes, *FP8_NOTES),
     )
 
 
-def _remaining_casts(architecture: Architecture) -> Casts:
+def _remaining_casts(architecture: Architecture) -> AutocastCopies:
     """Return the casts still made by autocast: those of the head, routers and convolutions."""
     beside, size = parameter_counts(architecture, in_fp8=True).cast, ELEMENT_BYTES["bf16"]
-    behind = cast_term(beside + head_matrix(architecture), size)
-    return Casts(behind, behind, cast_term(beside, size), cast_term(beside, size))
+    behind = cast_terms(beside + head_matrix_elements(architecture), size)
+    return AutocastCopies(behind, behind, cast_terms(beside, size), cast_terms(beside, size))
 
 
-def fp8_copies(architecture: Architecture, workload: Training, *, backward: bool) -> tuple[Term, ...]:
+def fp8_cast_terms(architecture: Architecture, workload: Training, *, backward: bool) -> tuple[Term, ...]:
     """Return the memory of the fp8 casts in the linear layer that holds the most cast elements at once.
 
     **Formula**: T · i + i · o in the forward pass, and 2 · T · o more in the backward pass, where the gradient is cast
@@ -64,10 +63,10 @@ def fp8_copies(architecture: Architecture, workload: Training, *, backward: bool
     copies, read, made = max(found)
     widest = max(tokens * read, tokens * made * backward, read * made)
     symbols = (
-        chosen("T", tokens, f"tokens: {workload.micro_batch:,} × {workload.sequence_length:,}"),
-        model("i", read, "input width of the layer with the largest casts"),
-        model("o", made, "output width of that layer"),
-        library("G", 2 * backward, "casts of the output's gradient"),
+        workload_symbol("T", tokens, f"tokens: {workload.micro_batch:,} × {workload.sequence_length:,}"),
+        model_symbol("i", read, "input width of the layer with the largest casts"),
+        model_symbol("o", made, "output width of that layer"),
+        library_symbol("G", 2 * backward, "casts of the output's gradient"),
     )
     held = term(
         "temporaries",

@@ -6,12 +6,12 @@ from typing import NamedTuple
 from planner.memory.logits import output_width
 from planner.memory.precision import Precision, training_precision
 from planner.memory.result import Term
-from planner.memory.terms import library, measured_term, model, number_format
+from planner.memory.terms import format_symbol, library_symbol, measured_term, model_symbol
 from planner.memory.training.adapters.trained import tuning_of
 from planner.memory.training.autograd.network import saved_by_network
 from planner.memory.training.losses import LossMemory
 from planner.memory.training.saved import SavedActivations
-from planner.memory.training.setup import Casts, Gradients, LossEstimator, TrainingSetup, cast_term
+from planner.memory.training.setup import AutocastCopies, GradientCounts, LossEstimator, TrainingSetup, cast_terms
 from planner.memory.weights import ParameterCounts, parameter_counts, weights_term
 from planner.models.architecture import Architecture
 from planner.workload.training import Training
@@ -31,7 +31,9 @@ def full_setup(
         workload.attention,
         checkpointed,
     )
-    casts = _live_casts(parameter_counts(architecture), head_matrix(architecture), saved, precision, checkpointed)
+    casts = _live_casts(
+        parameter_counts(architecture), head_matrix_elements(architecture), saved, precision, checkpointed
+    )
     return whole_setup(
         architecture, workload, precision, saved, losses(architecture, workload, precision), casts, notes
     )
@@ -43,7 +45,7 @@ def whole_setup(
     precision: Precision,
     saved: SavedActivations,
     losses: LossMemory,
-    casts: Casts,
+    casts: AutocastCopies,
     notes: tuple[str, ...],
 ) -> TrainingSetup:
     """Return the setup of a step that trains every parameter, with the given activations, losses and casts."""
@@ -53,7 +55,7 @@ def whole_setup(
         loaded=network.weights,
         kept=network.weights,
         trained=tuning_of(architecture, workload).trained,
-        gradients=Gradients(
+        gradients=GradientCounts(
             head=head,
             last_layer=head + in_a_layer,
             first_layer=network.before_first_layer + in_a_layer,
@@ -86,14 +88,14 @@ def _network_parameters(architecture: Architecture, weights: str, precision: Pre
     return _NetworkParameters(
         weights=(weights_term(architecture, weights),),
         parameters=parameter_counts(architecture).total,
-        head=head_matrix(architecture),
+        head=head_matrix_elements(architecture),
         before_first_layer=_gradient_count_before_first_layer(architecture),
         decoder=_decoder_gradient_count(architecture),
-        embedding=tied_gradient_term(architecture, precision),
+        embedding=tied_gradient_terms(architecture, precision),
     )
 
 
-def head_matrix(architecture: Architecture) -> int:
+def head_matrix_elements(architecture: Architecture) -> int:
     """Return the number of elements of the output head's matrix."""
     return output_width(architecture) * architecture.hidden
 
@@ -115,22 +117,22 @@ def _decoder_gradient_count(architecture: Architecture) -> int:
 
 def _live_casts(
     counts: ParameterCounts, head: int, saved: SavedActivations, precision: Precision, checkpointed: bool
-) -> Casts:
+) -> AutocastCopies:
     """Return the live autocast copies: with checkpoints only those of the head and of the recomputed layer."""
     if not precision.autocast:
-        return Casts((), (), (), ())
+        return AutocastCopies((), (), (), ())
     size = precision.compute_bytes
     in_a_layer = counts.cast_in_a_layer - saved.point.uncast
-    return Casts(
-        forward=cast_term(counts.cast + head, size),
-        loss=cast_term(head + (counts.cast_behind if checkpointed else counts.cast), size),
-        last=cast_term(in_a_layer if checkpointed else counts.cast - saved.point.uncast, size),
-        first=cast_term(in_a_layer, size),
+    return AutocastCopies(
+        forward=cast_terms(counts.cast + head, size),
+        loss=cast_terms(head + (counts.cast_behind if checkpointed else counts.cast), size),
+        last=cast_terms(in_a_layer if checkpointed else counts.cast - saved.point.uncast, size),
+        first=cast_terms(in_a_layer, size),
     )
 
 
 @lru_cache(maxsize=256)
-def tied_gradient_term(architecture: Architecture, precision: Precision) -> tuple[Term, ...]:
+def tied_gradient_terms(architecture: Architecture, precision: Precision) -> tuple[Term, ...]:
     """Return the two gradients of a tied embedding that are summed; empty for an untied one."""
     if not architecture.tied_head:
         return ()
@@ -143,13 +145,13 @@ def tied_gradient_term(architecture: Architecture, precision: Precision) -> tupl
         copies * elements * precision.parameter_bytes,
         "n × V × h × w",
         (
-            library(
+            library_symbol(
                 "n",
                 copies,
                 "gradients: that of the embedding, and the sum with the head's gradient unless it is added in place",
             ),
-            model("V × h", elements, "elements of the token embedding"),
-            number_format("w", precision.parameter_bytes, "bytes per gradient"),
+            model_symbol("V × h", elements, "elements of the token embedding"),
+            format_symbol("w", precision.parameter_bytes, "bytes per gradient"),
         ),
         "torch/csrc/autograd/input_buffer.cpp: the embedding's dense gradient is added to the tied head's, in place "
         "where that is a tensor of its own to which nothing else refers",

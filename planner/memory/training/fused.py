@@ -2,7 +2,7 @@
 
 from typing import Final, NamedTuple
 
-from planner.memory.terms import library, model
+from planner.memory.terms import library_symbol, model_symbol
 from planner.memory.training.losses import LossMemory, OutputHead, deferred_logits
 from planner.units import ceil_div
 
@@ -29,14 +29,14 @@ def fused_linear_loss_memory(head: OutputHead, input_bytes: int, gradient: int) 
     **Formula**: the logits of C tokens and the gradient of the head's input, and of the head itself with it, where it
     is trained V · h · (w + 4) more for that of one part and its fp32 copy.
     """
-    tokens = fused_chunk(head.outputs, head.width, head.hidden)
+    tokens = fused_chunk_tokens(head.outputs, head.width, head.hidden)
     made = head.outputs * head.hidden * input_bytes
     logits = tokens * head.width * head.size
     symbols = (
         *head.sizes,
-        library("C", tokens, "tokens whose logits are there at once"),
-        model("h", head.hidden, "width of the head's input"),
-        library("r", input_bytes, "bytes of its gradient"),
+        library_symbol("C", tokens, "tokens whose logits are there at once"),
+        model_symbol("h", head.hidden, "width of the head's input"),
+        library_symbol("r", input_bytes, "bytes of its gradient"),
     )
     kept = deferred_logits(made, "T × h × r", symbols, _FUSED_SOURCE)
     added = gradient * (head.size + (_FP32 if head.size < _FP32 else 0))
@@ -51,7 +51,7 @@ def fused_linear_loss_memory(head: OutputHead, input_bytes: int, gradient: int) 
     )
 
 
-def fused_chunk(outputs: int, width: int, hidden: int) -> int:
+def fused_chunk_tokens(outputs: int, width: int, hidden: int) -> int:
     """Return the tokens whose logits Liger computes at once: a power of two, for chunks of about T · h elements."""
     parts = max(ceil_div(width, max(hidden, 1)), 1)
     each = max(ceil_div(outputs, parts), 1)

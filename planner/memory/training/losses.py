@@ -7,8 +7,14 @@ from planner.memory.logits import logits_bytes, logits_term, loss_bytes_per_logi
 from planner.memory.phases import DeferredTerm
 from planner.memory.precision import Precision
 from planner.memory.result import Symbol
-from planner.memory.terms import highest, library, lowest, measured_term, model
-from planner.memory.terms import workload as chosen
+from planner.memory.terms import (
+    library_symbol,
+    lower_bound_bytes,
+    measured_term,
+    model_symbol,
+    upper_bound_bytes,
+    workload_symbol,
+)
 from planner.models.architecture import Architecture
 from planner.units import ceil_div
 from planner.workload.training import Training
@@ -54,13 +60,13 @@ class OutputHead(NamedTuple):
     def sizes(self) -> tuple[Symbol, ...]:
         """Return the formula symbols for the size of the logits."""
         return (
-            chosen("T", self.outputs, "tokens with an output"),
-            model("V", self.width, "width of the output: the vocabulary, or the number of labels"),
-            library("w", self.size, "bytes of a logit"),
+            workload_symbol("T", self.outputs, "tokens with an output"),
+            model_symbol("V", self.width, "width of the output: the vocabulary, or the number of labels"),
+            library_symbol("w", self.size, "bytes of a logit"),
         )
 
 
-def head_of(architecture: Architecture, workload: Training, precision: Precision) -> OutputHead:
+def output_head(architecture: Architecture, workload: Training, precision: Precision) -> OutputHead:
     """Return the head of a step, with an output for each token or for each sequence."""
     tokens = workload.sequence_length or 0 if predicts_every_token(architecture) else 1
     return OutputHead(
@@ -96,7 +102,7 @@ def chunked_loss_memory(head: OutputHead, chunks: int, gradient_bytes: int) -> L
     """
     part = ceil_div(head.outputs, chunks) * head.width
     every = head.outputs * head.width
-    symbols = (*head.sizes, chosen("c", chunks, "parts"))
+    symbols = (*head.sizes, workload_symbol("c", chunks, "parts"))
     copied = head.size if head.size < _FP32 else 0
     gradient = head.width * head.hidden * gradient_bytes
     derived = (every * _FP32 + part * 2 * _FP32, "T × V × (4 + 8 / c)")
@@ -105,7 +111,10 @@ def chunked_loss_memory(head: OutputHead, chunks: int, gradient_bytes: int) -> L
         second = ((every + part) * _FP32 + gradient, "T × V × (4 + 4 / c) + V × h × r")
         summed = (max(every - 2 * part, 0) * _FP32 + 3 * gradient, "T × V × 4 × (c − 2) / c + 3 × V × h × r")
         derived = max(derived, second, summed)
-    beside = (model("h", head.hidden, "width of the head's input"), library("r", gradient_bytes, "bytes of a gradient"))
+    beside = (
+        model_symbol("h", head.hidden, "width of the head's input"),
+        library_symbol("r", gradient_bytes, "bytes of a gradient"),
+    )
     return LossMemory(
         forward=deferred_logits(
             every * _FP32 + part * (_FP32 + copied), "T × V × (4 + (w + 4) / c)", symbols, _CHUNKED_SOURCE
@@ -120,4 +129,4 @@ def chunked_loss_memory(head: OutputHead, chunks: int, gradient_bytes: int) -> L
 def deferred_logits(size_bytes: int, formula: str, symbols: tuple[Symbol, ...], source: str) -> DeferredTerm:
     """Return `size_bytes` of logits, whose term is written on demand."""
     write = partial(measured_term, "logits", size_bytes, formula, symbols, source)
-    return DeferredTerm("logits", size_bytes, lowest(size_bytes), highest(size_bytes), write)
+    return DeferredTerm("logits", size_bytes, lower_bound_bytes(size_bytes), upper_bound_bytes(size_bytes), write)

@@ -7,7 +7,7 @@ from math import prod
 from typing import Final
 
 from planner.memory.result import Symbol, Term, TermPart
-from planner.memory.terms import library, model, number_format, term
+from planner.memory.terms import format_symbol, library_symbol, model_symbol, term
 from planner.models.architecture import Role, Tensor
 from planner.units import ceil_div
 from planner.workload.optimizers import OPTIMIZERS, Optimizer, OptimizerState, StateQuantity, StateTensors, StateUnit
@@ -73,7 +73,7 @@ def _state_bytes(state: OptimizerState, tensor: Tensor, size: int) -> int:
     return sum([count * _UNITS[unit](tensor, size) * (each or size) for count, unit, each in state.amounts])
 
 
-def parameters_in(trained: Trained) -> int:
+def parameter_count(trained: Trained) -> int:
     """Return the number of elements of `trained` tensors."""
     return sum(tensor.size * number for tensor, number in trained)
 
@@ -120,7 +120,7 @@ def projected_elements(tensor: Tensor, _size: int) -> int:
     return max(tensor.shape) * galore_rank(tensor)
 
 
-def soap_squares(tensor: Tensor) -> int:
+def soap_square_elements(tensor: Tensor) -> int:
     """Return the number of elements of one square matrix for each side that SOAP preconditions: sides up to 10,000."""
     return sum(side * side for side in soap_sides(tensor))
 
@@ -130,7 +130,7 @@ def soap_sides(tensor: Tensor) -> list[int]:
     return [side for side in tensor.shape if side <= _LARGEST_SOAP_SIDE] if len(tensor.shape) > 1 else []
 
 
-def shampoo_factors(tensor: Tensor) -> int:
+def shampoo_factor_elements(tensor: Tensor) -> int:
     """Return the elements of all factors of `tensor`, and of their inverse roots: two triangles for each side.
 
     **Formula**: Σ over blocks of at most 1,024 a side of d · (d + 1); neighbouring sides are one where they fit.
@@ -141,7 +141,7 @@ def shampoo_factors(tensor: Tensor) -> int:
     )
 
 
-def widest_block(tensors: list[Tensor]) -> int:
+def longest_block_side(tensors: list[Tensor]) -> int:
     """Return the longest side of the blocks into which Shampoo splits `tensors`."""
     return max(min(max(_merged_shape(tensor.shape)), _SHAMPOO_BLOCK) for tensor in tensors)
 
@@ -180,8 +180,8 @@ _UNITS: Final[dict[StateUnit, Callable[[Tensor, int], int]]] = {
     "scale": lambda tensor, _: ceil_div(tensor.size, _BLOCK),
     "tensor": lambda _tensor, _: 1,
     "row-or-column": lambda tensor, _: _rows_and_columns(tensor),
-    "square": lambda tensor, _: soap_squares(tensor),
-    "triangle": lambda tensor, _: shampoo_factors(tensor),
+    "square": lambda tensor, _: soap_square_elements(tensor),
+    "triangle": lambda tensor, _: shampoo_factor_elements(tensor),
     "projector": galore_projection_elements,
     "projected": projected_elements,
 }
@@ -192,18 +192,18 @@ def _total_symbol(
     letter: str, meaning: str, unit: StateUnit = "element", of: Callable[[Tensor], bool] = lambda _: True
 ) -> Callable[[Trained, int], Symbol]:
     """Return a function that builds the symbol of the units of all trained tensors selected by `of`."""
-    return lambda trained, size: model(
+    return lambda trained, size: model_symbol(
         letter, sum(number * _UNITS[unit](tensor, size) for tensor, number in trained if of(tensor)), meaning
     )
 
 
 _SYMBOLS: Final[dict[StateQuantity, Callable[[Trained, int], Symbol]]] = {
     "parameters": _total_symbol("P", "trained parameters"),
-    "width": lambda _, size: number_format("w", size, "bytes per element of the states, as the parameters"),
+    "width": lambda _, size: format_symbol("w", size, "bytes per element of the states, as the parameters"),
     "quantised": _total_symbol(
         "Q", "parameters in tensors of at least 4,096 elements, embeddings excepted", of=_has_8_bit_state
     ),
-    "scale-block": lambda _trained, _: library("B", _BLOCK, "elements that share one fp32 scale"),
+    "scale-block": lambda _trained, _: library_symbol("B", _BLOCK, "elements that share one fp32 scale"),
     "inner-matrices": _total_symbol("M", "parameters of its matrices", of=is_inner_matrix),
     "projectors": _total_symbol("p", "elements of projectors, squares where w is 4", "projector", is_inner_matrix),
     "projected": _total_symbol(

@@ -5,15 +5,15 @@ from functools import lru_cache
 from typing import Final
 
 from planner.memory.result import Term
-from planner.memory.terms import library, measured_term, model, number_format, term
+from planner.memory.terms import format_symbol, library_symbol, measured_term, model_symbol, term
 from planner.memory.training.optimizer_states import (
     Trained,
     galore_projection_elements,
     galore_rank,
     is_inner_matrix,
-    parameters_in,
+    longest_block_side,
+    parameter_count,
     soap_sides,
-    widest_block,
 )
 from planner.models.architecture import Tensor
 from planner.workload.optimizers import OPTIMIZERS, Optimizer, OptimizerStep, StepWorkspace, WorkspaceKind
@@ -39,10 +39,10 @@ def step_term(trained: Trained, optimizer: Optimizer, step: OptimizerStep, param
 
 
 def _all_copies_term(trained: Trained, workings: StepWorkspace, size: int) -> Term:
-    parameters = parameters_in(trained)
+    parameters = parameter_count(trained)
     symbols = (
-        model("P_t", parameters, "trained parameters"),
-        number_format("w", size, "bytes per element, as the parameters"),
+        model_symbol("P_t", parameters, "trained parameters"),
+        format_symbol("w", size, "bytes per element, as the parameters"),
     )
     held = workings.copies * parameters * size
     return measured_term("temporaries", held, workings.formula, symbols, workings.source)
@@ -60,10 +60,10 @@ def _largest_workspace_term(trained: Trained, workings: StepWorkspace, size: int
         return own(tensor, size) if is_inner_matrix(tensor) else 0
 
     most = max([tensor for tensor, _ in trained], key=tensor_workspace_bytes)
-    elements = model("n", most.size, "elements of the tensor that needs most")
-    shown = (number_format("w", size, "bytes per element, as the parameters"), elements)
+    elements = model_symbol("n", most.size, "elements of the tensor that needs most")
+    shown = (format_symbol("w", size, "bytes per element, as the parameters"), elements)
     if in_fp32:
-        shown = (elements, library("c", copies, "fp32 copies of it"))
+        shown = (elements, library_symbol("c", copies, "fp32 copies of it"))
     return measured_term("temporaries", tensor_workspace_bytes(most), workings.formula, shown, workings.source)
 
 
@@ -73,8 +73,8 @@ def _fp32_copy_count(size: int) -> int:
 
 
 def _soap_workspace_term(trained: Trained, workings: StepWorkspace, _size: int) -> Term:
-    usual, anew = (max(held) for held in zip(*(soap_scratch(tensor) for tensor, _ in trained), strict=True))
-    sides = library("m, n", "sides", "of the tensor that needs most, n the wider one up to 10,000")
+    usual, anew = (max(held) for held in zip(*(soap_step_bytes(tensor) for tensor, _ in trained), strict=True))
+    sides = library_symbol("m, n", "sides", "of the tensor that needs most, n the wider one up to 10,000")
     return term("temporaries", anew, workings.formula, (sides,), workings.source, certainty="assumed", low_bytes=usual)
 
 
@@ -85,15 +85,15 @@ def _shampoo_workspace_term(trained: Trained, workings: StepWorkspace, size: int
 
     **Source**: `DistributedShampoo.step`, counted allocation by allocation on the CPU.
     """
-    parameters, widest = parameters_in(trained), widest_block([tensor for tensor, _ in trained])
+    parameters, widest = parameter_count(trained), longest_block_side([tensor for tensor, _ in trained])
     return term(
         "temporaries",
         workings.copies * parameters * size + 7 * widest * widest * _FP32,
         workings.formula,
         (
-            model("P_t", parameters, "trained parameters"),
-            number_format("w", size, "bytes per element, as the parameters"),
-            model("d", widest, "side of the widest block"),
+            model_symbol("P_t", parameters, "trained parameters"),
+            format_symbol("w", size, "bytes per element, as the parameters"),
+            model_symbol("d", widest, "side of the widest block"),
         ),
         workings.source,
         certainty="assumed",
@@ -101,7 +101,7 @@ def _shampoo_workspace_term(trained: Trained, workings: StepWorkspace, size: int
     )
 
 
-def soap_scratch(tensor: Tensor) -> tuple[int, int]:
+def soap_step_bytes(tensor: Tensor) -> tuple[int, int]:
     """Return the temporary bytes of a SOAP step, in a normal step and when the bases are recomputed.
 
     **Formula** for m ≤ n: max(6 · m · n + m², 4 · m · n + m² + n²) elements between; 4 · m · n + m² + 7 · n² at most
@@ -170,6 +170,6 @@ def clipping_term(trained: Trained) -> Term:
         "temporaries",
         (tensors + 1) * _NORM_BLOCK,
         "(G + 1) × 512",
-        (model("G", tensors, "trained tensors, each with the norm of its gradient"),),
+        (model_symbol("G", tensors, "trained tensors, each with the norm of its gradient"),),
         "torch.nn.utils.clip_grad_norm_; blocks of PyTorch's allocator are multiples of 512 bytes",
     )

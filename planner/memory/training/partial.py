@@ -1,18 +1,18 @@
-"""Training of adapters or of some parameters, on a network that may be quantised, or with fused kernels."""
+"""Training of adapters or of some parameters, on a network that may be quantized, or with fused kernels."""
 
 from functools import lru_cache
 from typing import Final, NamedTuple
 
 from planner.memory.result import Term
-from planner.memory.terms import measured_term, model, number_format, term
+from planner.memory.terms import format_symbol, measured_term, model_symbol, term
 from planner.memory.training.adapters.network import saved_by_tuned_network
 from planner.memory.training.adapters.settings import Formats, LayerSettings
-from planner.memory.training.adapters.trained import TunedLayers, Tuning, sites_of, tuning_of
+from planner.memory.training.adapters.trained import TunedLayers, Tuning, projection_indices, tuning_of
 from planner.memory.training.checkpointing import Checkpoints
-from planner.memory.training.full import head_matrix, tied_gradient_term
-from planner.memory.training.optimizer_states import Trained, parameters_in
+from planner.memory.training.full import head_matrix_elements, tied_gradient_terms
+from planner.memory.training.optimizer_states import Trained, parameter_count
 from planner.memory.training.saved import SavedActivations
-from planner.memory.training.setup import Casts, Gradients, LossEstimator, TrainingSetup, cast_term
+from planner.memory.training.setup import AutocastCopies, GradientCounts, LossEstimator, TrainingSetup, cast_terms
 from planner.memory.weights import parameter_counts, weights_term
 from planner.models.architecture import Architecture, Moe, Tensor
 from planner.workload.training import Lora, Training
@@ -27,21 +27,21 @@ def adapters_term(adapters: Trained, lora: Lora, parameter_bytes: int) -> Term:
 
     **Formula**: Σ r · (in + out) · w over the adapted layers; DoRA adds out · w each.
     """
-    count = parameters_in(adapters)
+    count = parameter_count(adapters)
     pairs = sum(number for tensor, number in adapters if tensor.name.endswith(".lora_A"))
     return term(
         "adapters",
         count * parameter_bytes,
         "P_a × w",
         (
-            model("P_a", count, f"parameters of the adapters of {pairs:,} linear layers, rank {lora.rank}"),
-            number_format("w", parameter_bytes, "bytes per parameter"),
+            model_symbol("P_a", count, f"parameters of the adapters of {pairs:,} linear layers, rank {lora.rank}"),
+            format_symbol("w", parameter_bytes, "bytes per parameter"),
         ),
         _SOURCE,
     )
 
 
-def magnitude_scratch(adapted: tuple[Tensor, ...], read_bytes: int, input_bytes: int) -> tuple[Term, ...]:
+def dora_workspace_terms(adapted: tuple[Tensor, ...], read_bytes: int, input_bytes: int) -> tuple[Term, ...]:
     """Return DoRA's workspace in the largest adapted layer: the whole product of both adapters.
 
     **Formula**: in² · x for an identity matrix, out · in · (x + 2 · w): the weights, B · A and their sum.
@@ -60,10 +60,10 @@ def magnitude_scratch(adapted: tuple[Tensor, ...], read_bytes: int, input_bytes:
         tensor_workspace_bytes(largest),
         "in × in × x + out × in × (x + 2 × w)",
         (
-            model("in", inside, "inputs of the adapted layer that needs most"),
-            model("out", outside, "its outputs"),
-            number_format("x", input_bytes, "bytes per element of the layer's input"),
-            number_format("w", read_bytes, "bytes per element in the adapters' format"),
+            model_symbol("in", inside, "inputs of the adapted layer that needs most"),
+            model_symbol("out", outside, "its outputs"),
+            format_symbol("x", input_bytes, "bytes per element of the layer's input"),
+            format_symbol("w", read_bytes, "bytes per element in the adapters' format"),
         ),
         _DORA_SOURCE,
     )
@@ -71,8 +71,8 @@ def magnitude_scratch(adapted: tuple[Tensor, ...], read_bytes: int, input_bytes:
 
 
 @lru_cache(maxsize=256)
-def dequantised_scratch(architecture: Architecture, size: int, source: str) -> tuple[Term, ...]:
-    """Return the largest projection of a quantised network in the format that it is computed in.
+def dequantized_projection_terms(architecture: Architecture, size: int, source: str) -> tuple[Term, ...]:
+    """Return the largest projection of a quantized network in the format that it is computed in.
 
     **Formula**: out · in · w.
     """
@@ -90,8 +90,8 @@ def dequantised_scratch(architecture: Architecture, size: int, source: str) -> t
         max(matrices) * size,
         "n × w",
         (
-            model("n", max(matrices), "elements of the largest projection"),
-            number_format("w", size, "bytes per element once dequantised"),
+            model_symbol("n", max(matrices), "elements of the largest projection"),
+            format_symbol("w", size, "bytes per element once dequantized"),
         ),
         source,
     )
@@ -121,13 +121,13 @@ def partial_setup(
     lora, adapters = workload.lora, settings.adapters
     beside = () if lora is None or adapters is None else (adapters_term(tuning.adapters, lora, adapters.parameter),)
     size = adapters.parameter if adapters else formats.parameter
-    head = head_matrix(architecture) if tuning.head == "trained" else 0
+    head = head_matrix_elements(architecture) if tuning.head == "trained" else 0
     everything = tuning.trained_parameters
     return TrainingSetup(
         loaded=(weights,),
         kept=(weights, *beside),
         trained=tuning.trained,
-        gradients=Gradients(
+        gradients=GradientCounts(
             head,
             head + saved.point.gradients,
             _gradient_count_before_first_layer(architecture, tuning, saved),
@@ -138,8 +138,8 @@ def partial_setup(
         saved=saved,
         casts=_live_casts(architecture, tuning, settings, saved, checkpoints),
         losses=losses(architecture, workload, formats.precision, head_is_trained=bool(head)),
-        embedding=tied_gradient_term(architecture, formats.precision) if tuning.starts_before else None,
-        scratch=_dequantised_terms(architecture, formats),
+        embedding=tied_gradient_terms(architecture, formats.precision) if tuning.starts_before else None,
+        scratch=_dequantized_terms(architecture, formats),
         scratch_forward=_magnitude_terms(tuning, settings),
         notes=_partial_training_notes(architecture, workload, notes),
     )
@@ -153,7 +153,7 @@ def _gradient_count_before_first_layer(architecture: Architecture, tuning: Tunin
     later = (
         0
         if architecture.tied_head
-        else parameters_in(tuple((tensor, number) for tensor, number in tuning.trained if tensor.name in before))
+        else parameter_count(tuple((tensor, number) for tensor, number in tuning.trained if tensor.name in before))
     )
     if not tuning.whole:
         return tuning.trained_parameters - later
@@ -176,22 +176,22 @@ def _live_casts(
     settings: LayerSettings,
     saved: SavedActivations,
     checkpoints: Checkpoints,
-) -> Casts:
+) -> AutocastCopies:
     """Return the live casts: autocast caches those of trained weights, the graph holds those of frozen ones."""
     formats = settings.formats
     if not formats.autocast:
-        return Casts((), (), (), ())
+        return AutocastCopies((), (), (), ())
     cast = _cast_elements(architecture, tuning, settings)
     checkpointed = checkpoints.kind != "none"
     size, freed = formats.computed, saved.point.uncast if cast.layers else 0
     cached = cast.adapters + (cast.layers if tuning.whole else 0)
     every = cast.layers + cast.behind + cast.adapters
     reached = bool(tuning.layers) or tuning.starts_before
-    return Casts(
-        forward=cast_term((cached if checkpointed else every) + cast.head, size),
-        loss=cast_term((cast.behind if checkpointed else every) + (cast.head if reached else 0), size),
-        last=cast_term((cast.one_layer if checkpointed else every) - freed, size),
-        first=cast_term(cast.one_layer - freed, size),
+    return AutocastCopies(
+        forward=cast_terms((cached if checkpointed else every) + cast.head, size),
+        loss=cast_terms((cast.behind if checkpointed else every) + (cast.head if reached else 0), size),
+        last=cast_terms((cast.one_layer if checkpointed else every) - freed, size),
+        first=cast_terms(cast.one_layer - freed, size),
     )
 
 
@@ -200,11 +200,11 @@ def _cast_elements(architecture: Architecture, tuning: Tuning, settings: LayerSe
     formats = settings.formats
     adapters = 0
     if settings.adapters is not None and settings.adapters.parameter != formats.computed:
-        adapters = parameters_in(tuple(item for item in tuning.adapters if not item[0].name.endswith(".magnitude")))
+        adapters = parameter_count(tuple(item for item in tuning.adapters if not item[0].name.endswith(".magnitude")))
     deep = sum(tuned.number for tuned in tuning.layers) or 1
     if formats.parameter != 4:
         return _CastElements(0, adapters // deep, 0, 0, adapters)
-    head = head_matrix(architecture)
+    head = head_matrix_elements(architecture)
     if formats.base != "plain":
         return _CastElements(0, adapters // deep, 0, head, adapters)
     each = [(_layer_cast_elements(tuned), tuned.number) for tuned in tuning.layers]
@@ -233,7 +233,7 @@ def _layer_cast_elements(tuned: TunedLayers) -> int:
 
 def _unreached_projections(tuned: TunedLayers) -> tuple[int, ...]:
     """Return the indices of projections whose input needs no gradient, in the first trained layer."""
-    sites = sites_of(tuned.layer, tuned.stack.hidden)
+    sites = projection_indices(tuned.layer, tuned.stack.hidden)
     mixer = (*sites.mixer_in, *sites.inner, *sites.mixer_out)
     if tuned.layer.parallel:
         return (*sites.mixer_in, *sites.forward_in)
@@ -243,12 +243,12 @@ def _unreached_projections(tuned: TunedLayers) -> tuple[int, ...]:
     return (*mixer, *sites.forward_in, *(() if into else sites.forward_out))
 
 
-def _dequantised_terms(architecture: Architecture, formats: Formats) -> tuple[Term, ...]:
+def _dequantized_terms(architecture: Architecture, formats: Formats) -> tuple[Term, ...]:
     if formats.base == "plain":
         return ()
     if formats.base == "nf4":
-        return dequantised_scratch(architecture, formats.computed, _FOUR_BIT_SOURCE)
-    return dequantised_scratch(architecture, formats.stream, _EIGHT_BIT_SOURCE)
+        return dequantized_projection_terms(architecture, formats.computed, _FOUR_BIT_SOURCE)
+    return dequantized_projection_terms(architecture, formats.stream, _EIGHT_BIT_SOURCE)
 
 
 def _magnitude_terms(tuning: Tuning, settings: LayerSettings) -> tuple[Term, ...]:
@@ -261,7 +261,7 @@ def _magnitude_terms(tuning: Tuning, settings: LayerSettings) -> tuple[Term, ...
         for tensor, status in zip(tuned.layer.tensors, tuned.tuning.statuses, strict=True)
         if status == "adapted"
     )
-    return magnitude_scratch(adapted, adapters.read, settings.formats.projected)
+    return dora_workspace_terms(adapted, adapters.read, settings.formats.projected)
 
 
 def _partial_training_notes(architecture: Architecture, workload: Training, notes: tuple[str, ...]) -> tuple[str, ...]:

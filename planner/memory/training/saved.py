@@ -5,8 +5,7 @@ from operator import add, attrgetter
 from typing import Final, NamedTuple
 
 from planner.memory.result import Term, TermPart
-from planner.memory.terms import measured_term, model
-from planner.memory.terms import workload as chosen
+from planner.memory.terms import measured_term, model_symbol, workload_symbol
 from planner.workload.training import Training
 
 _SOURCE: Final = "saved tensors of PyTorch 2.13 operators and transformers 5.23 modules, operation by operation"
@@ -152,7 +151,7 @@ def saved_by_stacks(stacks: Sequence[SavedByStack], gradient_bytes: int) -> Save
     """
     points = [point for stack in stacks for point in stack.points] or [BackwardPoint(0)]
     return SavedActivations(
-        kept=total_saved([stack.kept for stack in stacks]),
+        kept=sum_of_saved_bytes([stack.kept for stack in stacks]),
         one_layer=max([stack.largest for stack in stacks]),
         point=max(points, key=lambda point: point.bytes + point.gradients * gradient_bytes),
         first=next((stack.first for stack in stacks if stack.first), 0),
@@ -163,7 +162,7 @@ def saved_by_stacks(stacks: Sequence[SavedByStack], gradient_bytes: int) -> Save
     )
 
 
-def total_saved(saved: Sequence[SavedBytes]) -> SavedBytes:
+def sum_of_saved_bytes(saved: Sequence[SavedBytes]) -> SavedBytes:
     """Return the sum of `saved`, which is not empty."""
     total = saved[0]
     for more in saved[1:]:
@@ -186,8 +185,8 @@ def activations_term(saved: SavedActivations, alive: int, workload: Training, se
         alive,
         " + ".join([symbol for symbol, _ in shares]),
         (
-            *[model(symbol, part.bytes, f"bytes of {part.name}") for symbol, part in shares],
-            chosen("T", tokens, f"tokens: {workload.micro_batch:,} × {workload.sequence_length:,}"),
+            *[model_symbol(symbol, part.bytes, f"bytes of {part.name}") for symbol, part in shares],
+            workload_symbol("T", tokens, f"tokens: {workload.micro_batch:,} × {workload.sequence_length:,}"),
         ),
         f"{_SOURCE}; {selective_source}" if selective else _SOURCE,
         tuple([part for _, part in shares]),

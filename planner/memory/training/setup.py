@@ -5,7 +5,7 @@ from typing import NamedTuple, Protocol
 
 from planner.memory.precision import Precision
 from planner.memory.result import Term
-from planner.memory.terms import measured_term, model, number_format
+from planner.memory.terms import format_symbol, measured_term, model_symbol
 from planner.memory.training.losses import LossMemory
 from planner.memory.training.optimizer_states import Trained
 from planner.memory.training.saved import SavedActivations
@@ -22,7 +22,7 @@ class LossEstimator(Protocol):
         """Return the memory of the output head and the loss."""
 
 
-class Casts(NamedTuple):
+class AutocastCopies(NamedTuple):
     """Autocast copies of weights alive at the end of the forward pass, at the loss, and in the last and first layer."""
 
     forward: tuple[Term, ...]
@@ -31,7 +31,7 @@ class Casts(NamedTuple):
     first: tuple[Term, ...]
 
 
-class Gradients(NamedTuple):
+class GradientCounts(NamedTuple):
     """Number of trained parameters that already have gradients: behind the head, in the last layer, in the first, all.
 
     `decoder` are those in the first layer of a decoder that has an encoder before it.
@@ -57,11 +57,11 @@ class TrainingSetup(NamedTuple):
     loaded: tuple[Term, ...]
     kept: tuple[Term, ...]
     trained: Trained
-    gradients: Gradients
+    gradients: GradientCounts
     gradient_bytes: int
     state_bytes: int
     saved: SavedActivations
-    casts: Casts
+    casts: AutocastCopies
     losses: LossMemory
     embedding: tuple[Term, ...] | None
     scratch: tuple[Term, ...] = ()
@@ -72,7 +72,7 @@ class TrainingSetup(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def cast_term(elements: int, size: int) -> tuple[Term, ...]:
+def cast_terms(elements: int, size: int) -> tuple[Term, ...]:
     """Return the autocast copies of `elements` parameters, `size` bytes each; empty if there are none."""
     if not elements:
         return ()
@@ -81,8 +81,8 @@ def cast_term(elements: int, size: int) -> tuple[Term, ...]:
         elements * size,
         "P_c × w",
         (
-            model("P_c", elements, "parameters of the projections cast for the step"),
-            number_format("w", size, "bytes per element of the autocast format"),
+            model_symbol("P_c", elements, "parameters of the projections cast for the step"),
+            format_symbol("w", size, "bytes per element of the autocast format"),
         ),
         "torch.autocast caches the cast of each fp32 weight; the graph keeps it until its backward",
     )

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from planner.memory.phases import DeferredTerm, PhaseSnapshots, Snapshot
 from planner.memory.result import Term
-from planner.memory.terms import highest, lowest, model, number_format, term
+from planner.memory.terms import format_symbol, lower_bound_bytes, model_symbol, term, upper_bound_bytes
 from planner.memory.training.losses import LossMemory
 from planner.memory.training.optimizer_states import optimizer_term
 from planner.memory.training.optimizer_steps import clipping_term, step_term
@@ -37,7 +37,7 @@ class _TrainingStep(NamedTuple):
     def activations(self, alive: int) -> DeferredTerm:
         """Return `alive` bytes of activations; their formula is written on demand."""
         write = partial(activations_term, self.setup.saved, alive, self.workload, self.selective_source)
-        return DeferredTerm("activations", alive, lowest(alive), highest(alive), write)
+        return DeferredTerm("activations", alive, lower_bound_bytes(alive), upper_bound_bytes(alive), write)
 
     def gradient_terms(self, parameters: int) -> list[Term]:
         """Return the gradients of `parameters`, unless accumulated ones are alive anyway."""
@@ -186,8 +186,8 @@ def gradients_term(trainable: int, gradient_bytes: int) -> Term:
         trainable * gradient_bytes,
         "P_t × w",
         (
-            model("P_t", trainable, "trained parameters"),
-            number_format("w", gradient_bytes, "bytes per gradient, as the parameters"),
+            model_symbol("P_t", trainable, "trained parameters"),
+            format_symbol("w", gradient_bytes, "bytes per gradient, as the parameters"),
         ),
         "torch.autograd: .grad has the dtype of its parameter",
     )

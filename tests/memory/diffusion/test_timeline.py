@@ -121,7 +121,7 @@ def test_slicing_and_tiling_bound_the_decoder():
     assert small == phases(FLUX, batch=4)["decode-image"]  # the image is one tile
 
 
-def test_only_matrices_are_quantised():
+def test_only_matrices_are_quantized():
     held = stored_components(FLUX, with_defaults(Inference(weights="nf4", diffusion={"text_weights": "int8"}), FLUX, 1))
     by_name = {one.component.name: one for one in held}
     transformer = by_name["transformer"]

@@ -88,7 +88,7 @@ def test_transformers_takes_no_more_than_is_free():
     assert layers_by_device_map(llama(), "bf16", 2, (3 * GB, 3 * GB)) == (5, 27)
 
 
-def test_tables_stay_in_16_bits_beside_quantised_layers():
+def test_tables_stay_in_16_bits_beside_quantized_layers():
     # NF4: a layer is 0.114 GB and each table 2.10: 3.92 + 2.62 for each card, less the head to come on the first.
     assert layers_by_device_map(llama(vocab_size=256_000), "nf4", 2) == (20, 12)
 

@@ -5,8 +5,8 @@ from small_models import DEEPSEEK, GPT2, MIXTRAL, bundled, llama, other
 
 from planner.memory.estimate import estimate_memory, fullest_timeline
 from planner.memory.gguf import file_bytes, layer_bytes, tensor_bytes
-from planner.memory.software.llama_cpp import network_of, reserved_batch
-from planner.memory.software.llama_cpp.graph import Batch, Network, compute_buffer_bytes
+from planner.memory.software.llama_cpp import graph_network, reserved_batch
+from planner.memory.software.llama_cpp.graph import GraphBatch, GraphNetwork, compute_buffer_bytes
 from planner.memory.software.llama_cpp.setup import LlamaCppSetup, placed_weights, setup_of
 from planner.models.architecture import Architecture, Attention, Layer, Mlp, Moe, Norm, StateMixer, StoredTensors
 from planner.units import GIB, MIB
@@ -177,13 +177,13 @@ def test_states_are_in_fp32_one_for_each_slot():
     assert {"state", "kv_cache"} <= set(alive(state_model(second=True)))
 
 
-def test_a_quantised_cache_is_smaller_and_its_buffer_larger():
+def test_a_quantized_cache_is_smaller_and_its_buffer_larger():
     # Flash attention makes an F16 copy of one layer's cells (ggml-org/llama.cpp#24166).
     model = bundled().models.model(LLAMA_3)
-    plain, quantised = (alive(model, context_length=131_072, kv_cache=name) for name in ("bf16", "q4_0"))
-    assert quantised["kv_cache"] == plain["kv_cache"] * 9 // 32
+    plain, quantized = (alive(model, context_length=131_072, kv_cache=name) for name in ("bf16", "q4_0"))
+    assert quantized["kv_cache"] == plain["kv_cache"] * 9 // 32
     copied = 2 * 131_072 * 1024 * 2
-    assert copied * 0.7 < quantised["activations"] - plain["activations"] <= copied
+    assert copied * 0.7 < quantized["activations"] - plain["activations"] <= copied
 
 
 def test_the_logits_that_are_handed_out_are_in_ram():
@@ -210,10 +210,10 @@ def test_an_encoder_attends_to_its_batch_and_keeps_nothing():
 
 def test_the_graph_has_each_kind_of_layer_and_the_last():
     gemma = bundled().models.model("google/gemma-3-4b-it")
-    network = network_of(gemma)
+    network = graph_network(gemma)
     windows = [layer.mixer.window for layer in network.layers]
     assert windows == [1024, None, None, 1024]
-    assert network_of(llama()).layers == (llama().main.groups[0].layer,) * 3
+    assert graph_network(llama()).layers == (llama().main.groups[0].layer,) * 3
 
 
 @pytest.mark.parametrize(
@@ -241,11 +241,11 @@ def test_blocks_without_parts_are_laid_out_too():
     mixer = Attention(heads=2, kv_heads=2, head_dim=16, rotary=False, kv_shared=True)
     attended = only_mlp.evolve(mixer=mixer, parallel=True)
     unrotated = only_mlp.evolve(mixer=mixer.evolve(kv_shared=False))
-    batch = Batch(tokens=32, outputs=1, cells=256, sliding_cells=256)
+    batch = GraphBatch(tokens=32, outputs=1, cells=256, sliding_cells=256)
     experts = only_mlp.evolve(feed_forward=Moe(experts=4, top_k=2, intermediate=8, gated=False))
     for layer in (bare, only_mlp, attended, unrotated, experts):
         for flash in (True, False):
-            assert compute_buffer_bytes(Network(32, 100, (layer,) * 3), batch._replace(flash=flash)) > 0
+            assert compute_buffer_bytes(GraphNetwork(32, 100, (layer,) * 3), batch._replace(flash=flash)) > 0
 
 
 def test_notes_say_what_was_assumed_and_that_the_margin_is_not_in_it():

@@ -10,8 +10,8 @@ from watched_storages import Peak  # noqa: E402
 
 from planner.memory.precision import training_precision  # noqa: E402
 from planner.memory.software import training_memory  # noqa: E402
-from planner.memory.software.unsloth import unsloth_chunks  # noqa: E402
-from planner.memory.training.fused import fused_chunk  # noqa: E402
+from planner.memory.software.unsloth import unsloth_chunk_count  # noqa: E402
+from planner.memory.training.fused import fused_chunk_tokens  # noqa: E402
 from planner.memory.training.losses import LossMemory  # noqa: E402
 from planner.workload.defaults import with_defaults  # noqa: E402
 from planner.workload.training import Training  # noqa: E402
@@ -55,7 +55,7 @@ def test_torchtune_keeps_the_log_probabilities_of_every_part(compute: str, dtype
 
 def fused_linear_cross_entropy(hidden: Any, weight: Any, labels: Any) -> tuple[Any, ...]:
     """Return what Liger's forward pass returns; its kernel puts the gradient of the logits in their place."""
-    size = fused_chunk(T, V, H)
+    size = fused_chunk_tokens(T, V, H)
     grad_input, grad_weight, loss = torch.zeros_like(hidden), torch.zeros_like(weight), torch.zeros(T)
     for start in range(0, T, size):
         some = hidden[start : start + size]
@@ -77,9 +77,9 @@ def test_liger_adds_the_gradient_of_the_head_from_a_copy(compute: str, dtype: st
 
 
 def test_liger_makes_about_as_many_logits_as_the_input_has_numbers() -> None:
-    assert fused_chunk(4096, 128_256, 4096) == 128
-    assert fused_chunk(T, V, H) == 32
-    assert fused_chunk(1, 4000, 128) == 1
+    assert fused_chunk_tokens(4096, 128_256, 4096) == 128
+    assert fused_chunk_tokens(T, V, H) == 32
+    assert fused_chunk_tokens(1, 4000, 128) == 1
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_liger_makes_about_as_many_logits_as_the_input_has_numbers() -> None:
     [(2048, 128_256, 1), (8192, 128_256, 1), (8400, 128_256, 4), (65_536, 128_256, 8)],
 )
 def test_unsloth_takes_4_gib_of_logits_at_once(tokens: int, vocabulary: int, parts: int) -> None:
-    assert unsloth_chunks(tokens, vocabulary) == parts
+    assert unsloth_chunk_count(tokens, vocabulary) == parts
 
 
 def test_unsloth_holds_at_least_its_logits_and_at_most_all_of_the_loss() -> None:

@@ -5,7 +5,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 
-from planner.memory.training.optimizer_states import optimizer_term, shampoo_factors, soap_squares  # noqa: E402
+from planner.memory.training.optimizer_states import optimizer_term, shampoo_factor_elements, soap_square_elements  # noqa: E402
 from planner.models.architecture import Tensor  # noqa: E402
 from planner.workload.optimizers import Optimizer  # noqa: E402
 
@@ -18,7 +18,7 @@ TRAINED = tuple(
 )
 
 
-def test_bitsandbytes_quantises_blocks_of_256_of_large_tensors() -> None:
+def test_bitsandbytes_quantizes_blocks_of_256_of_large_tensors() -> None:
     large, small = Tensor(name="l", shape=(64, 65), role="linear"), Tensor(name="s", shape=(4095,), role="norm")
     table = Tensor(name="e", shape=(100, 64), role="embedding")
     # 4160 elements in 17 blocks, each with a scale in fp32; the others have 32 bits each.
@@ -39,7 +39,7 @@ def test_soap_keeps_squares_of_sides_up_to_10000() -> None:
     shapes = ((300, 200), (700,), (12_000, 64))
     tensors = [Tensor(name=str(shape), shape=shape, role="linear") for shape in shapes]
     # What nikhilvyas/SOAP itself kept of these three: moments 2 × 3,314,800 bytes, GG and Q 536,384 each.
-    assert 8 * sum(soap_squares(tensor) for tensor in tensors) == 2 * 536_384
+    assert 8 * sum(soap_square_elements(tensor) for tensor in tensors) == 2 * 536_384
     states = optimizer_term(tuple((tensor, 1) for tensor in tensors), "soap", 4)
     assert states is not None
     assert states.bytes == 7_702_368
@@ -51,4 +51,4 @@ def test_soap_keeps_squares_of_sides_up_to_10000() -> None:
 )
 def test_shampoo_keeps_triangles_of_blocks(shape: tuple[int, ...], factors: int) -> None:
     # Both kinds of factors, as DistributedShampoo itself kept them by default.
-    assert 4 * shampoo_factors(Tensor(name="t", shape=shape, role="linear")) == factors
+    assert 4 * shampoo_factor_elements(Tensor(name="t", shape=shape, role="linear")) == factors

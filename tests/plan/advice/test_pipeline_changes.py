@@ -3,7 +3,7 @@
 import pytest
 
 from planner.memory.training.autograd.backward import feed_forward_parameters
-from planner.memory.training.fp8 import fp8_copies
+from planner.memory.training.fp8 import fp8_cast_terms
 from planner.plan.advice.advise import advise
 from planner.plan.advice.pipeline_changes import smaller_images
 from planner.plan.evaluate import evaluate
@@ -42,7 +42,7 @@ def test_a_pipeline_has_no_lengths_to_solve_for(catalog):
 
 def test_nothing_is_cast_where_no_linear_layer_is(catalog):
     pipeline = catalog.models.model(SDXL.id)
-    assert fp8_copies(pipeline, Training(compute="fp8", sequence_length=8), backward=True) == ()
+    assert fp8_cast_terms(pipeline, Training(compute="fp8", sequence_length=8), backward=True) == ()
     assert feed_forward_parameters(None, 64) == 0
 
 

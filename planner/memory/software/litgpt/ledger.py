@@ -13,13 +13,13 @@ from planner.models.architecture import Attention, Layer, Mlp, Norm
 class BlockSettings(NamedTuple):
     """Bytes per element of the stream and of matrix products' inputs; the adapted parts, None in full fine-tuning.
 
-    `quantised` means that bitsandbytes computes the products.
+    `quantized` means that bitsandbytes computes the products.
     """
 
     stream: int
     computed: int
     parts: AdaptedParts | None
-    quantised: bool = False
+    quantized: bool = False
 
     @property
     def autocast(self) -> bool:
@@ -154,8 +154,10 @@ def _adapter_saved_bytes(
 
 
 @lru_cache(maxsize=1024)
-def quantised_inputs(layer: Layer, hidden: int, settings: BlockSettings, reached: bool = True) -> tuple[int, int]:
-    """Return the bytes of quantised projections' inputs kept by bitsandbytes: those saved by nothing else, and all.
+def bitsandbytes_input_bytes(
+    layer: Layer, hidden: int, settings: BlockSettings, reached: bool = True
+) -> tuple[int, int]:
+    """Return the bytes of quantized projections' inputs kept by bitsandbytes: those saved by nothing else, and all.
 
     **Formula**: h for each norm, i, and q for the copy of attention's output; nothing for inputs without a gradient.
 
@@ -163,7 +165,7 @@ def quantised_inputs(layer: Layer, hidden: int, settings: BlockSettings, reached
     pass does not free them; from 0.43.2 on they are dropped (bitsandbytes 9e753741).
     """
     mixer, block, parts = layer.mixer, layer.feed_forward, settings.parts
-    if not settings.quantised or parts is None or not isinstance(mixer, Attention) or not isinstance(block, Mlp):
+    if not settings.quantized or parts is None or not isinstance(mixer, Attention) or not isinstance(block, Mlp):
         return 0, 0
     mixed, between = _gradient_reaches(layer, settings, reached)
     into = hidden * ((1 if reached else 0) + (layer.norm_count - 1 if between else 0))

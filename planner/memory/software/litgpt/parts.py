@@ -40,7 +40,7 @@ class AdaptedParts(NamedTuple):
         return sum(name in self.names for name in ("query", "key", "value"))
 
 
-def parts_of(lora: Lora) -> AdaptedParts:
+def adapted_parts(lora: Lora) -> AdaptedParts:
     """Return the parts that `lora` adapts, by LitGPT's names or those of transformers.
 
     Raises:

@@ -10,19 +10,27 @@ from planner.memory.phases import DeferredTerm
 from planner.memory.result import Symbol, Term, TermPart
 from planner.memory.software.litgpt.ledger import (
     BlockSettings,
+    bitsandbytes_input_bytes,
     graph_matrix_elements,
     litgpt_norm_bytes,
-    quantised_inputs,
     saved_by_block,
 )
-from planner.memory.software.litgpt.parts import AdaptedParts, check_supported, litgpt_adapters, parts_of
-from planner.memory.terms import highest, library, lowest, measured_term, model, number_format, term, workload
-from planner.memory.terms import workload as chosen
+from planner.memory.software.litgpt.parts import AdaptedParts, adapted_parts, check_supported, litgpt_adapters
+from planner.memory.terms import (
+    format_symbol,
+    library_symbol,
+    lower_bound_bytes,
+    measured_term,
+    model_symbol,
+    term,
+    upper_bound_bytes,
+    workload_symbol,
+)
 from planner.memory.training.losses import LossMemory
-from planner.memory.training.optimizer_states import Trained, parameters_in
+from planner.memory.training.optimizer_states import Trained, parameter_count
 from planner.memory.training.partial import adapters_term
-from planner.memory.training.saved import BackwardPoint, SavedActivations, SavedBytes, total_saved
-from planner.memory.training.setup import Casts, Gradients, TrainingSetup, cast_term
+from planner.memory.training.saved import BackwardPoint, SavedActivations, SavedBytes, sum_of_saved_bytes
+from planner.memory.training.setup import AutocastCopies, GradientCounts, TrainingSetup, cast_terms
 from planner.memory.weights import parameter_counts, placed_tensors
 from planner.models.architecture import Architecture, Layer, Mlp, Tensor
 from planner.units import ceil_div
@@ -36,26 +44,26 @@ _QUANTISED_SOURCE: Final = "lightning/fabric BitsandbytesPrecision: every torch.
 def litgpt_weights(architecture: Architecture, scheme_name: str, kept_bytes: int) -> Term:
     """Return the memory of the parameters in `scheme_name`; unquantized parameters have `kept_bytes` each.
 
-    **Formula**: plain (P + V · h where tied) · w; quantised Q · q / 8 + (P − Q) · w, the head among Q.
+    **Formula**: plain (P + V · h where tied) · w; quantized Q · q / 8 + (P − Q) · w, the head among Q.
 
     **Assumes** the vocabulary without LitGPT's padding to a multiple of 64 or 512.
     """
     untied = output_width(architecture) * architecture.hidden if architecture.tied_head else 0
     total = parameter_counts(architecture).total + untied
-    count = model("P", total, "parameters, head and embedding counted separately")
+    count = model_symbol("P", total, "parameters, head and embedding counted separately")
     if SCHEMES[scheme_name].family == "plain":
         size = ELEMENT_BYTES[scheme_name]
         return term("weights", total * size, "P × w", (count, _parameter_bytes_symbol(size)), _PLAIN_SOURCE)
-    quantised, stored = _linear_bytes(architecture, scheme_name, untied)
-    kept = (total - quantised) * kept_bytes
+    quantized, stored = _linear_bytes(architecture, scheme_name, untied)
+    kept = (total - quantized) * kept_bytes
     return term(
         "weights",
         stored + kept,
         "Q × q / 8 + (P − Q) × w",
         (
             count,
-            model("Q", quantised, "parameters of linear layers, including the output head"),
-            number_format("q", round(8 * stored / quantised, 4), f"bits per weight in {SCHEMES[scheme_name].title}"),
+            model_symbol("Q", quantized, "parameters of linear layers, including the output head"),
+            format_symbol("q", round(8 * stored / quantized, 4), f"bits per weight in {SCHEMES[scheme_name].title}"),
             _parameter_bytes_symbol(kept_bytes),
         ),
         _QUANTISED_SOURCE,
@@ -67,7 +75,7 @@ def litgpt_weights(architecture: Architecture, scheme_name: str, kept_bytes: int
 
 
 def _parameter_bytes_symbol(size: int) -> Symbol:
-    return number_format("w", size, "bytes per parameter that is not quantised")
+    return format_symbol("w", size, "bytes per parameter that is not quantized")
 
 
 def _linear_bytes(architecture: Architecture, scheme_name: str, untied: int) -> tuple[int, int]:
@@ -93,7 +101,7 @@ _SOURCE: Final = (
 _WHOLE_BACKWARD: Final = "the derivative of the loss is complete for all logits before the head's backward pass starts"
 
 
-class Outputs(NamedTuple):
+class StepOutputs(NamedTuple):
     """Outputs of a step: tokens, sequences, vocabulary width, and bytes per computed logit.
 
     `whole` means that the head computes all logits at once.
@@ -116,7 +124,7 @@ class Outputs(NamedTuple):
         return min(self.tokens, CHUNK * (1 if self.whole else self.sequences))
 
 
-def litgpt_loss_memory(outputs: Outputs) -> LossMemory:
+def litgpt_loss_memory(outputs: StepOutputs) -> LossMemory:
     """Return the memory of the logits.
 
     **Formula**: when they are made T · V · (4 + w + 4), the fp32 ones of the step before among them; in the loss
@@ -129,11 +137,11 @@ def litgpt_loss_memory(outputs: Outputs) -> LossMemory:
     # What is in fp32 already is not converted.
     converted = size if size < _FP32 else 0
     symbols = (
-        workload("T", outputs.tokens, "tokens"),
-        model("V", outputs.width, "width of the vocabulary"),
-        library("w", converted, "bytes of a logit before it is turned to fp32"),
-        library("C", part, "tokens of one part"),
-        library("s", copied, "bytes of a logit that is copied without the last position"),
+        workload_symbol("T", outputs.tokens, "tokens"),
+        model_symbol("V", outputs.width, "width of the vocabulary"),
+        library_symbol("w", converted, "bytes of a logit before it is turned to fp32"),
+        library_symbol("C", part, "tokens of one part"),
+        library_symbol("s", copied, "bytes of a logit that is copied without the last position"),
     )
     made = _logits_term(every * (2 * _FP32 + converted), "T × V × (4 + w + 4)", symbols)
     loss = every * (2 * _FP32 + copied) + part * outputs.width * 2 * _FP32
@@ -146,12 +154,12 @@ def _logits_term(size_bytes: int, formula: str, symbols: tuple[Symbol, ...]) -> 
     def write() -> Term:
         return measured_term("logits", size_bytes, formula, symbols, _SOURCE)
 
-    return DeferredTerm("logits", size_bytes, lowest(size_bytes), highest(size_bytes), write)
+    return DeferredTerm("logits", size_bytes, lower_bound_bytes(size_bytes), upper_bound_bytes(size_bytes), write)
 
 
 _HALF: Final = 2
 _DEQUANTISED: Final = (
-    "bitsandbytes 0.42 MatMul4Bit: dequantize_4bit(B).to(A.dtype); lightning/fabric _Linear4bit quantises from fp16, "
+    "bitsandbytes 0.42 MatMul4Bit: dequantize_4bit(B).to(A.dtype); lightning/fabric _Linear4bit quantizes from fp16, "
     "so that bf16 takes a second copy"
 )
 _HELD: Final = "bitsandbytes 0.42 MatMul4Bit.forward: ctx.tensors = (A, B); the loop's `loss` names the graph"
@@ -181,7 +189,7 @@ def litgpt_setup(architecture: Architecture, workload: Training) -> TrainingSetu
         SpecError: If LitGPT cannot train the network with these options.
     """
     check_supported(architecture, workload)
-    parts = parts_of(workload.lora) if workload.lora else None
+    parts = adapted_parts(workload.lora) if workload.lora else None
     scheme = workload.weights or "fp32"
     computed = ELEMENT_BYTES[workload.compute.removeprefix("amp-")]
     parameter = ELEMENT_BYTES[scheme] if SCHEMES[scheme].family == "plain" else computed
@@ -191,7 +199,7 @@ def litgpt_setup(architecture: Architecture, workload: Training) -> TrainingSetu
     trained = litgpt_adapters(architecture, parts) if parts else _all_parameters(architecture)
     saved = _saved_activations(step)
     beside = (adapters_term(trained, workload.lora, parameter),) if workload.lora else ()
-    own, before = _quantised_input_terms(step)
+    own, before = _quantized_input_terms(step)
     return TrainingSetup(
         loaded=(weights,),
         kept=(weights, *beside, *own),
@@ -203,10 +211,13 @@ def litgpt_setup(architecture: Architecture, workload: Training) -> TrainingSetu
         casts=_autocast_copies(step, parts),
         losses=litgpt_loss_memory(_step_outputs(step)),
         embedding=None,
-        scratch=_dequantised_terms(step, _largest_layer_matrix(architecture)),
-        scratch_head=_dequantised_terms(step, _head_elements(architecture)),
+        scratch=_dequantized_terms(step, _largest_layer_matrix(architecture)),
+        scratch_head=_dequantized_terms(step, _head_elements(architecture)),
         left=before,
-        notes=(_NOTE, *([_FORMAT_NOTE] if workload.lora and parameter != _adapter_bytes(workload) else [])),
+        notes=(
+            _NOTE,
+            *([_FORMAT_NOTE] if workload.lora and parameter != _adapter_bytes(workload) else []),
+        ),
     )
 
 
@@ -214,9 +225,9 @@ def _adapter_bytes(workload: Training) -> int:
     return ELEMENT_BYTES[workload.lora.adapter_dtype] if workload.lora else 0
 
 
-def _step_outputs(step: _LitGptStep) -> Outputs:
+def _step_outputs(step: _LitGptStep) -> StepOutputs:
     width, whole = output_width(step.architecture), step.settings.parts is None
-    return Outputs(step.tokens, step.sequences, width, step.settings.computed, whole)
+    return StepOutputs(step.tokens, step.sequences, width, step.settings.computed, whole)
 
 
 def _all_parameters(architecture: Architecture) -> Trained:
@@ -237,16 +248,16 @@ def _largest_layer_matrix(architecture: Architecture) -> int:
     )
 
 
-def _live_gradients(step: _LitGptStep, trained: Trained) -> Gradients:
+def _live_gradients(step: _LitGptStep, trained: Trained) -> GradientCounts:
     """Return the gradients alive in each phase; those of the embedding and of the first block come last."""
-    every = parameters_in(trained)
+    every = parameter_count(trained)
     if step.settings.parts is not None:
-        head = parameters_in(tuple(item for item in trained if item[0].name.startswith("head.")))
-        return Gradients(head, head, every, every)
+        head = parameter_count(tuple(item for item in trained if item[0].name.startswith("head.")))
+        return GradientCounts(head, head, every, every)
     head = _head_elements(step.architecture)
     counts = parameter_counts(step.architecture)
     first = every - counts.token_embedding - counts.smallest_layer
-    return Gradients(head, head, max(first, head), every)
+    return GradientCounts(head, head, max(first, head), every)
 
 
 def _saved_activations(step: _LitGptStep) -> SavedActivations:
@@ -261,7 +272,7 @@ def _saved_activations(step: _LitGptStep) -> SavedActivations:
     flight += 2 * settings.stream * architecture.hidden
     each = [(count, layer.for_batch(step.sequences, step.length)) for count, layer in layers]
     return SavedActivations(
-        kept=total_saved([SavedBytes(norms=behind), *(one * count for count, one in each)]),
+        kept=sum_of_saved_bytes([SavedBytes(norms=behind), *(one * count for count, one in each)]),
         one_layer=max(one.total for _, one in each),
         point=BackwardPoint(tokens * flight),
         first=0,
@@ -297,28 +308,28 @@ def _bytes_behind_layers(step: _LitGptStep) -> int:
     return norm + settings.computed * (hidden + settings.rank) + (hidden if settings.parts.dropout else 0)
 
 
-def _autocast_copies(step: _LitGptStep, parts: AdaptedParts | None) -> Casts:
+def _autocast_copies(step: _LitGptStep, parts: AdaptedParts | None) -> AutocastCopies:
     """Return autocast's copies: cached for trained weights, repeated for each chunk of a frozen head."""
     settings, architecture = step.settings, step.architecture
     if not settings.autocast:
-        return Casts((), (), (), ())
+        return AutocastCopies((), (), (), ())
     hidden = architecture.hidden
     inside = sum(
         count * graph_matrix_elements(layer, hidden, settings, reached) for layer, reached, count in _block_layers(step)
     )
     chunks = _step_outputs(step).chunks
-    inside += parameters_in(litgpt_adapters(architecture, parts)) if parts else 0
+    inside += parameter_count(litgpt_adapters(architecture, parts)) if parts else 0
     each = inside // architecture.main.layer_count
-    every = cast_term(inside + chunks * _head_elements(architecture), settings.computed)
-    return Casts(every, every, cast_term(inside, settings.computed), cast_term(each, settings.computed))
+    every = cast_terms(inside + chunks * _head_elements(architecture), settings.computed)
+    return AutocastCopies(every, every, cast_terms(inside, settings.computed), cast_terms(each, settings.computed))
 
 
-def _dequantised_terms(step: _LitGptStep, elements: int) -> tuple[Term, ...]:
-    """Return the term of one dequantised matrix, in fp16 and once more in bf16.
+def _dequantized_terms(step: _LitGptStep, elements: int) -> tuple[Term, ...]:
+    """Return the term of one dequantized matrix, in fp16 and once more in bf16.
 
     **Formula**: n · (2 + w).
     """
-    if not step.settings.quantised:
+    if not step.settings.quantized:
         return ()
     size = step.settings.computed
     scratch = measured_term(
@@ -326,24 +337,24 @@ def _dequantised_terms(step: _LitGptStep, elements: int) -> tuple[Term, ...]:
         elements * (_HALF + size),
         "n × (2 + w)",
         (
-            model("n", elements, "elements of the largest matrix that is multiplied"),
-            number_format("w", size, "bytes per element of what it is multiplied with"),
+            model_symbol("n", elements, "elements of the largest matrix that is multiplied"),
+            format_symbol("w", size, "bytes per element of what it is multiplied with"),
         ),
         _DEQUANTISED,
     )
     return (scratch,)
 
 
-def _quantised_input_terms(step: _LitGptStep) -> tuple[tuple[Term, ...], tuple[Term, ...]]:
-    """Return terms for inputs of quantised layers: this step's, if saved by nothing else, and the previous step's.
+def _quantized_input_terms(step: _LitGptStep) -> tuple[tuple[Term, ...], tuple[Term, ...]]:
+    """Return terms for inputs of quantized layers: this step's, if saved by nothing else, and the previous step's.
 
     **Formula**: T · n, and T · a until this step's loss replaces the reference to the previous graph.
     """
-    if not step.settings.quantised:
+    if not step.settings.quantized:
         return (), ()
     hidden = step.architecture.hidden
     found = [
-        (quantised_inputs(layer, hidden, step.settings, reached), count)
+        (bitsandbytes_input_bytes(layer, hidden, step.settings, reached), count)
         for layer, reached, count in _block_layers(step)
     ]
     last = step.settings.computed * hidden
@@ -356,7 +367,7 @@ def _quantised_input_terms(step: _LitGptStep) -> tuple[tuple[Term, ...], tuple[T
 
 
 def _held_inputs_term(step: _LitGptStep, symbol: str, each: int, meaning: str) -> Term:
-    tokens = chosen("T", step.tokens, "tokens")
+    tokens = workload_symbol("T", step.tokens, "tokens")
     return measured_term(
-        "buffers", step.tokens * each, f"T × {symbol}", (tokens, library(symbol, each, meaning)), _HELD
+        "buffers", step.tokens * each, f"T × {symbol}", (tokens, library_symbol(symbol, each, meaning)), _HELD
     )

@@ -12,10 +12,9 @@ from planner.memory.phases import PhaseSnapshots, Snapshot
 from planner.memory.result import Term, TermPart
 from planner.memory.software.base import ServingMemory
 from planner.memory.software.llama_cpp.cache import cache_terms
-from planner.memory.software.llama_cpp.graph import Batch, Network, compute_buffer_bytes, graph_mask_bytes
+from planner.memory.software.llama_cpp.graph import GraphBatch, GraphNetwork, compute_buffer_bytes, graph_mask_bytes
 from planner.memory.software.llama_cpp.setup import BATCH, LlamaCppSetup, placed_weights, settings_of, setup_of
-from planner.memory.terms import library, model, term
-from planner.memory.terms import workload as chosen
+from planner.memory.terms import library_symbol, model_symbol, term, workload_symbol
 from planner.models.architecture import Architecture, Attention, Layer, LayerGroup
 from planner.workload.parallel import Parallel
 from planner.workload.software.llama_cpp import LLAMA_CPP, LlamaCppSettings
@@ -107,7 +106,7 @@ def layers_by_memory(layers: int, free_bytes: tuple[int, ...]) -> tuple[int, ...
     **Formula**: layer i of L + 1, the output counted as one, goes to the first card whose share of all free bytes,
     with those before it, is more than i / (L + 1).
 
-    **Source**: llama.cpp src/llama-model.cpp: `std::upper_bound` over the normalised splits, by default the devices'
+    **Source**: llama.cpp src/llama-model.cpp: `std::upper_bound` over the normalized splits, by default the devices'
     free memory.
     """
     total = sum(free_bytes)
@@ -121,13 +120,13 @@ def layers_by_memory(layers: int, free_bytes: tuple[int, ...]) -> tuple[int, ...
     return without_empty_stages(counts)
 
 
-def reserved_batch(architecture: Architecture, workload: Inference, setup: LlamaCppSetup) -> Batch:
+def reserved_batch(architecture: Architecture, workload: Inference, setup: LlamaCppSetup) -> GraphBatch:
     """Return the micro-batch for which the compute buffer is reserved. An encoder attends only to the batch."""
     encodes = architecture.kind == "encoder"
     flash = workload.attention != "eager"
     windows = [mixer.window for group in architecture.main.groups for mixer in _windowed_attentions(group.layer)]
     cells = setup.tokens if encodes else setup.cells
-    return Batch(
+    return GraphBatch(
         tokens=setup.tokens,
         outputs=setup.tokens if encodes else setup.outputs,
         cells=cells,
@@ -142,7 +141,7 @@ def _windowed_attentions(layer: Layer) -> list[Attention]:
 
 
 @lru_cache(maxsize=256)
-def network_of(architecture: Architecture) -> Network:
+def graph_network(architecture: Architecture) -> GraphNetwork:
     """Return the network to lay out: each kind of layer in order of first appearance, and the last layer.
 
     The last kind appears twice, after another kind and after its own; more layers change nothing.
@@ -150,7 +149,9 @@ def network_of(architecture: Architecture) -> Network:
     stack = architecture.main
     ordered = sorted(stack.groups, key=lambda group: group.places[0] if group.places else 0)
     kinds = tuple(group.layer for group in ordered)
-    return Network(stack.hidden, output_width(architecture), (*kinds, kinds[-1], _last_layer_group(stack.groups).layer))
+    return GraphNetwork(
+        stack.hidden, output_width(architecture), (*kinds, kinds[-1], _last_layer_group(stack.groups).layer)
+    )
 
 
 def _last_layer_group(groups: tuple[LayerGroup, ...]) -> LayerGroup:
@@ -158,7 +159,7 @@ def _last_layer_group(groups: tuple[LayerGroup, ...]) -> LayerGroup:
 
 
 def _compute_buffer_term(architecture: Architecture, workload: Inference, setup: LlamaCppSetup, copied: int) -> Term:
-    network, batch = network_of(architecture), reserved_batch(architecture, workload, setup)
+    network, batch = graph_network(architecture), reserved_batch(architecture, workload, setup)
     graph = compute_buffer_bytes(network, batch)
     known = _is_compared_with_llama_cpp(architecture)
     share = _CHECKED_SHARE if known else _UNCHECKED_SHARE
@@ -172,10 +173,10 @@ def _compute_buffer_term(architecture: Architecture, workload: Inference, setup:
         graph + copied,
         "G + M" if copied else "G",
         (
-            model("G", graph, "bytes of the graph's tensors at the offsets chosen by the allocator"),
-            *((model("M", copied, "bytes of the largest matrix that stays in RAM"),) if copied else ()),
-            chosen("u", batch.tokens, "tokens computed at once"),
-            library("o", batch.outputs, "rows of logits computed at once"),
+            model_symbol("G", graph, "bytes of the graph's tensors at the offsets chosen by the allocator"),
+            *((model_symbol("M", copied, "bytes of the largest matrix that stays in RAM"),) if copied else ()),
+            workload_symbol("u", batch.tokens, "tokens computed at once"),
+            library_symbol("o", batch.outputs, "rows of logits computed at once"),
         ),
         _GRAPH_SOURCE,
         certainty="measured" if known and not copied else "assumed",
@@ -206,7 +207,7 @@ def _host_buffer_bytes(architecture: Architecture, workload: Inference, setup: L
 
     With all layers on the card that part is the embedded tokens and the masks, otherwise a whole graph.
     """
-    network = network_of(architecture)
+    network = graph_network(architecture)
     batch = reserved_batch(architecture, workload, setup)
     logits = setup.slots * network.width * _FLOAT
     if setup.layers_on_card < setup.layers:

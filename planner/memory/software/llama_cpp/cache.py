@@ -10,8 +10,7 @@ from typing import Final, NamedTuple
 from planner.dtypes import KV_FORMATS
 from planner.memory.result import Symbol, Term, TermPart
 from planner.memory.software.llama_cpp.setup import LlamaCppSetup
-from planner.memory.terms import model, number_format, term
-from planner.memory.terms import workload as chosen
+from planner.memory.terms import format_symbol, model_symbol, term, workload_symbol
 from planner.models.architecture import Architecture, Attention, LatentAttention, Mixer, StateMixer
 
 _CACHE_SOURCE: Final = "llama.cpp 0.5.0 src/llama-kv-cache.cpp, llama-kv-cache-iswa.cpp"
@@ -93,7 +92,7 @@ def _cache_term(kinds: list[CacheKind], kv_format: str) -> Term | None:
         f"({products}) × c / 8" if len(kinds) > 1 else f"{products} × c / 8",
         (
             *(symbol for kind, mark in zip(kinds, marks, strict=True) for symbol in _cache_symbols(kind, mark)),
-            number_format("c", float(bits), f"bits per element in {kv_format}"),
+            format_symbol("c", float(bits), f"bits per element in {kv_format}"),
         ),
         _CACHE_SOURCE,
         parts=tuple(_cache_part(kind, bits) for kind in kinds) if len(kinds) > 1 else (),
@@ -102,9 +101,9 @@ def _cache_term(kinds: list[CacheKind], kv_format: str) -> Term | None:
 
 def _cache_symbols(kind: CacheKind, mark: str) -> tuple[Symbol, ...]:
     return (
-        model(f"L{mark}", kind.on_card, _layers_name(kind)),
-        chosen(f"n{mark}", kind.cells, "cells of each of them, all sequences together"),
-        model(f"e{mark}", kind.elements, "elements in a cell"),
+        model_symbol(f"L{mark}", kind.on_card, _layers_name(kind)),
+        workload_symbol(f"n{mark}", kind.cells, "cells of each of them, all sequences together"),
+        model_symbol(f"e{mark}", kind.elements, "elements in a cell"),
     )
 
 
@@ -136,8 +135,8 @@ def _state_term(setup: LlamaCppSetup, elements: int) -> Term:
         setup.slots * elements * _STATE_BYTES,
         "S × e × 4",
         (
-            chosen("S", setup.slots, "slots, each with a state"),
-            model("e", elements, "state elements of all layers on the card"),
+            workload_symbol("S", setup.slots, "slots, each with a state"),
+            model_symbol("e", elements, "state elements of all layers on the card"),
         ),
         _STATE_SOURCE,
     )

@@ -244,7 +244,7 @@ def _lay_out_experts(rows: RowAllocator, block: Moe, hidden: int, read_last: tup
     return total
 
 
-class Network(NamedTuple):
+class GraphNetwork(NamedTuple):
     """Parameters of the graph: the widths of the stream and the output, and a few layers in order."""
 
     hidden: int
@@ -252,7 +252,7 @@ class Network(NamedTuple):
     layers: tuple[Layer, ...]
 
 
-class Batch(NamedTuple):
+class GraphBatch(NamedTuple):
     """The micro-batch for which the buffer is reserved: tokens, rows with logits, and cells read by attention.
 
     `sliding_cells` are those of layers with a window. `widened` means that flash attention makes a copy of a layer's
@@ -270,7 +270,7 @@ class Batch(NamedTuple):
 
 
 @lru_cache(maxsize=512)
-def compute_buffer_bytes(network: Network, batch: Batch) -> int:
+def compute_buffer_bytes(network: GraphNetwork, batch: GraphBatch) -> int:
     """Return the size in bytes of the compute buffer on the card that holds the layers and the output.
 
     **Formula**: max over the graph's tensors of offset + bytes, each at the place that ggml's allocator gives it.
@@ -293,13 +293,13 @@ def compute_buffer_bytes(network: Network, batch: Batch) -> int:
     return places.furthest
 
 
-def graph_mask_bytes(network: Network, batch: Batch) -> int:
+def graph_mask_bytes(network: GraphNetwork, batch: GraphBatch) -> int:
     """Return the size in bytes of the attention masks: half precision for flash attention, otherwise fp32."""
     cells = sum(_cells_read(kind, batch) for kind in _cache_kinds(network))
     return cells * batch.tokens * (HALF if batch.flash else FLOAT)
 
 
-def _cache_kinds(network: Network) -> tuple[str, ...]:
+def _cache_kinds(network: GraphNetwork) -> tuple[str, ...]:
     """Return the kinds of cache in use: full for layers without a window, sliding for layers with a window."""
     mixers = [mixer for layer in network.layers for mixer in (layer.mixer, layer.second_mixer)]
     kinds = {_cache_kind(mixer) for mixer in mixers}
@@ -312,11 +312,11 @@ def _cache_kind(mixer: Mixer | None) -> str | None:
     return "full" if isinstance(mixer, LatentAttention) else None
 
 
-def _cells_read(kind: str | None, batch: Batch) -> int:
+def _cells_read(kind: str | None, batch: GraphBatch) -> int:
     return batch.sliding_cells if kind == "sliding" else batch.cells
 
 
-def _lay_out_inputs(places: GraphAllocator, network: Network, batch: Batch) -> tuple[Place, list[Place]]:
+def _lay_out_inputs(places: GraphAllocator, network: GraphNetwork, batch: GraphBatch) -> tuple[Place, list[Place]]:
     """Lay out the inputs: embedded tokens, positions, indices of written cells, masks, and rows to keep.
 
     Without flash attention values are written transposed, and each element has an index of its own. With the
@@ -337,7 +337,7 @@ def _value_width(mixer: Mixer | None) -> int:
     return mixer.kv_dim if isinstance(mixer, Attention) else 1
 
 
-def _lay_out_mixers(places: GraphAllocator, network: Network, layer: Layer, batch: Batch) -> Place | None:
+def _lay_out_mixers(places: GraphAllocator, network: GraphNetwork, layer: Layer, batch: GraphBatch) -> Place | None:
     """Lay out the mixers of the normed stream; results of parallel mixers are added in the first one's place."""
     mixers = [mixer for mixer in (layer.mixer, layer.second_mixer) if mixer is not None]
     if not mixers:

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from planner.dtypes import AS_STORED, GGUF_FILE_TYPES, gguf_type
 from planner.memory.gguf import layer_bytes, tensor_bytes
 from planner.memory.result import Term, TermPart
-from planner.memory.terms import model, term
+from planner.memory.terms import model_symbol, term
 from planner.models.architecture import Architecture, Attention, LayerGroup
 from planner.units import ceil_div
 from planner.workload.software.llama_cpp import LlamaCppSettings
@@ -45,7 +45,7 @@ class LlamaCppSetup(NamedTuple):
         """
         if self.swa_full:
             return self.cells
-        return padded(min(self.cells, window * (self.slots if self.unified else 1) + self.tokens))
+        return padded_cells(min(self.cells, window * (self.slots if self.unified else 1) + self.tokens))
 
     def cells_of(self, mixer: object) -> int:
         """Return the cells of each cache of a layer with `mixer`."""
@@ -59,7 +59,7 @@ class LlamaCppSetup(NamedTuple):
         return sum(place >= first for place in places)
 
 
-def padded(cells: int) -> int:
+def padded_cells(cells: int) -> int:
     """Return `cells` rounded up to a multiple of 256."""
     return ceil_div(cells, CELLS) * CELLS
 
@@ -79,7 +79,7 @@ def setup_of(architecture: Architecture, workload: Inference) -> LlamaCppSetup:
     slots = max(settings.slots or max(_SERVER_SLOTS, workload.batch), workload.batch)
     unified = settings.kv_unified if settings.kv_unified is not None else settings.slots is None
     context = workload.context_length or 1
-    cells = padded(workload.batch * context if unified else context)
+    cells = padded_cells(workload.batch * context if unified else context)
     streams = 1 if unified else slots
     batch = min(settings.n_batch or BATCH, cells * streams)
     tokens = min(settings.n_ubatch or _MICRO_BATCH, batch)
@@ -140,8 +140,8 @@ def _weights_on_card_term(layers: int, output: int, setup: LlamaCppSetup, *, tie
         layers + output,
         "L + O",
         (
-            model("L", layers, f"bytes of {setup.layers_on_card} of {setup.layers} layers"),
-            model("O", output, f"bytes of the output{again}; the token embedding stays in host memory"),
+            model_symbol("L", layers, f"bytes of {setup.layers_on_card} of {setup.layers} layers"),
+            model_symbol("O", output, f"bytes of the output{again}; the token embedding stays in host memory"),
         ),
         _SOURCE,
         parts=(

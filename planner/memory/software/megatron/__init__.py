@@ -11,13 +11,19 @@ from planner.memory.result import Term, TermPart
 from planner.memory.software.megatron.layers import saved_by_megatron
 from planner.memory.software.megatron.optimizer import OPTIMIZER
 from planner.memory.software.pytorch import TrainingMemory
-from planner.memory.terms import highest, library, lowest, measured_term, model
-from planner.memory.terms import workload as chosen
+from planner.memory.terms import (
+    library_symbol,
+    lower_bound_bytes,
+    measured_term,
+    model_symbol,
+    upper_bound_bytes,
+    workload_symbol,
+)
 from planner.memory.training.checkpointing import CORE_ATTENTION, Checkpoints
 from planner.memory.training.full import whole_setup
 from planner.memory.training.fused import FusedKernels
 from planner.memory.training.losses import LossMemory
-from planner.memory.training.setup import Casts, TrainingSetup
+from planner.memory.training.setup import AutocastCopies, TrainingSetup
 from planner.models.architecture import Architecture
 from planner.units import MIB
 from planner.workload.training import Training
@@ -62,7 +68,7 @@ class Megatron(TrainingMemory):
             losses = _loss_memory(architecture, workload, precision.compute_bytes)
         else:
             losses = self.loss_memory(architecture, workload, precision)
-        return whole_setup(architecture, workload, precision, saved, losses, Casts((), (), (), ()), (_NOTE,))
+        return whole_setup(architecture, workload, precision, saved, losses, AutocastCopies((), (), (), ()), (_NOTE,))
 
     def checkpoints(self, workload: Training) -> Checkpoints:
         """Return the recomputed layers; selective checkpointing recomputes the core of attention."""
@@ -95,7 +101,11 @@ def _loss_memory(architecture: Architecture, workload: Training, size: int) -> L
     def logits(per_logit: int) -> DeferredTerm:
         count = outputs * width * per_logit
         return DeferredTerm(
-            "logits", count, lowest(count), highest(count), partial(_logits_term, outputs, width, per_logit)
+            "logits",
+            count,
+            lower_bound_bytes(count),
+            upper_bound_bytes(count),
+            partial(_logits_term, outputs, width, per_logit),
         )
 
     both = logits(size + _FP32)
@@ -108,9 +118,9 @@ def _logits_term(outputs: int, width: int, per_logit: int) -> Term:
         outputs * width * per_logit,
         "T × V × k",
         (
-            chosen("T", outputs, "tokens with an output"),
-            model("V", width, "width of the output: a card's share of the vocabulary"),
-            library("k", per_logit, "bytes per logit now: of the logits, and of one fp32 copy"),
+            workload_symbol("T", outputs, "tokens with an output"),
+            model_symbol("V", width, "width of the output: a card's share of the vocabulary"),
+            library_symbol("k", per_logit, "bytes per logit now: of the logits, and of one fp32 copy"),
         ),
         _SOURCE,
     )

@@ -18,10 +18,10 @@ from planner.memory.training.autograd.layer import (
     dropout_bytes,
     saved_by_cross_attention,
     saved_by_mixer,
-    stack_positions,
+    stack_token_count,
 )
 from planner.memory.training.autograd.network import is_norm, trained_stacks
-from planner.memory.training.saved import BackwardPoint, SavedActivations, SavedBytes, SavedPerToken, total_saved
+from planner.memory.training.saved import BackwardPoint, SavedActivations, SavedBytes, SavedPerToken, sum_of_saved_bytes
 from planner.models.architecture import Architecture, Attention, LatentAttention, Layer, Mlp, Moe, Norm
 from planner.workload.choices import Checkpointing
 
@@ -65,7 +65,7 @@ def saved_by_megatron(
     elif checkpointing == "selective":
         kept = [saved._replace(scores=0) for saved in kept]
     return SavedActivations(
-        kept=total_saved([edges, *kept]),
+        kept=sum_of_saved_bytes([edges, *kept]),
         one_layer=largest,
         point=BackwardPoint(max([_gradient_bytes_in_flight(one, sequences, precision) for one in layers])),
         first=edges.dropout,
@@ -86,7 +86,7 @@ def _equal_layers(
 ) -> list[_EqualLayers]:
     found, source = [], 0
     for stack in trained_stacks(architecture):
-        tokens = stack_positions(stack, length)
+        tokens = stack_token_count(stack, length)
         for group in stack.groups:
             ledger = saved_by_megatron_layer(group.layer, stack.hidden, precision, attention)
             found.append(_EqualLayers(group.count, group.layer, stack.hidden, tokens, source, ledger))
@@ -99,7 +99,7 @@ def _edge_bytes(architecture: Architecture, sequences: int, length: int, precisi
     shards = architecture.main.groups[0].layer.stream_shards
     norms = masks = 0
     for stack in trained_stacks(architecture):
-        tokens = sequences * stack_positions(stack, length)
+        tokens = sequences * stack_token_count(stack, length)
         behind = sum([1 for tensor in stack.after if is_norm(tensor, stack.hidden)])
         each = (
             _norm_saved_bytes(stack.groups[0].layer.norm, stack.hidden, precision)

@@ -10,8 +10,7 @@ from planner.memory.software.base import ServingMemory
 from planner.memory.software.vllm.cache import SOURCE, Pages, pages_of
 from planner.memory.software.vllm.profile import buffers_term, forward_term, hidden_term, sampler_term
 from planner.memory.software.vllm.setup import CardClass, VllmSetup, class_of_card, settings_of, setup_of
-from planner.memory.terms import library, model, term
-from planner.memory.terms import workload as chosen
+from planner.memory.terms import library_symbol, model_symbol, term, workload_symbol
 from planner.memory.weights import weights_term
 from planner.models.architecture import Architecture
 from planner.units import GIB, MIB
@@ -152,9 +151,9 @@ def _pages_term(name: TermName, pages: Pages, count: int, sequences: int) -> Ter
         sequences * count * pages.page_bytes,
         "B × p × g",
         (
-            chosen("B", sequences, _AT_ONCE),
-            library("p", count, "pages per sequence, all groups of layers together"),
-            model("g", pages.page_bytes, "bytes of a page of a whole group of layers"),
+            workload_symbol("B", sequences, _AT_ONCE),
+            library_symbol("p", count, "pages per sequence, all groups of layers together"),
+            model_symbol("g", pages.page_bytes, "bytes of a page of a whole group of layers"),
         ),
         SOURCE,
     )

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from planner.memory.logits import output_width
 from planner.memory.result import Term, TermPart
 from planner.memory.software.vllm.setup import VllmSetup
-from planner.memory.terms import library, model, term
+from planner.memory.terms import library_symbol, model_symbol, term
 from planner.models.architecture import Architecture, Attention, LatentAttention, Layer, Mlp, Moe, StateMixer
 from planner.units import GIB, ceil_div
 from planner.workload.software.vllm import VllmVersion
@@ -72,9 +72,9 @@ def forward_term(architecture: Architecture, setup: VllmSetup) -> Term:
         count,
         "T × a × w",
         (
-            library("T", setup.tokens, "tokens in the largest step (max_num_batched_tokens)"),
-            model("a", per_token, "numbers alive for each token in the widest layer"),
-            library("w", setup.element, "bytes per number"),
+            library_symbol("T", setup.tokens, "tokens in the largest step (max_num_batched_tokens)"),
+            model_symbol("a", per_token, "numbers alive for each token in the widest layer"),
+            library_symbol("w", setup.element, "bytes per number"),
         ),
         _FORWARD_SOURCE,
         certainty="assumed",
@@ -91,10 +91,10 @@ def hidden_term(architecture: Architecture, setup: VllmSetup) -> Term:
         rows * architecture.hidden * setup.element,
         "(T + 2 × n) × h × w",
         (
-            library("T", setup.tokens, "tokens in the largest step (max_num_batched_tokens)"),
-            library("n", setup.sequences, "sequences in it (max_num_seqs)"),
-            model("h", architecture.hidden, "width of the stream"),
-            library("w", setup.element, "bytes per number"),
+            library_symbol("T", setup.tokens, "tokens in the largest step (max_num_batched_tokens)"),
+            library_symbol("n", setup.sequences, "sequences in it (max_num_seqs)"),
+            model_symbol("h", architecture.hidden, "width of the stream"),
+            library_symbol("w", setup.element, "bytes per number"),
         ),
         _FORWARD_SOURCE,
         certainty="measured",
@@ -117,9 +117,9 @@ def sampler_term(architecture: Architecture, setup: VllmSetup) -> Term | None:
         setup.sequences * width * per_logit,
         "n × V × k",
         (
-            library("n", setup.sequences, "sequences in the largest step (max_num_seqs)"),
-            model("V", width, "width of the output"),
-            library("k", per_logit, f"bytes per logit that the sampler of vLLM {setup.version} holds"),
+            library_symbol("n", setup.sequences, "sequences in the largest step (max_num_seqs)"),
+            model_symbol("V", width, "width of the output"),
+            library_symbol("k", per_logit, f"bytes per logit that the sampler of vLLM {setup.version} holds"),
         ),
         sampler.source,
         certainty="measured",
@@ -138,9 +138,9 @@ def buffers_term(architecture: Architecture, setup: VllmSetup) -> Term | None:
         tables + expected,
         "n × 4 × (V + V / 32) + G" if tables else "G",
         (
-            library("n", setup.sequences, "sequences in the largest step (max_num_seqs)"),
-            model("V", width, "width of the output"),
-            library("G", expected, "bytes of CUDA graphs"),
+            library_symbol("n", setup.sequences, "sequences in the largest step (max_num_seqs)"),
+            model_symbol("V", width, "width of the output"),
+            library_symbol("G", expected, "bytes of CUDA graphs"),
         ),
         f"{_TABLES_SOURCE}; {_GRAPHS_SOURCE}",
         certainty="assumed" if expected else "exact",

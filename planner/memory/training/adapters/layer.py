@@ -1,4 +1,4 @@
-"""Activations saved by one layer that is partly frozen, adapted, quantised or fused.
+"""Activations saved by one layer that is partly frozen, adapted, quantized or fused.
 
 A frozen projection does not save its input, a frozen norm not the values that its weight scales; an adapter saves a
 copy in the format that it computes in. If everything is trained, the result is that of `autograd.layer.saved_by_layer`.
@@ -6,26 +6,32 @@ copy in the format that it computes in. If everything is trained, the result is 
 
 from functools import lru_cache
 
-from planner.memory.kernels import kernel_of
+from planner.memory.kernels import attention_kernel
 from planner.memory.precision import Precision
 from planner.memory.training.adapters.settings import Formats, LayerSettings, SavedInput, norm_saved_bytes, saved_input
-from planner.memory.training.adapters.trained import LayerTuning, ReaderCounts, Sites, count_readers, sites_of
+from planner.memory.training.adapters.trained import (
+    LayerTuning,
+    ProjectionIndices,
+    ReaderCounts,
+    count_readers,
+    projection_indices,
+)
 from planner.memory.training.autograd.layer import (
     KEPT_BY_ACTIVATION,
     STATISTIC,
     dropout_bytes,
-    keeps_result,
     mixer_output_width,
     position_bias_bytes,
     saved_by_cross_attention,
     saved_by_mixer,
+    saves_activation_output,
 )
 from planner.memory.training.saved import SavedPerToken
 from planner.models.architecture import Activation, Attention, LatentAttention, Layer, Mixer, Mlp, Moe
 
 
 def saved_by_mixers(
-    layer: Layer, settings: LayerSettings, tuning: LayerTuning, sites: Sites, masked: bool
+    layer: Layer, settings: LayerSettings, tuning: LayerTuning, sites: ProjectionIndices, masked: bool
 ) -> SavedPerToken:
     """Return the activation bytes saved by mixers and their adapters."""
     inside = count_readers(tuning, (*sites.mixer_in, *sites.inner))
@@ -47,7 +53,7 @@ def saved_by_mixers(
     return saved
 
 
-def mixer_is_tuned(tuning: LayerTuning, sites: Sites) -> bool:
+def mixer_is_tuned(tuning: LayerTuning, sites: ProjectionIndices) -> bool:
     """Return whether a tensor of the mixer is trained or adapted, so that its output needs a gradient."""
     readers = count_readers(tuning, (*sites.mixer_in, *sites.inner, *sites.mixer_out, *sites.cross))
     return readers.trained + readers.adapted > 0
@@ -63,7 +69,7 @@ def _keeps_output(mixer: Mixer, settings: LayerSettings, masked: bool) -> bool:
     """Return whether the kernel saves its output in the form that the output projection reads."""
     if not isinstance(mixer, Attention | LatentAttention):
         return False
-    kernel = kernel_of(mixer, settings.formats.precision, settings.attention, masked)
+    kernel = attention_kernel(mixer, settings.formats.precision, settings.attention, masked)
     return kernel == "fused" and not _is_copied(mixer, settings, masked)
 
 
@@ -73,7 +79,7 @@ def _is_copied(mixer: Mixer, settings: LayerSettings, masked: bool) -> bool:
 
 
 def _saved_by_output_projection(
-    mixer: Mixer | None, settings: LayerSettings, tuning: LayerTuning, sites: Sites, *, kept: bool
+    mixer: Mixer | None, settings: LayerSettings, tuning: LayerTuning, sites: ProjectionIndices, *, kept: bool
 ) -> SavedPerToken:
     """Return the bytes that the output projection and its adapter save of the mixer's output."""
     read = saved_input(settings, count_readers(tuning, sites.mixer_out), settings.formats.computed, is_kept=kept)
@@ -82,13 +88,13 @@ def _saved_by_output_projection(
 
 
 def _untrained_mixer_bytes(
-    mixer: Mixer, layer: Layer, settings: LayerSettings, tuning: LayerTuning, sites: Sites, masked: bool
+    mixer: Mixer, layer: Layer, settings: LayerSettings, tuning: LayerTuning, sites: ProjectionIndices, masked: bool
 ) -> int:
     """Return the bytes counted for a trained mixer that a frozen output projection or norm does not save."""
     formats = settings.formats
     kernel = "eager"
     if isinstance(mixer, Attention | LatentAttention):
-        kernel = kernel_of(mixer, formats.precision, settings.attention, masked)
+        kernel = attention_kernel(mixer, formats.precision, settings.attention, masked)
     output = formats.computed * mixer_output_width(mixer)
     counted = output if kernel != "fused" or _is_copied(mixer, settings, masked) else 0
     if isinstance(mixer, LatentAttention):
@@ -121,7 +127,7 @@ def _untrained_latent_bytes(
 
 
 def saved_by_tuned_cross_attention(
-    layer: Layer, hidden: int, settings: LayerSettings, tuning: LayerTuning, sites: Sites
+    layer: Layer, hidden: int, settings: LayerSettings, tuning: LayerTuning, sites: ProjectionIndices
 ) -> SavedPerToken:
     """Return the bytes saved by cross-attention; only trained keys and values save copies of the encoder's output."""
     formats = settings.formats
@@ -140,7 +146,7 @@ def saved_by_tuned_cross_attention(
 
 
 def saved_by_feed_forward(
-    layer: Layer, hidden: int, settings: LayerSettings, tuning: LayerTuning, sites: Sites
+    layer: Layer, hidden: int, settings: LayerSettings, tuning: LayerTuning, sites: ProjectionIndices
 ) -> SavedPerToken:
     """Return the bytes saved by the feed-forward block, including the input of its last projection's adapter."""
     block = layer.feed_forward
@@ -178,7 +184,7 @@ def _saved_intermediate(
     """Return the bytes saved of the intermediate tensors: activation, gate and input of the last projection."""
     formats = settings.formats
     kept = KEPT_BY_ACTIVATION[activation]
-    own_result = keeps_result(activation, gated=gated)
+    own_result = saves_activation_output(activation, gated=gated)
     tensors = kept.tensors + 1 if gated else kept.tensors - (0 if own_result else 1)
     if gated and settings.fused.gates:
         tensors = 2
@@ -217,7 +223,7 @@ def _router_saved_bytes(block: Moe, hidden: int, settings: LayerSettings, reader
 
 def last_projection_input(layer: Layer, hidden: int, settings: LayerSettings, tuning: LayerTuning) -> int:
     """Return the bytes per element that the feed-forward block's last projection saves of its input."""
-    readers = count_readers(tuning, sites_of(layer, hidden).forward_out)
+    readers = count_readers(tuning, projection_indices(layer, hidden).forward_out)
     return saved_input(settings, readers, settings.formats.projected).total
 
 
@@ -233,7 +239,7 @@ def saved_by_tuned_layer(
 
     **Source**: `peft.tuners.lora.layer.Linear.forward` and `bnb.Linear4bit.forward`; the saved tensors of PyTorch 2.13.
     """
-    sites = sites_of(layer, hidden)
+    sites = projection_indices(layer, hidden)
     own = SavedPerToken(
         dropout=dropout_bytes(layer, hidden),
         bias=position_bias_bytes(layer.mixer, settings.formats.precision, settings.attention),
@@ -266,7 +272,7 @@ def adapter_bytes(settings: LayerSettings, layer: Layer, tuning: LayerTuning) ->
 
 
 def _saved_by_norms(
-    layer: Layer, hidden: int, settings: LayerSettings, tuning: LayerTuning, sites: Sites
+    layer: Layer, hidden: int, settings: LayerSettings, tuning: LayerTuning, sites: ProjectionIndices
 ) -> SavedPerToken:
     """Return the bytes saved by the norms over the hidden width and by the projections that read their output."""
     formats = settings.formats
@@ -333,7 +339,7 @@ def feed_forward_norm_bytes(layer: Layer, hidden: int, settings: LayerSettings, 
     """Return the bytes per token saved by the norm before the feed-forward block and by the projections after it."""
     if layer.parallel or layer.norm_count < 2:
         return 0
-    sites = sites_of(layer, hidden)
+    sites = projection_indices(layer, hidden)
     readers = count_readers(tuning, (*sites.forward_in, *sites.shared_gate, *sites.router))
     trained = _norms_are_trained(layer, hidden, tuning)
     own = norm_saved_bytes(layer.norm, hidden, settings.formats.stream, settings, trained=trained)

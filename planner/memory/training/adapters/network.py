@@ -1,19 +1,25 @@
-"""Activations saved by a network that is partly frozen, adapted, quantised or fused."""
+"""Activations saved by a network that is partly frozen, adapted, quantized or fused."""
 
-from planner.memory.kernels import MASK, is_masked, kernel_of, mask_bytes, softmax_bytes
+from planner.memory.kernels import MASK, attention_kernel, mask_bytes, needs_explicit_mask, softmax_bytes
 from planner.memory.training.adapters.layer import feed_forward_norm_bytes, last_projection_input, saved_by_tuned_layer
 from planner.memory.training.adapters.settings import Formats, LayerSettings, norm_saved_bytes, saved_input
-from planner.memory.training.adapters.trained import ReaderCounts, TunedLayers, Tuning, count_readers, sites_of
+from planner.memory.training.adapters.trained import (
+    ReaderCounts,
+    TunedLayers,
+    Tuning,
+    count_readers,
+    projection_indices,
+)
 from planner.memory.training.autograd.backward import (
     SCORE_GRADIENTS,
     expert_gradient_bytes,
     expert_weighting_bytes,
     feed_forward_gradient_bytes,
     feed_forward_parameters,
-    last_projection,
+    last_projection_parameters,
 )
-from planner.memory.training.autograd.layer import stack_positions
-from planner.memory.training.autograd.network import first_input, is_norm, shared_scores, trained_stacks
+from planner.memory.training.autograd.layer import stack_token_count
+from planner.memory.training.autograd.network import first_checkpoint_bytes, is_norm, shared_scores, trained_stacks
 from planner.memory.training.checkpointing import Checkpoints, saved_outputs, without_core_attention
 from planner.memory.training.saved import (
     BackwardPoint,
@@ -65,7 +71,7 @@ def _feed_forward_point(
 ) -> BackwardPoint:
     layer, hidden, formats = tuned.layer, tuned.stack.hidden, settings.formats
     block = layer.feed_forward
-    trained = last_projection(block, hidden) if _feed_forward_is_trained(tuned) else 0
+    trained = last_projection_parameters(block, hidden) if _feed_forward_is_trained(tuned) else 0
     if isinstance(block, Moe):
         flight = expert_gradient_bytes(block, hidden, formats.precision)
         if not block.every_expert and not trained:
@@ -83,7 +89,7 @@ def _feed_forward_point(
     flight = 0 if settings.fused.gates and block.gated else whole + width * (formats.projected - kept)
     if kept and settings.adapters is not None:
         flight = max(flight, width * max(settings.adapters.read, settings.adapters.parameter))
-    uncast = last_projection(block, hidden) if formats.base == "plain" else 0
+    uncast = last_projection_parameters(block, hidden) if formats.base == "plain" else 0
     return BackwardPoint(every * (max(flight, 0) + stream), trained, uncast)
 
 
@@ -96,7 +102,7 @@ def _adapted_feed_forward_bytes(tuned: TunedLayers, settings: LayerSettings, blo
     a checkpointed layer is recomputed.
     """
     formats, adapters, hidden = settings.formats, settings.adapters, tuned.stack.hidden
-    sites = sites_of(tuned.layer, hidden)
+    sites = projection_indices(tuned.layer, hidden)
     out, into = count_readers(tuned.tuning, sites.forward_out), count_readers(tuned.tuning, sites.forward_in)
     if adapters is None or not (out.adapted or into.adapted):
         return 0
@@ -114,7 +120,7 @@ def _adapted_feed_forward_bytes(tuned: TunedLayers, settings: LayerSettings, blo
 
 
 def _feed_forward_is_trained(tuned: TunedLayers) -> bool:
-    sites = sites_of(tuned.layer, tuned.stack.hidden)
+    sites = projection_indices(tuned.layer, tuned.stack.hidden)
     return any(tuned.tuning.statuses[place] == "trained" for place in (*sites.forward_out, *sites.experts))
 
 
@@ -125,7 +131,9 @@ def _score_gradient_bytes(
     mixer = layer.mixer
     if not isinstance(mixer, Attention | LatentAttention):
         return None
-    kernel = kernel_of(mixer, formats.precision, settings.attention, is_masked(layer, tokens, settings.attention))
+    kernel = attention_kernel(
+        mixer, formats.precision, settings.attention, needs_explicit_mask(layer, tokens, settings.attention)
+    )
     if kernel == "fused":
         return None
     softmax = mixer.heads * softmax_bytes(mixer, kernel, formats.precision)
@@ -147,7 +155,7 @@ def saved_by_tuned_network(
     stacks: list[SavedByStack] = []
     tokens = 0
     for stack in trained_stacks(architecture):
-        source, tokens = tokens, stack_positions(stack, length)
+        source, tokens = tokens, stack_token_count(stack, length)
         own = settings._replace(formats=_stack_formats(stack, settings.formats))
         begins = not any(before.first for before in stacks)
         edges = _saved_outside_layers(
@@ -198,7 +206,7 @@ def _saved_outside_layers(
     )
     first = every * before // shards
     if checkpointed:
-        first = every * (before + first_input(stack, formats.precision)) // shards
+        first = every * (before + first_checkpoint_bytes(stack, formats.precision)) // shards
         first += mask_bytes(stack, sequences, tokens, formats.precision, settings.attention, groups=1)
         if begins and not starts:
             kept += SavedBytes(checkpoints=every * _kept_embedding_copies(stack) * stack.hidden * formats.stream)
@@ -220,7 +228,7 @@ def _with_layers(
     layers: list[tuple[int, SavedPerToken]] = []
     for one in tuned:
         hidden, shards = one.stack.hidden, one.layer.stream_shards
-        masked = is_masked(one.layer, tokens, settings.attention)
+        masked = needs_explicit_mask(one.layer, tokens, settings.attention)
         layer = saved_by_tuned_layer(one.layer, hidden, settings, one.tuning, masked)
         each = layer.for_batch(sequences, tokens, source)
         largest = max(largest, each.total)

@@ -62,17 +62,17 @@ class LayerSettings(NamedTuple):
 
 
 def formats_of(workload: Training, kept_bytes: int = 4) -> Formats:
-    """Return the bytes per element of each kind of value, `kept_bytes` for a quantised network's other parameters.
+    """Return the bytes per element of each kind of value, `kept_bytes` for a quantized network's other parameters.
 
-    **Source**: `peft.utils.other.prepare_model_for_kbit_training` casts what is not quantised to fp32.
+    **Source**: `peft.utils.other.prepare_model_for_kbit_training` casts what is not quantized to fp32.
     """
     computed = ELEMENT_BYTES[workload.compute.removeprefix("amp-")]
     autocast = workload.compute.startswith("amp-")
     base = workload.weights or "fp32"
-    quantised: Literal["plain", "nf4", "int8"] = "plain"
+    quantized: Literal["plain", "nf4", "int8"] = "plain"
     if SCHEMES[base].family != "plain":
-        quantised = "int8" if base == "int8" else "nf4"
-        return Formats(kept_bytes, computed, kept_bytes, kept_bytes, autocast and kept_bytes == 4, quantised)
+        quantized = "int8" if base == "int8" else "nf4"
+        return Formats(kept_bytes, computed, kept_bytes, kept_bytes, autocast and kept_bytes == 4, quantized)
     parameter = ELEMENT_BYTES[base]
     return Formats(parameter if autocast else computed, computed, computed, parameter, autocast)
 

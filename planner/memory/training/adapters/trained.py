@@ -39,7 +39,7 @@ class LayerTuning(NamedTuple):
     reached: bool = True
 
 
-class Sites(NamedTuple):
+class ProjectionIndices(NamedTuple):
     """Indices of a layer's projections by role: those that read the normed stream, and those that write to it.
 
     `inner` are those in between, which read another projection's output: of latents, of the indexer.
@@ -57,7 +57,7 @@ class Sites(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def sites_of(layer: Layer, hidden: int) -> Sites:
+def projection_indices(layer: Layer, hidden: int) -> ProjectionIndices:
     """Return the indices in `layer.tensors` of each kind of projection.
 
     **Assumes** the order that model readers produce: the mixer's projections come before the feed-forward block's, and
@@ -75,7 +75,7 @@ def sites_of(layer: Layer, hidden: int) -> Sites:
     mixer = mixer[: len(mixer) - len(cross)]
     latent = isinstance(layer.mixer, LatentAttention)
     inside = [i for i in mixer[:-1] if not latent or layer.tensors[i].shape[1] == hidden]
-    return Sites(
+    return ProjectionIndices(
         mixer_in=tuple(inside),
         mixer_out=tuple(mixer[-1:]),
         inner=(*(i for i in mixer[:-1] if i not in inside), *indexing),
@@ -222,7 +222,7 @@ class _TensorSelector:
             return "adapted" if self._is_adapted(path, tensor) else "frozen"
         if not self.patterns:
             return "trained"
-        met = [pattern for pattern in self.patterns if matches(path, pattern)]
+        met = [pattern for pattern in self.patterns if matches_pattern(path, pattern)]
         self._unmatched.difference_update(met)
         self._seen.setdefault(path)
         return "trained" if met else "frozen"
@@ -252,7 +252,7 @@ class _TensorSelector:
         )
 
 
-def matches(path: str, pattern: str) -> bool:
+def matches_pattern(path: str, pattern: str) -> bool:
     """Return whether `pattern` matches whole parts of the dotted `path`: `layers.3`, `lm_head` or `*norm*`."""
     return fnmatchcase(f".{path}.", f"*.{pattern}.*")
 

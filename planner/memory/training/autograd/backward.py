@@ -3,13 +3,13 @@
 from functools import lru_cache
 from typing import Final
 
-from planner.memory.kernels import AttentionKind, is_masked, kernel_of, softmax_bytes
+from planner.memory.kernels import AttentionKind, attention_kernel, needs_explicit_mask, softmax_bytes
 from planner.memory.precision import Precision
 from planner.memory.training.autograd.layer import (
     feed_forward_norm_saved,
-    freed_before_experts,
+    freed_bytes_before_experts,
     mixer_output_width,
-    norms_behind,
+    norm_bytes_behind_blocks,
     saved_by_layer,
 )
 from planner.memory.training.saved import BackwardPoint, SavedPerToken
@@ -52,7 +52,7 @@ def backward_points(
         _feed_forward_point(
             every * (feed_forward_gradient_bytes(block, hidden, precision, checkpointed) + stream),
             block,
-            last_projection(block, hidden),
+            last_projection_parameters(block, hidden),
         )
     ]
     if isinstance(block, Moe) and not block.every_expert:
@@ -75,8 +75,8 @@ def _score_gradient_bytes(
     mixer = layer.mixer
     if not isinstance(mixer, Attention | LatentAttention):
         return None
-    masked = is_masked(layer, tokens, attention)
-    kernel = kernel_of(mixer, precision, attention, masked)
+    masked = needs_explicit_mask(layer, tokens, attention)
+    kernel = attention_kernel(mixer, precision, attention, masked)
     if kernel == "fused":
         return None
     ledger = saved_by_layer(layer, hidden, precision, attention, masked)
@@ -88,7 +88,7 @@ def _score_gradient_bytes(
 
 def _freed_before_attention(layer: Layer, hidden: int, ledger: SavedPerToken, precision: Precision) -> int:
     """Return the bytes per token freed before attention: the feed-forward block, its norms and attention's output."""
-    norms = feed_forward_norm_saved(layer, hidden, precision) + norms_behind(layer, hidden, precision)
+    norms = feed_forward_norm_saved(layer, hidden, precision) + norm_bytes_behind_blocks(layer, hidden, precision)
     return ledger.feed_forward + norms + precision.compute_bytes * mixer_output_width(layer.mixer)
 
 
@@ -109,7 +109,7 @@ def feed_forward_gradient_bytes(block: Mlp | Moe | None, hidden: int, precision:
 
 def expert_gradient_bytes(block: Moe, hidden: int, precision: Precision) -> int:
     """Return the bytes per token of the gate and up gradients, once the experts' outputs have been freed."""
-    freed = freed_before_experts(block, hidden, precision)
+    freed = freed_bytes_before_experts(block, hidden, precision)
     if block.every_expert:
         return precision.compute_bytes * block.visits * block.intermediate * 2 - freed
     return precision.residual_bytes * block.visits * (2 * block.intermediate - hidden) - freed
@@ -122,10 +122,10 @@ def expert_weighting_bytes(block: Moe, hidden: int, precision: Precision) -> int
     is what they are multiplied with.
     """
     weighted = 4 if block.fp32_router else precision.residual_bytes
-    return 3 * block.visits * hidden * weighted - freed_before_experts(block, hidden, precision)
+    return 3 * block.visits * hidden * weighted - freed_bytes_before_experts(block, hidden, precision)
 
 
-def last_projection(block: Mlp | Moe | None, hidden: int) -> int:
+def last_projection_parameters(block: Mlp | Moe | None, hidden: int) -> int:
     """Return the number of parameters of the projection that the backward pass reaches first."""
     if block is None:
         return 0

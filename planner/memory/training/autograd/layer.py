@@ -10,7 +10,7 @@ checked by `tests/memory/test_formulas_against_traces.py` against traces, operat
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from planner.memory.kernels import MASK, AttentionKind, kernel_of, repeats_heads, softmax_bytes
+from planner.memory.kernels import MASK, AttentionKind, attention_kernel, repeats_heads, softmax_bytes
 from planner.memory.precision import Precision
 from planner.memory.training.saved import SavedPerToken
 from planner.models.architecture import (
@@ -53,7 +53,7 @@ KEPT_BY_ACTIVATION: Final[dict[Activation, _ActivationTensors]] = {
 }
 
 
-def keeps_result(activation: Activation, *, gated: bool) -> bool:
+def saves_activation_output(activation: Activation, *, gated: bool) -> bool:
     """Return whether an activation saves its output; if that is dropped, the result of dropout is saved too."""
     return activation == "relu" and not gated
 
@@ -64,7 +64,7 @@ def feed_forward_bytes(block: Mlp | Moe | None, hidden: int, precision: Precisio
         return 0
     size = precision.compute_bytes
     if isinstance(block, Mlp):
-        dropped = size if keeps_result(block.activation, gated=block.gated) and block.dropout else 0
+        dropped = size if saves_activation_output(block.activation, gated=block.gated) and block.dropout else 0
         return block.intermediate * (
             _bytes_per_intermediate_element(block.gated, block.activation, precision) + dropped
         )
@@ -73,7 +73,7 @@ def feed_forward_bytes(block: Mlp | Moe | None, hidden: int, precision: Precisio
     return _experts_saved_bytes(block, hidden, precision) + shared + _router_saved_bytes(block, hidden, precision)
 
 
-def freed_before_experts(block: Moe, hidden: int, precision: Precision) -> int:
+def freed_bytes_before_experts(block: Moe, hidden: int, precision: Precision) -> int:
     """Return the bytes per token of a shared expert that runs after the routed experts and is freed before these.
 
     **Source**: transformers' DeepSeek. A shared expert whose output is weighted runs before the routed ones (Qwen2).
@@ -123,7 +123,7 @@ def saved_by_layer(
     **Formula** (bf16, RMSNorm, gated MLP, flash): 16h + 4q + 4kv + 8i + 4a + 8 bytes per token, made of norms
     2 · (4h + 2h + 2h + 4), attention 2q + 2kv + 2kv + 2q + 4a, feed-forward 4 · 2i.
     """
-    norms = _norms_and_readers_bytes(layer, hidden, precision) + scaled_bytes(layer, hidden, precision)
+    norms = _norms_and_readers_bytes(layer, hidden, precision) + layer_scale_bytes(layer, hidden, precision)
     saved = SavedPerToken(
         norms=norms // layer.stream_shards,
         feed_forward=feed_forward_bytes(layer.feed_forward, hidden, precision),
@@ -140,13 +140,13 @@ def norm_bytes(norm: Norm, width: int, precision: Precision) -> int:
     """Return the bytes that one norm over `width` elements saves per token, its output not counted.
 
     **Formula**: fused LayerNorm r·h + 8; fused RMSNorm r·h + 4; step-by-step RMSNorm 4h (fp32 input) + 4 (reciprocal
-    root) + r·h (normalised input in the stream's format; 4h where the weight multiplies in fp32) + r·h where the input
+    root) + r·h (normalized input in the stream's format; 4h where the weight multiplies in fp32) + r·h where the input
     itself is scaled and r < 4; step-by-step LayerNorm 4h more, since the centred input is computed twice.
     """
     return _grouped_norm_bytes(norm, width, precision.residual_bytes)
 
 
-def stack_positions(stack: Stack, tokens: int) -> int:
+def stack_token_count(stack: Stack, tokens: int) -> int:
     """Return the tokens one sequence has in `stack`: its fixed length, or `tokens`."""
     return stack.positions or tokens
 
@@ -185,7 +185,7 @@ def _norms_and_readers_bytes(layer: Layer, hidden: int, precision: Precision) ->
         inputs = max(layer.norm_count, 1) if inputs else 0
     behind = _norm_count_behind_blocks(layer)
     own = (layer.norm_count - behind) * norm_bytes(layer.norm, hidden, precision)
-    own += norms_behind(layer, hidden, precision)
+    own += norm_bytes_behind_blocks(layer, hidden, precision)
     if layer.parallel and layer.norm.native:
         own -= (layer.norm_count - 1) * precision.residual_bytes * hidden
     return own + inputs * precision.compute_bytes * hidden
@@ -201,8 +201,8 @@ def _norm_count_behind_blocks(layer: Layer) -> int:
     return 0 if layer.parallel else max(layer.norm_count - sum(1 for count in readers if count), 0)
 
 
-def norms_behind(layer: Layer, hidden: int, precision: Precision) -> int:
-    """Return the bytes per token saved by norms that follow a block and normalise its output."""
+def norm_bytes_behind_blocks(layer: Layer, hidden: int, precision: Precision) -> int:
+    """Return the bytes per token saved by norms that follow a block and normalize its output."""
     return _norm_count_behind_blocks(layer) * _grouped_norm_bytes(layer.norm, hidden, precision.compute_bytes)
 
 
@@ -244,7 +244,7 @@ def _saved_by_attention(
 ) -> SavedPerToken:
     """Return the activation bytes saved by attention, with scores or mask per query-key pair."""
     size = precision.compute_bytes
-    kernel = kernel_of(mixer, precision, kind, masked)
+    kernel = attention_kernel(mixer, precision, kind, masked)
     q, kv = mixer.q_dim, mixer.kv_dim
     keys_values = 2 * (q if repeats_heads(mixer, kernel, kind, masked) else kv)
     if mixer.fused_qkv and mixer.rotary and kernel == "fused":
@@ -278,7 +278,7 @@ def saved_by_cross_attention(
     if mixer is None:
         return SavedPerToken()
     size = precision.compute_bytes
-    kernel = kernel_of(mixer, precision, kind, mixer.position_bias)
+    kernel = attention_kernel(mixer, precision, kind, mixer.position_bias)
     casts = 2 * size * hidden if precision.autocast else 0
     fused = kernel == "fused"
     return SavedPerToken(
@@ -349,7 +349,7 @@ def _scan_bytes(mixer: StateMixer, precision: Precision) -> int:
     return 4 * precision.compute_bytes * mixer.inner_dim
 
 
-def scaled_bytes(layer: Layer, hidden: int, precision: Precision) -> int:
+def layer_scale_bytes(layer: Layer, hidden: int, precision: Precision) -> int:
     """Return the bytes saved of block outputs that a learned vector scales, for the vector's gradient."""
     blocks = sum(1 for part in (layer.mixer, layer.cross_attention, layer.feed_forward) if part is not None)
     return blocks * precision.compute_bytes * hidden if layer.scaled else 0

@@ -3,11 +3,11 @@
 from functools import lru_cache
 from math import prod
 
-from planner.memory.kernels import MASK, AttentionKind, is_masked, mask_bytes
+from planner.memory.kernels import MASK, AttentionKind, mask_bytes, needs_explicit_mask
 from planner.memory.logits import predicts_every_token
 from planner.memory.precision import Precision
 from planner.memory.training.autograd.backward import backward_points
-from planner.memory.training.autograd.layer import INDEX, norm_bytes, saved_by_layer, stack_positions
+from planner.memory.training.autograd.layer import INDEX, norm_bytes, saved_by_layer, stack_token_count
 from planner.memory.training.saved import (
     BackwardPoint,
     SavedActivations,
@@ -34,7 +34,7 @@ def saved_by_network(
     stacks: list[SavedByStack] = []
     tokens = 0
     for stack in trained_stacks(architecture):
-        source, tokens = tokens, stack_positions(stack, length)
+        source, tokens = tokens, stack_token_count(stack, length)
         stacks.append(
             _saved_by_stack(architecture, stack, sequences, tokens, source, precision, attention, checkpointed)
         )
@@ -75,12 +75,12 @@ def _saved_by_stack(
     )
     first, largest = before, 0
     if checkpointed:
-        first += every * first_input(stack, precision) // shards
+        first += every * first_checkpoint_bytes(stack, precision) // shards
         first += mask_bytes(stack, sequences, tokens, precision, attention, groups=1)
     points: list[BackwardPoint] = []
     layers: list[tuple[int, SavedPerToken]] = []
     for group in stack.groups:
-        masked = is_masked(group.layer, tokens, attention)
+        masked = needs_explicit_mask(group.layer, tokens, attention)
         layer = saved_by_layer(group.layer, stack.hidden, precision, attention, masked)
         each = layer.for_batch(sequences, tokens, source)
         largest = max(largest, each.total)
@@ -154,7 +154,7 @@ def _stem_bytes(stack: Stack, precision: Precision) -> int:
     return (precision.residual_bytes + copied) * prod(convolutions[0].shape[1:])
 
 
-def first_input(stack: Stack, precision: Precision) -> int:
+def first_checkpoint_bytes(stack: Stack, precision: Precision) -> int:
     """Return the bytes per token of the first layer's checkpoint, 0 if its norm saves the input anyway."""
     kept = stack.groups[0].layer.norm.native or precision.residual_bytes == 4
     return 0 if kept else precision.residual_bytes * stack.hidden
