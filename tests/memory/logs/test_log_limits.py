@@ -129,9 +129,9 @@ def test_a_text_beyond_the_limit_is_refused():
 def test_what_is_left_out_of_a_very_long_log_is_said():
     line = "INFO Model loading took 1.00 GiB\n"
     reading = read_log(line * (MAX_MATCHED_LINES + 1))
-    assert "very long" in reading.notes[0]
+    assert "too long" in reading.notes[0]
     wide = read_log((line[:-1] + " " * MAX_LINE + "\n") * 20)
-    assert "very long" in wide.notes[0]
+    assert "too long" in wide.notes[0]
     assert read_log(line * 5).notes == ()
 
 
