@@ -252,5 +252,5 @@ def test_a_cache_that_grows_leaves_blocks_behind_that_nvidia_smi_shows():
 
 def test_notes_say_what_another_engine_would_add():
     notes = estimate_memory(small_llama(), Inference(kv_cache="q8_0", context_length=9000)).notes
-    assert any("quantized cache" in note for note in notes)
+    assert any("quantized KV cache" in note for note in notes)
     assert any("9,000 tokens exceed the model's maximum context length of 4,096" in note for note in notes)

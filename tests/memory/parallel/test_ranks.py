@@ -190,7 +190,7 @@ def test_a_stage_of_several_unequal_cards_is_a_row_each():
         (Inference(weights="F16", parallel=Parallel(pipeline=2)), "llama.cpp splits the layers in proportion"),
         (Inference(parallel=Parallel(pipeline=2)), "device_map auto"),
         (Inference(profile="vllm", parallel=Parallel(pipeline=2)), "vLLM splits the layers evenly"),
-        (Training(parallel=Parallel(pipeline=2)), "Stages are equal"),
+        (Training(parallel=Parallel(pipeline=2)), "Pipeline stages get equally many layers"),
     ],
 )
 def test_the_note_names_what_splits(workload, said):

@@ -104,7 +104,7 @@ def test_parameters_of_a_billion_elements_stay_whole_in_zero_3():
     found = parts(llama(), "backward", parallel={"zero": 3}, profile="deepspeed")
     assert found["parameters gathered or prefetched"] == 2 * (10**9 + 5 * 10**7)
     layer = llama().main.groups[0].layer.parameters
-    assert found["gradients of a layer, before the bucket"] == 2 * layer
+    assert found["gradients of a layer, not yet in the bucket"] == 2 * layer
 
 
 @pytest.mark.parametrize(

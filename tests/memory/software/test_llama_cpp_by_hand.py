@@ -256,7 +256,7 @@ def test_notes_say_what_was_assumed_and_that_the_margin_is_not_in_it():
     assert "9 of 32 layers are on the card" in notes
     assert (result.host_bytes or 0) > 3 * GIB
     apart = estimate_memory(llama(), Inference(profile="llama.cpp", engine={"slots": 2})).notes
-    assert any("a cache of 4,096 cells each" in note for note in apart)
+    assert any("a KV cache of 4,096 cells each" in note for note in apart)
 
 
 @pytest.mark.parametrize(("name", "certainty"), [(LLAMA_3, "measured"), ("deepseek-ai/DeepSeek-V3", "assumed")])

@@ -83,5 +83,5 @@ def test_plain_replicas_hold_what_one_card_does():
 def test_only_some_programs_hand_outputs_back():
     timelines = [serving_memory(name, llama()).timeline(llama(), asked) for name, asked in ANSWERED.items()]
     for (name, asked), timeline in zip(ANSWERED.items(), timelines, strict=True):
-        back = serving_memory(name, llama()).with_outputs_back(timeline, timeline, asked)
+        back = serving_memory(name, llama()).with_returned_outputs(timeline, timeline, asked)
         assert (back is timeline) == (name != "hf")

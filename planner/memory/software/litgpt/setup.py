@@ -1,4 +1,4 @@
-"""A training step in LitGPT: LitGPT's blocks, merged adapters, a chunked head, and inputs kept by bitsandbytes."""
+"""Memory inputs of a training step in LitGPT: blocks, merged adapters, chunked head, and bitsandbytes' inputs."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -42,7 +42,7 @@ _QUANTISED_SOURCE: Final = "lightning/fabric BitsandbytesPrecision: every torch.
 
 @lru_cache(maxsize=256)
 def litgpt_weights(architecture: Architecture, scheme_name: str, kept_bytes: int) -> Term:
-    """Return the memory of the parameters in `scheme_name`; unquantized parameters have `kept_bytes` each.
+    """Return the memory of the parameters in `scheme_name`; unquantized parameters take `kept_bytes` each.
 
     **Formula**: plain (P + V · h where tied) · w; quantized Q · q / 8 + (P − Q) · w, the head among Q.
 
@@ -75,10 +75,11 @@ def litgpt_weights(architecture: Architecture, scheme_name: str, kept_bytes: int
 
 
 def _parameter_bytes_symbol(size: int) -> Symbol:
-    return format_symbol("w", size, "bytes per parameter that is not quantized")
+    return format_symbol("w", size, "bytes per unquantized parameter")
 
 
 def _linear_bytes(architecture: Architecture, scheme_name: str, untied: int) -> tuple[int, int]:
+    """Return the number of elements in linear layers and head, and their bytes as `scheme_name`."""
     scheme = SCHEMES[scheme_name]
     linear = [(tensor, count) for tensor, count in placed_tensors(architecture) if tensor.role in ("linear", "head")]
     shapes = [(tensor.shape, count) for tensor, count in linear if len(tensor.shape) == 2]
@@ -89,7 +90,7 @@ def _linear_bytes(architecture: Architecture, scheme_name: str, untied: int) -> 
 
 
 CHUNK: Final = 128
-"""Tokens whose cross entropy is computed at once; under adapters, positions that the head computes at once.
+"""Tokens per chunk of the cross entropy; with adapters, positions per chunk of the output head.
 
 **Source**: litgpt/finetune/lora.py, `model(input_ids, lm_head_chunk_size=128)`; finetune/full.py leaves the head whole.
 """
@@ -102,7 +103,7 @@ _WHOLE_BACKWARD: Final = "the derivative of the loss is complete for all logits 
 
 
 class StepOutputs(NamedTuple):
-    """Outputs of a step: tokens, sequences, vocabulary width, and bytes per computed logit.
+    """Logits of a training step: tokens, sequences, vocabulary width, and bytes per logit as computed.
 
     `whole` means that the head computes all logits at once.
     """
@@ -115,33 +116,33 @@ class StepOutputs(NamedTuple):
 
     @property
     def chunks(self) -> int:
-        """Return the number of chunks of tokens in which the head is computed."""
+        """Return the number of chunks in which the head computes the logits."""
         return 1 if self.whole else ceil_div(self.tokens // self.sequences, CHUNK)
 
     @property
-    def part(self) -> int:
-        """Return the number of tokens whose cross entropy is computed at once."""
+    def chunk_tokens(self) -> int:
+        """Return the number of tokens per chunk of the cross entropy."""
         return min(self.tokens, CHUNK * (1 if self.whole else self.sequences))
 
 
 def litgpt_loss_memory(outputs: StepOutputs) -> LossMemory:
-    """Return the memory of the logits.
+    """Return the memory of the logits in the forward pass, at the loss, and in the backward pass.
 
     **Formula**: when they are made T · V · (4 + w + 4), the fp32 ones of the step before among them; in the loss
     T · V · (4 + 4) and two fp32 derivatives of one part, and T · V · 4 more where the last position of several whole
     sequences is cut off by a copy; at the head T · V · (4 + w); then T · V · 4.
     """
     every = outputs.tokens * outputs.width
-    part, size = outputs.part, outputs.size
+    part, size = outputs.chunk_tokens, outputs.size
     copied = _FP32 if outputs.whole and outputs.sequences > 1 else 0
     # What is in fp32 already is not converted.
     converted = size if size < _FP32 else 0
     symbols = (
         workload_symbol("T", outputs.tokens, "tokens"),
         model_symbol("V", outputs.width, "width of the vocabulary"),
-        library_symbol("w", converted, "bytes of a logit before it is turned to fp32"),
-        library_symbol("C", part, "tokens of one part"),
-        library_symbol("s", copied, "bytes of a logit that is copied without the last position"),
+        library_symbol("w", converted, "bytes per logit before the cast to fp32"),
+        library_symbol("C", part, "tokens per chunk"),
+        library_symbol("s", copied, "bytes per logit in the copy without the last position"),
     )
     made = _logits_term(every * (2 * _FP32 + converted), "T × V × (4 + w + 4)", symbols)
     loss = every * (2 * _FP32 + copied) + part * outputs.width * 2 * _FP32
@@ -151,10 +152,10 @@ def litgpt_loss_memory(outputs: StepOutputs) -> LossMemory:
 
 
 def _logits_term(size_bytes: int, formula: str, symbols: tuple[Symbol, ...]) -> DeferredTerm:
-    def write() -> Term:
+    def write_term() -> Term:
         return measured_term("logits", size_bytes, formula, symbols, _SOURCE)
 
-    return DeferredTerm("logits", size_bytes, lower_bound_bytes(size_bytes), upper_bound_bytes(size_bytes), write)
+    return DeferredTerm("logits", size_bytes, lower_bound_bytes(size_bytes), upper_bound_bytes(size_bytes), write_term)
 
 
 _HALF: Final = 2
@@ -171,6 +172,8 @@ _FORMAT_NOTE: Final = "LitGPT stores adapters in the network's format."
 
 
 class _LitGptStep(NamedTuple):
+    """One training step in LitGPT: network, formats, and the size of the batch."""
+
     architecture: Architecture
     settings: BlockSettings
     parameter: int
@@ -179,11 +182,12 @@ class _LitGptStep(NamedTuple):
 
     @property
     def tokens(self) -> int:
+        """Return the number of tokens in a micro-batch."""
         return self.sequences * self.length
 
 
 def litgpt_setup(architecture: Architecture, workload: Training) -> TrainingSetup:
-    """Return the setup of one step of `workload` (defaults filled in) in LitGPT.
+    """Return the memory inputs of a training step of `workload` (defaults filled in) in LitGPT.
 
     Raises:
         SpecError: If LitGPT cannot train the network with these options.
@@ -222,6 +226,7 @@ def litgpt_setup(architecture: Architecture, workload: Training) -> TrainingSetu
 
 
 def _adapter_bytes(workload: Training) -> int:
+    """Return the bytes per adapter parameter, 0 without adapters."""
     return ELEMENT_BYTES[workload.lora.adapter_dtype] if workload.lora else 0
 
 
@@ -231,6 +236,7 @@ def _step_outputs(step: _LitGptStep) -> StepOutputs:
 
 
 def _all_parameters(architecture: Architecture) -> Trained:
+    """Return all parameters as trained tensors, with a separate head where the model ties it."""
     own = tuple((tensor.evolve(copies=1), count) for tensor, count in placed_tensors(architecture))
     if not architecture.tied_head:
         return own
@@ -249,7 +255,7 @@ def _largest_layer_matrix(architecture: Architecture) -> int:
 
 
 def _live_gradients(step: _LitGptStep, trained: Trained) -> GradientCounts:
-    """Return the gradients alive in each phase; those of the embedding and of the first block come last."""
+    """Return the parameters with gradients in each phase; embedding and first block get theirs last."""
     every = parameter_count(trained)
     if step.settings.parts is not None:
         head = parameter_count(tuple(item for item in trained if item[0].name.startswith("head.")))
@@ -261,6 +267,7 @@ def _live_gradients(step: _LitGptStep, trained: Trained) -> GradientCounts:
 
 
 def _saved_activations(step: _LitGptStep) -> SavedActivations:
+    """Return the activations that LitGPT's blocks, norms and head save in a step."""
     architecture, settings, tokens = step.architecture, step.settings, step.tokens
     layers = tuple(
         (count, saved_by_block(layer, architecture.hidden, settings, reached))
@@ -283,7 +290,7 @@ def _saved_activations(step: _LitGptStep) -> SavedActivations:
 
 
 def _block_layers(step: _LitGptStep) -> Iterator[tuple[Layer, bool, int]]:
-    """Yield layers with their count, and whether a gradient reaches their input (not the first's with adapters)."""
+    """Yield each kind of layer with its count, and whether a gradient reaches the layer's input."""
     is_first = step.settings.parts is not None
     for group in step.architecture.main.groups:
         if is_first:
@@ -293,12 +300,12 @@ def _block_layers(step: _LitGptStep) -> Iterator[tuple[Layer, bool, int]]:
 
 
 def _gradient_bytes_in_flight(block: Mlp, settings: BlockSettings) -> int:
-    """Return the gradient bytes per token in a feed-forward block's backward pass: those of its branches."""
+    """Return the gradient bytes per token alive in the backward pass of a feed-forward block."""
     return settings.computed * block.intermediate * (3 if block.gated else 2)
 
 
 def _bytes_behind_layers(step: _LitGptStep) -> int:
-    """Return the bytes saved per token by the last norm, and by the head if it is trained or adapted."""
+    """Return the bytes saved per token by the last norm, and by the head if trained or adapted."""
     settings, hidden = step.settings, step.architecture.hidden
     norm = litgpt_norm_bytes(step.architecture.main.groups[0].layer.norm, hidden, settings)
     if settings.parts is None:
@@ -309,7 +316,7 @@ def _bytes_behind_layers(step: _LitGptStep) -> int:
 
 
 def _autocast_copies(step: _LitGptStep, parts: AdaptedParts | None) -> AutocastCopies:
-    """Return autocast's copies: cached for trained weights, repeated for each chunk of a frozen head."""
+    """Return autocast's live copies: cached for trained weights, repeated per chunk for a frozen head."""
     settings, architecture = step.settings, step.architecture
     if not settings.autocast:
         return AutocastCopies((), (), (), ())
@@ -325,7 +332,7 @@ def _autocast_copies(step: _LitGptStep, parts: AdaptedParts | None) -> AutocastC
 
 
 def _dequantized_terms(step: _LitGptStep, elements: int) -> tuple[Term, ...]:
-    """Return the term of one dequantized matrix, in fp16 and once more in bf16.
+    """Return the memory of one dequantized matrix in fp16, and of its copy in bf16.
 
     **Formula**: n · (2 + w).
     """
@@ -337,8 +344,8 @@ def _dequantized_terms(step: _LitGptStep, elements: int) -> tuple[Term, ...]:
         elements * (_HALF + size),
         "n × (2 + w)",
         (
-            model_symbol("n", elements, "elements of the largest matrix that is multiplied"),
-            format_symbol("w", size, "bytes per element of what it is multiplied with"),
+            model_symbol("n", elements, "elements of the largest multiplied matrix"),
+            format_symbol("w", size, "bytes per element of the other factor"),
         ),
         _DEQUANTISED,
     )
@@ -346,7 +353,7 @@ def _dequantized_terms(step: _LitGptStep, elements: int) -> tuple[Term, ...]:
 
 
 def _quantized_input_terms(step: _LitGptStep) -> tuple[tuple[Term, ...], tuple[Term, ...]]:
-    """Return terms for inputs of quantized layers: this step's, if saved by nothing else, and the previous step's.
+    """Return terms of inputs kept by bitsandbytes: this step's that nothing else saves, and the previous step's.
 
     **Formula**: T · n, and T · a until this step's loss replaces the reference to the previous graph.
     """
@@ -361,13 +368,26 @@ def _quantized_input_terms(step: _LitGptStep) -> tuple[tuple[Term, ...], tuple[T
     own = last + sum(alone * count for (alone, _), count in found)
     every = last + sum(both * count for (_, both), count in found)
     return (
-        (_held_inputs_term(step, "n", own, "bytes per token of inputs kept only by bitsandbytes"),),
-        (_held_inputs_term(step, "a", every, "bytes per token of all inputs, kept from the previous step"),),
+        (
+            _held_inputs_term(
+                step, "n", own, "bytes per token of inputs of quantized layers that only bitsandbytes keeps"
+            ),
+        ),
+        (
+            _held_inputs_term(
+                step, "a", every, "bytes per token of all inputs of quantized layers, kept from the previous step"
+            ),
+        ),
     )
 
 
-def _held_inputs_term(step: _LitGptStep, symbol: str, each: int, meaning: str) -> Term:
+def _held_inputs_term(step: _LitGptStep, symbol: str, bytes_per_token: int, meaning: str) -> Term:
+    """Return the memory of kept inputs of `bytes_per_token` over all tokens."""
     tokens = workload_symbol("T", step.tokens, "tokens")
     return measured_term(
-        "buffers", step.tokens * each, f"T × {symbol}", (tokens, library_symbol(symbol, each, meaning)), _HELD
+        "buffers",
+        step.tokens * bytes_per_token,
+        f"T × {symbol}",
+        (tokens, library_symbol(symbol, bytes_per_token, meaning)),
+        _HELD,
     )

@@ -23,4 +23,4 @@ def test_adapters_of_queries_and_values_are_merged():
 def test_targets_have_litgpts_names_or_those_of_transformers():
     assert adapted_parts(Lora(targets=("q_proj", "v_proj"))).names == {"query", "value"}
     assert adapted_parts(Lora()).names == {"query", "key", "value", "projection", "mlp"}
-    assert adapted_parts(Lora(targets=("head",))).merged == 0
+    assert adapted_parts(Lora(targets=("head",))).merged_adapter_count == 0

@@ -73,12 +73,12 @@ def test_a_cache_that_is_not_in_f16_is_copied_for_one_layer():
 
 def test_the_smallest_hole_that_is_large_enough_is_taken_and_holes_join():
     places = GraphAllocator()
-    first, second, third, fourth = (places.take(size) for size in (1024, 128, 512, 128))
+    first, second, third, fourth = (places.allocate(size) for size in (1024, 128, 512, 128))
     places.free(first, third)
-    assert places.take(500) == third
-    assert places.take(1000) == first
+    assert places.allocate(500) == third
+    assert places.allocate(1000) == first
     places.free(second, first)
-    assert places.take(1152) == (0, 1152)
+    assert places.allocate(1152) == (0, 1152)
     places.free(fourth)
-    assert places.take(256) == (1664, 256)
+    assert places.allocate(256) == (1664, 256)
     assert places.furthest == 1920
