@@ -171,7 +171,7 @@ def test_parts_say_what_the_activations_are():
     checkpointed = Training(compute="bf16", micro_batch=64, sequence_length=512, activation_checkpointing="full")
     parts = estimate_memory(small_llama(vocab_size=16), checkpointed).term("activations").parts
     assert {part.name for part in parts} >= {
-        "checkpoints: each layer's input",
+        "checkpoints (each layer's input)",
         "one recomputed layer with its gradients",
     }
 

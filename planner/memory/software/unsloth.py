@@ -72,7 +72,7 @@ def _chunked_loss_memory(head: OutputHead, input_bytes: int, trained_head_elemen
     made = head.outputs * head.hidden * input_bytes
     added = trained_head_elements * head.size
     symbols = (
-        *head.sizes,
+        *head.size_symbols,
         library_symbol("C", tokens, f"tokens per chunk of logits, of {parts:,} chunks"),
         model_symbol("h", head.hidden, "width of the head's input"),
         library_symbol("r", input_bytes, "bytes per element of the input's gradient"),

@@ -1,4 +1,4 @@
-"""Linear layers trained in fp8 with torchao: casts live only as long as the product that needs them."""
+"""Linear layers trained in fp8 with torchao, where casts live only as long as the product that reads them."""
 
 from functools import lru_cache
 from typing import Final
@@ -21,16 +21,16 @@ _SOURCE: Final = (
     "precision; accelerate `filter_first_and_last_linear_layers` leaves the head out"
 )
 _UNFUSED_BYTES: Final = 8
-"""Bytes of fp32 copies per cast element if no kernel fuses scaling and clamping."""
+"""Bytes of fp32 copies per cast element if scaling and clamping are not fused into one kernel."""
 
 
 def as_sixteen_bit_workload(workload: Training) -> Training:
-    """Return the fp8 `workload` as it is in bf16: with autocast if its parameters are in fp32."""
+    """Return the fp8 `workload` with bf16 computation, under autocast if its parameters are in fp32."""
     return workload.replaced(compute="amp-bf16" if workload.weights == "fp32" else "bf16")
 
 
 def with_fp8(setup: TrainingSetup, architecture: Architecture, workload: Training) -> TrainingSetup:
-    """Return `setup`, the step of `workload` in bf16, with linear layers that multiply in fp8."""
+    """Return `setup`, computed for bf16, with the memory of linear layers that multiply in fp8."""
     return setup._replace(
         casts=_remaining_casts(architecture) if workload.weights == "fp32" else setup.casts,
         scratch=(*setup.scratch, *fp8_cast_terms(architecture, workload, backward=True)),
@@ -40,14 +40,14 @@ def with_fp8(setup: TrainingSetup, architecture: Architecture, workload: Trainin
 
 
 def _remaining_casts(architecture: Architecture) -> AutocastCopies:
-    """Return the casts still made by autocast: those of the head, routers and convolutions."""
+    """Return autocast's copies that remain with fp8: those of head, routers and convolutions."""
     beside, size = parameter_counts(architecture, in_fp8=True).cast, ELEMENT_BYTES["bf16"]
     behind = cast_terms(beside + head_matrix_elements(architecture), size)
     return AutocastCopies(behind, behind, cast_terms(beside, size), cast_terms(beside, size))
 
 
 def fp8_cast_terms(architecture: Architecture, workload: Training, *, backward: bool) -> tuple[Term, ...]:
-    """Return the memory of the fp8 casts in the linear layer that holds the most cast elements at once.
+    """Return the memory of the fp8 casts in the linear layer that holds most cast elements at once.
 
     **Formula**: T · i + i · o in the forward pass, and 2 · T · o more in the backward pass, where the gradient is cast
     for both of its products. At most each cast holds two copies in fp32, where no kernel fuses them.
@@ -65,8 +65,8 @@ def fp8_cast_terms(architecture: Architecture, workload: Training, *, backward: 
     symbols = (
         workload_symbol("T", tokens, f"tokens: {workload.micro_batch:,} × {workload.sequence_length:,}"),
         model_symbol("i", read, "input width of the layer with the largest casts"),
-        model_symbol("o", made, "output width of that layer"),
-        library_symbol("G", 2 * backward, "casts of the output's gradient"),
+        model_symbol("o", made, "output width of the layer with the largest casts"),
+        library_symbol("G", 2 * backward, "number of casts of the output's gradient"),
     )
     held = term(
         "temporaries",
@@ -82,7 +82,7 @@ def fp8_cast_terms(architecture: Architecture, workload: Training, *, backward: 
 
 @lru_cache(maxsize=256)
 def _linear_shapes(architecture: Architecture) -> frozenset[tuple[int, int]]:
-    """Return the shapes (outputs, inputs) of linear layers inside the network."""
+    """Return the shapes (outputs, inputs) of the linear layers inside the network."""
     groups = (group for stack in architecture.stacks for group in stack.groups)
     return frozenset(
         (tensor.shape[0], tensor.shape[1])

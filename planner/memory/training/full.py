@@ -1,4 +1,4 @@
-"""Full fine-tuning with the operators of PyTorch."""
+"""Memory inputs of full fine-tuning with PyTorch's own operators."""
 
 from functools import lru_cache
 from typing import NamedTuple
@@ -20,7 +20,7 @@ from planner.workload.training import Training
 def full_setup(
     architecture: Architecture, workload: Training, losses: LossEstimator, notes: tuple[str, ...]
 ) -> TrainingSetup:
-    """Return the setup of full fine-tuning with the operators of PyTorch alone."""
+    """Return the memory inputs of full fine-tuning with PyTorch's own operators."""
     precision = training_precision(workload)
     checkpointed = workload.activation_checkpointing == "full"
     saved = saved_by_network(
@@ -48,7 +48,7 @@ def whole_setup(
     casts: AutocastCopies,
     notes: tuple[str, ...],
 ) -> TrainingSetup:
-    """Return the setup of a step that trains every parameter, with the given activations, losses and casts."""
+    """Return the memory inputs of a step that trains all parameters, from activations, losses and casts."""
     network = _network_parameters(architecture, workload.weights or "fp32", precision)
     head, in_a_layer = network.head, saved.point.gradients
     return TrainingSetup(
@@ -73,7 +73,7 @@ def whole_setup(
 
 
 class _NetworkParameters(NamedTuple):
-    """Weights of a network and parameter counts of its parts, independent of the input."""
+    """A network's weights term, and parameter counts of its parts; independent of the batch."""
 
     weights: tuple[Term, ...]
     parameters: int
@@ -96,19 +96,19 @@ def _network_parameters(architecture: Architecture, weights: str, precision: Pre
 
 
 def head_matrix_elements(architecture: Architecture) -> int:
-    """Return the number of elements of the output head's matrix."""
+    """Return the number of elements in the output head's matrix: vocabulary × hidden width."""
     return output_width(architecture) * architecture.hidden
 
 
 def _gradient_count_before_first_layer(architecture: Architecture) -> int:
-    """Return the parameter count without the first layer and the tensors before it, whose gradients come last."""
+    """Return how many parameters have gradients before the backward pass runs the first layer."""
     counts = parameter_counts(architecture)
     tied = counts.token_embedding if architecture.tied_head else 0
     return counts.total - counts.smallest_layer - counts.before_layers + tied
 
 
 def _decoder_gradient_count(architecture: Architecture) -> int:
-    """Return the number of parameters in all but one of the main stack's layers, and after the layers."""
+    """Return how many decoder parameters have gradients before the backward pass runs its first layer."""
     main = architecture.main
     layers = [group.layer.parameters * group.count for group in main.groups]
     smallest = min(group.layer.parameters for group in main.groups)
@@ -118,7 +118,7 @@ def _decoder_gradient_count(architecture: Architecture) -> int:
 def _live_casts(
     counts: ParameterCounts, head: int, saved: SavedActivations, precision: Precision, checkpointed: bool
 ) -> AutocastCopies:
-    """Return the live autocast copies: with checkpoints only those of the head and of the recomputed layer."""
+    """Return autocast's live copies: all, or with checkpoints those of the head and of the recomputed layer."""
     if not precision.autocast:
         return AutocastCopies((), (), (), ())
     size = precision.compute_bytes
@@ -133,7 +133,7 @@ def _live_casts(
 
 @lru_cache(maxsize=256)
 def tied_gradient_terms(architecture: Architecture, precision: Precision) -> tuple[Term, ...]:
-    """Return the two gradients of a tied embedding that are summed; empty for an untied one."""
+    """Return the gradients of a tied embedding that are summed, as terms; empty for an untied embedding."""
     if not architecture.tied_head:
         return ()
     elements = parameter_counts(architecture).token_embedding
@@ -148,7 +148,7 @@ def tied_gradient_terms(architecture: Architecture, precision: Precision) -> tup
             library_symbol(
                 "n",
                 copies,
-                "gradients: that of the embedding, and the sum with the head's gradient unless it is added in place",
+                "gradients: that of the embedding, and its sum with the head's gradient unless added in place",
             ),
             model_symbol("V × h", elements, "elements of the token embedding"),
             format_symbol("w", precision.parameter_bytes, "bytes per gradient"),

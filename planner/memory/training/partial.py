@@ -1,4 +1,4 @@
-"""Training of adapters or of some parameters, on a network that may be quantized, or with fused kernels."""
+"""Training of adapters or of some parameters, on a network that may be quantized or use fused kernels."""
 
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -17,7 +17,7 @@ from planner.memory.weights import parameter_counts, weights_term
 from planner.models.architecture import Architecture, Moe, Tensor
 from planner.workload.training import Lora, Training
 
-_SOURCE: Final = "peft.tuners.lora: A (r × in) and B (out × r) beside each linear layer, in fp32 by default"
+_SOURCE: Final = "peft.tuners.lora: A (r × in) and B (out × r) for each adapted linear layer, in fp32 by default"
 _DORA_SOURCE: Final = "peft.tuners.lora.dora.DoraLinearLayer.forward: the norm of W + B · A, row by row"
 
 
@@ -42,7 +42,7 @@ def adapters_term(adapters: Trained, lora: Lora, parameter_bytes: int) -> Term:
 
 
 def dora_workspace_terms(adapted: tuple[Tensor, ...], read_bytes: int, input_bytes: int) -> tuple[Term, ...]:
-    """Return DoRA's workspace in the largest adapted layer: the whole product of both adapters.
+    """Return DoRA's workspace in the adapted layer that needs most, where it multiplies A and B in full.
 
     **Formula**: in² · x for an identity matrix, out · in · (x + 2 · w): the weights, B · A and their sum.
     """
@@ -50,6 +50,7 @@ def dora_workspace_terms(adapted: tuple[Tensor, ...], read_bytes: int, input_byt
         return ()
 
     def tensor_workspace_bytes(tensor: Tensor) -> int:
+        """Return the bytes of DoRA's workspace for one linear layer."""
         outside, inside = tensor.shape
         return inside * inside * input_bytes + outside * inside * (input_bytes + 2 * read_bytes)
 
@@ -60,7 +61,7 @@ def dora_workspace_terms(adapted: tuple[Tensor, ...], read_bytes: int, input_byt
         tensor_workspace_bytes(largest),
         "in × in × x + out × in × (x + 2 × w)",
         (
-            model_symbol("in", inside, "inputs of the adapted layer that needs most"),
+            model_symbol("in", inside, "inputs of the adapted layer that needs most workspace"),
             model_symbol("out", outside, "its outputs"),
             format_symbol("x", input_bytes, "bytes per element of the layer's input"),
             format_symbol("w", read_bytes, "bytes per element in the adapters' format"),
@@ -72,7 +73,7 @@ def dora_workspace_terms(adapted: tuple[Tensor, ...], read_bytes: int, input_byt
 
 @lru_cache(maxsize=256)
 def dequantized_projection_terms(architecture: Architecture, size: int, source: str) -> tuple[Term, ...]:
-    """Return the largest projection of a quantized network in the format that it is computed in.
+    """Return the memory of the largest quantized projection, dequantized to `size` bytes per element.
 
     **Formula**: out · in · w.
     """
@@ -111,7 +112,7 @@ def partial_setup(
     losses: LossEstimator,
     notes: tuple[str, ...],
 ) -> TrainingSetup:
-    """Return the setup of a LoRA, QLoRA or partial training step, also with fused kernels or selective checkpoints."""
+    """Return the memory inputs of a training step with LoRA, QLoRA, chosen parameters or fused kernels."""
     tuning = tuning_of(architecture, workload)
     formats = settings.formats
     saved = saved_by_tuned_network(
@@ -146,7 +147,7 @@ def partial_setup(
 
 
 def _gradient_count_before_first_layer(architecture: Architecture, tuning: Tuning, saved: SavedActivations) -> int:
-    """Return the number of gradients alive when the backward pass reaches the first layer."""
+    """Return how many parameters have gradients before the backward pass runs the first layer."""
     if not tuning.starts_before:
         return tuning.trained_parameters
     before = {tensor.name for tensor in architecture.main.before}
@@ -161,7 +162,7 @@ def _gradient_count_before_first_layer(architecture: Architecture, tuning: Tunin
 
 
 class _CastElements(NamedTuple):
-    """Number of elements cast by autocast: in all layers, the largest layer, after the layers, the head, adapters."""
+    """Number of elements that autocast casts: in all layers, in the largest layer, behind the layers, in the head."""
 
     layers: int
     one_layer: int
@@ -177,7 +178,7 @@ def _live_casts(
     saved: SavedActivations,
     checkpoints: Checkpoints,
 ) -> AutocastCopies:
-    """Return the live casts: autocast caches those of trained weights, the graph holds those of frozen ones."""
+    """Return autocast's live copies: those of trained weights are cached, the graph holds those of frozen ones."""
     formats = settings.formats
     if not formats.autocast:
         return AutocastCopies((), (), (), ())
@@ -197,6 +198,7 @@ def _live_casts(
 
 @lru_cache(maxsize=256)
 def _cast_elements(architecture: Architecture, tuning: Tuning, settings: LayerSettings) -> _CastElements:
+    """Return the number of elements that autocast casts in each part of the network."""
     formats = settings.formats
     adapters = 0
     if settings.adapters is not None and settings.adapters.parameter != formats.computed:
@@ -218,7 +220,7 @@ def _cast_elements(architecture: Architecture, tuning: Tuning, settings: LayerSe
 
 
 def _layer_cast_elements(tuned: TunedLayers) -> int:
-    """Return the parameters of a layer whose cast its backward pass needs; none of frozen ones at the graph's start."""
+    """Return the parameters of one layer whose cast the backward pass needs."""
     layer, block = tuned.layer, tuned.layer.feed_forward
     is_reached = tuned.tuning.reached or "trained" in tuned.tuning.statuses
     unreached = () if is_reached else _unreached_projections(tuned)
@@ -244,6 +246,7 @@ def _unreached_projections(tuned: TunedLayers) -> tuple[int, ...]:
 
 
 def _dequantized_terms(architecture: Architecture, formats: Formats) -> tuple[Term, ...]:
+    """Return the memory of the largest dequantized projection, empty for unquantized networks."""
     if formats.base == "plain":
         return ()
     if formats.base == "nf4":
@@ -252,6 +255,7 @@ def _dequantized_terms(architecture: Architecture, formats: Formats) -> tuple[Te
 
 
 def _magnitude_terms(tuning: Tuning, settings: LayerSettings) -> tuple[Term, ...]:
+    """Return DoRA's workspace, empty without DoRA."""
     adapters = settings.adapters
     if adapters is None or not adapters.dora:
         return ()
@@ -268,4 +272,7 @@ def _partial_training_notes(architecture: Architecture, workload: Training, note
     experts = any(tensor.role == "expert" for group in architecture.main.groups for tensor in group.layer.tensors)
     if not (experts and workload.adapts):
         return notes
-    return (*notes, "Routed experts are parameters of their block, not linear layers: they get no adapters.")
+    return (
+        *notes,
+        "Routed experts get no adapters, because transformers stores them as parameters, not as linear layers.",
+    )
