@@ -9,7 +9,24 @@ import pytest
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 MOST_MODULES = 32
-TESTED = ("planner", "planner/hardware", "planner/models")
+TESTED = (
+    "planner",
+    "planner/hardware",
+    "planner/memory",
+    "planner/memory/diffusion",
+    "planner/memory/inference",
+    "planner/memory/logs",
+    "planner/memory/parallel",
+    "planner/memory/software",
+    "planner/memory/software/litgpt",
+    "planner/memory/software/llama_cpp",
+    "planner/memory/software/megatron",
+    "planner/memory/software/vllm",
+    "planner/memory/training",
+    "planner/memory/training/adapters",
+    "planner/memory/training/autograd",
+    "planner/models",
+)
 """Folders of the core in which each module has a test file of its name; subfolders are listed on their own."""
 
 

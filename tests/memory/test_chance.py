@@ -5,14 +5,17 @@ from statistics import NormalDist
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from real_cards import usable
 from small_models import bundled, llama
 
 from planner.memory.chance import ByteInterval, Margin, margin_verdict, memory_margin, probability_of_fit
 from planner.memory.estimate import estimate_memory
-from planner.units import GIB
+from planner.memory.fit import device_shares, judge_bytes
 from planner.workload.workload import Inference, Training
 
 CARD = 100
+
+
 sizes = st.integers(0, 200)
 
 
@@ -88,12 +91,8 @@ def test_more_work_never_raises_the_probability(field, workloads):
     assert chances[0] > chances[-1]
 
 
-def test_certain_bytes_are_told_from_assumed_ones():
-    result = estimate_memory(llama(), Inference())
-    by_certainty: dict[str, int] = {}
-    for term in result.terms:
-        by_certainty[term.certainty] = by_certainty.get(term.certainty, 0) + term.bytes
-    found = result.certain_bytes
-    assert by_certainty == {"exact": found.exact, "measured": found.measured, "assumed": found.assumed}
-    assert found.exact + found.measured + found.assumed == result.total_bytes
-    assert found.exact > 12 * GIB
+def test_the_probability_is_that_of_the_margin():
+    fit = judge_bytes(ByteInterval(70, 80, 100), usable(90, 100), 10, ())
+    assert fit.fit_probability == probability_of_fit(Margin(90 - 10 - 100, 100 - 10 - 80, 100 - 10 - 70), 100)
+    share = device_shares(fit._replace(gpu_id="rtx-4090"), 2)[0]
+    assert (share.fit_probability, share.verdict) == (fit.fit_probability, "tight")

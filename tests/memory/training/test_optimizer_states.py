@@ -1,13 +1,14 @@
 """Optimizer states, against the optimizers themselves, or against their documented sums."""
 
 import pytest
+from small_models import llama, small_llama
+from training_snapshots import alive, snapshots
+
+from planner.memory.training.optimizer_states import optimizer_term, shampoo_factor_elements, soap_square_elements
+from planner.models.architecture import Tensor
+from planner.workload.optimizers import Optimizer
 
 torch = pytest.importorskip("torch")
-
-
-from planner.memory.training.optimizer_states import optimizer_term, shampoo_factor_elements, soap_square_elements  # noqa: E402
-from planner.models.architecture import Tensor  # noqa: E402
-from planner.workload.optimizers import Optimizer  # noqa: E402
 
 SHAPES = ((400, 300), (300,), (100, 200))
 
@@ -52,3 +53,23 @@ def test_soap_keeps_squares_of_sides_up_to_10000() -> None:
 def test_shampoo_keeps_triangles_of_blocks(shape: tuple[int, ...], factors: int) -> None:
     # Both kinds of factors, as DistributedShampoo itself kept them by default.
     assert 4 * shampoo_factor_elements(Tensor(name="t", shape=shape, role="linear")) == factors
+
+
+P = 6_738_415_616  # Llama 2 7B
+
+
+@pytest.mark.parametrize(("optimizer", "states"), [("sgd", 0), ("sgd-momentum", 1), ("adamw", 2)])
+def test_states_are_as_the_parameters(optimizer, states):
+    step = alive(snapshots(llama(), optimizer=optimizer), "step")
+    assert step.get("optimizer_states", 0) == states * 2 * P
+
+
+def test_8_bit_adam_keeps_embeddings_and_small_tensors_in_32_bits():
+    # h = 64, i = 160, V = 1000, two layers. Of at least 4,096 elements: q and o (64 × 64) and the MLP's three
+    # (64 × 160), in two 8-bit snapshots with an fp32 scale for each 256; k and v (32 × 64 = 2,048), the norms and the
+    # embedding in 8 B. The head is no embedding: 64,000 elements are 250 blocks.
+    quantized = 2 * (2 * 4096 + 3 * 10_240) + 64_000
+    blocks = 2 * (2 * 16 + 3 * 40) + 250
+    full = 2 * 2 * 2048 + 5 * 64 + 64_000
+    states = alive(snapshots(small_llama(), optimizer="adamw-8bit"), "step")["optimizer_states"]
+    assert states == 2 * (quantized + 4 * blocks) + 8 * full

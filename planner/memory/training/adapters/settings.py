@@ -1,4 +1,4 @@
-"""How a layer is computed (formats, adapters, fused kernels), and the bytes saved for projections' inputs."""
+"""Settings of a layer's computation (formats, adapters, fused kernels), and the bytes saved for projections' inputs."""
 
 from typing import Literal, NamedTuple
 
@@ -53,7 +53,7 @@ class AdapterSettings(NamedTuple):
 
 
 class LayerSettings(NamedTuple):
-    """How layers are computed: formats, attention kernel, adapters and fused kernels."""
+    """Settings of a layer's computation: formats, attention kernel, adapters and fused kernels."""
 
     formats: Formats
     attention: AttentionKind
