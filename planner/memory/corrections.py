@@ -158,6 +158,7 @@ def _change_text(item: TermCorrection) -> str:
 
 
 def _corrected_terms(terms: Iterable[Term | DeferredTerm], correction: Correction) -> Iterable[Term | DeferredTerm]:
+    """Yield `terms` with the bytes of `correction` added to those that it names."""
     for item in terms:
         together = sum(change.correction_bytes(item.bytes) for change in correction.terms if change.term == item.name)
         added = max(together, -item.bytes)

@@ -261,7 +261,7 @@ def fits_on(
                 (loaded_cards, loaded_cards.need())
                 for loaded_cards in place_workload(*resolved, program, (CardGroup(gpu, usable, count),))
             ]
-            by_class[card_class] = max(placed, key=_needed_bytes)
+            by_class[card_class] = max(placed, key=_expected_need_bytes)
         loaded, plain_need = by_class[card_class]
         kind = _card_model_facts(resolved, program, gpu, corrections)
         need = corrected_timeline(loaded.whole_timeline(), kind.own).need() if kind.own else plain_need
@@ -270,12 +270,14 @@ def fits_on(
         yield judge_bytes(held, usable, filled_workload.other_processes_bytes, kind.unsupported, gpu.id)
 
 
-def _needed_bytes(cards_and_need: tuple[LoadedCards, PeakNeed]) -> int:
+def _expected_need_bytes(cards_and_need: tuple[LoadedCards, PeakNeed]) -> int:
+    """Return the expected peak need in bytes from a pair of cards and need."""
     return cards_and_need[1].held.bytes
 
 
-def _need_with_overhead(held: ByteInterval, overhead: FrameworkOverhead) -> ByteInterval:
-    return ByteInterval(held.low + overhead.low, held.bytes + overhead.total, held.high + overhead.high)
+def _need_with_overhead(need: ByteInterval, overhead: FrameworkOverhead) -> ByteInterval:
+    """Return the peak need including the framework's overhead, with bounds."""
+    return ByteInterval(need.low + overhead.low, need.bytes + overhead.total, need.high + overhead.high)
 
 
 def fullest_timeline(

@@ -156,6 +156,7 @@ class PhaseSnapshots(NamedTuple):
 
 
 def _phase_with_overhead(snapshot: Snapshot, overhead_bytes: int) -> Phase:
+    """Return the phase of `snapshot` with the framework's overhead as a further term."""
     shares = [TermShare(term.name, term.bytes) for term in snapshot.terms if term.bytes]
     shares.append(TermShare("framework_overhead", overhead_bytes))
     return Phase(

@@ -99,6 +99,7 @@ def triton_reasons(gpu: Gpu) -> tuple[str, ...]:
 
 
 def _runs_flash_attention(gpu: Gpu) -> bool:
+    """Return whether the FlashAttention library has kernels for `gpu`."""
     if gpu.vendor == "AMD":
         return not gpu.architecture.startswith(("GCN", "RDNA2"))
     if gpu.vendor != "NVIDIA" or not gpu.compute_capability:

@@ -134,6 +134,7 @@ def is_gguf(architecture: Architecture, scheme_name: str) -> bool:
 
 
 def _stored_weights_term(architecture: Architecture) -> Term:
+    """Return the memory of weights in the formats of the checkpoint's files."""
     by_format: dict[str, int] = {}
     for part in architecture.stored:
         by_format[part.format] = by_format.get(part.format, 0) + part.bytes
@@ -152,6 +153,7 @@ def _stored_weights_term(architecture: Architecture) -> Term:
 
 
 def _plain_weights_term(architecture: Architecture, scheme: Scheme) -> Term:
+    """Return the memory of weights that are all in one plain format, such as bf16."""
     counts = parameter_counts(architecture)
     size = int(scheme.data_bits) // 8
     return term(
@@ -179,6 +181,7 @@ def _projection_bytes(architecture: Architecture, scheme_name: str) -> tuple[int
 
 
 def _quantized_weights_term(architecture: Architecture, scheme: Scheme, kept_bytes: int) -> Term:
+    """Return the memory of weights whose projections are quantized by `scheme`."""
     total = parameter_counts(architecture).total
     quantized, stored = _projection_bytes(architecture, scheme.name)
     kept = (total - quantized) * kept_bytes
@@ -206,6 +209,7 @@ def _quantized_weights_term(architecture: Architecture, scheme: Scheme, kept_byt
 
 
 def _gguf_weights_term(architecture: Architecture, scheme: Scheme) -> Term:
+    """Return the memory of weights as a GGUF file."""
     total = parameter_counts(architecture).total
     stored = file_bytes(architecture, scheme.name)
     return term(

@@ -131,6 +131,7 @@ def rotation_bytes(network: DiffusionTransformer, tokens: int) -> int:
 
 
 def _flux_elements(network: DiffusionTransformer, image: int, text: int, size: int) -> int:
+    """Return the peak live elements of a FLUX transformer, in units of the hidden width."""
     both = image + text
     inner = network.intermediate // network.hidden
     # Queries in fp32, times the cosine; the rotated ones, in fp32 and times the sine, and the sum.
@@ -141,6 +142,7 @@ def _flux_elements(network: DiffusionTransformer, image: int, text: int, size: i
 
 
 def _sd3_elements(network: DiffusionTransformer, image: int, text: int, _: int) -> int:
+    """Return the peak live elements of a Stable Diffusion 3 transformer, in units of the hidden width."""
     both = image + text
     inside = (4 + 2 * (network.intermediate // network.hidden)) * image
     second = 2 * image if network.dual_blocks else 0
@@ -148,6 +150,7 @@ def _sd3_elements(network: DiffusionTransformer, image: int, text: int, _: int) 
 
 
 def _pixart_elements(network: DiffusionTransformer, image: int, text: int, _: int) -> int:
+    """Return the peak live elements of a PixArt transformer, in units of the hidden width."""
     return (4 + 2 * (network.intermediate // network.hidden)) * image + text
 
 

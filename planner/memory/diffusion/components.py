@@ -37,11 +37,13 @@ def stored_components(architecture: Architecture, workload: Inference) -> tuple[
 
 @lru_cache(maxsize=256)
 def _components_in_formats(
-    architecture: Architecture, compute: str, denoiser: str, text: str
+    architecture: Architecture, compute_format: str, denoiser_format: str, text_format: str
 ) -> tuple[StoredComponent, ...]:
-    formats = {"denoiser": denoiser, "text": text}
+    """Return the components of a pipeline, each stored in the number format of its kind."""
+    formats = {"denoiser": denoiser_format, "text": text_format}
     return tuple(
-        _stored_component(stored, formats.get(stored.part, compute), compute) for stored in architecture.components
+        _stored_component(stored, formats.get(stored.part, compute_format), compute_format)
+        for stored in architecture.components
     )
 
 

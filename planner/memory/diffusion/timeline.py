@@ -90,6 +90,7 @@ def diffusion_timeline(architecture: Architecture, workload: Inference) -> Phase
 def _component_snapshot(
     stored: StoredComponent, components: tuple[StoredComponent, ...], run: DiffusionRun, workload: Inference
 ) -> Snapshot:
+    """Return the moment when one component of the pipeline runs."""
     more = upcast_bytes(stored, workload)
     weights = pipeline_weights_term(components, stored, workload.diffusion.offload, more)
     network = stored.component.network
@@ -109,6 +110,7 @@ def _component_snapshot(
 
 
 def _diffusion_run(architecture: Architecture, workload: Inference) -> DiffusionRun:
+    """Return the networks and sizes with which `workload` runs the pipeline."""
     denoiser, decoder = find_networks(architecture.components)
     width, height = workload.image_size or (0, 0)
     return DiffusionRun(
@@ -158,6 +160,7 @@ def _text_encoding_term(component: Component, run: DiffusionRun, workload: Infer
 
 @lru_cache(maxsize=64)
 def _encoder_architecture(component: Component) -> Architecture:
+    """Return a text encoder of the pipeline as a network of its own."""
     hidden = component.stacks[-1].hidden
     return Architecture(model_type=component.name, kind="encoder", hidden=hidden, stacks=component.stacks)
 
@@ -227,6 +230,7 @@ def _decoding_term(decoder: ImageDecoder, run: DiffusionRun, size: int, workload
 
 
 def _activations_term(needed: ByteRange, formula: str, symbols: tuple[Symbol, ...], source: str) -> Term:
+    """Return the memory of activations with the bounds of `needed` bytes, widened for other library versions."""
     return term(
         "activations",
         needed.bytes,

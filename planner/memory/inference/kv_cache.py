@@ -132,17 +132,21 @@ def _equal_caches(
     return tuple(_EqualCacheLayers(count, *key) for key, count in layers.items())
 
 
-def _cache_symbols(kind: _EqualCacheLayers, mark: str) -> tuple[Symbol, ...]:
+def _cache_symbols(layers: _EqualCacheLayers, subscript: str) -> tuple[Symbol, ...]:
+    """Return the formula symbols for layers with equal caches: number, tokens and elements per token."""
     return (
-        model_symbol(f"L{mark}", kind.layers, kind.name),
-        workload_symbol(f"n{mark}", kind.tokens, "tokens cached per layer"),
-        model_symbol(f"e{mark}", kind.elements, "elements cached per token and layer"),
+        model_symbol(f"L{subscript}", layers.layers, layers.name),
+        workload_symbol(f"n{subscript}", layers.tokens, "tokens cached per layer"),
+        model_symbol(f"e{subscript}", layers.elements, "elements cached per token and layer"),
     )
 
 
-def _cache_part(kind: _EqualCacheLayers, batch: int, bits: Fraction) -> TermPart:
-    formula = f"{batch:,} × {kind.layers} × {kind.tokens:,} × {kind.elements:,} × {float(bits):g} / 8"
-    return TermPart(name=f"{kind.layers} {kind.name}", bytes=kind.bytes(batch, bits), formula=formula, source=_SOURCE)
+def _cache_part(layers: _EqualCacheLayers, batch: int, bits: Fraction) -> TermPart:
+    """Return the part of the KV cache in layers with equal caches."""
+    formula = f"{batch:,} × {layers.layers} × {layers.tokens:,} × {layers.elements:,} × {float(bits):g} / 8"
+    return TermPart(
+        name=f"{layers.layers} {layers.name}", bytes=layers.bytes(batch, bits), formula=formula, source=_SOURCE
+    )
 
 
 def _cached_elements_and_windows(layer: Layer) -> list[tuple[int, int | None]]:

@@ -87,6 +87,7 @@ def _csv_amounts(text: LogText) -> Iterator[LoggedAmount]:
 
 
 def _csv_card_amounts(rows: list[tuple[LogLine, dict[str, str]]]) -> Iterator[LoggedAmount]:
+    """Yield used and total memory of each card in the rows of `--query-gpu`."""
     for number, (line, row) in enumerate(rows):
         used, total = _mib_in_cell(row.get("memory.used [MiB]")), _mib_in_cell(row.get("memory.total [MiB]"))
         device, name = row.get("index") or row.get("uuid") or str(number), row.get("name", "the card")
@@ -94,6 +95,7 @@ def _csv_card_amounts(rows: list[tuple[LogLine, dict[str, str]]]) -> Iterator[Lo
 
 
 def _csv_process_rows(rows: list[tuple[LogLine, dict[str, str]]]) -> Iterator[tuple[str, str, int, LogLine]]:
+    """Yield device, name, used MiB and line of each process in the rows of `--query-compute-apps`."""
     for line, row in rows:
         used = next((_mib_in_cell(row[column]) for column in _USED_COLUMNS if column in row), None)
         if used is not None:

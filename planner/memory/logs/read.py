@@ -59,6 +59,7 @@ def read_log(text: str) -> LogReading:
 
 
 def _log_reading(log: LogText, formats: tuple[LogFormat, ...], measured: tuple[LoggedAmount, ...]) -> LogReading:
+    """Return the reading of a log from its formats and amounts, with the facts that engines print."""
     vllm = read_vllm_facts(log) if "vllm" in formats else VllmFacts()
     llama = read_llama_cpp_facts(log) if "llama.cpp" in formats else LlamaCppFacts()
     devices = tuple(dict.fromkeys(item.device for item in measured if item.device is not None and item.term))

@@ -186,6 +186,7 @@ def _matched_amount(match: re.Match[str], skipped_groups: int = 0) -> PrintedAmo
 
 
 def _sum_of_amounts(first: PrintedAmount, second: PrintedAmount) -> PrintedAmount:
+    """Return the sum of two printed sizes with its bounds."""
     return PrintedAmount(first.bytes + second.bytes, first.low + second.low, first.high + second.high)
 
 

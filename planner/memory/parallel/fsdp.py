@@ -263,10 +263,12 @@ def _short_lived_terms(snapshot: Snapshot) -> list[AnyTerm]:
 
 
 def _activation_bytes(snapshot: Snapshot) -> int:
+    """Return the bytes of activations alive in `snapshot`."""
     return sum([item.bytes for item in snapshot.terms if item.name == "activations"])
 
 
 def _gradient_bytes(snapshot: Snapshot) -> int:
+    """Return the bytes of gradients alive in `snapshot`."""
     return sum([item.bytes for item in snapshot.terms if item.name == "gradients"])
 
 

@@ -99,6 +99,7 @@ def partial_term(whole: AnyTerm, part: int, total: int, meaning: str) -> Deferre
 
 @lru_cache(maxsize=512)
 def _write_partial_term(whole: AnyTerm, own: int, high: int, meaning: str) -> Term:
+    """Return a fraction of the term `whole`, `own` bytes, with its formula written out."""
     written = whole.write() if isinstance(whole, DeferredTerm) else whole
     return written.evolve(
         bytes=own,
@@ -112,6 +113,7 @@ def _write_partial_term(whole: AnyTerm, own: int, high: int, meaning: str) -> Te
 
 @lru_cache(maxsize=512)
 def _write_share(whole: AnyTerm, own: int, high: int, cards: int, source: str) -> Term:
+    """Return one card's share of the term `whole`, `own` bytes, with its formula written out."""
     written = whole.write() if isinstance(whole, DeferredTerm) else whole
     ends = _split_bytes(own, [part.bytes for part in written.parts])
     number, meaning = float(cards), "cards that share the term, with rows rounded up"
@@ -142,6 +144,7 @@ def with_more_bytes(item: AnyTerm, added_bytes: int, why: str) -> DeferredTerm:
 
 
 def _write_resized(item: AnyTerm, size: int, high: int, why: str) -> Term:
+    """Return `item` with `size` bytes, its formula extended by the added or removed bytes."""
     written = item.write() if isinstance(item, DeferredTerm) else item
     more = size - written.bytes
     extra = TermPart(name=why, bytes=more, formula=f"{more:,}", source=written.source)
@@ -216,6 +219,7 @@ def communication_term(
 def _write_buffers(
     own: tuple[Buffer, ...], source: str, persistent_buffers: PersistentBuffers, size: int, total: int, *, assumed: bool
 ) -> Term:
+    """Return the term of all communication buffers with its formula written out."""
     made = [TermPart(name=name, bytes=held, formula=f"{held:,}", source=source) for name, held in own]
     parts = (*made, *persistent_buffers.held, *persistent_buffers.outside)
     return term(

@@ -68,6 +68,7 @@ def tensor_share(
 def _stack_share(
     stack: Stack, architecture: Architecture, cards: int, expert_cards: int, vocabulary_multiple: int, sequence: bool
 ) -> Stack:
+    """Return one card's share of `stack`."""
     groups = tuple(
         group.evolve(layer=_layer_share(group.layer, cards, expert_cards, sequence)) for group in stack.groups
     )
@@ -78,6 +79,7 @@ def _stack_share(
 
 
 def _layer_share(layer: Layer, cards: int, expert_cards: int, sequence: bool) -> Layer:
+    """Return one card's share of `layer`: heads, widths, experts and tensors."""
     return layer.evolve(
         mixer=_mixer_share(layer.mixer, cards),
         second_mixer=_mixer_share(layer.second_mixer, cards),
@@ -117,6 +119,7 @@ def _feed_forward_share(block: Mlp | Moe | None, cards: int, expert_cards: int) 
 
 
 def _divided_tensor(tensor: Tensor, layer: Layer, cards: int, expert_cards: int) -> Tensor:
+    """Return one card's share of `tensor`, divided by heads, widths or experts where the parallelism divides it."""
     if tensor.role == "expert" and isinstance(layer.feed_forward, Moe):
         return _divided_expert(tensor, layer.feed_forward, cards, expert_cards)
     if tensor.role not in ("linear", "bias", "conv", "other") or any(part in tensor.name for part in _LATENTS):

@@ -85,6 +85,7 @@ class _NetworkParameters(NamedTuple):
 
 @lru_cache(maxsize=256)
 def _network_parameters(architecture: Architecture, weights: str, precision: Precision) -> _NetworkParameters:
+    """Return the weights and parameter counts of a network, cached since they do not depend on the batch."""
     return _NetworkParameters(
         weights=(weights_term(architecture, weights),),
         parameters=parameter_counts(architecture).total,

@@ -81,7 +81,7 @@ def full_loss_memory(architecture: Architecture, head: OutputHead, precision: Pr
     """
     per_forward, per_backward = loss_bytes_per_logit(architecture, precision)
 
-    def logits(per_logit: int) -> DeferredTerm:
+    def deferred_term(per_logit: int) -> DeferredTerm:
         size_bytes = logits_bytes(architecture, head.outputs, per_logit)
         write = partial(logits_term, architecture, head.outputs, per_logit, precision)
         return DeferredTerm("logits", size_bytes, size_bytes, size_bytes, write)
@@ -90,7 +90,11 @@ def full_loss_memory(architecture: Architecture, head: OutputHead, precision: Pr
     output = _FP32 if precision.autocast and architecture.loss_reads == "biased-logits" else head.size
     explanation = _FULL if head.width else _NO_HEAD
     return LossMemory(
-        logits(per_forward), logits(per_backward), logits(output + head.size), logits(output), explanation
+        deferred_term(per_forward),
+        deferred_term(per_backward),
+        deferred_term(output + head.size),
+        deferred_term(output),
+        explanation,
     )
 
 

@@ -269,6 +269,7 @@ def _magnitude_terms(tuning: Tuning, settings: LayerSettings) -> tuple[Term, ...
 
 
 def _partial_training_notes(architecture: Architecture, workload: Training, notes: tuple[str, ...]) -> tuple[str, ...]:
+    """Return `notes`, and one more if routed experts get no adapters."""
     experts = any(tensor.role == "expert" for group in architecture.main.groups for tensor in group.layer.tensors)
     if not (experts and workload.adapts):
         return notes

@@ -144,14 +144,16 @@ def litgpt_loss_memory(outputs: StepOutputs) -> LossMemory:
         library_symbol("C", part, "tokens per chunk"),
         library_symbol("s", copied, "bytes per logit in the copy without the last position"),
     )
-    made = _logits_term(every * (2 * _FP32 + converted), "T × V × (4 + w + 4)", symbols)
+    made = _deferred_logits(every * (2 * _FP32 + converted), "T × V × (4 + w + 4)", symbols)
     loss = every * (2 * _FP32 + copied) + part * outputs.width * 2 * _FP32
-    derived = _logits_term(loss, "T × V × (8 + s) + C × V × 8", symbols)
-    head = _logits_term(every * (_FP32 + (converted or _FP32)), "T × V × (4 + w)", symbols)
-    return LossMemory(made, derived, head, _logits_term(every * _FP32, "T × V × 4", symbols), _WHOLE_BACKWARD)
+    derived = _deferred_logits(loss, "T × V × (8 + s) + C × V × 8", symbols)
+    head = _deferred_logits(every * (_FP32 + (converted or _FP32)), "T × V × (4 + w)", symbols)
+    return LossMemory(made, derived, head, _deferred_logits(every * _FP32, "T × V × 4", symbols), _WHOLE_BACKWARD)
 
 
-def _logits_term(size_bytes: int, formula: str, symbols: tuple[Symbol, ...]) -> DeferredTerm:
+def _deferred_logits(size_bytes: int, formula: str, symbols: tuple[Symbol, ...]) -> DeferredTerm:
+    """Return the memory of logits, whose formula is written on demand."""
+
     def write_term() -> Term:
         return measured_term("logits", size_bytes, formula, symbols, _SOURCE)
 
@@ -215,8 +217,8 @@ def litgpt_setup(architecture: Architecture, workload: Training) -> TrainingSetu
         casts=_autocast_copies(step, parts),
         losses=litgpt_loss_memory(_step_outputs(step)),
         embedding=None,
-        scratch=_dequantized_terms(step, _largest_layer_matrix(architecture)),
-        scratch_head=_dequantized_terms(step, _head_elements(architecture)),
+        scratch=_dequantized_terms(step, _largest_matrix_elements(architecture)),
+        scratch_head=_dequantized_terms(step, _head_matrix_elements(architecture)),
         left=before,
         notes=(
             _NOTE,
@@ -231,6 +233,7 @@ def _adapter_bytes(workload: Training) -> int:
 
 
 def _step_outputs(step: _LitGptStep) -> StepOutputs:
+    """Return the sizes of the logits in one training step."""
     width, whole = output_width(step.architecture), step.settings.parts is None
     return StepOutputs(step.tokens, step.sequences, width, step.settings.computed, whole)
 
@@ -244,11 +247,12 @@ def _all_parameters(architecture: Architecture) -> Trained:
     return (*own, (head, 1))
 
 
-def _head_elements(architecture: Architecture) -> int:
+def _head_matrix_elements(architecture: Architecture) -> int:
     return output_width(architecture) * architecture.hidden
 
 
-def _largest_layer_matrix(architecture: Architecture) -> int:
+def _largest_matrix_elements(architecture: Architecture) -> int:
+    """Return the elements of the largest weight matrix in any layer."""
     return max(
         tensor.size for group in architecture.main.groups for tensor in group.layer.tensors if tensor.role == "linear"
     )
@@ -260,7 +264,7 @@ def _live_gradients(step: _LitGptStep, trained: Trained) -> GradientCounts:
     if step.settings.parts is not None:
         head = parameter_count(tuple(item for item in trained if item[0].name.startswith("head.")))
         return GradientCounts(head, head, every, every)
-    head = _head_elements(step.architecture)
+    head = _head_matrix_elements(step.architecture)
     counts = parameter_counts(step.architecture)
     first = every - counts.token_embedding - counts.smallest_layer
     return GradientCounts(head, head, max(first, head), every)
@@ -327,7 +331,7 @@ def _autocast_copies(step: _LitGptStep, parts: AdaptedParts | None) -> AutocastC
     chunks = _step_outputs(step).chunks
     inside += parameter_count(litgpt_adapters(architecture, parts)) if parts else 0
     each = inside // architecture.main.layer_count
-    every = cast_terms(inside + chunks * _head_elements(architecture), settings.computed)
+    every = cast_terms(inside + chunks * _head_matrix_elements(architecture), settings.computed)
     return AutocastCopies(every, every, cast_terms(inside, settings.computed), cast_terms(each, settings.computed))
 
 

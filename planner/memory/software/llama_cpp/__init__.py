@@ -234,6 +234,7 @@ def _host_buffer_bytes(architecture: Architecture, workload: Inference, setup: L
 
 
 def _setup_notes(setup: LlamaCppSetup, workload: Inference) -> tuple[str, ...]:
+    """Return notes on the llama.cpp settings that the estimate assumes."""
     cache = "one shared KV cache" if setup.unified else f"a KV cache of {setup.cells:,} cells each"
     notes = [
         f"Modeled on {LLAMA_CPP.version}: {setup.slots} slots, {cache}, {setup.tokens:,} tokens per "

@@ -100,11 +100,12 @@ def _cache_term(kinds: list[CacheKind], kv_format: str) -> Term | None:
     )
 
 
-def _cache_symbols(kind: CacheKind, mark: str) -> tuple[Symbol, ...]:
+def _cache_symbols(kind: CacheKind, subscript: str) -> tuple[Symbol, ...]:
+    """Return the formula symbols for layers with equal caches: number, cells and elements per cell."""
     return (
-        model_symbol(f"L{mark}", kind.on_card, _layers_name(kind)),
-        workload_symbol(f"n{mark}", kind.cells, "cells per layer, all sequences together"),
-        model_symbol(f"e{mark}", kind.elements, "elements per cell"),
+        model_symbol(f"L{subscript}", kind.on_card, _layers_name(kind)),
+        workload_symbol(f"n{subscript}", kind.cells, "cells per layer, all sequences together"),
+        model_symbol(f"e{subscript}", kind.elements, "elements per cell"),
     )
 
 

@@ -308,6 +308,7 @@ def _cache_kinds(network: GraphNetwork) -> tuple[str, ...]:
 
 
 def _cache_kind(mixer: Mixer | None) -> str | None:
+    """Return the kind of KV cache of a mixer, `full` or `sliding`; None without a cache."""
     if isinstance(mixer, Attention):
         return "sliding" if mixer.window else "full"
     return "full" if isinstance(mixer, LatentAttention) else None

@@ -98,7 +98,7 @@ def _loss_memory(architecture: Architecture, workload: Training, size: int) -> L
     tokens = workload.sequence_length or 0 if predicts_every_token(architecture) else 1
     outputs, width = workload.micro_batch * tokens, output_width(architecture)
 
-    def logits(per_logit: int) -> DeferredTerm:
+    def deferred_logits(per_logit: int) -> DeferredTerm:
         count = outputs * width * per_logit
         return DeferredTerm(
             "logits",
@@ -108,8 +108,8 @@ def _loss_memory(architecture: Architecture, workload: Training, size: int) -> L
             partial(_written_logits_term, outputs, width, per_logit),
         )
 
-    both = logits(size + _FP32)
-    return LossMemory(both, both, logits(size), logits(0), _LOSS)
+    both = deferred_logits(size + _FP32)
+    return LossMemory(both, both, deferred_logits(size), deferred_logits(0), _LOSS)
 
 
 def _written_logits_term(outputs: int, width: int, per_logit: int) -> Term:

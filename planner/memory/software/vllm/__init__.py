@@ -149,6 +149,7 @@ def _cuda_reasons(workload: Inference, gpu: Gpu) -> tuple[str, ...]:
 
 
 def _pages_term(name: TermName, pages: Pages, count: int, sequences: int) -> Term | None:
+    """Return the memory of `count` cache pages for each of `sequences` sequences, None without pages."""
     if not count:
         return None
     return term(
@@ -165,6 +166,7 @@ def _pages_term(name: TermName, pages: Pages, count: int, sequences: int) -> Ter
 
 
 def _setup_notes(setup: VllmSetup, pages: Pages | None, workload: Inference) -> tuple[str, ...]:
+    """Return notes on the vLLM settings that the estimate assumes."""
     graphs = "with CUDA graphs" if setup.graphs else "without CUDA graphs"
     version = VLLM.version if setup.version == "0.33" else f"vLLM {setup.version}"
     notes = [

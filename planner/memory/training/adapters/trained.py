@@ -165,6 +165,7 @@ def tuning_of(architecture: Architecture, workload: Training) -> Tuning:
 def _tuning_with_options(
     architecture: Architecture, method: Method, lora: Lora | None, patterns: tuple[str, ...], checkpointed: bool = False
 ) -> Tuning:
+    """Return the trained part of a network; cached on those workload fields that it depends on."""
     chosen = _TensorSelector(lora if method != "full" else None, patterns)
     layers: list[TunedLayers] = []
     trained = [item for stack in architecture.stacks for item in _trained_outside_layers(stack, chosen, behind=False)]
