@@ -1,4 +1,4 @@
-"""Terms of a request's time, each with its formula, symbols and source."""
+"""Time terms of a request, each with its formula, symbols and source."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -20,7 +20,7 @@ _NAMES: Final[tuple[TimeTermName, ...]] = (
     "pipeline_transfers",
     "offload",
 )
-"""Names of the fields of a pass in the result, in order, without the attention of a prompt."""
+"""Names in the result of the fields of `PassTime`, in order, without the attention of a prompt."""
 _FORMULAS: Final[dict[TimeTermName, str]] = {
     "weights_read": "T × W ÷ (g × B × e)",
     "decode_compute": "T × (√(r² + p²) − r), p = 2 × N × b ÷ (g × C × u)",
@@ -40,38 +40,38 @@ _BOUNDS: Final[tuple[tuple[Bound, tuple[int, ...]], ...]] = (
 )
 
 
-def inference_bound(spent: PassTime) -> Bound:
-    """Return the resource that takes most of the time."""
-    return max(_BOUNDS, key=lambda bound: sum([spent[place] for place in bound[1]]))[0]
+def inference_bound(elapsed: PassTime) -> Bound:
+    """Return the resource that takes most of the time in `elapsed`."""
+    return max(_BOUNDS, key=lambda bound: sum([elapsed[place] for place in bound[1]]))[0]
 
 
-def prompt_term(run: ServedModel, spent: PassTime, sequences: int, tokens: int) -> TimeTerm:
-    """Return the processing of the prompts as one term."""
+def prompt_term(run: ServedModel, elapsed: PassTime, sequences: int, tokens: int) -> TimeTerm:
+    """Return one time term for the processing of the prompts."""
     machine = run.machine
     return TimeTerm(
         name="prefill",
-        seconds=spent.seconds,
+        seconds=elapsed.seconds,
         formula="√(r² + p²) + attention + elementwise + unpacking + the rest, p = 2 × N × b × s ÷ (g × C × u)",
         symbols=(
             workload_symbol("b", sequences, "prompts"),
-            workload_symbol("g", run.sharing.tensor, "cards that share each matrix"),
-            workload_symbol("s", tokens, "tokens of each"),
+            workload_symbol("g", run.sharing.tensor, "tensor-parallel cards"),
+            workload_symbol("s", tokens, "tokens of each prompt"),
             model_symbol("N", run.work.parameters, "parameters of the products that a token passes through"),
             card_symbol("C", machine.ops_per_s, f"dense operations a second in {machine.dtype}"),
-            library_symbol("u", round(machine.products.fraction, 3), "share of them that large products reach"),
-            library_symbol("r", round(spent.weights_read, 6), "seconds of reading weights"),
-            library_symbol("attention", round(spent.attention, 6), "seconds of attention"),
-            library_symbol("elementwise", round(spent.elementwise, 6), "seconds of norms, activations and sums"),
-            library_symbol("unpacking", round(spent.dequantisation, 6), "seconds of unpacking quantised weights"),
+            library_symbol("u", round(machine.products.fraction, 3), "share of this rate that large products reach"),
+            library_symbol("r", round(elapsed.weights_read, 6), "seconds of reading weights"),
+            library_symbol("attention", round(elapsed.attention, 6), "seconds of attention"),
+            library_symbol("elementwise", round(elapsed.elementwise, 6), "seconds of norms, activations and sums"),
+            library_symbol("unpacking", round(elapsed.dequantisation, 6), "seconds of unpacking quantised weights"),
         ),
         source=machine.products.source,
         certainty="measured",
     )
 
 
-def step_terms(run: ServedModel, spent: PassTime, answer: float, sequences: int) -> Iterator[TimeTerm]:
-    """Yield the terms of all decoding steps, `spent` in total; a step has no prompt to attend to."""
-    for name, seconds in zip(_NAMES, (*spent[:2], *spent[3:]), strict=True):
+def step_terms(run: ServedModel, elapsed: PassTime, answer: float, sequences: int) -> Iterator[TimeTerm]:
+    """Yield the time terms of all decoding steps, which take `elapsed` in total."""
+    for name, seconds in zip(_NAMES, (*elapsed[:2], *elapsed[3:]), strict=True):
         if seconds > 0:
             yield TimeTerm(
                 name=name,
@@ -93,7 +93,7 @@ def _term_source(run: ServedModel, name: TimeTermName) -> str:
         "tensor_exchange": run.sharing.links.source,
         "pipeline_transfers": run.sharing.links.source,
     }
-    return sources.get(name, "operations and bytes of the network; planner/performance/inference")
+    return sources.get(name, "operations and bytes of the network")
 
 
 def _term_symbols(run: ServedModel, name: TimeTermName, answer: float, sequences: int) -> tuple[Symbol, ...]:
@@ -102,26 +102,45 @@ def _term_symbols(run: ServedModel, name: TimeTermName, answer: float, sequences
         workload_symbol("T", answer, "tokens of the answer"),
         workload_symbol("b", sequences, "sequences at once"),
     )
-    cards = workload_symbol("g", sharing.tensor, "cards that share each matrix")
+    cards = workload_symbol("g", sharing.tensor, "tensor-parallel cards")
     bandwidth = card_symbol("B", machine.bytes_per_s, "bytes a second of a card's memory")
     weights = model_symbol("W", work.read_bytes(sequences), "bytes of weights that a step reads")
     layers = model_symbol("L", work.layers, "layers")
     match name:
         case "weights_read":
-            reached = library_symbol("e", machine.read.fraction, "share that is reached")
+            reached = library_symbol("e", machine.read.fraction, "share of the bandwidth that is reached")
             return steps, weights, cards, bandwidth, reached
         case "decode_compute":
             passed = work.parameters + work.head_parameters
             parameters = model_symbol("N", passed, "parameters of the products that a token passes through")
             rate = card_symbol("C", machine.ops_per_s, f"dense operations a second in {machine.dtype}")
-            share = library_symbol("u", round(machine.products.fraction, 3), "share of them that large products reach")
+            share = library_symbol(
+                "u", round(machine.products.fraction, 3), "share of this rate that large products reach"
+            )
             return steps, batch, cards, parameters, rate, share
         case "cache_read":
-            return steps, batch, cards, bandwidth, library_symbol("c", machine.cache.fraction, "share that is reached")
+            return (
+                steps,
+                batch,
+                cards,
+                bandwidth,
+                library_symbol("c", machine.cache.fraction, "share of the bandwidth that is reached"),
+            )
         case "elementwise":
-            return steps, batch, model_symbol("S", work.pointwise_bytes, "bytes per token"), cards, bandwidth
+            return (
+                steps,
+                batch,
+                model_symbol("S", work.pointwise_bytes, "bytes per token outside of products"),
+                cards,
+                bandwidth,
+            )
         case "dequantisation":
-            return steps, model_symbol("D", work.dequantised_bytes, "bytes in 16 bits"), cards, bandwidth
+            return (
+                steps,
+                model_symbol("D", work.dequantised_bytes, "bytes of weights unpacked to 16 bits"),
+                cards,
+                bandwidth,
+            )
         case "host":
             launch = library_symbol("o", machine.layer_seconds, "seconds to launch a layer")
             scheduled = library_symbol("q", machine.sequence_seconds, "seconds to schedule a sequence")
@@ -130,7 +149,9 @@ def _term_symbols(run: ServedModel, name: TimeTermName, answer: float, sequences
             return steps, layers, cards
         case "pipeline_transfers":
             return steps, workload_symbol("p", sharing.stages, "stages")
-    away = sharing.away
-    share = library_symbol("f", round(away.share, 4), "share of the weights in host memory")
-    brought = library_symbol("H", away.host_bytes_per_s or away.link_bytes_per_s, "bytes a second from there")
+    offloaded = sharing.offloaded
+    share = library_symbol("f", round(offloaded.share, 4), "share of the weights in host memory")
+    brought = library_symbol(
+        "H", offloaded.host_bytes_per_s or offloaded.link_bytes_per_s, "bytes a second from host memory"
+    )
     return steps, weights, share, brought
