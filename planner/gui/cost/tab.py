@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from planner.plan.faster_rental import FasterRental
 
 REST_MS: Final = 150
-_CONTROLS_WIDTH: Final = 384
+_CONTROLS_WIDTH: Final = 392
 _CURVE_HEIGHT: Final = 240
 _DRAWS: Final = "cost draws"
 _FASTER: Final = "faster rental"

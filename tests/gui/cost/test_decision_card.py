@@ -1,6 +1,5 @@
 """The decision card: the verdict with its figures, changes to try, and plans without a decision."""
 
-import pytest
 from PySide6.QtWidgets import QLabel
 
 from planner.cost.job import DailyHours, Run
@@ -82,9 +81,10 @@ def test_a_card_without_offers_is_priced_as_bought(tab: CostTab):
     assert tab.answer.view.headline.endswith(("per month", "No price"))
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_bar_is_painted_in_the_colors_of_the_curves(tab: CostTab, theme, scheme):
-    theme.apply(scheme)
-    image = tab.answer._bar.grab().toImage()
-    middle = image.height() // 2
-    assert image.pixelColor(2, middle).name() == theme.color("accent").name()
+def test_the_bar_is_painted_in_the_colors_of_the_curves(tab: CostTab, theme):
+    for scheme in ("dark", "light"):
+        theme.apply(scheme)
+        image = tab.answer._bar.grab().toImage()
+        middle = image.height() // 2
+        assert image.pixelColor(2, middle).name() == theme.color("accent").name()
+        assert image.pixelColor(image.width() - 3, middle).name() == theme.color("text").name()
