@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
+from planner.cli.options import option_text
 from planner.cli.table import TableColumn, table
 from planner.errors import SpecError
 from planner.plan.advice.advise import Advice, advise
@@ -73,9 +74,17 @@ def advice_block(evaluation: Evaluation, advice: tuple[Advice, ...], width: int 
     """Return the table of advice with its heading, limited to the best few if all are shown with `all_with`."""
     if not advice:
         return no_advice_sentence(evaluation.memory, traced=evaluation.traced is not None)
-    shown = [advice_row(measure)[:-1] for measure in (advice[:_SHORT_ROW_COUNT] if all_with else advice)]
-    more = f"\n({all_with} shows all)" if all_with and len(advice) > _SHORT_ROW_COUNT else ""
-    return f"{advice_title(evaluation.memory)}:\n{table(_HEADS, shown, width)}{more}"
+    shown = advice[:_SHORT_ROW_COUNT] if all_with else advice
+    more = f"({all_with} shows all)" if all_with and len(advice) > _SHORT_ROW_COUNT else ""
+    rows = table(_HEADS, [advice_row(change)[:-1] for change in shown], width)
+    options = "\n".join(f"  {_advice_options(change)}" for change in shown)
+    blocks = (f"{advice_title(evaluation.memory)}:\n{rows}", more, f"As options, in the same order:\n{options}")
+    return "\n".join(filter(None, blocks))
+
+
+def _advice_options(advice: Advice) -> str:
+    """Return the options that apply a change to the plan: `--method qlora --checkpointing selective`."""
+    return " ".join(option_text(setting.field, setting.value) for setting in advice.settings)
 
 
 def solve_for_option(plan: Plan, catalog: Catalog, option_name: str, at_worst: MinimumVerdict = "fits") -> SolveResult:

@@ -29,7 +29,7 @@ sides, what would change it, and on request every cost with its source and date.
 
 _EPILOG: Final = """\
 examples:
-  gpu-planner cost meta-llama/Llama-3.1-8B --task training --method qlora --gpu "RTX 4090" --tokens 50e6
+  gpu-planner cost --preset unsloth-llama-3.1-8b --gpu "RTX 4090" --tokens 50e6
   gpu-planner cost plan.json --hours-per-day 12 --card-price 1900 --electricity DE --place desk
   gpu-planner cost meta-llama/Llama-3.1-8B --profile vllm --batch 32 --gpu l40s --requests-per-day 20000
   gpu-planner cost plan.json --own --place desk --electricity DE

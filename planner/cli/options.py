@@ -7,6 +7,7 @@ same values with the same error messages.
 import argparse
 import json
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, get_args
@@ -26,6 +27,13 @@ from planner.workload.workload import Inference, Workload
 
 _FIELDS_OF_BOTH_TASKS: Final = ("parallel", "gpus", "other_processes_bytes")
 _MAX_FILE_BYTES: Final = 2**20
+_TWIN_OPTIONS: Final = {
+    "--batch": "--micro-batch",
+    "--micro-batch": "--batch",
+    "--context": "--seq",
+    "--seq": "--context",
+}
+"""Options that mean the same for the other task."""
 
 
 def add_workload_options(parser: argparse.ArgumentParser) -> None:
@@ -131,6 +139,17 @@ def default_option_texts(requested: Workload, used: Workload) -> tuple[str, ...]
     )
 
 
+def option_text(field: str, value: object) -> str:
+    """Return the option that sets a field of a plan or workload: `--method qlora`, `--set checkpoint_every=4`."""
+    if field in ("gpu", "count"):
+        return shlex.join((f"--{field}", str(value)))
+    name = field.removeprefix("workload.")
+    flag = next((known.option.flag for known in all_fields() if known.name == name), "")
+    if flag and value is not None:
+        return shlex.join((flag, "x".join(map(str, value)) if isinstance(value, tuple) else str(value)))
+    return shlex.join(("--set", f"{name}={value if isinstance(value, str) else json.dumps(value)}"))
+
+
 def _fields_by_option() -> Mapping[str, Sequence[WorkloadField]]:
     """Return the workload fields that each option sets, by option; fields of inference precede those of training."""
     fields_by_option: dict[str, list[WorkloadField]] = {}
@@ -198,7 +217,9 @@ def _check_task(field: str, option: str, task: Task) -> None:
     name = field.partition(".")[0]
     other: Task = "inference" if task == "training" else "training"
     if name not in TASKS[task].model_fields and name in TASKS[other].model_fields:
-        raise SpecError(option, f"applies to {other}, but the task is {task}", f"Leave it out, or add --task {other}.")
+        twin = _TWIN_OPTIONS.get(option, "")
+        instead = f"For {task}, use {twin}" if twin else "Leave it out"
+        raise SpecError(option, f"applies to {other}, but the task is {task}", f"{instead}, or add --task {other}.")
 
 
 def _set_field(fields: dict[str, object], name: str, value: object) -> None:

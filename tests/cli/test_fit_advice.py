@@ -1,6 +1,7 @@
 """`gpu-planner fit --advise` and `--solve`: what would help, and the largest numbers that fit."""
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,17 @@ def test_what_does_not_fit_is_advised_shortly_without_being_asked(said):
     longer = said(*TOO_MANY, "--advise").partition("What would help:\n")[2].split("\n\n")[0]
     assert len(longer.splitlines()) > 5
     assert "shows all" not in longer
+
+
+def test_the_options_below_the_advice_apply_it(said):
+    command = [MODEL, "--task", "training", "--method", "qlora", "--micro-batch", "4", "--gpu", "RTX 4090"]
+    advised, _, options = said(*command, "--advise").partition("As options, in the same order:\n")
+    rows = advised.partition("What would help:\n")[2].splitlines()[2:]
+    lines = options.split("\n\n")[0].splitlines()
+    assert len(lines) == len(rows) > 3
+    for row, line in zip(rows[:3], lines, strict=False):
+        assert "Fits, " in row
+        assert said(*command, *shlex.split(line)).startswith("Fits on 1")
 
 
 def test_what_fits_is_advised_only_when_asked(said):
