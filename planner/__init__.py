@@ -47,6 +47,10 @@ Time, cost and recommended hardware; prices are dated, so cost depends on a day:
 ('rent', True)
 >>> cost.result.rent.usd == sum(term.usd for term in cost.result.rent.terms)
 True
+>>> own = planner.evaluate(run.evolve(cost=job.evolve(buy={"owned": True})), catalog)
+>>> faster = planner.find_faster_rental(own, planner.evaluate_cost(own, catalog, day).estimate, catalog, day)
+>>> faster.hours < faster.own_hours
+True
 >>> found = planner.recommend(run, catalog, day, planner.Wish(budget_usd=20, counts=(1,)))
 >>> found.cheapest.usd <= found.best_value.usd <= 20
 True
