@@ -22,7 +22,7 @@ from planner.workload.training import Lora, Training
 from planner.workload.workload import Parallel, Workload
 
 Axis = SolvableField | Literal["lora_rank", "count"]
-"""A plan setting for the x axis of memory curves: a workload field, the LoRA rank, or the number of cards."""
+"""Plan setting on the x axis of a memory curve: a workload field, the LoRA rank, or the number of cards."""
 
 _UNSHARDED: Final = {"data": None, "zero": 0, "tensor": 1, "pipeline": 1, "interleave": 1, "pipeline_layers": ()}
 _MAX_DOUBLINGS: Final = 10
@@ -40,7 +40,7 @@ class MemoryPoint(Spec):
 
 @dataclass(frozen=True, slots=True)
 class CountScaling:
-    """Scaling of a plan to other numbers of cards: `settings` returns the fields of `parallel` for each of `counts`.
+    """Scaling of a plan to other card counts: `settings` returns the fields of `parallel` for each of `counts`.
 
     `how` names the kind of parallelism if it is not the plan's own.
     """
@@ -68,7 +68,7 @@ def plan_axes(evaluation: Evaluation) -> tuple[Axis, ...]:
 
 
 def current_value(evaluation: Evaluation, axis: Axis) -> int:
-    """Return the value of `axis` in an evaluated plan, with defaults filled in."""
+    """Return the value of the setting `axis` in an evaluated plan, with defaults filled in."""
     if axis == "count":
         return evaluation.plan.count
     workload = evaluation.workload
@@ -82,7 +82,7 @@ def current_value(evaluation: Evaluation, axis: Axis) -> int:
 
 
 def plan_at_value(plan: Plan, catalog: Catalog, axis: Axis, value: int) -> Plan:
-    """Return `plan` with `axis` set to `value`; for `count`, with the scaling from `count_scaling`.
+    """Return `plan` with the setting `axis` at `value`; for `count`, scaled as by `count_scaling`.
 
     Raises:
         SpecError: If the plan has no such number or does not allow the value, or the model was traced.
@@ -98,7 +98,7 @@ def plan_at_value(plan: Plan, catalog: Catalog, axis: Axis, value: int) -> Plan:
 
 
 def memory_curve(plan: Plan, catalog: Catalog, axis: Axis, values: tuple[int, ...]) -> tuple[MemoryPoint, ...]:
-    """Return the memory per card of `plan` with `axis` at each of `values`.
+    """Return the memory per card of `plan` at each of `values` of the setting `axis`.
 
     Raises:
         SpecError: If the plan has no such number or does not allow one of the values, or the model was traced.
@@ -109,7 +109,7 @@ def memory_curve(plan: Plan, catalog: Catalog, axis: Axis, values: tuple[int, ..
 
 
 def count_scaling(plan: Plan, architecture: Architecture) -> CountScaling | None:
-    """Return the scaling of `plan` to other numbers of cards, or None if the memory per card does not change.
+    """Return the scaling of `plan` to other card counts, or None if its memory per card is the same for all.
 
     A plan on one card, or split by the default sharding, scales by that sharding. A plan with ZeRO scales by the number
     of replicas.
@@ -118,14 +118,14 @@ def count_scaling(plan: Plan, architecture: Architecture) -> CountScaling | None
     if workload.gpus:
         return None
     plain = with_defaults(workload.evolve(parallel=Parallel()), architecture, plan.count)
-    usual = default_sharding(plain, architecture)
+    sharding = default_sharding(plain, architecture)
 
-    def settings(count: int) -> Mapping[str, object]:
-        return {**_UNSHARDED, **(usual.settings(count) if count > 1 else {})}
+    def parallel_settings(count: int) -> Mapping[str, object]:
+        return {**_UNSHARDED, **(sharding.settings(count) if count > 1 else {})}
 
     own = workload.parallel.evolve(data=None)
-    if usual.counts and own == own.evolve(**settings(plan.count)):
-        return CountScaling((1, *usual.counts), settings, usual.title)
+    if sharding.counts and own == own.evolve(**parallel_settings(plan.count)):
+        return CountScaling((1, *sharding.counts), parallel_settings, sharding.title)
     if isinstance(workload, Training) and own.zero:
         unit = own.model_shards * own.expert
         return CountScaling([unit << exponent for exponent in range(_MAX_DOUBLINGS)], lambda _count: {})
@@ -133,6 +133,7 @@ def count_scaling(plan: Plan, architecture: Architecture) -> CountScaling | None
 
 
 def _with_rank(plan: Plan, rank: int) -> Plan:
+    """Return `plan` with adapters of another LoRA rank."""
     lora = _adapter_settings(plan.workload)
     try:
         return plan.evolve(workload=plan.workload.evolve(lora=lora.evolve(rank=rank)))
