@@ -160,6 +160,9 @@ def test_rental_modes_stand_side_by_side_whichever_is_chosen(catalog):
         terms.evolve(job=Run(amount=10)), catalog.hardware.gpu("h100-sxm5-80gb"), 8, None, catalog.cost, TODAY
     ).result
     assert "on demand $885 per run" in modes_sentence(once)
+    cheap = once.evolve(rent=once.rent.evolve(mode="on-demand"))
+    assert "spot $531 per run at GCP." in modes_sentence(cheap)
+    assert "reserved" not in modes_sentence(cheap)
     assert modes_sentence(found.evolve(rental_modes=found.rental_modes[:1])) == ""
     assert modes_sentence(found.evolve(rent=None)) == ""
 
