@@ -119,7 +119,7 @@ def changes_sentence(answer: Decision) -> str:
 
 def flip_chips(answer: Decision) -> tuple[FlipChip, ...]:
     """Return the conditions under which the decision changes."""
-    return tuple(FlipChip(_flip_text(flip), flip.field, flip.try_value) for flip in answer.flips)
+    return tuple(FlipChip(_flip_text(flip, owned=answer.owned), flip.field, flip.try_value) for flip in answer.flips)
 
 
 def side_rows(answer: Decision) -> tuple[SideRow, ...]:
@@ -198,12 +198,13 @@ def _way(answer: Decision, side: Side) -> str:
     return "using your own" if answer.owned and side == "buy" else _WAYS[side]
 
 
-def _flip_text(flip: Flip) -> str:
+def _flip_text(flip: Flip, *, owned: bool) -> str:
     match flip.name:
         case "utilization":
             return f"used {flip.direction} {fmt.percent(flip.value)} of the time"
         case "card-price":
-            return f"a card costs {flip.direction} {fmt.money(flip.value)}"
+            does = "sells for" if owned else "costs"
+            return f"a card {does} {flip.direction} {fmt.money(flip.value)}"
         case "server-price":
             return f"a server costs {flip.direction} {fmt.money(flip.value)}"
         case _:
