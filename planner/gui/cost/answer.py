@@ -16,7 +16,7 @@ from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
 from planner.plan.money import PlanCost, plan_throughput
 from planner.present import format as fmt
-from planner.present.cost.prices import Age, age_of
+from planner.present.cost.prices import Age, age_of, days_since
 from planner.present.cost.rent_or_buy import rent_or_buy_rows
 from planner.present.cost.summary import (
     answer_sentence,
@@ -150,4 +150,4 @@ def _hybrid_lines(estimate: CostEstimate, evaluation: Evaluation) -> tuple[str, 
 
 
 def _price_age(day: str | None, today: date) -> Age:
-    return age_of(None if day is None else (today - date.fromisoformat(day)).days)
+    return age_of(days_since(day, today))
