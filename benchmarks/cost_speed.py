@@ -12,12 +12,15 @@ from tables import add_table_option
 
 from planner.cost.demand import Throughput, demand_of
 from planner.cost.estimate import estimate_cost
-from planner.cost.job import Run
+from planner.cost.job import DailyHours, Run
 from planner.cost.rent_or_buy.uncertainty import simulate, tornado
 from planner.cost.renting.quote import RentFacts
 from planner.cost.renting.table import CardDemand, quote_offers
 from planner.cost.terms import RENT_MODES, BuyTerms, CostTerms, RentTerms
 from planner.plan.catalog import Catalog, load_catalog
+from planner.plan.evaluate import evaluate
+from planner.plan.money import evaluate_cost
+from planner.plan.plan import ModelChoice, Plan
 
 TODAY = date(2026, 11, 22)
 PACE = Throughput(tokens_per_second=20_000, low_time_factor=0.85, high_time_factor=1.3)
@@ -35,6 +38,7 @@ def main() -> None:
     print_read(runs)
     print_offers(catalog, runs)
     print_plan(catalog, runs)
+    print_keystroke(catalog, runs)
     if arguments.table:
         write_printed("cost-speed")
 
@@ -59,7 +63,7 @@ def print_offers(catalog: Catalog, runs: int) -> None:
 
 
 def print_plan(catalog: Catalog, runs: int) -> None:
-    """Print the time of the computations after one edit of a plan: answer, tornado chart, and background draws."""
+    """Print the time of the computations after one edit of a plan: the decision, the tornado chart, and all draws."""
     gpu = catalog.hardware.gpu("h100-sxm5-80gb")
     terms = [
         CostTerms(job=Run(amount=1e9 * run, unit="tokens", repeats_per_year=20), buy=BuyTerms(place="colocation"))
@@ -71,6 +75,15 @@ def print_plan(catalog: Catalog, runs: int) -> None:
     for name, action, aim in (("tornado", tornado, "≤ 5 ms"), ("2,000 draws", simulate, "≤ 200 ms")):
         taken, loop = beside_loop(action, cases)
         print_beside(f"{name} / a loop, ms", taken * 1e3, loop * 1e3, aim)
+
+
+def print_keystroke(catalog: Catalog, runs: int) -> None:
+    """Print the time from a keystroke in the job's hours to the decision: memory, time, offers, costs and draws."""
+    plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), gpu="h100-sxm5-80gb", count=8)
+    evaluate_cost(evaluate(plan, catalog), catalog, TODAY)
+    plans = [plan.evolve(cost=CostTerms(job=DailyHours(hours_per_day=1 + hours / 10))) for hours in range(1, runs + 1)]
+    taken, loop = beside_loop(lambda one: evaluate_cost(evaluate(one, catalog), catalog, TODAY), plans)
+    print_beside("a keystroke in the job, to the decision / a loop, ms", taken * 1e3, loop * 1e3, "≤ 50 ms")
 
 
 def _candidates(catalog: Catalog, hours: float) -> dict[str, CardDemand]:
