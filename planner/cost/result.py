@@ -172,6 +172,8 @@ class Flip(Spec):
     name: Literal["utilization", "card-price", "server-price", "rental-price"]
     value: float
     """A fraction of the time, USD for one card or server, or USD per GPU-hour."""
+    now: float
+    """Value of the input in the plan."""
     direction: Literal["under", "over"]
     """Side of `value` on which the other side is cheaper."""
     field: str | None = None

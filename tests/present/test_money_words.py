@@ -127,7 +127,7 @@ def test_owning_says_what_comes_back(catalog):
 def test_a_few_words_for_the_plan_bar(catalog):
     run = estimated(catalog, Run(amount=3.6e6, unit="tokens"))
     assert plain(hours_phrase(run)) == "60.0 min"
-    assert money_phrase(run) == f"{money(run.result.rent.usd)} per run"
+    assert money_phrase(run) == f"{money(run.result.rent.usd)} per run, rented"
     month = estimated(catalog)
     assert hours_phrase(month) == ""
     assert money_phrase(month) == f"{money(month.result.rent.usd)} per month"

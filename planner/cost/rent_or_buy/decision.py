@@ -164,28 +164,31 @@ def _flips(decision: Decision, inputs: DecisionInputs) -> Iterator[Flip]:
     if share is not None and not isinstance(job, Service) and _is_near(share, planned):
         field, value = _job_trial(job, share / planned, planned, more=renting)
         direction = "over" if renting else "under"
-        yield Flip(name="utilization", value=share, direction=direction, field=field, try_value=value)
+        yield Flip(name="utilization", value=share, now=planned, direction=direction, field=field, try_value=value)
     card_field = "sale_usd_per_card" if decision.owned else _CARD_PRICE
     prices = (
         ("card-price", _CARD_PRICE, card_field, decision.flips_at_card_price_usd),
         ("server-price", _SERVER_PRICE, _SERVER_PRICE, decision.flips_at_server_price_usd),
     )
     for name, figure, field_name, usd in prices:
-        if usd is not None and _is_near(usd, inputs.case.central[figure]):
-            yield _price_flip(name, usd, f"cost.buy.{field_name}", under=renting)
+        now = inputs.case.central.get(figure, 0.0)
+        if usd is not None and _is_near(usd, now):
+            yield _price_flip(name, usd, now, f"cost.buy.{field_name}", under=renting)
     hourly = decision.flips_at_rent_usd_per_gpu_hour
-    if hourly is not None and _is_near(hourly, inputs.case.central[RENT_PRICE] / inputs.case.shape.count):
-        yield _price_flip("rental-price", hourly, "cost.rent.usd_per_gpu_hour", under=not renting)
+    now = inputs.case.central[RENT_PRICE] / inputs.case.shape.count
+    if hourly is not None and _is_near(hourly, now):
+        yield _price_flip("rental-price", hourly, now, "cost.rent.usd_per_gpu_hour", under=not renting)
 
 
 def _is_near(value: float, now: float) -> bool:
     return now > 0 and 1 / _FAR_OFF < value / now < _FAR_OFF
 
 
-def _price_flip(name: str, value: float, field: str, *, under: bool) -> Flip:
+def _price_flip(name: str, value: float, now: float, field: str, *, under: bool) -> Flip:
     trial = _rounded(value / _BEYOND if under else value * _BEYOND)
+    direction = "under" if under else "over"
     return Flip.model_validate(
-        {"name": name, "value": value, "direction": "under" if under else "over", "field": field, "try_value": trial}
+        {"name": name, "value": value, "now": now, "direction": direction, "field": field, "try_value": trial}
     )
 
 

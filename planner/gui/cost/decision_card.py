@@ -78,13 +78,15 @@ class DecisionCard(QFrame):
         self._subject = make_label(selectable=True, wrap=True)
         self._note = make_label(selectable=True, wrap=True)
         self._bar = ConfidenceBar(theme)
+        self._bar_ends = tuple(make_label(role="muted", font=theme.font("small")) for _ in range(2))
         self._confidence = make_label(selectable=True)
         self.figures = FigureGrid(theme, ("Renting", "Buying"))
-        self._flip_heading = make_label("Changes if …", role="muted")
+        self._flip_heading = make_label("Changes if", role="muted")
         self._flips = QWidget()
         self._flip_flow = FlowLayout(theme.spacing.tiny)
         self.flip_buttons: list[QToolButton] = []
-        self._footnote = make_label(selectable=True, font=theme.font("small"), wrap=True)
+        self._break_even = make_label(selectable=True, wrap=True)
+        self._price_dates = make_label(selectable=True, font=theme.font("small"), wrap=True)
         self.choose_hardware = push_button("Choose &hardware…", "Compare every card, number of cards and offer.")
         self._details_label = make_label(selectable=True, wrap=True)
         self.details = Section(theme, "Details", self._details_label)
@@ -109,18 +111,21 @@ class DecisionCard(QFrame):
         self._subject.setText(view.subject)
         self.show_note("")
         share = view.renting_cheaper_fraction
-        for widget in (self._bar, self._confidence):
+        for end, name in zip(self._bar_ends, ("renting", view.buying_title.lower()), strict=True):
+            end.setText(name)
+        for widget in (self._bar, *self._bar_ends, self._confidence):
             widget.setVisible(share is not None)
         if share is not None:
-            self._bar.show_fraction(share, f"Renting is cheaper in {fmt.percent(share)} of cases, left of the gap")
+            self._bar.show_fraction(share, f"Renting is cheaper in {fmt.percent(share)} of cases")
             self._confidence.setText(view.confidence)
         self.figures.setVisible(bool(view.rows))
         self.figures.set_columns(("Renting", view.buying_title))
         self.figures.show_rows(tuple(_figure_row(row, view.origins) for row in view.rows))
         self._show_flips(view.chips)
-        self._footnote.setText(view.footnote)
-        self._footnote.setVisible(bool(view.footnote))
-        set_style_role(self._footnote, AGE_ROLES[view.price_age])
+        for label, text in ((self._break_even, view.break_even), (self._price_dates, view.price_dates)):
+            label.setText(text)
+            label.setVisible(bool(text))
+        set_style_role(self._price_dates, AGE_ROLES[view.price_age])
         self.choose_hardware.setVisible(bool(view.is_blocked))
         self._show_details()
         self.setAccessibleName(view.summary)
@@ -164,18 +169,18 @@ class DecisionCard(QFrame):
     def _lay_out(self) -> None:
         space = self._theme.spacing
         self._flips.setLayout(self._flip_flow)
-        changes = in_column(self._flip_heading, self._flips, STRETCH, spacing=space.tiny)
+        bar_row = in_row(
+            self._bar_ends[0], (self._bar, 1, Qt.AlignmentFlag.AlignVCenter), self._bar_ends[1], spacing=space.small
+        )
         in_column(
-            in_row(
-                self._headline,
-                (self._bar, 1, Qt.AlignmentFlag.AlignVCenter),
-                self._confidence,
-                spacing=space.large,
-            ),
+            in_row(self._headline, STRETCH, self._confidence, spacing=space.large),
+            bar_row,
             in_row((self._subject, 1), self.choose_hardware, spacing=space.large),
             self._note,
-            in_row((self.figures, 1), (changes, 1), spacing=space.huge),
-            self._footnote,
+            self.figures,
+            in_row(self._flip_heading, (self._flips, 1), spacing=space.small),
+            self._break_even,
+            self._price_dates,
             self.details,
             owner=self,
             margins=(space.large, space.medium),

@@ -173,12 +173,13 @@ class CostTab(QuestionTab):
 
     def _show_evidence(self, estimate: CostEstimate | None) -> None:
         result = None if estimate is None else estimate.result
-        curve = result.curve if result else ()
+        is_single_run = estimate is not None and estimate.demand.periods_per_year is None
+        curve = result.curve if result and not is_single_run else ()
         self.curve.setVisible(bool(curve))
         if curve and result is not None:
             self.curve.set_data(curve_with_bands(curve, result.break_even))
         case = None if estimate is None else estimate.case
-        self.swings.setVisible(case is not None and bool(curve))
+        self.swings.setVisible(case is not None and bool(result and result.curve))
         if case is not None:
             self.tornado.show_rows(swing_rows(tornado(case)))
         self.offers.setVisible(estimate is not None)
@@ -283,7 +284,7 @@ class CostTab(QuestionTab):
         space = self.theme.spacing
         self.swings = QWidget()
         in_column(
-            make_label("Sensitivity of the decision", font=self.theme.font(bold=True)),
+            make_label("What moves the decision (blue: may change it)", font=self.theme.font(bold=True), wrap=True),
             self.tornado,
             STRETCH,
             owner=self.swings,

@@ -56,10 +56,16 @@ def verdict_title(answer: Decision) -> str:
 
 def confidence_phrase(answer: Decision) -> str:
     """Return `82 % sure`, or of an open decision `renting is cheaper in 52 % of cases`."""
-    share = f"over 99{fmt.THIN}%" if answer.confidence > _ALMOST_ALL else fmt.percent(answer.confidence)
-    if answer.verdict == "too-close":
-        return f"{_way(answer, answer.more_often_cheaper)} is cheaper in {share} of cases"
-    return f"{share} sure"
+    return cheaper_share_phrase(answer) if answer.verdict == "too-close" else f"{_share_text(answer)} sure"
+
+
+def cheaper_share_phrase(answer: Decision) -> str:
+    """Return in how many draws a side is cheaper: `renting is cheaper in 82 % of cases`."""
+    return f"{_way(answer, answer.more_often_cheaper)} is cheaper in {_share_text(answer)} of cases"
+
+
+def _share_text(answer: Decision) -> str:
+    return f"over 99{fmt.THIN}%" if answer.confidence > _ALMOST_ALL else fmt.percent(answer.confidence)
 
 
 def decision_headline(result: CostResult, card: str) -> str:
@@ -123,7 +129,7 @@ def flip_chips(answer: Decision) -> tuple[FlipChip, ...]:
 
 
 def side_rows(answer: Decision) -> tuple[SideRow, ...]:
-    """Return the figures of both sides: a month, at the start, and per unit of work."""
+    """Return the figures of both sides: at the start, then a month, and per unit of work."""
     return tuple(_side_rows(answer.rent_figures, answer.own_figures))
 
 
@@ -199,22 +205,26 @@ def _way(answer: Decision, side: Side) -> str:
 
 
 def _flip_text(flip: Flip, *, owned: bool) -> str:
+    """Return the condition with the present value: `used over 56 % of the time (now 40 %)`."""
     match flip.name:
         case "utilization":
-            return f"used {flip.direction} {fmt.percent(flip.value)} of the time"
-        case "card-price":
-            does = "sells for" if owned else "costs"
-            return f"a card {does} {flip.direction} {fmt.money(flip.value)}"
-        case "server-price":
-            return f"a server costs {flip.direction} {fmt.money(flip.value)}"
-        case _:
-            return f"renting costs {flip.direction} {fmt.money(flip.value)} per GPU-hour"
+            return f"used {flip.direction} {fmt.percent(flip.value)} of the time (now {fmt.percent(flip.now)})"
+        case "rental-price":
+            return f"renting costs {flip.direction} {_price_text(flip)} per GPU-hour"
+        case "card-price" if owned:
+            return f"a card sells for {flip.direction} {fmt.money(flip.value)}"
+        case name:
+            return f"a {name.removesuffix('-price')} costs {flip.direction} {_price_text(flip)}"
+
+
+def _price_text(flip: Flip) -> str:
+    return f"{fmt.money(flip.value)} (now {fmt.money(flip.now)})"
 
 
 def _side_rows(rented: SideFigures, owned: SideFigures) -> Iterator[SideRow]:
-    if rented.month_usd is not None and owned.month_usd is not None:
-        yield SideRow("A month", fmt.money(rented.month_usd), fmt.money(owned.month_usd))
     yield SideRow("At the start", _start_text(rented), _start_text(owned))
+    if rented.month_usd is not None and owned.month_usd is not None:
+        yield SideRow("Then a month", fmt.money(rented.month_usd), fmt.money(owned.month_usd))
     yield SideRow(f"Per {rented.unit}", _unit_text(rented.unit_usd), _unit_text(owned.unit_usd))
 
 

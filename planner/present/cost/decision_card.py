@@ -5,7 +5,7 @@ from datetime import date
 from typing import Final, NamedTuple
 
 from planner.cost.estimate import CostEstimate, hybrid_of_plan
-from planner.cost.result import Blocked, CostResult, Decision, RentCost
+from planner.cost.result import Blocked, CostResult, Decision
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
 from planner.plan.money import PlanCost, plan_throughput
@@ -14,7 +14,7 @@ from planner.present.cost.decision import (
     FlipChip,
     SideRow,
     buying_title,
-    confidence_phrase,
+    cheaper_share_phrase,
     flip_chips,
     hours_text,
     machines_sentence,
@@ -59,9 +59,10 @@ class DecisionView(NamedTuple):
     origins: tuple[str, str] = ("", "")
     """Sources and dates of the figures of renting and of buying."""
     chips: tuple[FlipChip, ...] = ()
-    footnote: str = ""
+    break_even: str = ""
+    price_dates: str = ""
     price_age: Age = "undated"
-    """Age of the older of the rental price and the card price."""
+    """Age of the older of the rental price and the card price, which `price_dates` names."""
     details: tuple[str, ...] = ()
 
     @property
@@ -74,7 +75,16 @@ class DecisionView(NamedTuple):
         """Return the card and its details as lines of text."""
         rows = (f"{row.title}: renting {row.renting}, {self.buying_title.lower()} {row.buying}" for row in self.rows)
         changes = f"Changes if {fmt.listing(tuple(chip.text for chip in self.chips), 'or')}." if self.chips else ""
-        lines = (self.headline, self.subject, self.confidence, *rows, changes, self.footnote, *self.details)
+        lines = (
+            self.headline,
+            self.subject,
+            self.confidence,
+            *rows,
+            changes,
+            self.break_even,
+            self.price_dates,
+            *self.details,
+        )
         return "\n".join(filter(None, lines))
 
 
@@ -111,14 +121,15 @@ def _decided_view(
     ages = _price_ages(result, today)
     return DecisionView(
         headline=_single_run_title(estimate, answer) if is_single_run else verdict_title(answer),
-        subject=_subject(rent, answer, fmt.count_of(answer.count, card)),
+        subject=f"{_subject(result, answer, card)}{'' if is_single_run else _difference_text(answer)}",
         renting_cheaper_fraction=answer.confidence if answer.more_often_cheaper == "rent" else 1 - answer.confidence,
-        confidence=fmt.capitalized(confidence_phrase(answer)),
+        confidence=fmt.capitalized(cheaper_share_phrase(answer)),
         buying_title=buying_title(answer),
         rows=(*side_rows(answer), *((totals,) if not is_single_run else ())),
         origins=_origins(estimate),
         chips=flip_chips(answer),
-        footnote=_footnote(result, ages),
+        break_even=_break_even_text(result),
+        price_dates=fmt.capitalized(" · ".join(f"{name}: {age_text(days)}" for name, days in ages.items())),
         price_age=age_of(max(ages.values())) if ages else "undated",
         details=tuple(
             filter(
@@ -140,13 +151,25 @@ def _single_run_title(estimate: CostEstimate, answer: Decision) -> str:
     return f"{fmt.money(side.unit_usd)} · {hours_text(estimate.demand.busy_hours)}"
 
 
-def _subject(rent: RentCost, answer: Decision, cards: str) -> str:
-    """Return what is rented or bought: `Rent 8 × H100 SXM at Lambda, on demand`."""
+def _subject(result: CostResult, answer: Decision, card: str) -> str:
+    """Return what is rented or bought: `Rent 8 × H100 SXM at Lambda, on demand`, `Buy 13 × L40S in 2 servers`."""
+    rent, machines, cards = result.rent, result.machines, fmt.count_of(answer.count, card)
+    assert rent is not None  # a decision compares with a rental
     renting = f"Rent {cards} at {rent.provider}, {RENT_MODE_TITLES[rent.mode]}"
-    owning = f"{'use' if answer.owned else 'buy'} {cards}"
+    servers = machines.owned if machines is not None else None
+    owning = (
+        f"{'use' if answer.owned else 'buy'} {cards}{f' in {servers:,} servers' if servers and servers > 1 else ''}"
+    )
     if answer.verdict == "too-close":
-        return f"{renting}, or {owning.replace(cards, 'them' if answer.count > 1 else 'it')}"
+        return f"{renting}, or {'use' if answer.owned else 'buy'} {'them' if answer.count > 1 else 'it'}"
     return renting if answer.verdict == "rent" else fmt.capitalized(owning)
+
+
+def _difference_text(answer: Decision) -> str:
+    """Return by how much the two sides differ over the horizon: `, which saves $71,432 over 5 years`."""
+    verb = "differ by" if answer.verdict == "too-close" else "saves"
+    subject = ": they" if answer.verdict == "too-close" else ", which"
+    return f"{subject} {verb} {fmt.money(answer.saves_usd)} over {years_phrase(answer.horizon_years)}"
 
 
 def _origins(estimate: CostEstimate) -> tuple[str, str]:
@@ -165,12 +188,12 @@ def _price_ages(result: CostResult, today: date) -> dict[str, int]:
     return {name: (today - date.fromisoformat(day)).days for name, day in days.items() if day is not None}
 
 
-def _footnote(result: CostResult, ages: dict[str, int]) -> str:
-    """Return when renting and buying have cost the same, and the ages of the prices."""
+def _break_even_text(result: CostResult) -> str:
+    """Return when renting has cost as much as buying, or empty if it never has."""
     crossing = result.break_even
-    even = f"Break-even after {years_phrase(crossing.years)}" if crossing is not None and crossing.years else ""
-    prices = (f"{name} {age_text(days)}" for name, days in ages.items())
-    return fmt.capitalized(" · ".join(filter(None, (even, *prices))))
+    if crossing is None or not crossing.years:
+        return ""
+    return f"Break-even after {years_phrase(crossing.years)}, with the resale value at that time deducted"
 
 
 def _undecided_view(estimate: CostEstimate, cards: str, details: tuple[str, ...]) -> DecisionView:

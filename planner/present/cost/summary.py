@@ -89,16 +89,19 @@ def own_sentence(own: OwnCost, demand: Demand) -> str:
 
 
 def money_phrase(estimate: CostEstimate | None) -> str:
-    """Return the cost of the cheaper alternative, for the plan bar: `$14.20 per run`, `$910 per month, owned`.
+    """Return the cost of the cheaper side, for the plan bar: `$14.20 per run, rented`, `$910 per month, 13 owned`.
 
-    It is empty for a plan that cannot run.
+    It is empty for a plan that cannot run. If the decision is too close to call, it is the cost of renting.
     """
     if estimate is None or estimate.result.rent is None or estimate.result.blocked is not None:
         return ""
     rent, own = estimate.result.rent, estimate.result.own
-    buys = estimate.result.answer is not None and estimate.result.answer.decision == "buy"
+    answer, machines = estimate.result.answer, estimate.result.machines
+    buys = answer is not None and answer.verdict == "buy"
     usd = own.usd_per_period if buys and own is not None else rent.usd
-    return f"{fmt.money(usd)} per {'run' if estimate.demand.period == 'run' else 'month'}{', owned' if buys else ''}"
+    cards = f"{machines.cards:,} " if machines is not None and machines.groups > 1 else ""
+    period = "run" if estimate.demand.period == "run" else "month"
+    return f"{fmt.money(usd)} per {period}, {cards}{'owned' if buys else 'rented'}"
 
 
 def hours_phrase(estimate: CostEstimate | None) -> str:

@@ -61,7 +61,7 @@ def test_the_answer_stands_above_its_evidence(tab: CostTab):
 
 def test_every_figure_of_both_ways_has_date_and_source_on_hover(tab: CostTab):
     rows = {row.title: row for row in tab.figures.summary.rows}
-    for title in ("Per month", "Per GPU-hour"):
+    for title in ("Per month, all costs", "Per GPU-hour"):
         for cell in rows[title].cells:
             assert re.search(r"\d{4}: ", cell.origin)
 

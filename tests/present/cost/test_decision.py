@@ -101,8 +101,8 @@ def test_totals_say_from_when_a_purchase_pays_off_in_days():
 def test_both_sides_stand_in_a_table():
     rows = [tuple(row) for row in side_rows(answer())]
     assert rows == [
-        ("A month", "$212", "$131"),
         ("At the start", "–", "$2,952"),
+        ("Then a month", "$212", "$131"),
         ("Per 1,000 requests", "$0.0042", "$1.52"),
     ]
     once = answer(rent_figures=RENTING | {"month_usd": None}, own_figures=OWNING | {"month_usd": None})
@@ -111,15 +111,24 @@ def test_both_sides_stand_in_a_table():
 
 def test_chips_say_the_condition_and_what_to_try():
     flips = (
-        Flip(name="utilization", value=0.56, direction="under", field="cost.job.hours_per_day", try_value=12.8),
-        Flip(name="card-price", value=3_760, direction="over"),
-        Flip(name="rental-price", value=0.18, direction="under", field="cost.rent.usd_per_gpu_hour", try_value=0.171),
+        Flip(
+            name="utilization", value=0.56, now=0.8, direction="under", field="cost.job.hours_per_day", try_value=12.8
+        ),
+        Flip(name="card-price", value=3_760, now=1_800, direction="over"),
+        Flip(
+            name="rental-price",
+            value=0.18,
+            now=0.29,
+            direction="under",
+            field="cost.rent.usd_per_gpu_hour",
+            try_value=0.171,
+        ),
     )
     chips = flip_chips(answer(flips=flips))
     assert [plain(chip.text) for chip in chips] == [
-        "used under 56 % of the time",
-        "a card costs over $3,760",
-        "renting costs under $0.18 per GPU-hour",
+        "used under 56 % of the time (now 80 %)",
+        "a card costs over $3,760 (now $1,800)",
+        "renting costs under $0.18 (now $0.29) per GPU-hour",
     ]
     assert flip_chips(answer(flips=flips, owned=True))[1].text == "a card sells for over $3,760"
     assert chips[0][1:] == ("cost.job.hours_per_day", 12.8)
