@@ -1,6 +1,6 @@
 """Parallelism of a workload across GPUs."""
 
-from typing import Annotated, Final, NamedTuple, Self
+from typing import Annotated, Final, Literal, NamedTuple, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -41,12 +41,32 @@ class CardCount(Spec):
     count: int = Field(default=1, ge=1, le=MOST_CARDS)
 
 
+Sharing = Literal["auto", "replicas"]
+
+
 class Parallel(Spec):
     """Degrees of parallelism; the number of cards is the product of the data, tensor, pipeline and context degrees.
 
-    Experts are split across replicas, so `expert` divides `data`.
+    Experts are split across replicas, so `expert` divides `data`. Without any degree, `sharing` decides how several
+    cards work together: with `auto`, `planner.plan.sharing` chooses the degrees as the software would.
     """
 
+    sharing: Annotated[
+        Sharing,
+        Field(
+            title="Sharing",
+            description="of several cards without a degree below: auto (as the software would if one card is not "
+            "enough) or replicas",
+        ),
+        Presentation(
+            "--sharing",
+            "sharing",
+            explanation="Replicas each hold the whole model. Setting a degree below overrides the choice.",
+            choices={"auto": "Chosen by the software", "replicas": "Replicas, or as set below"},
+            leads=True,
+            shown_when=has_several_gpus,
+        ),
+    ] = "auto"
     data: Annotated[
         int | None,
         Field(ge=1, le=MOST_CARDS, title="Data parallelism", description="number of replicas"),
@@ -197,6 +217,11 @@ class Parallel(Spec):
         `dp_shard × cp`.
         """
         return (self.data or 1) * self.context
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether the software chooses how several cards share the model."""
+        return self.sharing == "auto" and self.data is None and self.is_plain
 
     @property
     def is_plain(self) -> bool:

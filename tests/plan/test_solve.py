@@ -1,6 +1,7 @@
 """The largest numbers, the fewest cards and the smallest card, on well-known models."""
 
 import pytest
+from planner.plan.sharding import default_sharding
 from small_models import small_llama
 
 from planner.errors import SpecError
@@ -8,7 +9,6 @@ from planner.memory.fit import CardFit
 from planner.plan import solve
 from planner.plan.evaluate import evaluate, find_fits
 from planner.plan.plan import ModelChoice, Plan
-from planner.plan.sharding import default_sharding
 from planner.plan.solve import fewest_cards, largest_allowed, largest_that_fits, on_cards, smallest_card, with_value
 from planner.workload.workload import Inference, Parallel, Training
 

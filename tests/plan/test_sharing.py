@@ -1,6 +1,7 @@
 """The default sharding of a plan."""
 
 from planner.plan.sharding import default_sharding
+
 from planner.workload.workload import Inference
 
 
