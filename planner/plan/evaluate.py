@@ -29,18 +29,24 @@ if TYPE_CHECKING:
 _SMALLEST = 5
 
 
+class ReplicaVerdict(Spec):
+    """The memory verdict if each of several cards held the whole model."""
+
+    verdict: Verdict | None
+    total_bytes: int
+    capacity_bytes: int | None
+    free_bytes: int | None
+    fit_probability: float | None
+
+
 class ChosenSharing(Spec):
     """The sharing between several cards that was chosen for a plan that leaves it open.
 
-    `scheme` names it, empty for replicas; the degrees are in the evaluation's workload. The other fields are the
-    verdict if each card held the whole model.
+    `scheme` names it, such as `tensor parallelism`; empty for replicas. The degrees are in the evaluation's workload.
     """
 
     scheme: str
-    replicas_verdict: Verdict | None
-    replicas_total_bytes: int
-    replicas_free_bytes: int | None
-    replicas_fit_probability: float | None
+    as_replicas: ReplicaVerdict
 
 
 class Evaluation(Spec):
@@ -169,11 +175,14 @@ def _chosen_sharing(shared: SharedFit) -> ChosenSharing | None:
     if replicas is None:
         return None
     return ChosenSharing(
-        scheme="" if shared.scheme is None else shared.scheme.title,
-        replicas_verdict=replicas.verdict,
-        replicas_total_bytes=replicas.total_bytes,
-        replicas_free_bytes=replicas.free_bytes,
-        replicas_fit_probability=replicas.fit_probability,
+        scheme="" if shared.scheme is None else shared.scheme.name,
+        as_replicas=ReplicaVerdict(
+            verdict=replicas.verdict,
+            total_bytes=replicas.total_bytes,
+            capacity_bytes=replicas.capacity_bytes,
+            free_bytes=replicas.free_bytes,
+            fit_probability=replicas.fit_probability,
+        ),
     )
 
 

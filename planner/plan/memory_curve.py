@@ -18,6 +18,7 @@ from planner.plan.plan import Plan
 from planner.plan.sharing import SharingScheme, sharing_counts, sharing_schemes, tensor_domain
 from planner.plan.solve import LENGTHS, SolvableField, layer_count, on_cards, with_value
 from planner.workload.defaults import with_defaults
+from planner.workload.parallel import without_degrees
 from planner.workload.software.registry import serving_support
 from planner.workload.training import Lora, Training
 from planner.workload.workload import Parallel, Workload
@@ -25,15 +26,7 @@ from planner.workload.workload import Parallel, Workload
 Axis = SolvableField | Literal["lora_rank", "count"]
 """A plan setting for the x axis of memory curves: a workload field, the LoRA rank, or the number of cards."""
 
-_UNSHARDED: Final = {
-    "data": None,
-    "zero": 0,
-    "sequence": False,
-    "tensor": 1,
-    "pipeline": 1,
-    "interleave": 1,
-    "pipeline_layers": (),
-}
+_UNSHARDED: Final = {"sharing": "auto", **without_degrees()}
 _MAX_DOUBLINGS: Final = 10
 
 
@@ -147,7 +140,7 @@ def _count_scaling(plan: Plan, architecture: Architecture, gpus: tuple[Gpu | Non
     def settings(count: int) -> Mapping[str, object]:
         return {**_UNSHARDED, **(own[-1].settings if (own := schemes(count)) else {})}
 
-    counts, own = sharing_counts(plain, architecture), workload.parallel.evolve(data=None)
+    counts, own = sharing_counts(plain, architecture), workload.parallel.evolve(sharing="auto", data=None)
     if counts and own == own.evolve(**settings(plan.count)):
         return CountScaling((1, *counts), settings, schemes(counts[0])[-1].title)
     if isinstance(workload, Training) and own.zero:

@@ -93,7 +93,7 @@ def _as_replicas(fields: Mapping[str, object]) -> object:
     parallel = workload.get("parallel", {}) if isinstance(workload, Mapping) else None
     if not isinstance(workload, Mapping) or not isinstance(parallel, Mapping):
         return workload  # not of a file, or not valid
-    return {**workload, "parallel": {"sharing": "replicas", **parallel}}
+    return {**workload, "parallel": {"sharing": "manual", **parallel}}
 
 
 def _named_card_count(workload: Workload | None) -> int:

@@ -287,7 +287,7 @@ def _matrix_scheme(workload: Workload, tensor: int, stages: int) -> SharingSchem
 
 def _layer_scheme(stages: int) -> SharingScheme:
     return SharingScheme(
-        name="the layers split",
+        name="layer split",
         title="with the layers split across them",
         sentence="Split the layers across the cards.",
         settings={"pipeline": stages, "pipeline_layers": (), "interleave": 1, "data": None},
