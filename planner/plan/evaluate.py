@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
@@ -251,7 +251,9 @@ def fits_among(plan: Plan, catalog: Catalog, ids: tuple[str, ...] | None, count:
     Raises:
         SpecError: If the catalog has no such card or model, or the plan cannot be split across so many cards.
     """
-    return {gpu_id: shared.fit for gpu_id, shared in shared_fits_among(plan, catalog, ids, count).items()}
+    if plan.model.trace is not None:
+        return _traced_fits(plan.model.trace, plan.workload.other_processes_bytes, catalog, ids)
+    return _estimated_fits(_fit_question(plan, catalog, ids, count))
 
 
 def shared_fits_among(plan: Plan, catalog: Catalog, ids: tuple[str, ...] | None, count: int) -> Mapping[str, SharedFit]:
@@ -260,12 +262,29 @@ def shared_fits_among(plan: Plan, catalog: Catalog, ids: tuple[str, ...] | None,
     Raises:
         SpecError: If the catalog has no such card or model, or the plan cannot be split across so many cards.
     """
-    workload = _without_unequal_gpus(plan.workload)
     if plan.model.trace is not None:
-        traced = _traced_fits(plan.model.trace, workload.other_processes_bytes, catalog, ids)
-        return {gpu_id: SharedFit(workload.parallel, fit) for gpu_id, fit in traced.items()}
-    architecture, links = architecture_of(plan, catalog), _links_setting(plan)
-    return _estimated_fits(architecture, workload, catalog, ids, count, links, plan.corrections)
+        fits = fits_among(plan, catalog, ids, count)
+        return {gpu_id: SharedFit(plan.workload.parallel, fit) for gpu_id, fit in fits.items()}
+    return _shared_fits(_fit_question(plan, catalog, ids, count))
+
+
+class _FitQuestion(NamedTuple):
+    """The inputs on which the verdicts on cards of several kinds depend."""
+
+    architecture: Architecture
+    workload: Workload
+    catalog: Catalog
+    ids: tuple[str, ...] | None
+    cards: int
+    links: TimeSetting
+    corrections: tuple[Correction, ...]
+
+
+def _fit_question(plan: Plan, catalog: Catalog, ids: tuple[str, ...] | None, count: int) -> _FitQuestion:
+    workload = _without_unequal_gpus(plan.workload)
+    return _FitQuestion(
+        architecture_of(plan, catalog), workload, catalog, ids, count, _links_setting(plan), plan.corrections
+    )
 
 
 def find_fits(plan: Plan, catalog: Catalog) -> tuple[CardFit, ...]:
@@ -290,17 +309,14 @@ def _measured_gpu(plan: Plan, catalog: Catalog) -> Gpu | None:
 
 
 @lru_cache(maxsize=128)
-def _estimated_fits(
-    architecture: Architecture,
-    workload: Workload,
-    catalog: Catalog,
-    ids: tuple[str, ...] | None,
-    count: int,
-    links: TimeSetting,
-    corrections: tuple[Correction, ...],
-) -> Mapping[str, SharedFit]:
-    cards = _cards_with_memory(catalog, ids)
-    found = shared_fits(architecture, workload, cards, count, links, corrections)
+def _estimated_fits(question: _FitQuestion) -> Mapping[str, CardFit]:
+    return {gpu_id: shared.fit for gpu_id, shared in _shared_fits(question).items()}
+
+
+@lru_cache(maxsize=128)
+def _shared_fits(question: _FitQuestion) -> Mapping[str, SharedFit]:
+    architecture, workload, catalog, ids, count, links, corrections = question
+    found = shared_fits(architecture, workload, _cards_with_memory(catalog, ids), count, links, corrections)
     return {shared.fit.gpu_id: shared for shared in found}
 
 

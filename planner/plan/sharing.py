@@ -1,4 +1,4 @@
-"""How several cards share a plan that leaves it open: as replicas if one card is enough, else as its software would."""
+"""Sharing of a plan that leaves it open: replicas if one card is enough, else what its software would do."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

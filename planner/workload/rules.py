@@ -608,6 +608,11 @@ EDITING_RULES: Final = RuleSet(
         remedies=({**dict.fromkeys((*_DEGREES, "parallel.sequence"), RESET), **_RESET_STAGES},),
     ),
     WorkloadRule(
+        ("parallel.sharing", "parallel.zero", "count"),
+        lambda sharing, zero, count: sharing == "auto" or zero > 0 or count > 1,
+        remedies=({"parallel.sharing": RESET},),
+    ),
+    WorkloadRule(
         (*_MODEL_PARALLEL, "parallel.expert", "count"),
         lambda *sizes: sizes[-1] > 1 or prod(sizes[:-1]) == 1,
         remedies=(_RESET_PARALLELISM,),

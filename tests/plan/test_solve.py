@@ -125,7 +125,7 @@ def test_some_plans_are_too_large_for_any_number_of_cards(catalog):
     ("workload", "how"),
     [
         (Inference(), "with the layers split across them"),
-        (Inference(profile="vllm"), "with tensor parallelism"),
+        (Inference(profile="vllm"), "with tensor and pipeline parallelism"),
         (Training(activation_checkpointing="full"), "with ZeRO-3"),
     ],
 )

@@ -10,6 +10,7 @@ from planner.plan.advice.pipeline_changes import smaller_images
 from planner.plan.advice.software.lookup import engine_sequences
 from planner.plan.plan import Plan
 from planner.plan.sharing import sharing_counts, sharing_schemes
+from planner.workload.parallel import DEGREES
 from planner.workload.workload import Inference, Training, Workload
 
 _LENGTH_STEPS: Final = 16
@@ -127,6 +128,7 @@ def _more_cards(plan: Plan, workload: Workload) -> ChangeSequence:
     """Return the changes to more cards that divide the batch, so that the global batch size stays the same."""
     field = "micro_batch" if isinstance(workload, Training) else "batch"
     size: int = getattr(workload, field)
+    settled = {name: getattr(workload.parallel, name) for name in DEGREES} if plan.workload.parallel.is_open else {}
 
     def shared(times: int) -> PlanChange:
         return PlanChange(
@@ -134,7 +136,7 @@ def _more_cards(plan: Plan, workload: Workload) -> ChangeSequence:
             lever="cards",
             sentence=f"Split the batch of each card across {times:,} cards.",
             source=_DATA_PARALLEL,
-            settings={field: size // times, "parallel": {"data": None}},
+            settings={field: size // times, "parallel": {**settled, "sharing": "manual", "data": None}},
             hardware={"count": plan.count * times},
             cost="hardware",
             costs=f"{times:,} × the cards",

@@ -134,8 +134,9 @@ def test_cards_share_what_one_does_not_hold(catalog):
     on_4090 = next(option for option in shared.options if option.gpu == "rtx-4090")
     assert on_4090.sharing == "with the layers split across them"
     plan = apply_option(on_4090, LARGE, catalog)
-    assert (plan.gpu, plan.count, plan.workload.parallel.pipeline) == ("rtx-4090", 4, 4)
-    assert evaluate(plan, catalog).memory.verdict == "fits"
+    assert (plan.gpu, plan.count, plan.workload.parallel.is_open) == ("rtx-4090", 4, True)
+    evaluation = evaluate(plan, catalog)
+    assert (evaluation.memory.verdict, evaluation.workload.parallel.pipeline) == ("fits", 4)
 
 
 def test_a_plan_that_is_spread_in_its_own_way_stays_so(catalog):
@@ -169,9 +170,9 @@ def test_using_an_option_sets_the_offer(tuned, catalog):
 
 
 def test_an_option_of_another_plan_is_refused(tuned, catalog):
-    option = tuned.options[0].evolve(count=3, sharing="somehow")
+    pairs = TUNING.evolve(workload=Inference(parallel=Parallel(tensor=2)), count=2)
     with pytest.raises(SpecError, match="cannot run on 3 cards"):
-        apply_option(option, TUNING, catalog)
+        apply_option(tuned.options[0].evolve(count=3), pairs, catalog)
 
 
 def test_unequal_cards_are_forgotten(catalog):
