@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import isqrt
 from typing import Final, NamedTuple
 
 from planner.errors import SpecError
@@ -246,8 +247,8 @@ def _proposed_schemes(
 
 
 def _divisors(count: int, *, from_largest: bool = False) -> list[int]:
-    found = [number for number in range(1, count + 1) if count % number == 0]
-    return found[::-1] if from_largest else found
+    small = [number for number in range(1, isqrt(count) + 1) if count % number == 0]
+    return sorted({*small, *(count // number for number in small)}, reverse=from_largest)
 
 
 def _state_scheme(stage: int) -> SharingScheme:
