@@ -24,7 +24,7 @@ from planner.workload.workload import Training, Workload
 _POWERS: Final = (2, 4, 8, 16, 32, 64)
 _NODE: Final = 8
 _PAIR: Final = 2
-_ZERO: Final = "Rajbhandari et al. 2020, arXiv 1910.02054 §7: ZeRO-3 communicates 50 % more than plain replicas"
+_ZERO: Final = "Rajbhandari et al. 2020, arXiv 1910.02054 §7: ZeRO-1 and 2 send as much as replicas, ZeRO-3 50 % more"
 _TENSOR: Final = "Shoeybi et al. 2019, arXiv 1909.08053: each matrix is split, with all-reduces in every layer"
 _STAGES: Final = "Narayanan et al. 2021, arXiv 2104.04473 §3.2: matrices split within a node, stages between nodes"
 _LAYERS: Final = "Hugging Face Accelerate, device_map; llama.cpp --split-mode layer: cards work one after another"

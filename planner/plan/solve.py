@@ -18,9 +18,9 @@ from planner.memory.fit import CardFit
 from planner.memory.result import Verdict
 from planner.models.architecture import Architecture
 from planner.plan.catalog import Catalog
-from planner.plan.evaluate import architecture_of, find_fits, settled_fit
+from planner.plan.evaluate import architecture_of, find_fits, settled_fit, shared_fits_among
 from planner.plan.plan import Plan
-from planner.plan.sharing import sharing_counts
+from planner.plan.sharing import SharedFit, sharing_counts
 from planner.workload.defaults import with_defaults
 from planner.workload.software.registry import field_owner
 
@@ -53,8 +53,8 @@ class SolveResult(Spec):
     """Result of a search: the quantity (`asked`), a workload field, `count` or `gpu`, and its value.
 
     `bounded_by` is the limit on the value: the card's memory, the model's maximum length, or the allowed range. `how`
-    names the parallelism if it is not the plan's own. Without a value, `reason` explains why. `plan` is the plan with
-    the value.
+    names the sharing that was chosen, if the plan leaves that open. Without a value, `reason` explains why. `plan` is
+    the plan with the value.
     """
 
     asked: SolvableField | Literal["count", "gpu"]
@@ -101,10 +101,10 @@ def largest_that_fits(
     least = fit(1)
     if not meets(least, at_worst):
         return SolveResult(asked=field, reason=_no_solution_reason(least))
-    value, largest_fit = _search_largest(fit, at_worst, most, least)
-    return _search_result(
-        field, value, with_value(plan, field, value), largest_fit, bound if value == most else "memory"
-    )
+    value, _ = _search_largest(fit, at_worst, most, least)
+    largest = with_value(plan, field, value)
+    shared = settled_fit(largest, catalog, architecture)
+    return _search_result(field, value, largest, shared, bound if value == most else "memory")
 
 
 def fewest_cards(plan: Plan, catalog: Catalog, at_worst: MinimumVerdict = "fits") -> SolveResult:
@@ -139,8 +139,7 @@ def fewest_cards(plan: Plan, catalog: Catalog, at_worst: MinimumVerdict = "fits"
         )
         return SolveResult(asked="count", reason=reason)
     shared = settled_fit(spread(fewest), catalog, architecture)
-    how = "" if shared.scheme is None else shared.scheme.title
-    return _search_result("count", fewest, spread(fewest), shared.fit, None).evolve(how=how)
+    return _search_result("count", fewest, spread(fewest), shared, None)
 
 
 def smallest_card(plan: Plan, catalog: Catalog, at_worst: MinimumVerdict = "fits") -> SolveResult:
@@ -148,7 +147,8 @@ def smallest_card(plan: Plan, catalog: Catalog, at_worst: MinimumVerdict = "fits
     fit = next((fit for fit in find_fits(plan, catalog) if meets(fit, at_worst)), None)
     if fit is None:
         return SolveResult(asked="gpu", reason="no card in the catalog is large enough")
-    return _search_result("gpu", fit.gpu_id, plan.evolve(gpu=fit.gpu_id), fit, None)
+    shared = shared_fits_among(plan, catalog, None, plan.count)[fit.gpu_id]
+    return _search_result("gpu", fit.gpu_id, plan.evolve(gpu=fit.gpu_id), shared, None)
 
 
 def largest_allowed(plan: Plan, field: SolvableField) -> int:
@@ -252,7 +252,8 @@ def _upper_bound(plan: Plan, field: SolvableField, architecture: Architecture) -
     return (made_for, "model") if made_for is not None and made_for <= allowed else (allowed, "workload")
 
 
-def _search_result(asked: str, value: int | str, plan: Plan, fit: CardFit, bound: Limit | None) -> SolveResult:
+def _search_result(asked: str, value: int | str, plan: Plan, shared: SharedFit, bound: Limit | None) -> SolveResult:
+    fit = shared.fit
     return SolveResult.model_validate(
         {
             "asked": asked,
@@ -262,6 +263,7 @@ def _search_result(asked: str, value: int | str, plan: Plan, fit: CardFit, bound
             "free_bytes": fit.free_bytes,
             "fit_probability": fit.fit_probability,
             "bounded_by": bound,
+            "how": "" if shared.scheme is None else shared.scheme.title,
             "plan": plan,
         }
     )

@@ -184,11 +184,12 @@ def test_without_a_card_there_is_nothing_to_choose_by(catalog):
 
 
 def test_a_search_may_share_what_the_plan_does_not_need_to_share(catalog):
-    plan = Plan(model=ModelChoice(id="Qwen/Qwen2.5-14B"), workload=SERVING["vllm"], gpu=NODE, count=4)
+    plan = Plan(model=ModelChoice(id="Qwen/Qwen2.5-14B"), workload=SERVING["vllm"], gpu="a100-sxm4-40gb", count=4)
     assert evaluate(plan, catalog).sharing.scheme == ""
     one = largest_that_fits(plan.evolve(count=1), catalog, "context_length")
     four = largest_that_fits(plan, catalog, "context_length")
-    assert four.value >= one.value
+    assert (one.how, four.how) == ("", "with tensor parallelism")
+    assert four.value > one.value
     assert evaluate(four.plan, catalog).memory.verdict == "fits"
 
 
