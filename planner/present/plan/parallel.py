@@ -67,7 +67,7 @@ def chosen_sharing_phrase(workload: Workload) -> str:
         parts.append(f"tensor parallelism over {fmt.plural(parallel.tensor, 'card')}")
     if parallel.pipeline > 1:
         stages = fmt.integer(parallel.pipeline)
-        parts.append(f"{stages} pipeline stages" if parts else f"layers split over {stages} cards")
+        parts.append(f"{stages} pipeline stages" if parts else f"a layer split over {stages} cards")
     if isinstance(workload, Training) and parallel.zero and parallel.state_shards > 1:
         parts.append(f"{_zero_title(workload)} over {fmt.plural(parallel.state_shards, 'card')}")
     elif parts and (parallel.data or 1) > 1:
