@@ -68,6 +68,8 @@ def test_what_was_chosen_is_named_with_its_cards(workload, words):
 @pytest.mark.parametrize(
     ("gpu", "count", "workload", "first", "last"),
     [
+        (None, 1, Inference(), "", ""),
+        (None, 4, Inference(profile="vllm"), "Shown is one of 4 replicas; where", "share the model over the 4 cards."),
         ("rtx-3090", 1, Inference(), "", ""),
         ("rtx-3090", 2, Inference(parallel=Parallel(tensor=2)), "", ""),
         ("h100-sxm5-80gb", 2, Inference(), "The cards are replicas, chosen since", "one card is enough."),

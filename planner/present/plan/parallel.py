@@ -6,6 +6,7 @@ from planner.hardware.catalog import HardwareCatalog
 from planner.memory.result import DeviceShare, MemoryResult
 from planner.memory.software import sharding_strategy_of
 from planner.plan.evaluate import Evaluation
+from planner.plan.sharing import leaves_sharing_open
 from planner.present import format as fmt
 from planner.present.memory.verdict import VERDICT_TITLES, scarcity_phrase
 from planner.workload.choices import Offload
@@ -76,11 +77,19 @@ def chosen_sharing_phrase(workload: Workload) -> str:
 
 
 def chosen_sharing_sentences(evaluation: Evaluation) -> str:
-    """Return the sharing that was chosen and why, and the verdict as replicas; empty if the plan sets its own."""
-    chosen, workload = evaluation.sharing, evaluation.workload
+    """Return the sharing that was chosen and why, and the verdict as replicas; empty if the plan sets its own.
+
+    Without a card nothing is chosen yet, which is then said.
+    """
+    chosen, workload, plan = evaluation.sharing, evaluation.workload, evaluation.plan
+    software = SOFTWARE[workload.profile or DEFAULT].brief_title
+    if evaluation.architecture is not None and not evaluation.cards and leaves_sharing_open(plan.workload, plan.count):
+        return (
+            f"Shown is one of {fmt.integer(plan.count)} replicas; where one card is too small for it, {software} would "
+            f"share the model over the {fmt.integer(plan.count)} cards."
+        )
     if chosen is None or chosen.as_replicas.verdict is None:
         return ""
-    software = SOFTWARE[workload.profile or DEFAULT].brief_title
     if not chosen.scheme:
         if chosen.as_replicas.verdict == "fits":
             return "The cards are replicas, chosen since one card is enough."
