@@ -57,11 +57,6 @@ def _is_set_by_hand(context: FieldContext) -> bool:
     return has_several_gpus(context) and not context.chosen_sharing
 
 
-def _sharing_titles(context: FieldContext) -> dict[Sharing, str]:
-    chosen = f": {context.chosen_sharing}" if context.chosen_sharing else ""
-    return {"auto": f"Chosen by the software{chosen}", "manual": "Set below"}
-
-
 class Parallel(Spec):
     """Degrees of parallelism; the number of cards is the product of the data, tensor, pipeline and context degrees.
 
@@ -80,7 +75,7 @@ class Parallel(Spec):
             "sharing",
             default="auto, unless a degree is set",
             explanation="If one GPU is enough, each one holds the whole model.",
-            choices=_sharing_titles,
+            choices={"auto": "By the software", "manual": "Set below"},
             leads=True,
             shown_when=has_several_gpus,
         ),

@@ -78,8 +78,8 @@ def test_a_sharing_that_is_left_open_names_what_the_software_chose(sharing: Memo
     answer(sharing, "parallel.sharing", "auto")
     assert sharing.workspace.plan.workload.parallel == Parallel()
     assert asked(sharing) == {"sharing", "offload", "reshard_after_forward"}
-    assert words(field(sharing, "parallel.sharing")) == ["Chosen by the software: FSDP over 8 cards", "Set below"]
-    assert headings(sharing)["Parallelism"] == "chosen by the software: FSDP over 8 cards"
+    assert words(field(sharing, "parallel.sharing")) == ["By the software", "Set below"]
+    assert headings(sharing)["Parallelism"] == "chosen: FSDP over 8 cards"
     assert "Shared by FSDP over 8 cards" in " ".join(label.text() for label in sharing.answer.findChildren(QLabel))
     answer(sharing, "parallel.sharing", "manual")
     assert (asked(sharing) >= ALWAYS, headings(sharing)["Parallelism"]) == (True, "DDP over 8")

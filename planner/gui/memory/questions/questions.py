@@ -160,7 +160,7 @@ def _section_summary(group: Group, fields: Sequence[WorkloadField], situation: F
     if group != "sharing":
         return settings_summary(fields, situation)
     if situation.chosen_sharing:
-        return f"chosen by the software: {situation.chosen_sharing}"
+        return f"chosen: {situation.chosen_sharing}"
     return sharing_summary(situation.workload, situation.count)
 
 
