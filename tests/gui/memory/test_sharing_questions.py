@@ -82,7 +82,8 @@ def test_a_sharing_that_is_left_open_names_what_the_software_chose(sharing: Memo
     assert headings(sharing)["Parallelism"] == "chosen: FSDP over 8 cards"
     assert "Shared by FSDP over 8 cards" in " ".join(label.text() for label in sharing.answer.findChildren(QLabel))
     answer(sharing, "parallel.sharing", "manual")
-    assert (asked(sharing) >= ALWAYS, headings(sharing)["Parallelism"]) == (True, "DDP over 8")
+    assert (asked(sharing) >= ALWAYS, headings(sharing)["Parallelism"]) == (True, "FSDP over 8")
+    assert sharing.workspace.plan.workload.parallel == Parallel(zero=3)
 
 
 def test_only_networks_with_experts_are_asked_about_them(sharing: MemoryTab):
