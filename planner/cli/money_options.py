@@ -6,7 +6,7 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from planner.cli.options import in_options
+from planner.cli.options import naming_options
 from planner.cli.parser import CommandOption, Parser, add_options, named_value
 from planner.cli.plan_arguments import plan_from_arguments
 from planner.cost.job import DailyHours, Run, Service
@@ -114,7 +114,7 @@ def plan_with_money(arguments: argparse.Namespace, catalog: Catalog) -> Plan:
         plan = plan_from_arguments(arguments, catalog).plan
         return plan.evolve(cost=check_market(arguments, money_from(arguments, plan.cost), catalog))
     except SpecError as error:
-        raise in_options(error) from error
+        raise naming_options(error) from error
 
 
 def money_from(arguments: argparse.Namespace, base: CostTerms) -> CostTerms:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class PlanCost:
-    """The cost of a plan, or the reason why it cannot be estimated; `field` is the plan field to change.
+    """Cost of a plan, or the reason why it cannot be estimated, with the plan field to change.
 
     `error` is the error behind the reason, if it is in the plan's cost terms.
     """
@@ -43,13 +43,13 @@ def evaluate_cost(evaluation: Evaluation, catalog: Catalog, today: date) -> Plan
     try:
         estimate = estimate_cost(plan.cost, gpu, plan.count, plan_throughput(evaluation), catalog.cost, today)
     except SpecError as error:
-        return PlanCost(None, error.explained, f"cost.{error.field}", error)
+        return PlanCost(None, error.explanation, f"cost.{error.field}", error)
     own_server = plan.cost.buy.server_price_usd is not None
     return PlanCost(estimate if own_server else _with_system_prices(estimate, catalog.hardware.systems))
 
 
 def _with_system_prices(estimate: CostEstimate, systems: Iterable[System]) -> CostEstimate:
-    """Return the cost estimate with a note if its cards are also sold as one machine, at another price."""
+    """Return the cost estimate, with a note if its cards are also sold as one machine, at another price."""
     own = estimate.result.own
     if own is None:
         return estimate
@@ -85,11 +85,12 @@ def plan_throughput(evaluation: Evaluation) -> Throughput | None:
     job, plan = evaluation.plan.cost.job, evaluation.plan
     if throughput is None or not isinstance(job, Service) or plan.timing.measured is not None:
         return throughput
-    served = _service_rate(evaluation, job)
-    return throughput if served is None else _service_throughput(throughput, served, job)
+    service_rate = _sustained_service_rate(evaluation, job)
+    return throughput if service_rate is None else _service_throughput(throughput, service_rate, job)
 
 
-def _service_rate(evaluation: Evaluation, job: Service) -> "ServiceRate | None":
+def _sustained_service_rate(evaluation: Evaluation, job: Service) -> "ServiceRate | None":
+    """Return the rate at which the cards serve the job's requests, or None if it is unknown."""
     from planner.performance.inference.service import service_rate  # estimates time, which takes a while to load
 
     architecture, workload = evaluation.architecture, evaluation.workload
@@ -99,11 +100,12 @@ def _service_rate(evaluation: Evaluation, job: Service) -> "ServiceRate | None":
     return service_rate(architecture, workload, evaluation.cards[0][0], setting, job.prompt_tokens, job.output_tokens)
 
 
-def _service_throughput(throughput: Throughput, served: "ServiceRate", job: Service) -> Throughput:
+def _service_throughput(throughput: Throughput, service_rate: "ServiceRate", job: Service) -> Throughput:
+    """Return `throughput` at the rate and with the request lengths of a service."""
     return throughput.evolve(
-        tokens_per_second=served.tokens_per_second,
-        samples_per_second=served.requests_per_second,
-        concurrent_requests=served.at_once,
-        prompt_token_seconds=served.reading_seconds / job.prompt_tokens if job.prompt_tokens else 0.0,
-        output_token_seconds=served.output_token_seconds,
+        tokens_per_second=service_rate.tokens_per_second,
+        samples_per_second=service_rate.requests_per_second,
+        concurrent_requests=service_rate.at_once,
+        prompt_token_seconds=service_rate.reading_seconds / job.prompt_tokens if job.prompt_tokens else 0.0,
+        output_token_seconds=service_rate.output_token_seconds,
     )
