@@ -50,7 +50,9 @@ def advice_blocks(
     lines = "\n".join(solved_line(evaluation.plan, catalog, option_name) for option_name in solved)
     if not is_requested and not needs_change(evaluation.memory):
         return (lines,)
-    return lines, advice_block(evaluation, advise(evaluation.plan, catalog), width, is_short=not is_requested)
+    return lines, advice_block(
+        evaluation, advise(evaluation.plan, catalog), width, all_with="" if is_requested else "--advise"
+    )
 
 
 def advice_fields(
@@ -67,12 +69,12 @@ def advice_fields(
         )
 
 
-def advice_block(evaluation: Evaluation, advice: tuple[Advice, ...], width: int | None, *, is_short: bool) -> str:
-    """Return the table of advice with its heading; with `is_short` only the best rows and a pointer to --advise."""
+def advice_block(evaluation: Evaluation, advice: tuple[Advice, ...], width: int | None, *, all_with: str) -> str:
+    """Return the table of advice with its heading, limited to the best few if all are shown with `all_with`."""
     if not advice:
         return no_advice_sentence(evaluation.memory, traced=evaluation.traced is not None)
-    shown = [advice_row(measure)[:-1] for measure in (advice[:_SHORT_ROW_COUNT] if is_short else advice)]
-    more = "\n(--advise shows all)" if is_short and len(advice) > _SHORT_ROW_COUNT else ""
+    shown = [advice_row(measure)[:-1] for measure in (advice[:_SHORT_ROW_COUNT] if all_with else advice)]
+    more = f"\n({all_with} shows all)" if all_with and len(advice) > _SHORT_ROW_COUNT else ""
     return f"{advice_title(evaluation.memory)}:\n{table(_HEADS, shown, width)}{more}"
 
 

@@ -22,6 +22,7 @@ _PLACES: Final = (
     ("data-centre", "data center"),
 )
 _POWER: Final = ((None, "by location"), ("included", "included"), ("metered", "metered separately"))
+_OFF_WHEN_IDLE: Final = ((None, "by location"), *YES_OR_NO)
 _METHODS: Final = (("straight-line", "straight line"), ("declining", "declining"), ("macrs-5", "MACRS, 5 years"))
 _MILLIONS: Final = (0.0, 1e8)
 _SHARE: Final = (0.0, 100.0)
@@ -44,7 +45,7 @@ class BuyQuestions(MoneyQuestions):
         place = self.workspace.catalog.cost.ownership(self.terms.buy.place)
         for name, (field, scale) in self._from_place.items():
             figure: Figure = getattr(place, name)
-            field.set_placeholder(f"{figure.value / scale:,.4g}")
+            field.set_placeholder(fmt.plain(figure.value / scale))
             field.setToolTip(f"{figure.source}{f', {fmt.date(figure.date)}' if figure.date else ''}")
         tariff = self.workspace.catalog.cost.region(self.terms.region).tariff(place.tariff_kind)
         self._set_default("buy.tariff_usd_per_kwh", None if tariff is None else tariff.value)
@@ -57,7 +58,7 @@ class BuyQuestions(MoneyQuestions):
     def _set_default(self, path: str, value: float | None) -> None:
         field = self.field(path)
         if isinstance(field, DecimalField):
-            field.set_placeholder("unknown" if value is None else f"{value:,.4g}")
+            field.set_placeholder("unknown" if value is None else fmt.plain(value))
 
     def _ask_location_figure(
         self, form: LabelledForm, name: str, label: str, ends: tuple[float, float], hint: str, scale: float = 1.0
@@ -69,6 +70,8 @@ class BuyQuestions(MoneyQuestions):
 
     def _add_purchase(self, form: LabelledForm) -> None:
         self.ask_choice(form, "buy.place", "Locat&ion", _PLACES, "Sets the default of every empty field.")
+        hint = "Their price is not counted again: what remains is their electricity."
+        self.ask_choice(form, "buy.owned", "I own the cards", YES_OR_NO, hint)
         hint = "Your price of one card."
         self.ask_number(form, "buy.card_price_usd", "Card price, $", (0.01, 1e7), hint, "catalog price")
         hint = "Price of a server with its cards; replaces the price of the cards."
@@ -95,7 +98,7 @@ class BuyQuestions(MoneyQuestions):
         figure("active_power_fraction", "Power in use, %", (1, 100), "Share of the power at full load.", 0.01)
         figure("idle_power_fraction", "Power when idle, %", _SHARE, "Share of the power at full load.", 0.01)
         hint = "Whether machines are switched off while nothing runs."
-        self.ask_choice(form, "buy.switched_off_when_idle", "Off when idle", YES_OR_NO, hint)
+        self.ask_choice(form, "buy.switched_off_when_idle", "Off when idle", _OFF_WHEN_IDLE, hint)
         self.add_section("Power", form, lambda terms: self._region_name(terms.region), opened=False)
 
     def _add_running_costs(self, form: LabelledForm) -> None:
@@ -117,7 +120,7 @@ class BuyQuestions(MoneyQuestions):
     def _add_financing(self, form: LabelledForm) -> None:
         self.ask_number(form, "horizon_years", "Owned for, years", (0.05, 30), "Time until the cards are sold.")
         hint = "Annual rate at which later payments are discounted."
-        self.ask_number(form, "discount_rate", "Discount rate, % per year", (0, 99), hint, scale=0.01)
+        self.ask_number(form, "discount_rate", "Discount, % per year", (0, 99), hint, scale=0.01)
         hint = "Resale value as a share of the cards' price."
         self.ask_number(form, "buy.resale_share", "Resale, %", _SHARE, hint, "from the price trend", 0.01)
         self.ask_number(form, "buy.loan_fraction", "Loan, %", _SHARE, "Of the purchase price.", scale=0.01)

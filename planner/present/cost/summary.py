@@ -17,39 +17,9 @@ _HALF: Final = 0.5
 _DAYS_PER_YEAR: Final = 365.25
 _MONTHS_PER_YEAR: Final = 12
 _DAYS_BELOW_YEARS: Final = 2 / _MONTHS_PER_YEAR
+_MONTHS_BELOW_YEARS: Final = 2
 _FAR_OFF: Final = 10
 """Factor beyond which a price at which the decision flips is too far off to be worth mentioning."""
-
-
-def answer_sentence(answer: Decision, card: str) -> str:
-    """Return the decision: rent or buy, up to how many GPU-hours, and the saving."""
-    cards, renting = fmt.count_of(answer.count, card), answer.decision == "rent"
-    way = f"Renting {cards} at {answer.provider}" if renting else f"Owning {cards}"
-    saves = f"saves {fmt.money(answer.saves_usd)} over {years_phrase(answer.horizon_years)}"
-    if answer.break_even_gpu_hours is None:
-        reason = f": {answer.break_even_reason}" if answer.break_even_reason else " at any number of GPU-hours"
-        return f"{way} is cheaper{reason}. {'Rent' if renting else 'Buy'}, which {saves}."
-    point = f"{fmt.significant(answer.break_even_gpu_hours)} GPU-hours"
-    until = f"up to {point}" if renting else f"from {point} on"
-    return (
-        f"{way} is cheaper {until}, and you plan {fmt.significant(answer.planned_gpu_hours)}: "
-        f"{'rent' if renting else 'buy'}, which {saves}."
-    )
-
-
-def flip_sentence(answer: Decision, rent: RentCost | None, own: OwnCost | None = None) -> str:
-    """Return which single inputs would change the decision, without values that are far off; empty without any."""
-    renting = answer.decision == "rent"
-    share = answer.flips_at_utilization_fraction
-    card = _within_reach(answer.flips_at_card_price_usd, _card_price(own))
-    hourly = _within_reach(answer.flips_at_rent_usd_per_gpu_hour, rent.usd_per_gpu_hour if rent else None)
-    found = (
-        f"utilization {'exceeds' if renting else 'falls below'} {fmt.percent(share)}" if share is not None else "",
-        _flip_condition("the card costs", card, under=renting),
-        _flip_condition("renting costs", hourly, under=not renting, unit=" per GPU-hour"),
-    )
-    told = tuple(part for part in found if part)
-    return f"The decision flips if {fmt.listing(told, 'or')}." if told else ""
 
 
 def break_even_sentence(found: BreakEven | None) -> str:
@@ -89,20 +59,6 @@ def _term_priced_on(day: str, terms: Iterable[MoneyTerm]) -> str:
     return "" if name is None else f"{COST_TERM_TITLES.get(name, name).lower()}, "
 
 
-def result_sentences(result: CostResult, card: str, today: date) -> tuple[str, ...]:
-    """Return the headline sentences: the decision, what would change it, and the dates; or why there is none."""
-    answer = result.answer
-    if answer is None:
-        return tuple(map(fmt.sentence, result.notes))
-    found = (
-        answer_sentence(answer, card),
-        flip_sentence(answer, result.rent, result.own),
-        break_even_sentence(result.break_even) if answer.break_even_gpu_hours is not None else "",
-        dates_sentence(answer, today, cost_terms(result)),
-    )
-    return tuple(part for part in found if part)
-
-
 def rent_sentence(rent: RentCost) -> str:
     """Return the cost of renting for a run or a month, with duration, provider, and currency if it is not USD."""
     price = fmt.money(rent.usd)
@@ -114,17 +70,21 @@ def rent_sentence(rent: RentCost) -> str:
     spread = f" ({ends})" if ends else ""
     return (
         f"Rented at {rent.provider} ({region}), {how}: {price}{spread} for {fmt.significant(rent.hours)} hours, "
-        f"{fmt.money(rent.usd_per_gpu_hour)} per GPU-hour of work."
+        f"{fmt.money(rent.usd_per_gpu_hour)} per GPU-hour."
     )
 
 
 def own_sentence(own: OwnCost, demand: Demand) -> str:
     """Return the cost of owning: upfront, monthly, the resale value, and per run or month of use."""
     period = "run" if demand.period == "run" else "month"
+    if not own.upfront:
+        return (
+            f"Your own: {fmt.money(own.usd_per_period)} per {period}, {fmt.money(own.usd_per_gpu_hour)} per GPU-hour."
+        )
     return (
         f"Owned: {fmt.money(own.upfront_usd)} upfront, {fmt.money(own.monthly_cash_usd)} per month, "
         f"{fmt.money(own.resale_usd)} ({usd_range(own.low_resale_usd, own.high_resale_usd)}) resale value: "
-        f"{fmt.money(own.usd_per_period)} per {period}, {fmt.money(own.usd_per_gpu_hour)} per GPU-hour of work."
+        f"{fmt.money(own.usd_per_period)} per {period}, {fmt.money(own.usd_per_gpu_hour)} per GPU-hour."
     )
 
 
@@ -158,30 +118,14 @@ def chance_sentence(simulation: Simulation) -> str:
     )
 
 
-def _flip_condition(what: str, usd: float | None, *, under: bool, unit: str = "") -> str:
-    return "" if usd is None else f"{what} {'under' if under else 'over'} {fmt.money(usd)}{unit}"
-
-
-def _card_price(own: OwnCost | None) -> float | None:
-    """Return the assumed price of one card, if cards are bought one by one."""
-    cards = next((term.usd for term in own.upfront if term.name == "cards"), None) if own else None
-    return cards / own.count if cards and own else None
-
-
-def _within_reach(found: float | None, now: float | None) -> float | None:
-    """Return `found`, or None if it differs from `now` by so large a factor that it is not worth mentioning."""
-    return None if found is None or (now and not 1 / _FAR_OFF < found / now < _FAR_OFF) else found
-
-
 def years_phrase(years: float) -> str:
-    """Return `18 days`, `5.5 months`, `1 year`, `2.5 years`."""
+    """Return `18 days`, `14 months`, `1 year`, `2.5 years`."""
     if years < _DAYS_BELOW_YEARS:
-        value, unit = years * _DAYS_PER_YEAR, "day"
-    elif years < 1:
-        value, unit = years * _MONTHS_PER_YEAR, "month"
+        text, unit = f"{years * _DAYS_PER_YEAR:.0f}", "day"
+    elif years < _MONTHS_BELOW_YEARS and years != 1:
+        text, unit = f"{years * _MONTHS_PER_YEAR:.0f}", "month"
     else:
-        value, unit = years, "year"
-    text = fmt.plain(value)
+        text, unit = fmt.plain(years), "year"
     return f"{text} {unit}{'' if text == '1' else 's'}"
 
 
@@ -199,17 +143,23 @@ def carbon_sentence(carbon: Footprint, region: str, period: str) -> str:
 
 
 def hybrid_sentence(hybrid: Hybrid, years: float) -> str:
-    """Return how many groups of cards to own and to rent for the peaks, compared with renting or owning all of them."""
+    """Return how many groups of cards to own and to rent, compared with renting or owning all of them.
+
+    Of machines that run day and night, only a real mix is told: its ends are the decision.
+    """
     best, most = hybrid.best, len(hybrid.mixes) - 1
+    if hybrid.always_on and best.owned in (0, most):
+        return ""
     if best.owned == 0:
         return f"Of the {fmt.plural(most, 'group')} needed at the peak, none is worth owning: rent them when needed."
     if best.owned == most:
         every = "The group needed at the peak is" if most == 1 else f"All {most} groups needed at the peak are"
         return f"{every} worth owning: no need to rent."
     rented, owned = hybrid.mixes[0].usd, hybrid.mixes[-1].usd
+    when = "day and night" if hybrid.always_on else "when needed"
     return (
         f"Best mix: own {fmt.integer(best.owned)} of the {fmt.integer(most)} groups needed at the peak, which do "
-        f"{fmt.percent(best.owned_work_fraction)} of the work, and rent the others when needed: "
-        f"{fmt.money(best.usd)} over {years_phrase(years)}, compared with {fmt.money(rented)} for renting all when "
-        f"needed and {fmt.money(owned)} for owning all."
+        f"{fmt.percent(best.owned_work_fraction)} of the work, and rent the others {when}: "
+        f"{fmt.money(best.usd)} over {years_phrase(years)}, compared with {fmt.money(rented)} for renting all "
+        f"{when} and {fmt.money(owned)} for owning all."
     )
