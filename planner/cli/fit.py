@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from planner.plan.recipes.preset import Preset
 
 DOES_NOT_FIT: Final = 1
+_SHARING_OPTIONS: Final = {
+    "training": "Set --zero, --tp or --dp to change it.",
+    "inference": "Set --tp, --pp or --dp to change it.",
+}
 
 _DESCRIPTION: Final = """\
 Check whether a model fits a card, and show what uses the memory: the verdict first, then the terms, the phases and
@@ -194,6 +198,8 @@ def _evaluation_text(
 ) -> str:
     defaults = () if evaluation.traced else default_option_texts(evaluation.plan.workload, evaluation.workload)
     view, width = evaluation_view(evaluation, catalog), terminal_width()
+    if view.sharing:
+        view = view._replace(sharing=f"{view.sharing} {_SHARING_OPTIONS[evaluation.workload.task]}")
     extra_blocks: list[str] = []
     if parts.recipe is not None:
         from planner.cli.presets import recipe_block  # rarely needed

@@ -20,6 +20,7 @@ from planner.models.architecture import Architecture
 from planner.units import parse_bytes
 from planner.workload.choices import Task
 from planner.workload.fields import TASKS, WorkloadField, all_fields, fields_of
+from planner.workload.parallel import DEGREES, without_degrees
 from planner.workload.rules import field_reader
 from planner.workload.software.registry import setting_names
 from planner.workload.software.settings import EngineSettings
@@ -102,10 +103,21 @@ def workload_from_arguments(arguments: argparse.Namespace, base: Workload | None
     fields: dict[str, object] = {name: getattr(start, name) for name in start.model_fields_set if name != "task"}
     if task != start.task:
         fields = {name: value for name, value in fields.items() if name in _FIELDS_OF_BOTH_TASKS}
-    for name, value, option in _field_changes(arguments):
+    changes = _field_changes(arguments)
+    fields |= _sharing_changes({name: value for name, value, _ in changes}, start)
+    for name, value, option in changes:
         _check_task(name, option, task)
         _set_field(fields, name, value)
     return _validated_workload(task, fields)
+
+
+def _sharing_changes(given: Mapping[str, object], start: Workload) -> dict[str, object]:
+    """Return the parallelism before the options: degrees are set by hand, and `--sharing auto` removes earlier ones."""
+    if given.get("parallel.sharing") == "auto":
+        return {"parallel": start.parallel.evolve(sharing="auto", **without_degrees())}
+    if any(f"parallel.{name}" in given for name in DEGREES):
+        return {"parallel": start.parallel.evolve(sharing="manual")}
+    return {}
 
 
 def read_workload(path: Path) -> Workload:
@@ -134,7 +146,7 @@ def default_option_texts(requested: Workload, used: Workload) -> tuple[str, ...]
     return tuple(
         f"{field.option.flag} {'x'.join(map(str, value)) if isinstance(value, tuple) else value}"
         for field in fields_of(requested.task).values()
-        if field.option.flag and not _is_set(requested, field.name) and not _has_no_effect(used, field)
+        if field.option.flag and not _is_set(requested, field.name) and not _has_no_effect(requested, used, field)
         if (value := field_reader(used)(field.name)) is not None
     )
 
@@ -159,10 +171,11 @@ def _fields_by_option() -> Mapping[str, Sequence[WorkloadField]]:
     return fields_by_option
 
 
-def _has_no_effect(used: Workload, field: WorkloadField) -> bool:
-    """Return whether `field` has no effect on `used`: unused parallelism, or the KV cache of a pipeline."""
+def _has_no_effect(requested: Workload, used: Workload, field: WorkloadField) -> bool:
+    """Return whether `field` is no default of `used`: parallelism unused or chosen, or the KV cache of a pipeline."""
     if field.name.startswith("parallel."):
-        return field.default is not None
+        is_chosen = requested.parallel.is_open and used.parallel != requested.parallel.evolve(data=1)
+        return field.default is not None or is_chosen
     return field.name == "kv_cache" and isinstance(used, Inference) and used.context_length is None
 
 

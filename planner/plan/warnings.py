@@ -53,7 +53,7 @@ def memory_with_changes(evaluation: Evaluation, architecture: Architecture, **ch
     plan = evaluation.plan
     return estimate_memory(
         architecture,
-        plan.workload.evolve(**changes),
+        evaluation.settled_workload.evolve(**changes),
         evaluation.gpu,
         count=plan.count,
         corrections=plan.corrections,
@@ -80,7 +80,7 @@ def parallelism_warnings(evaluation: Evaluation, architecture: Architecture) -> 
 
 def _warn_zero_3_buffers(evaluation: Evaluation, architecture: Architecture) -> Iterator[PlanWarning]:
     """Warn if ZeRO-3's gathering buffers are larger than the parameters that it shards."""
-    workload = evaluation.plan.workload
+    workload = evaluation.settled_workload
     if not isinstance(workload, Training) or workload.gpus:
         return
     parallel = workload.parallel

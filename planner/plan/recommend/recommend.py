@@ -18,43 +18,27 @@ from planner.memory.fit import CardFit
 from planner.models.architecture import Architecture
 from planner.performance.result import TimeResult
 from planner.plan.catalog import Catalog
-from planner.plan.evaluate import architecture_of, evaluate, fits_by_gpu
+from planner.plan.evaluate import architecture_of, evaluate, shared_fits_among
 from planner.plan.money import plan_throughput
 from planner.plan.plan import Plan
 from planner.plan.recommend.option import HardwareOption, Recommendation, Wish, is_within_limits, rank_options
-from planner.plan.sharding import default_sharding
+from planner.plan.sharing import SharedFit
 from planner.plan.solve import on_cards
-from planner.workload.defaults import with_defaults
 
 
-class ShardedPlan(NamedTuple):
-    """The plan on a number of unspecified cards; `how` names the sharding, empty if the model is not sharded."""
+def possible_plans(plan: Plan, architecture: Architecture | None, counts: tuple[int, ...]) -> Iterator[Plan]:
+    """Yield `plan` without a card for each possible number of cards.
 
-    plan: Plan
-    how: str
-
-
-def sharded_plans(
-    plan: Plan, architecture: Architecture | None, counts: tuple[int, ...]
-) -> Iterator[tuple[ShardedPlan, ...]]:
-    """Yield the sharding variants of `plan` for each possible card count, the unsharded variant first.
-
-    A plan with its own parallelism keeps it, on multiples of its cards. A traced module keeps its number of cards.
+    A plan with its own parallelism keeps it, on multiples of its cards; replicas leave their sharing open. A traced
+    module keeps its number of cards.
     """
     bare = plan.evolve(gpu=None, workload=plan.workload.evolve(gpus=()), count=1 if plan.workload.gpus else plan.count)
     if architecture is None:
-        yield (ShardedPlan(bare, ""),)
+        yield bare
         return
     parallel = bare.workload.parallel
-    if not parallel.is_plain:
-        unit = parallel.model_shards * parallel.expert
-        yield from ((ShardedPlan(on_cards(bare, count), ""),) for count in _sorted_counts(counts) if count % unit == 0)
-        return
-    sharing = default_sharding(with_defaults(bare.workload, architecture, 1), architecture)
-    for count in _sorted_counts(counts):
-        plain = ShardedPlan(on_cards(bare, count), "")
-        shared = (ShardedPlan(on_cards(bare, count, sharing.settings(count)), sharing.title),)
-        yield (plain, *(shared if count > 1 and count in sharing.counts else ()))
+    unit = parallel.model_shards * parallel.expert
+    yield from (on_cards(bare, count, {"sharing": "auto"}) for count in _sorted_counts(counts) if count % unit == 0)
 
 
 def apply_option(option: HardwareOption, plan: Plan, catalog: Catalog) -> Plan:
@@ -64,14 +48,13 @@ def apply_option(option: HardwareOption, plan: Plan, catalog: Catalog) -> Plan:
         SpecError: If the option belongs to another plan.
     """
     architecture = None if plan.model.trace is not None else architecture_of(plan, catalog)
-    variants = (spread for group in sharded_plans(plan, architecture, (option.count,)) for spread in group)
-    spread = next((spread for spread in variants if spread.how == option.sharing), None)
-    if spread is None:
+    spread = next(possible_plans(plan, architecture, (option.count,)), None)
+    if spread is None or spread.count != option.count:
         raise SpecError("count", f"the plan cannot run on {option.count} cards in this way", "Choose another option.")
     rent = plan.cost.rent
     if option.mode is not None:
         rent = rent.evolve(offer=option.offer, mode=option.mode)
-    return spread.plan.evolve(gpu=option.gpu, cost=plan.cost.evolve(rent=rent))
+    return spread.evolve(gpu=option.gpu, cost=plan.cost.evolve(rent=rent))
 
 
 def _sorted_counts(counts: tuple[int, ...]) -> list[int]:
@@ -91,11 +74,11 @@ _NO_PRICE: Final = "the cost of owning it is unknown"
 
 
 class _CapableCards(NamedTuple):
-    """Cards that can do the job, with the memory verdict, throughput and demand on these cards."""
+    """Cards that can do the job, with the plan on so many cards, the memory verdict, throughput and demand."""
 
     gpu: Gpu
-    spread: ShardedPlan
-    fit: CardFit
+    spread: Plan
+    shared: SharedFit
     time: TimeResult
     demand: Demand
 
@@ -145,17 +128,16 @@ def _find_capable_cards(
     """Return the cards that can do the job, each with the simplest sharding that fits."""
     architecture = None if plan.model.trace is not None else architecture_of(plan, catalog)
     capable: list[_CapableCards] = []
-    variants = list(sharded_plans(plan, architecture, wish.counts))
+    variants = list(possible_plans(plan, architecture, wish.counts))
     for done, spread in enumerate(variants):
         progress(done, len(variants))
-        for gpu, fits in _card_fits(spread, catalog, wish):
+        for gpu, shared in _card_fits(spread, catalog, wish):
             if stop():
                 return None
-            chosen = next((fit for fit in fits if _is_acceptable(fit[1], wish)), None)
-            if chosen is None:
-                left_out[_exclusion_reason(fits[-1][1])] += 1
+            if not _is_acceptable(shared.fit, wish):
+                left_out[_exclusion_reason(shared.fit)] += 1
                 continue
-            ready = _with_throughput(gpu, *chosen, plan, catalog)
+            ready = _with_throughput(gpu, spread, shared, plan, catalog)
             if ready is None:
                 left_out[_NO_TIME] += 1
             elif _exceeds_horizon(ready.demand, plan):
@@ -164,23 +146,19 @@ def _find_capable_cards(
                 capable.append(ready)
     progress(len(variants), len(variants))
     if variants and not capable and not left_out:
-        fits_by_gpu(variants[0][0].plan, catalog)  # raises the error in the plan itself
+        shared_fits_among(variants[0], catalog, None, variants[0].count)  # raises the error in the plan itself
     return capable
 
 
-def _card_fits(
-    variants: Sequence[ShardedPlan], catalog: Catalog, wish: Wish
-) -> Iterator[tuple[Gpu, list[tuple[ShardedPlan, CardFit]]]]:
-    """Yield each card with one memory verdict per sharding that the model allows."""
-    verdicts: list[tuple[ShardedPlan, Mapping[str, CardFit]]] = []
-    for spread in variants:
-        try:
-            verdicts.append((spread, fits_by_gpu(spread.plan, catalog)))
-        except SpecError:
-            continue
+def _card_fits(plan: Plan, catalog: Catalog, wish: Wish) -> Iterator[tuple[Gpu, SharedFit]]:
+    """Yield each card with its verdict; no cards if the model cannot run on so many."""
+    try:
+        fits = shared_fits_among(plan, catalog, None, plan.count)
+    except SpecError:
+        return
     for gpu in catalog.hardware.gpus:
-        if verdicts and (not wish.vendors or gpu.vendor in wish.vendors):
-            yield gpu, [(spread, fits[gpu.id]) for spread, fits in verdicts]
+        if not wish.vendors or gpu.vendor in wish.vendors:
+            yield gpu, fits[gpu.id]
 
 
 def _is_acceptable(fit: CardFit, wish: Wish) -> bool:
@@ -194,14 +172,15 @@ def _exclusion_reason(fit: CardFit) -> str:
     return "tight" if fit.verdict == "tight" else "does-not-fit"
 
 
-def _with_throughput(gpu: Gpu, spread: ShardedPlan, fit: CardFit, plan: Plan, catalog: Catalog) -> _CapableCards | None:
+def _with_throughput(gpu: Gpu, spread: Plan, shared: SharedFit, plan: Plan, catalog: Catalog) -> _CapableCards | None:
     """Return the card with its throughput and the demand of the job, or None if the throughput is unknown."""
-    evaluation = evaluate(spread.plan.evolve(gpu=gpu.id, timing=_timing_settings(plan)), catalog)
+    workload = spread.workload.evolve(parallel=shared.parallel)
+    evaluation = evaluate(spread.evolve(gpu=gpu.id, workload=workload, timing=_timing_settings(plan)), catalog)
     time = evaluation.time
     throughput = plan_throughput(evaluation)
     if time is None or throughput is None:
         return None
-    return _CapableCards(gpu, spread, fit, time, demand_of(plan.cost.job, throughput))
+    return _CapableCards(gpu, spread, shared, time, demand_of(plan.cost.job, throughput))
 
 
 def _exceeds_horizon(demand: Demand, plan: Plan) -> bool:
@@ -219,8 +198,8 @@ def _timing_settings(plan: Plan) -> object:
 
 
 def _group_by_count(capable: Sequence[_CapableCards]) -> Iterator[dict[str, _CapableCards]]:
-    for count in dict.fromkeys(cards.spread.plan.count for cards in capable):
-        yield {cards.gpu.id: cards for cards in capable if cards.spread.plan.count == count}
+    for count in dict.fromkeys(cards.spread.count for cards in capable):
+        yield {cards.gpu.id: cards for cards in capable if cards.spread.count == count}
 
 
 def _rent_options(
@@ -228,7 +207,7 @@ def _rent_options(
 ) -> Iterator[HardwareOption]:
     if "rent" not in wish.having:
         return
-    candidates = {gpu_id: CardDemand(gpu_id, cards.spread.plan.count, cards.demand) for gpu_id, cards in group.items()}
+    candidates = {gpu_id: CardDemand(gpu_id, cards.spread.count, cards.demand) for gpu_id, cards in group.items()}
     terms, facts = plan.cost.rent, RentFacts.of(catalog.cost)
     rows = quote_offers(catalog.offers, candidates, terms, facts, today, wish.modes)
     for row in rows:
@@ -273,7 +252,7 @@ def _own_options(
 def _owned_option(plan: Plan, catalog: Catalog, cards: _CapableCards, today: date) -> HardwareOption:
     """Return the option of owning the cards: all costs over the horizon, divided among its runs or months."""
     terms, demand = plan.cost, cards.demand
-    case = build_case(terms, cards.gpu, cards.spread.plan.count, demand, None, catalog.cost, today)
+    case = build_case(terms, cards.gpu, cards.spread.count, demand, None, catalog.cost, today)
     periods = demand.per_year(terms.horizon_years) * terms.horizon_years
     usd, low, high = (
         case.streams(deviations).own_usd(terms.horizon_years) / periods
@@ -302,15 +281,15 @@ def _uncertain_deviations(deviations: Mapping[str, float], uncertain: tuple[str,
 
 def _common_fields(cards: _CapableCards) -> dict[str, object]:
     """Return the fields that renting and owning the same cards have in common."""
-    power, count = cards.gpu.drawn_watts, cards.spread.plan.count
+    power, count = cards.gpu.drawn_watts, cards.spread.count
     return {
         "gpu": cards.gpu.id,
         "period": cards.demand.period,
         "count": count,
-        "sharing": cards.spread.how,
-        "verdict": cards.fit.verdict,
-        "free_bytes": cards.fit.free_bytes,
-        "fit_probability": cards.fit.fit_probability,
+        "sharing": "" if cards.shared.scheme is None else cards.shared.scheme.title,
+        "verdict": cards.shared.fit.verdict,
+        "free_bytes": cards.shared.fit.free_bytes,
+        "fit_probability": cards.shared.fit.fit_probability,
         "tokens_per_second": cards.time.tokens_per_second,
         "samples_per_second": cards.time.samples_per_second,
         "bound": cards.time.bound,

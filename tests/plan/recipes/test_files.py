@@ -85,6 +85,14 @@ def test_a_plan_gets_the_number_of_cards_of_the_file():
     assert with_recipe(plan, read_recipe({"base_model": "x"}, "")).count == 2
 
 
+def test_the_cards_of_a_recipe_that_shares_nothing_are_replicas():
+    plan = Plan(model=ModelChoice(id="x"), count=2)
+    for fields in ({"distributed_type": "MULTI_GPU", "num_processes": 8}, {"zero_optimization": {"stage": 0}}):
+        parallel = with_recipe(plan, read_recipe(fields, "")).workload.parallel
+        assert (parallel.sharing, parallel.is_plain) == ("manual", True)
+    assert with_recipe(plan, read_recipe({"base_model": "x"}, "")).workload.parallel.is_open
+
+
 def test_the_model_may_be_the_users_own_file(tmp_path):
     fields = {"model_type": "llama", "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2}
     fields |= {"num_attention_heads": 4, "vocab_size": 1000}

@@ -101,7 +101,9 @@ def test_totals_state_their_formula_in_the_units_of_other_views(entries):
 
 
 def test_a_note_suggests_parallelism_where_the_plan_fits_only_if_split(entries, catalog):
-    plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-70B"), workload=Inference())
+    plan = Plan(
+        model=ModelChoice(id="meta-llama/Llama-3.1-70B"), workload=Inference(parallel=Parallel(sharing="manual"))
+    )
     tried = {entry.id: try_on(plan, entry.row.id, entry.count, catalog, TODAY) for entry in entries}
     (note,) = even_split_notes(entries, tried)  # one card cannot be helped by sharing
     assert note.startswith("DGX H100: the plan puts the whole model on each card.")
@@ -288,7 +290,7 @@ def test_a_note_states_the_network_that_the_time_assumes(entry_of, catalog):
 
 def test_a_plan_that_does_not_fit_has_no_note_on_the_network(entry_of, catalog):
     entries = (entry_of("dgx-1-p100", 2),)
-    large = PLAN.evolve(model=ModelChoice(id="meta-llama/Llama-3.1-70B"))
+    large = PLAN.evolve(model=ModelChoice(id="meta-llama/Llama-3.1-405B"))
     *_, note = compared_notes(entries, tried(large, entries, catalog))
     assert note == "2 × DGX-1 (P100): the catalog does not list the network between the machines."
 

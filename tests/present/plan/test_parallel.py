@@ -3,7 +3,17 @@
 import pytest
 
 from planner.memory.estimate import estimate_memory
-from planner.present.plan.parallel import cards_phrase, device_rows, sharing_phrase, sharing_summary
+from planner.plan.evaluate import evaluate
+from planner.plan.plan import ModelChoice, Plan
+from planner.present.format import THIN
+from planner.present.plan.parallel import (
+    cards_phrase,
+    chosen_sharing_phrase,
+    chosen_sharing_sentences,
+    device_rows,
+    sharing_phrase,
+    sharing_summary,
+)
 from planner.workload.parallel import CardCount, Parallel
 from planner.workload.workload import Inference, Training
 
@@ -32,6 +42,59 @@ from planner.workload.workload import Inference, Training
 def test_parallelism_is_a_phrase(workload, phrase, summary):
     assert sharing_phrase(workload) == phrase
     assert sharing_summary(workload, 8) == summary
+
+
+@pytest.mark.parametrize(
+    ("workload", "words"),
+    [
+        (Inference(parallel=Parallel(data=4)), "replicas"),
+        (Training(parallel=Parallel(data=4)), "replicas"),
+        (Inference(parallel=Parallel(pipeline=4, data=1)), "a layer split over 4 cards"),
+        (Inference(parallel=Parallel(tensor=2, data=4)), "tensor parallelism over 2 cards, 4 replicas"),
+        (Inference(parallel=Parallel(tensor=2, pipeline=4)), "tensor parallelism over 2 cards, 4 pipeline stages"),
+        (Training(parallel=Parallel(zero=3, data=4)), "FSDP over 4 cards"),
+        (Training(profile="deepspeed", parallel=Parallel(zero=3, data=8)), "ZeRO-3 over 8 cards"),
+        (
+            Training(profile="megatron", parallel=Parallel(zero=1, tensor=2, data=4)),
+            "tensor parallelism over 2 cards, distributed optimizer over 4 cards",
+        ),
+        (Training(profile="megatron", parallel=Parallel(zero=1, tensor=4, data=1)), "tensor parallelism over 4 cards"),
+    ],
+)
+def test_what_was_chosen_is_named_with_its_cards(workload, words):
+    assert chosen_sharing_phrase(workload) == words
+
+
+@pytest.mark.parametrize(
+    ("gpu", "count", "workload", "first", "last"),
+    [
+        (None, 1, Inference(), "", ""),
+        (None, 4, Inference(profile="vllm"), "Shown is one of 4 replicas; where", "share the model over the 4 cards."),
+        ("rtx-3090", 1, Inference(), "", ""),
+        ("rtx-3090", 2, Inference(parallel=Parallel(tensor=2)), "", ""),
+        ("h100-sxm5-80gb", 2, Inference(), "The cards are replicas, chosen since", "one card is enough."),
+        (
+            "rtx-3090",
+            2,
+            Inference(),
+            "Shared by a layer split over 2 cards: chosen",
+            " 23.6 GiB.",
+        ),
+        (
+            "h100-sxm5-80gb",
+            8,
+            Training(optimizer="soap"),
+            "The cards are replicas: Hugging Face cannot",
+            "better.",
+        ),
+    ],
+)
+def test_the_choice_is_told_with_its_reason_and_what_replicas_need(catalog, gpu, count, workload, first, last):
+    plan = Plan(model=ModelChoice(id="Qwen/Qwen2.5-14B"), workload=workload, gpu=gpu, count=count)
+    told = chosen_sharing_sentences(evaluate(plan, catalog)).replace(THIN, " ")
+    assert told.startswith(first)
+    assert told.endswith(last)
+    assert bool(told) == bool(first)
 
 
 def test_sequence_parallelism_needs_several_cards():

@@ -26,13 +26,13 @@ from planner.present.plan.parallel import sharing_summary
 from planner.present.plan.settings import offered_choices, settings_summary, title_in_sentence
 from planner.workload.choices import Task
 from planner.workload.fields import TASKS, WorkloadField, fields_of
+from planner.workload.parallel import DEGREES
 from planner.workload.presentation import GROUPS, FieldContext, Group
 from planner.workload.rules import field_reader
 from planner.workload.training import Lora
 from planner.workload.workload import Inference, Training, Workload
 
 _WIDEST_LABEL = "Compute precision"
-_DEGREES = ("tensor", "pipeline", "context", "expert", "data")
 
 
 @dataclass
@@ -142,14 +142,24 @@ class Questions(QWidget):
         bind(
             self.workspace,
             input_widget,
-            lambda value: self.workspace.answer(step, {f"{WORKLOAD}{name}": value}),
+            lambda value: self.workspace.answer(
+                step, {**self._settled_degrees(name, value), f"{WORKLOAD}{name}": value}
+            ),
             partial(self._error_with_valid_degrees, name, step),
         )
+
+    def _settled_degrees(self, name: str, value: object) -> dict[str, object]:
+        """Return the degrees that the software chose, from which a sharing that is set by hand starts."""
+        if (name, value) != ("parallel.sharing", "manual") or self.workspace.evaluation.sharing is None:
+            return {}
+        parallel = self.workspace.evaluation.workload.parallel
+        names = (degree for degree in (*DEGREES, "sequence") if degree != "data")  # replicas follow from the others
+        return {f"{WORKLOAD}parallel.{degree}": getattr(parallel, degree) for degree in names}
 
     def _error_with_valid_degrees(self, name: str, step: str, error: PlannerError) -> str:
         """Return why an answer is not allowed; for an invalid parallel degree, list the valid degrees."""
         part, _, degree = name.partition(".")
-        if part != "parallel" or degree not in _DEGREES:
+        if part != "parallel" or degree not in DEGREES or degree == "zero":
             return error_text(error)
         from planner.plan.editing.degrees import possible_degrees  # rarely needed
 
@@ -159,11 +169,11 @@ class Questions(QWidget):
 
 def _section_summary(group: Group, fields: Sequence[WorkloadField], situation: FieldContext) -> str:
     """Return the summary of a collapsed section."""
-    return (
-        sharing_summary(situation.workload, situation.count)
-        if group == "sharing"
-        else settings_summary(fields, situation)
-    )
+    if group != "sharing":
+        return settings_summary(fields, situation)
+    if situation.chosen_sharing:
+        return f"chosen: {situation.chosen_sharing}"
+    return sharing_summary(situation.workload, situation.count)
 
 
 def _workload_in_use(evaluation: Evaluation) -> Workload:
