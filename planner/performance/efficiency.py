@@ -289,3 +289,9 @@ def class_source(family: MatrixFamily, size: Size) -> str:
 def is_training_measured(family: MatrixFamily, size: Size) -> bool:
     """Return whether training in numbers of `size` was measured on cards of `family`."""
     return (family, size) in MEASURED.matrix
+
+
+def is_family_measured(gpu: Gpu) -> bool:
+    """Return whether training in any number format was measured on cards of the family of `gpu`."""
+    families = {family for family, _size in MEASURED.matrix}
+    return not families.isdisjoint((family_of(gpu), matrix_family(gpu)))

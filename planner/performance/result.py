@@ -32,8 +32,9 @@ TimeTermName = Literal[
     "convolutions",
 ]
 Bound = Literal["compute", "memory bandwidth", "communication", "host", "input"]
-Basis = Literal["measured", "same card", "family"]
-"""measured: a speed measured by the user; else the closest cards on which the efficiencies were measured."""
+Basis = Literal["measured", "same card", "family", "unmeasured"]
+"""measured: a speed measured by the user; else the closest cards on which the efficiencies were measured; unmeasured:
+none of the card's family."""
 
 
 class TimeTerm(Spec):
