@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtCore import QEvent, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QFrame, QSizePolicy, QWidget
 
 from planner.gui.theme import Theme, set_style_role
@@ -11,11 +11,12 @@ from planner.gui.widgets.buttons import push_button
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, WidgetPool, in_column, in_row
 from planner.present import format as fmt
-from planner.present.cost.recommendation import AwardView, Meter
+from planner.present.cost.recommendation import AWARDS, AwardView, Meter
 
 _BAR_HEIGHT: Final = 8
 _LEAST_BAR: Final = 3
 _NARROWEST: Final = 120
+_MOST_CARDS: Final = len(AWARDS)
 
 
 class AmountBar(QWidget):
@@ -136,8 +137,8 @@ class AwardCards(QWidget):
         self._views: tuple[AwardView, ...] = ()
         self.cards: tuple[AwardCard, ...] = ()
         self._is_brief = False
-        row = in_row(owner=self, spacing=theme.spacing.medium)
-        self._pool = WidgetPool(row, self._make_card)
+        self._row = in_row(STRETCH, owner=self, spacing=theme.spacing.medium)
+        self._pool = WidgetPool(self._row, self._make_card)
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -152,24 +153,21 @@ class AwardCards(QWidget):
         for card, view in zip(self.cards, views, strict=True):
             card.show_view(view)
             card.set_brief(self._is_brief)
-        self._keep_height()
+            self._row.setStretchFactor(card, 1)
+        self._row.setStretch(self._row.count() - 1, _MOST_CARDS - len(views))  # each card is a third of the width
 
     def set_brief(self, is_brief: bool) -> None:
         """Show less of each option, to make room for the table of all of them."""
         self._is_brief = is_brief
         for card in self.cards:
             card.set_brief(is_brief)
-        self._keep_height()
 
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """Keep the height that the texts need at the new width."""
-        super().resizeEvent(event)
-        self._keep_height()
-
-    def _keep_height(self) -> None:
-        layout = self.layout()
-        if layout is not None and self.cards:
-            self.setMinimumHeight(layout.totalHeightForWidth(self.width()))
+    def event(self, event: QEvent) -> bool:
+        """Take the height that the texts need whenever they or the width change."""
+        is_done = super().event(event)
+        if event.type() in (QEvent.Type.LayoutRequest, QEvent.Type.Resize) and self.cards:
+            self.setFixedHeight(self._row.totalHeightForWidth(self.width()))
+        return is_done
 
     def _make_card(self) -> AwardCard:
         card = AwardCard(self._theme)

@@ -95,6 +95,8 @@ class RequirementsForm(QWidget):
         choices.add("Re&ntal type", self.modes, lambda: ("on-demand",), "Rental types to consider.")
         choices.add("&GPUs", self.counts, lambda: (1, 2, 4, 8), "Numbers of GPUs to consider.")
         limits.set_row_visible(self.deadline, period == "run")
+        for shown in (Wish(), wish):  # what the form does not offer stays at its default
+            self.set_wish(shown)
         changes = in_column(self.change, self.quantize, self.tight, STRETCH, spacing=theme.spacing.small)
         columns = (in_column(form, STRETCH) for form in (limits, choices))
         in_row(*((column, 1) for column in columns), changes, owner=self, spacing=theme.spacing.huge)
@@ -294,24 +296,26 @@ class RecommendDialog(QDialog):
         self.progress.setValue(self._search.done)
         found = self._search.take()
         if found is not None and found.cheapest is not None:
-            self._show_recommendation(found)
+            self._show_awards(found)
 
     def _show_result(self, recommendation: Recommendation | None) -> None:
         if recommendation is not None:
             self._set_busy(busy=False)
-            self._show_recommendation(recommendation)
+            self._show_awards(recommendation)
+            self._rows = option_rows(recommendation, self._workspace.catalog.hardware)
+            self.model.set_records(self._rows)
+            if self.options.is_open:
+                self.pareto.set_rows(self._rows)
             self.search_finished.emit()
 
-    def _show_recommendation(self, recommendation: Recommendation) -> None:
-        hardware = self._workspace.catalog.hardware
-        self.recommendation, self._rows = recommendation, option_rows(recommendation, hardware)
+    def _show_awards(self, recommendation: Recommendation) -> None:
+        """Show the recommended options; the table of all options waits for the end of the search."""
+        hardware, count = self._workspace.catalog.hardware, len(recommendation.options)
+        self.recommendation = recommendation
         self._tell(no_option_sentence(recommendation), "bad")
         self.awards.show_views(award_views(recommendation, hardware))
-        self.options.set_title(f"All {fmt.integer(len(self._rows))} options")
-        self.options.setVisible(bool(self._rows))
-        self.model.set_records(self._rows)
-        if self.options.is_open:
-            self.pareto.set_rows(self._rows)
+        self.options.set_title(f"All {fmt.integer(count)} options")
+        self.options.setVisible(count > 0)
         self._describe(None)
 
     def _tell(self, text: str, role: str) -> None:

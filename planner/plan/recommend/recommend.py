@@ -162,7 +162,7 @@ def recommend(
 ) -> Recommendation | None:
     """Return all hardware options for the plan's job within `wish`, or None as soon as `stop` returns true.
 
-    `found` is called with the options so far, after each number of cards. Where the plan does not fit, changes that
+    `found` is called with the options so far, each time that there are more. Where the plan does not fit, changes that
     cost nothing but speed are tried, unless the wish excludes them. The best value is the option with the lowest
     product of cost and time, among those that cost at most twice the least. For services and daily hours, the time is
     that of a token.
@@ -182,21 +182,18 @@ def recommend(
     options: list[HardwareOption] = []
     allowed: list[HardwareOption] = []
     groups = list(sharded_plans(plan, architecture, limits.counts))
-    has_capable = False
     for done, variants in enumerate(groups):
         progress(done, len(groups))
         for separate in _separate_variants(plan, variants):
-            capable = _find_capable_cards(search, separate)
-            if capable is None:
-                return None
-            has_capable = has_capable or bool(capable)
-            new = [*_rent_options(search, capable), *_own_options(search, capable)]
-            options += new
-            allowed += [option for option in new if is_within_limits(option, limits, search.left_out)]
-        if done + 1 < len(groups):
-            found(rank_options(allowed, options, limits, period, search.left_out))
+            for capable in _find_capable_cards(search, separate):
+                new = [*_rent_options(search, capable), *_own_options(search, capable)]
+                options += new
+                allowed += [option for option in new if is_within_limits(option, limits, search.left_out)]
+                found(rank_options(allowed, options, limits, period, search.left_out))
+        if stop():
+            return None
     progress(len(groups), len(groups))
-    if groups and not has_capable and not search.left_out:
+    if groups and not options and not search.left_out:
         fits_by_gpu(groups[0][0].plan, catalog)  # raises the error in the plan itself
     return rank_options(allowed, options, limits, period, search.left_out)
 
@@ -212,38 +209,43 @@ def _separate_variants(plan: Plan, variants: tuple[ShardedPlan, ...]) -> tuple[t
     return tuple((variant,) for variant in variants)
 
 
-def _find_capable_cards(search: _Search, variants: Sequence[ShardedPlan]) -> dict[str, _CapableCards] | None:
-    """Return the cards that can do the job with the simplest sharding and the mildest changes, by their ids."""
-    capable: dict[str, _CapableCards] = {}
+def _find_capable_cards(search: _Search, variants: Sequence[ShardedPlan]) -> Iterator[dict[str, _CapableCards]]:
+    """Yield the cards that can do the job as planned, by their ids, then those that can do it with changes.
+
+    Each card is there with the simplest sharding and the mildest changes. It ends early if the search is stopped.
+    """
     remaining = _obtainable_cards(search, variants[0].plan.count)
     last: dict[str, CardFit] = {}
-    for spread in _attempts(search, variants, remaining):
-        if search.stop():
-            return None
-        try:
-            fits = fits_among(spread.plan, search.catalog, tuple(remaining), spread.plan.count)
-        except SpecError:
-            continue
-        for gpu_id, fit in fits.items():
-            if search.stop():
-                return None
-            if _is_acceptable(fit, search.wish):
-                _add_capable(search, remaining.pop(gpu_id), spread, fit, capable)
-            elif not spread.changes:
-                last[gpu_id] = fit
+    for attempts in (iter(variants), _needing_less(search, variants)):
+        capable: dict[str, _CapableCards] = {}
+        for spread in attempts:
+            for gpu_id, fit in _fits(search, spread, remaining):
+                if search.stop():
+                    return
+                if _is_acceptable(fit, search.wish):
+                    _add_capable(search, remaining.pop(gpu_id), spread, fit, capable)
+                elif not spread.changes:
+                    last[gpu_id] = fit
+            if not remaining:
+                break
+        yield capable
     search.left_out.update(_exclusion_reason(last[gpu_id]) for gpu_id in remaining if gpu_id in last)
-    return capable
 
 
-def _attempts(search: _Search, variants: Sequence[ShardedPlan], remaining: Mapping[str, Gpu]) -> Iterator[ShardedPlan]:
-    """Yield the variants, then those with changes that need less memory than all before, while cards remain."""
-    yield from variants
-    if not search.wish.change_plan or not remaining:
+def _fits(search: _Search, spread: ShardedPlan, cards: Mapping[str, Gpu]) -> Iterable[tuple[str, CardFit]]:
+    """Return the memory verdict for each card, none if the sharding does not go with the model."""
+    try:
+        return tuple(fits_among(spread.plan, search.catalog, tuple(cards), spread.plan.count).items())
+    except SpecError:
+        return ()
+
+
+def _needing_less(search: _Search, variants: Sequence[ShardedPlan]) -> Iterator[ShardedPlan]:
+    """Yield the variants with changes that cost only speed, each needing less memory than all before."""
+    if not search.wish.change_plan:
         return
     least = {spread.how: _needed_bytes(search, spread) for spread in variants}
     for spread in _changed_plans(variants, search.architecture, quantize=search.wish.quantize):
-        if not remaining:
-            return
         needed = _needed_bytes(search, spread)
         if needed < (1 - _LEAST_SAVING) * least[spread.how]:
             least[spread.how] = needed

@@ -250,13 +250,6 @@ OPTION_COLUMNS: Final[tuple[Column[OptionRow], ...]] = (
         width=9,
     ),
     Column(
-        "free",
-        "Memory",
-        lambda row: row.option.free_bytes,
-        lambda row: verdict_text(row.option.verdict, row.option.free_bytes, row.option.fit_probability),
-        width=18,
-    ),
-    Column(
         "pace",
         "Speed",
         lambda row: 1 / row.option.slowness,
@@ -264,6 +257,13 @@ OPTION_COLUMNS: Final[tuple[Column[OptionRow], ...]] = (
         align="right",
         width=16,
         lower_is_better=False,
+    ),
+    Column(
+        "free",
+        "Memory",
+        lambda row: row.option.free_bytes,
+        lambda row: verdict_text(row.option.verdict, row.option.free_bytes, row.option.fit_probability),
+        width=18,
     ),
     text_column("bound", "Limited by", lambda row: row.option.bound, width=16),
     number_column("power", "Power", lambda row: row.option.power_watts, unit="W", width=8),
