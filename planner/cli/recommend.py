@@ -43,10 +43,10 @@ examples:
   gpu-planner recommend plan.json --save cheapest.json
 
 best value: the lowest product of cost and time, so that half the time is worth twice the cost, at most twice the least.
-Where the plan does not fit, changes that cost only speed are tried (checkpointing, an 8-bit optimizer, smaller
-micro-batches); with --quantize, fewer bits for the weights, too. --save applies them. Recommended is what was measured on
-the cards' family, if anything was. Owned modules (SXM, OAM) come in whole servers; a desk has room for one machine with
-cards in slots, on one circuit.
+Where the plan does not fit, changes that cost only speed are tried: checkpointing, an 8-bit optimizer, smaller
+micro-batches; with --quantize, fewer bits for the weights, too. --save applies them. Families of cards whose speed was
+never measured are recommended only if there are no others. Owned modules (SXM, OAM) come in whole servers; a desk has
+room for one machine with cards in slots, on one circuit.
 --json prints one object: wish, period, options (cheapest first), cheapest, fastest, best_value, pareto, left_out,
 nearest and oldest_price_date. The name of every numeric field ends in its unit; unknown values are null.
 

@@ -92,7 +92,7 @@ GAMING: Final = segment("consumer")
 BOARDS: Final = segment("consumer", "workstation")
 LARGE_GIB: Final = 75.0
 QLORA: Final = Training(method="qlora", activation_checkpointing="full", micro_batch=4, sequence_length=2_048)
-UNCHECKED: Final = Training(method="qlora", micro_batch=4, sequence_length=2_048)
+UNCHECKED: Final = Training(method="qlora", sequence_length=2_048)
 LORA_7B: Final = Training(method="lora", micro_batch=2, sequence_length=1_024)
 FULL_8B: Final = Training(method="full", activation_checkpointing="full", sequence_length=4_096)
 PRETRAIN: Final = Training(micro_batch=8, sequence_length=2_048)
@@ -124,7 +124,7 @@ JOBS: Final[tuple[ExpertJob, ...]] = (
     ),
     ExpertJob(
         "the same plan, which must stay as it is",
-        "the logits and activations of 4 × 2,048 tokens do not fit in 24 GB: a card of 40 GB or more",
+        "the logits and activations of 2,048 tokens do not fit in 24 GB: a card of 40 GB or more",
         plan_of(LLAMA_8B, UNCHECKED, tokens(50e6)),
         Wish(having=RENT, counts=(1,), change_plan=False),
         cheapest=together(memory(32), segment("datacenter", "workstation")),

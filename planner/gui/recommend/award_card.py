@@ -74,7 +74,7 @@ class AwardCard(QFrame):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         set_style_role(self, "card")
-        self._view: AwardView | None = None
+        self.view: AwardView | None = None
         self._is_brief = False
         self._title = make_label(role="muted")
         self._cards = make_label(font=theme.font("title", bold=True), wrap=True, selectable=True)
@@ -108,7 +108,7 @@ class AwardCard(QFrame):
 
     def show_view(self, view: AwardView) -> None:
         """Replace the option."""
-        self._view = view
+        self.view = view
         self._title.setText(view.title)
         self._cards.setText(view.row.headline)
         self._how.setText(fmt.capitalized("; ".join(filter(None, (view.row.how, view.row.arrangement)))))
@@ -122,8 +122,8 @@ class AwardCard(QFrame):
         self.setAccessibleName(view.text)
 
     def _on_used(self) -> None:
-        if self._view is not None:
-            self.use_requested.emit(self._view.row.option)
+        if self.view is not None:
+            self.use_requested.emit(self.view.row.option)
 
 
 class AwardCards(QWidget):

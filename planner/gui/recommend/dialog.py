@@ -6,7 +6,7 @@ from functools import partial
 from threading import Event
 from typing import Final
 
-from PySide6.QtCore import QSize, Qt, QTimer, Signal, Slot
+from PySide6.QtCore import QSize, QTimer, Signal, Slot
 from PySide6.QtGui import QCloseEvent, QGuiApplication
 from PySide6.QtWidgets import QCheckBox, QDialog, QProgressBar, QPushButton, QWidget
 
@@ -53,9 +53,7 @@ _CARD_COUNTS: Final = (
     ((1, 2, 4, 8, 16, 32, 64), "up to 64"),
 )
 _NO_LIMIT: Final = "no limit"
-_CHANGES_HINT: Final = (
-    "Where the plan does not fit, try checkpointing, an 8-bit optimizer and smaller micro-batches, which cost only speed."
-)
+_CHANGES_HINT: Final = "Where the plan does not fit, try checkpointing, an 8-bit optimizer and smaller micro-batches, which cost only speed."
 REST_MS: Final = 250
 LOOK_MS: Final = 60
 """Time between two looks at what a search has found."""
@@ -80,7 +78,9 @@ class RequirementsForm(QWidget):
         self.having = ChoiceField(theme, _RENT_OR_OWN_CHOICES)
         self.modes = ChoiceField(theme, _RENTAL_TYPES)
         self.counts = ChoiceField(theme, _CARD_COUNTS)
-        self.tight = _checkbox("Include &tight fits", "Include GPUs on which the plan fits in fewer than 19 of 20 cases.")
+        self.tight = _checkbox(
+            "Include &tight fits", "Include GPUs on which the plan fits in fewer than 19 of 20 cases."
+        )
         self.change = _checkbox("Tr&y changes that cost only speed", _CHANGES_HINT)
         self.quantize = _checkbox("Allow &quantized weights", "Such changes may store the weights in fewer bits.")
         self._counts_tokens = counts_tokens
@@ -260,7 +260,9 @@ class RecommendDialog(QDialog):
         columns = self.table.visible_columns
         rows = [tuple(column.header for column in columns)]
         rows += [tuple(column.text(row) for column in columns) for row in self.model.records]
-        QGuiApplication.clipboard().setText("\n\n".join(filter(None, (*self.awards.texts, self.nothing.text(), rows_to_csv(rows)))))
+        QGuiApplication.clipboard().setText(
+            "\n\n".join(filter(None, (*self.awards.texts, self.nothing.text(), rows_to_csv(rows))))
+        )
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """Cancel the search."""

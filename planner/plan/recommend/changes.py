@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from pydantic import ValidationError
 
+from planner.dtypes import SCHEMES
 from planner.models.architecture import Architecture
 from planner.plan.advice.advise import CHANGES
 from planner.plan.advice.change import PlanChange
@@ -55,13 +56,20 @@ def _changes_by_lever(
 
 
 def _is_quantization(change: PlanChange) -> bool:
-    return change.name == _QUANTIZED_TRAINING or (change.lever == "weights" and change.risk != "real")
+    """Return whether a change stores the weights in fewer bits, in the same program."""
+    is_of_weights = change.lever == "weights" and change.risk != "real" and "profile" not in change.settings
+    return is_of_weights or change.name == _QUANTIZED_TRAINING
 
 
-def _severity(changes: tuple[PlanChange, ...]) -> tuple[bool, float, int]:
-    """Return the sort key of a combination: one that keeps the weights first, then the fastest, then the shortest."""
-    slowdown = prod(change.slower_by_about or 1.0 for change in changes)
-    return any(map(_is_quantization, changes)), slowdown, len(changes)
+def _severity(changes: tuple[PlanChange, ...]) -> tuple[float, float, int]:
+    """Return the sort key of a combination: the most bits for the weights first, then the fastest, then the shortest."""
+    bits = min((_bits_per_weight(change) for change in changes if _is_quantization(change)), default=float("inf"))
+    return -bits, prod(change.slower_by_about or 1.0 for change in changes), len(changes)
+
+
+def _bits_per_weight(change: PlanChange) -> float:
+    name = change.settings.get("weights")
+    return SCHEMES[name].bits_per_weight if isinstance(name, str) and name in SCHEMES else 0.0
 
 
 def _changed(plan: Plan, changes: Iterable[PlanChange]) -> ChangedPlan | None:

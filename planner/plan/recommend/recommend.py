@@ -372,14 +372,14 @@ def _own_options(search: _Search, capable: Mapping[str, _CapableCards]) -> Itera
     if "own" not in search.wish.having:
         return
     for cards in capable.values():
-        obstacle = _ownership_obstacle(search, cards.gpu, cards.spread.plan.count * cards.demand.groups)
         try:
-            case = None if obstacle else _ownership_case(search, cards)
+            case = _ownership_case(search, cards)
         except UnknownFigureError:
-            obstacle, case = _NO_PRICE, None
-        obstacle = obstacle or (case and _desk_obstacle(search, case))
-        if case is None or obstacle:
-            search.left_out[obstacle or _NO_PRICE] += 1
+            search.left_out[_NO_PRICE] += 1
+            continue
+        obstacle = _ownership_obstacle(search, cards.gpu, case.shape.cards) or _desk_obstacle(search, case)
+        if obstacle:
+            search.left_out[obstacle] += 1
         else:
             yield _owned_option(search, cards, case)
 

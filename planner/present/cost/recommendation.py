@@ -270,9 +270,7 @@ OPTION_COLUMNS: Final[tuple[Column[OptionRow], ...]] = (
     text_column("date", "Price date", lambda row: row.option.price_date, unknown="no date", width=10),
     text_column("awards", "", lambda row: ", ".join(row.awards) or None, unknown="", width=20),
     text_column("changes", "Changes of the plan", lambda row: ", ".join(row.option.changes) or None, unknown="none"),
-    text_column(
-        "remarks", "Remarks", lambda row: "; ".join(_remarks(row.option)) or None, unknown="", width=24
-    ),
+    text_column("remarks", "Remarks", lambda row: "; ".join(_remarks(row.option)) or None, unknown="", width=24),
 )
 
 
