@@ -53,7 +53,9 @@ _CARD_COUNTS: Final = (
     ((1, 2, 4, 8, 16, 32, 64), "up to 64"),
 )
 _NO_LIMIT: Final = "no limit"
-_CHANGES_HINT: Final = "Where the plan does not fit, try checkpointing, an 8-bit optimizer and smaller micro-batches, which cost only speed."
+_TIGHT_HINT: Final = "Include GPUs on which the plan fits in fewer than 19 of 20 cases."
+_CHANGES_HINT: Final = "Where the plan does not fit, try checkpointing, an 8-bit optimizer and smaller micro-batches."
+_BITS_HINT: Final = "Such changes may store the weights in fewer bits."
 REST_MS: Final = 250
 LOOK_MS: Final = 60
 """Time between two looks at what a search has found."""
@@ -78,11 +80,9 @@ class RequirementsForm(QWidget):
         self.having = ChoiceField(theme, _RENT_OR_OWN_CHOICES)
         self.modes = ChoiceField(theme, _RENTAL_TYPES)
         self.counts = ChoiceField(theme, _CARD_COUNTS)
-        self.tight = _checkbox(
-            "Include &tight fits", "Include GPUs on which the plan fits in fewer than 19 of 20 cases."
-        )
+        self.tight = _checkbox("Include &tight fits", _TIGHT_HINT)
         self.change = _checkbox("Tr&y changes that cost only speed", _CHANGES_HINT)
-        self.quantize = _checkbox("Allow &quantized weights", "Such changes may store the weights in fewer bits.")
+        self.quantize = _checkbox("Allow &quantized weights", _BITS_HINT)
         self._counts_tokens = counts_tokens
         limits, choices = LabelledForm(theme), LabelledForm(theme)
         unit = "tokens/s" if counts_tokens else "samples/s"
@@ -157,7 +157,7 @@ def _checkbox(text: str, hint: str) -> QCheckBox:
 
 
 class SearchProgress:
-    """What a search in the background has found so far; the dialog reads it, since a worker must not use Qt."""
+    """Results so far of a search in the background; the dialog reads them, since a worker must not use Qt."""
 
     def __init__(self) -> None:
         self.stop = Event()
@@ -260,9 +260,8 @@ class RecommendDialog(QDialog):
         columns = self.table.visible_columns
         rows = [tuple(column.header for column in columns)]
         rows += [tuple(column.text(row) for column in columns) for row in self.model.records]
-        QGuiApplication.clipboard().setText(
-            "\n\n".join(filter(None, (*self.awards.texts, self.nothing.text(), rows_to_csv(rows))))
-        )
+        parts = (self.nothing.text(), *self.awards.texts, rows_to_csv(rows))
+        QGuiApplication.clipboard().setText("\n\n".join(filter(None, parts)))
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """Cancel the search."""

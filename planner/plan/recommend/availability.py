@@ -1,4 +1,4 @@
-"""Which cards can be bought, and placed where they are to stand."""
+"""Obstacles to buying cards, and to placing them where they are to stand."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final

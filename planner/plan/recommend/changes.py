@@ -22,14 +22,14 @@ _SPEED_ONLY: Final = ("8-bit AdamW", "selective checkpointing", "full checkpoint
 _QUANTIZED_TRAINING: Final = "QLoRA instead of LoRA"
 
 
-class ChangedPlan(NamedTuple):
+class AdaptedPlan(NamedTuple):
     """A plan with some changes, and their names."""
 
     plan: Plan
     names: tuple[str, ...]
 
 
-def speed_only_changes(plan: Plan, architecture: Architecture, *, quantize: bool) -> tuple[ChangedPlan, ...]:
+def speed_only_changes(plan: Plan, architecture: Architecture, *, quantize: bool) -> tuple[AdaptedPlan, ...]:
     """Return `plan` with each combination of the changes that cost nothing but speed, the mildest first.
 
     Smaller micro-batches keep the batch of a step by accumulation. With `quantize` the weights may have fewer bits.
@@ -62,7 +62,7 @@ def _is_quantization(change: PlanChange) -> bool:
 
 
 def _severity(changes: tuple[PlanChange, ...]) -> tuple[float, float, int]:
-    """Return the sort key of a combination: the most bits for the weights first, then the fastest, then the shortest."""
+    """Return the sort key of a combination: the most bits for the weights, then the fastest, then the shortest."""
     bits = min((_bits_per_weight(change) for change in changes if _is_quantization(change)), default=float("inf"))
     return -bits, prod(change.slower_by_about or 1.0 for change in changes), len(changes)
 
@@ -72,7 +72,7 @@ def _bits_per_weight(change: PlanChange) -> float:
     return SCHEMES[name].bits_per_weight if isinstance(name, str) and name in SCHEMES else 0.0
 
 
-def _changed(plan: Plan, changes: Iterable[PlanChange]) -> ChangedPlan | None:
+def _changed(plan: Plan, changes: Iterable[PlanChange]) -> AdaptedPlan | None:
     """Return `plan` with `changes`, or None if its workload does not allow them."""
     changed, names = plan, []
     for change in changes:
@@ -81,4 +81,4 @@ def _changed(plan: Plan, changes: Iterable[PlanChange]) -> ChangedPlan | None:
         except ValidationError:
             return None
         names.append(change.name)
-    return ChangedPlan(changed, tuple(names))
+    return AdaptedPlan(changed, tuple(names))

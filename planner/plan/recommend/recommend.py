@@ -140,7 +140,7 @@ class _CapableCards(NamedTuple):
 
 
 class _Search(NamedTuple):
-    """What is searched: the plan's job on the cards of a catalog within a wish, and why cards were left out."""
+    """A search for hardware: the plan's job, the catalog and the wish, with the reasons why cards were left out."""
 
     plan: Plan
     catalog: Catalog
@@ -189,7 +189,8 @@ def recommend(
                 new = [*_rent_options(search, capable), *_own_options(search, capable)]
                 options += new
                 allowed += [option for option in new if is_within_limits(option, limits, search.left_out)]
-                found(rank_options(allowed, options, limits, period, search.left_out))
+                if new:
+                    found(rank_options(allowed, options, limits, period, search.left_out))
         if stop():
             return None
     progress(len(groups), len(groups))
