@@ -232,6 +232,8 @@ class RecommendDialog(QDialog):
         self._use.clicked.connect(self._use_selected)
         self._copy.clicked.connect(self.copy)
         self._on_options_toggled(is_open=False)
+        for button in self.findChildren(QPushButton):
+            button.setAutoDefault(False)  # Enter in a field searches; it neither takes an option nor closes
         self.search()
 
     @Slot()
@@ -275,10 +277,14 @@ class RecommendDialog(QDialog):
 
     @Slot()
     def end(self) -> None:
-        """Cancel the search; the previous results stay."""
+        """Cancel the search; what was found stays."""
         self._rest.stop()
         self._tasks.cancel(_KEY)
         self._set_busy(busy=False)
+        if self.recommendation is None:
+            self._tell("The search was stopped before anything was found.", "muted")
+        elif len(self.recommendation.options) != len(self._rows):
+            self._show_options(self.recommendation)
 
     def _set_busy(self, *, busy: bool) -> None:
         if busy:
@@ -303,11 +309,14 @@ class RecommendDialog(QDialog):
         if recommendation is not None:
             self._set_busy(busy=False)
             self._show_awards(recommendation)
-            self._rows = option_rows(recommendation, self._workspace.catalog.hardware)
-            self.model.set_records(self._rows)
-            if self.options.is_open:
-                self.pareto.set_rows(self._rows)
+            self._show_options(recommendation)
             self.search_finished.emit()
+
+    def _show_options(self, recommendation: Recommendation) -> None:
+        self._rows = option_rows(recommendation, self._workspace.catalog.hardware)
+        self.model.set_records(self._rows)
+        if self.options.is_open:
+            self.pareto.set_rows(self._rows)
 
     def _show_awards(self, recommendation: Recommendation) -> None:
         """Show the recommended options; the table of all options waits for the end of the search."""

@@ -195,6 +195,29 @@ def test_the_minimum_speed_and_the_changes_are_part_of_the_wish(opened, qtbot):
     assert 0 < len(dialog.recommendation.options) < before
 
 
+def test_changes_of_the_plan_are_applied_with_the_cards(opened, workspace, qtbot):
+    workspace.apply("work", workload=Training(method="qlora"))
+    dialog = opened()
+    cheapest = award(dialog, "cheapest")
+    assert cheapest.view.row.option.changes == ("selective checkpointing",)
+    qtbot.mouseClick(cheapest.use, Qt.MouseButton.LeftButton)
+    assert workspace.plan.workload.activation_checkpointing == "selective"
+    workspace.undo_stack.undo()
+    assert workspace.plan.workload == Training(method="qlora")
+
+
+def test_enter_in_a_field_neither_takes_an_option_nor_closes(opened, workspace, qtbot):
+    dialog = opened()
+    before = workspace.plan
+    type_into(qtbot, dialog.form.budget, "8")
+    qtbot.keyClick(dialog.form.budget.findChild(QLineEdit), Qt.Key.Key_Return)
+    assert dialog.isVisible()
+    assert workspace.plan == before
+    qtbot.waitSignal(dialog.search_finished, timeout=20_000).wait()
+    qtbot.keyClick(dialog, Qt.Key.Key_Escape)
+    assert dialog.isHidden()
+
+
 def test_no_text_of_a_card_is_cut(opened, qtbot):
     dialog = opened()
     for width in (1200, 860):
