@@ -209,6 +209,8 @@ class RecommendDialog(QDialog):
         self.about = make_label(role="muted", font=theme.font("small"), wrap=True)
         self.progress = QProgressBar()
         self.progress.setTextVisible(False)
+        self.progress.setFixedHeight(theme.spacing.small)
+        self.options.hide()
         self.progress.setAccessibleName("Searching")
         self.stop = QPushButton("St&op")
         self._use = QPushButton("&Use the selected option")

@@ -205,8 +205,8 @@ def rank_options(
     The best are selected among those whose speed was measured on their family of cards, if there are any.
     """
     in_order = sorted(allowed, key=lambda option: (not option.comparable, option.usd, option.hours))
-    sure = _sure_options(in_order)
-    others = _sure_options(candidates)
+    sure = sure_options(in_order)
+    others = sure_options(candidates)
     dates = [option.price_date for option in sure if option.price_date]
     return Recommendation(
         wish=wish,
@@ -222,8 +222,8 @@ def rank_options(
     )
 
 
-def _sure_options(options: Sequence[HardwareOption]) -> list[HardwareOption]:
-    """Return the comparable options of measured families; if there are none, all comparable options."""
+def sure_options(options: Sequence[HardwareOption]) -> list[HardwareOption]:
+    """Return the options that may be recommended: comparable, and of measured families if there are any of those."""
     comparable = [option for option in options if option.comparable]
     return [option for option in comparable if option.basis != "unmeasured"] or comparable
 

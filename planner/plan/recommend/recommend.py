@@ -440,7 +440,7 @@ def _old_price_remarks(price: Figure, gpu: Gpu, today: date) -> Iterator[str]:
     is_launch_price = price.date is None and price.certainty == "assumed"
     dated = gpu.released if is_launch_price else price.date
     if dated is not None and price.certainty != "yours" and today.year - int(dated[:4]) >= _OLD_PRICE_YEARS:
-        yield f"the newest known price is {'the one at launch' if is_launch_price else 'of'}, {dated[:4]}"
+        yield f"the newest known price is {'the one at launch, ' if is_launch_price else 'of '}{dated[:4]}"
 
 
 def _uncertain_deviations(deviations: Mapping[str, float], uncertain: tuple[str, ...]) -> dict[str, float]:

@@ -165,9 +165,11 @@ def _trade_off(option: HardwareOption, found: Recommendation) -> str:
         return fmt.sentence(fmt.listing(tuple(misses)))
     if option != cheapest:
         return f"{fmt.capitalized(_ratio_text(option, cheapest))} the price of the cheapest."
+    is_beaten = any(other.usd < cheapest.usd for other in found.options if other.comparable)
+    least = f"No option{' with a measured speed' if is_beaten else ''} costs less"
     if option == fastest:
-        return "No option costs less, and none is clearly faster."
-    return f"No option costs less. The fastest is {_ratio_text(fastest, cheapest)} the price."
+        return f"{least}, and none is clearly faster."
+    return f"{least}. The fastest is {_ratio_text(fastest, cheapest)} the price."
 
 
 def _ratio_text(option: HardwareOption, cheapest: HardwareOption) -> str:
@@ -232,6 +234,11 @@ def _awards(option: HardwareOption, found: Recommendation) -> tuple[Award, ...]:
     return tuple(award for award in AWARDS if _award_winner(award, found) == option)
 
 
+def _mark(row: OptionRow) -> str:
+    """Return the awards, or that the speed was never measured on such cards."""
+    return ", ".join(row.awards) or ("speed not measured" if row.option.basis == "unmeasured" else "")
+
+
 def _remarks(option: HardwareOption) -> tuple[str, ...]:
     return (*((UNMEASURED,) if option.basis == "unmeasured" else ()), *option.remarks)
 
@@ -268,7 +275,7 @@ OPTION_COLUMNS: Final[tuple[Column[OptionRow], ...]] = (
     text_column("bound", "Limited by", lambda row: row.option.bound, width=16),
     number_column("power", "Power", lambda row: row.option.power_watts, unit="W", width=8),
     text_column("date", "Price date", lambda row: row.option.price_date, unknown="no date", width=10),
-    text_column("awards", "", lambda row: ", ".join(row.awards) or None, unknown="", width=20),
+    text_column("awards", "", lambda row: _mark(row) or None, unknown="", width=20),
     text_column("changes", "Changes of the plan", lambda row: ", ".join(row.option.changes) or None, unknown="none"),
     text_column("remarks", "Remarks", lambda row: "; ".join(_remarks(row.option)) or None, unknown="", width=24),
 )

@@ -11,7 +11,7 @@ from planner.cost.terms import CostTerms
 from planner.gui.recommend import dialog as module
 from planner.gui.recommend.dialog import RecommendDialog
 from planner.gui.workspace import Workspace
-from planner.plan.recommend.option import Wish
+from planner.plan.recommend.option import Wish, sure_options
 from planner.workload.training import Training
 
 TODAY = date(2026, 11, 22)
@@ -262,7 +262,8 @@ def test_answers_and_rows_are_copied(opened):
 def test_the_plot_shows_what_can_be_compared(opened, qtbot):
     dialog = unfold(opened(), qtbot)
     plot = dialog.pareto.plot
-    comparable = [row for row in dialog.model.records if row.option.comparable]
+    sure = {option.key for option in sure_options(dialog.recommendation.options)}
+    comparable = [row for row in dialog.model.records if row.id in sure]
     assert len(plot.rows) == len(comparable)
     plot.hovered.emit(comparable[0])
     assert comparable[0].cards in dialog.about.text()

@@ -6,7 +6,7 @@ import pytest
 from recordings import training, two_steps
 
 from planner.cost.job import DailyHours, Run, Service
-from planner.cost.terms import CostTerms
+from planner.cost.terms import BuyTerms, CostTerms
 from planner.errors import SpecError
 from planner.performance.setting import MeasuredSpeed, TimeSetting
 from planner.plan.catalog import Catalog, load_catalog
@@ -48,7 +48,7 @@ def found(plan: Plan, catalog: Catalog, **wish: object) -> Recommendation:
     return result
 
 
-def sure_options(recommendation: Recommendation) -> list[HardwareOption]:
+def measured_options(recommendation: Recommendation) -> list[HardwareOption]:
     """Return the options that may be recommended: comparable, and of families whose speed was measured."""
     return [option for option in recommendation.options if option.comparable and option.basis != "unmeasured"]
 
@@ -64,7 +64,7 @@ def test_every_option_fits_and_is_paid_for_what_it_takes(tuned, catalog):
 
 
 def test_the_named_ones_are_what_they_are_called(tuned):
-    sure = sure_options(tuned)
+    sure = measured_options(tuned)
     least, dearest = min(option.usd for option in sure), 2 * min(option.usd for option in sure)
     soonest = min(option.hours for option in sure)
     assert tuned.cheapest.usd == least
@@ -76,7 +76,7 @@ def test_the_named_ones_are_what_they_are_called(tuned):
 
 
 def test_nothing_on_the_front_is_beaten(tuned):
-    sure = {option.key: option for option in sure_options(tuned)}
+    sure = {option.key: option for option in measured_options(tuned)}
     front = [sure[key] for key in tuned.pareto]
     assert tuned.cheapest in front
     for option in front:
@@ -105,7 +105,7 @@ def test_where_nothing_is_within_the_limits_the_nearest_is_named(catalog):
     none = found(TUNING, catalog, budget_usd=0.01)
     assert none.options == ()
     assert none.cheapest is None
-    assert none.nearest.usd == min(option.usd for option in sure_options(found(TUNING, catalog)))
+    assert none.nearest.usd == min(option.usd for option in measured_options(found(TUNING, catalog)))
     hungry = found(TUNING, catalog, power_limit_watts=1)
     assert hungry.nearest.power_watts
 
@@ -157,7 +157,7 @@ def test_what_has_no_end_is_fast_by_its_pace(catalog):
     service = LARGE.evolve(cost=CostTerms(job=DailyHours(hours_per_day=8)))
     month = found(service, catalog, counts=[1, 2])
     assert month.period == "month"
-    sooner = min(option.output_token_seconds for option in sure_options(month))
+    sooner = min(option.output_token_seconds for option in measured_options(month))
     assert month.fastest.output_token_seconds <= 1.1 * sooner
 
 
@@ -222,6 +222,83 @@ def test_a_region_that_nobody_knows_is_refused(catalog):
     with pytest.raises(SpecError, match="no electricity data for 'XX'"):
         recommend(nowhere, catalog, TODAY)
     assert found(nowhere, catalog, having=["rent"], counts=[1]).cheapest
+
+
+def test_a_desk_has_one_machine_on_one_circuit(catalog):
+    at_home = LARGE.evolve(cost=CostTerms(job=DailyHours(hours_per_day=8), buy=BuyTerms(place="desk")))
+    usual, german = (
+        found(at_home.evolve(cost=at_home.cost.evolve(region=region)), catalog, having=["own"])
+        for region in ("US", "DE")
+    )
+    for home, watts in ((usual, 1_800), (german, 3_680)):
+        assert home.options
+        assert all(option.machines == 1 and option.cards <= 2 for option in home.options)
+        assert all(option.power_watts * 1.8 <= watts for option in home.options)  # with the rest of the machine
+    assert "over the power of one circuit" in {one.reason for one in usual.left_out}
+    assert len(german.options) > len(usual.options)
+    more_room = at_home.evolve(cost=at_home.cost.evolve(buy=BuyTerms(place="desk", gpus_per_server=4)))
+    assert max(option.cards for option in found(more_room, catalog, having=["own"]).options) == 4
+
+
+def test_several_machines_that_exchange_data_need_a_network(catalog):
+    plan = TUNING.evolve(workload=Training(activation_checkpointing="full"))
+    both = found(plan, catalog, counts=[8, 16], vendors=["NVIDIA"])
+    for option in both.options:
+        several = option.count > option.cards_per_machine
+        assert (option.network_bytes_per_s is not None) == several
+        assert (option.network_usd is not None) == (several and option.having == "own")
+    h100 = next(one for one in both.options if (one.gpu, one.count, one.having) == ("h100-sxm5-80gb", 16, "own"))
+    assert (h100.machines, h100.network_bytes_per_s) == (2, 50e9)  # 400 Gbit/s
+    assert 0 < h100.network_usd < h100.usd
+
+
+def test_copies_of_a_service_need_no_network_and_are_all_counted(catalog):
+    busy = TUNING.evolve(
+        workload=Inference(profile="vllm", batch=16), cost=CostTerms(job=Service(requests_per_day=3_000_000))
+    )
+    many = found(busy, catalog, counts=[1], having=["own"], vendors=["NVIDIA"])
+    option = next(one for one in many.options if one.gpu == "a100-pcie-80gb")
+    assert option.copies > 8
+    assert option.machines == -(-option.copies // 8)
+    assert option.power_watts == 300 * option.copies
+    assert option.network_bytes_per_s is None
+
+
+def test_changes_are_tried_only_where_the_plan_does_not_fit(catalog):
+    plan = TUNING.evolve(workload=Training(method="qlora"))
+    changed, as_planned = (found(plan, catalog, counts=[1], change_plan=change) for change in (True, False))
+    unchanged = {option.key for option in changed.options if not option.changes}
+    assert unchanged == {option.key for option in as_planned.options}
+    assert {"rtx-4090", "rtx-3090"} <= {option.gpu for option in changed.options if option.changes}
+    assert changed.cheapest.usd < as_planned.cheapest.usd
+    assert changed.cheapest.gpu == "rtx-4090"
+
+
+def test_tensor_parallelism_answers_sooner_than_copies(catalog):
+    chat = TUNING.evolve(workload=Inference(profile="vllm"), cost=CostTerms(job=Service(requests_per_day=10_000)))
+    options = found(chat, catalog, counts=[4], having=["rent"]).options
+    copies, shared = (
+        next(one for one in options if one.gpu == "h100-sxm5-80gb" and bool(one.sharing) == is_shared)
+        for is_shared in (False, True)
+    )
+    assert shared.output_token_seconds < copies.output_token_seconds
+    assert shared.key != copies.key
+
+
+def test_prices_of_long_ago_are_not_called_the_cheapest(catalog):
+    old = [one for one in found(TUNING, catalog, having=["own"], counts=[1]).options if not one.comparable]
+    assert old
+    assert all("the newest known price is" in one.remarks[0] for one in old)
+    assert "rtx-4090" not in {one.gpu for one in old}
+
+
+def test_options_are_told_as_they_are_found(catalog):
+    parts: list[Recommendation] = []
+    whole = recommend(TUNING, catalog, TODAY, Wish(counts=(1, 2)), found=parts.append)
+    sizes = [len(part.options) for part in parts]
+    assert sizes == sorted(set(sizes))
+    assert parts[0].cheapest.count == 1
+    assert parts[-1].options == whole.options
 
 
 def test_it_ends_when_nobody_waits(catalog):

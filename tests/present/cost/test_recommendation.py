@@ -108,6 +108,19 @@ def test_the_bars_are_shares_of_the_largest_amount(catalog):
     assert second.why == "4.0 times as fast for 4.0 times the price of the cheapest."
 
 
+def test_cheaper_options_of_unknown_speed_are_not_denied(catalog):
+    guessed = option(usd=1.0, basis="unmeasured", gpu="arc-b580")
+    sure = option()
+    both = found(guessed, sure, cheapest=sure, fastest=sure, best_value=sure)
+    (view,) = award_views(both, catalog.hardware)
+    assert view.why == "No option with a measured speed costs less, and none is clearly faster."
+    marks = next(column for column in OPTION_COLUMNS if column.key == "awards")
+    assert [marks.text(row) for row in option_rows(both, catalog.hardware)] == [
+        "speed not measured",
+        "cheapest, fastest, best value",
+    ]
+
+
 def test_one_option_is_all_three(catalog):
     (view,) = award_views(found(option()), catalog.hardware)
     assert view.awards == ("cheapest", "fastest", "best value")
