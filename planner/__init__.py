@@ -16,6 +16,13 @@ A plan states a model, a workload and cards; `evaluate` estimates memory, time a
 >>> card.id in [fit.gpu_id for fit in planner.find_fits(serving, catalog)]
 True
 
+Several cards share a model as its software would, unless the workload's `parallel` says otherwise:
+
+>>> two = serving.evolve(model=planner.ModelChoice(id="Qwen/Qwen2.5-14B"), gpu="rtx-3090", count=2)
+>>> shared = planner.evaluate(two, catalog)
+>>> shared.sharing.scheme, shared.workload.parallel.pipeline, shared.sharing.as_replicas.verdict
+('layer split', 2, 'does-not-fit')
+
 Solvers, advice and warnings:
 
 >>> planner.largest_that_fits(serving, catalog, "batch").value > 2

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from planner.plan.recipes.preset import Preset
 
 DOES_NOT_FIT: Final = 1
+_SHARING_OPTIONS: Final = {
+    "training": "Set --zero, --tp or --dp to change it.",
+    "inference": "Set --tp, --pp or --dp to change it.",
+}
 
 _DESCRIPTION: Final = """\
 Check whether a model fits a card, and show what uses the memory: the verdict first, then the terms, the phases and
@@ -188,6 +192,8 @@ def _json(evaluation: Evaluation, catalog: Catalog, arguments: argparse.Namespac
 def _text(evaluation: Evaluation, catalog: Catalog, arguments: argparse.Namespace, asked: _OptionalParts) -> str:
     defaults = () if evaluation.traced else used_defaults(evaluation.plan.workload, evaluation.workload)
     view, width = evaluation_view(evaluation, catalog), terminal_width()
+    if view.sharing:
+        view = view._replace(sharing=f"{view.sharing} {_SHARING_OPTIONS[evaluation.workload.task]}")
     more: list[str] = []
     if asked.recipe is not None:
         from planner.cli.presets import recipe_block  # rarely needed

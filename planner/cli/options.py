@@ -19,6 +19,7 @@ from planner.models.architecture import Architecture
 from planner.units import parse_bytes
 from planner.workload.choices import Task
 from planner.workload.fields import TASKS, WorkloadField, all_fields, fields_of
+from planner.workload.parallel import DEGREES, without_degrees
 from planner.workload.rules import field_reader
 from planner.workload.software.registry import setting_names
 from planner.workload.software.settings import EngineSettings
@@ -92,10 +93,21 @@ def workload_from(arguments: argparse.Namespace, base: Workload | None = None) -
     fields: dict[str, object] = {name: getattr(start, name) for name in start.model_fields_set if name != "task"}
     if task != start.task:
         fields = {name: value for name, value in fields.items() if name in _OF_BOTH_TASKS}
-    for name, value, option in _changes(arguments):
+    changes = _changes(arguments)
+    fields |= _sharing_changes({name: value for name, value, _ in changes}, start)
+    for name, value, option in changes:
         _check_task(name, option, task)
         _put(fields, name, value)
     return _validated(task, fields)
+
+
+def _sharing_changes(given: Mapping[str, object], start: Workload) -> dict[str, object]:
+    """Return the parallelism before the options: degrees are set by hand, and `--sharing auto` removes earlier ones."""
+    if given.get("parallel.sharing") == "auto":
+        return {"parallel": start.parallel.evolve(sharing="auto", **without_degrees())}
+    if any(f"parallel.{name}" in given for name in DEGREES):
+        return {"parallel": start.parallel.evolve(sharing="manual")}
+    return {}
 
 
 def read_workload(path: Path) -> Workload:
@@ -124,7 +136,7 @@ def used_defaults(asked: Workload, used: Workload) -> tuple[str, ...]:
     return tuple(
         f"{field.option.flag} {'x'.join(map(str, value)) if isinstance(value, tuple) else value}"
         for field in fields_of(asked.task).values()
-        if field.option.flag and not _is_given(asked, field.name) and not _has_no_effect(used, field)
+        if field.option.flag and not _is_given(asked, field.name) and not _has_no_effect(asked, used, field)
         if (value := field_reader(used)(field.name)) is not None
     )
 
@@ -138,10 +150,11 @@ def _flags() -> Mapping[str, Sequence[WorkloadField]]:
     return found
 
 
-def _has_no_effect(used: Workload, field: WorkloadField) -> bool:
-    """Return whether `field` has no effect on `used`: parallelism that is not used, or the KV cache of a pipeline."""
+def _has_no_effect(asked: Workload, used: Workload, field: WorkloadField) -> bool:
+    """Return whether `field` is no default of `used`: parallelism not used or chosen, or the KV cache of a pipeline."""
     if field.name.startswith("parallel."):
-        return field.default is not None
+        is_chosen = asked.parallel.is_open and used.parallel != asked.parallel.evolve(data=1)
+        return field.default is not None or is_chosen
     return field.name == "kv_cache" and isinstance(used, Inference) and used.context_length is None
 
 

@@ -19,7 +19,8 @@ from planner.errors import SpecError
 from planner.plan.catalog import Catalog
 from planner.plan.plan import Plan
 from planner.plan.recommend.option import Acquisition, Recommendation, Wish
-from planner.plan.recommend.recommend import apply_option, counts_tokens, recommend
+from planner.plan.recommend.recommend import recommend
+from planner.plan.recommend.variants import apply_option, counts_tokens
 from planner.present.cost.recommendation import (
     AwardView,
     Meter,

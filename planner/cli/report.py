@@ -51,7 +51,9 @@ def memory_report(
     """
     prose = prose_width(width)
     blocks = [
-        "\n".join(wrap(sentence, prose) for sentence in (view.answer, view.reason, view.certainty) if sentence),
+        "\n".join(
+            wrap(sentence, prose) for sentence in (view.answer, view.sharing, view.reason, view.certainty) if sentence
+        ),
         _phrase(subject, prose),
         _terms(view, width) if view.terms else "",
         *(_explained(row, prose) for row in view.terms if explain),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
@@ -11,13 +11,15 @@ from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
 from planner.hardware.usable import UsableMemory
 from planner.memory.corrections import Correction
-from planner.memory.estimate import estimate_resolved, fits_on, resolve_workload
+from planner.memory.estimate import estimate_resolved, resolve_workload
 from planner.memory.fit import CardFit
 from planner.memory.parallel.placing import CardGroup
-from planner.memory.result import MemoryResult
+from planner.memory.result import MemoryResult, Verdict
 from planner.models.architecture import Architecture
+from planner.performance.setting import TimeSetting
 from planner.plan.catalog import Catalog
 from planner.plan.plan import Plan
+from planner.plan.sharing import SharedFit, leaves_sharing_open, settle_sharing, shared_fits
 from planner.trace.facts import TracedFacts
 from planner.workload.workload import Workload
 
@@ -27,9 +29,30 @@ if TYPE_CHECKING:
 _SMALLEST = 5
 
 
+class ReplicaVerdict(Spec):
+    """The memory verdict if each of several cards held the whole model."""
+
+    verdict: Verdict | None
+    total_bytes: int
+    capacity_bytes: int | None
+    free_bytes: int | None
+    fit_probability: float | None
+
+
+class ChosenSharing(Spec):
+    """The sharing between several cards that was chosen for a plan that leaves it open.
+
+    `scheme` names it, such as `tensor parallelism`; empty for replicas. The degrees are in the evaluation's workload.
+    """
+
+    scheme: str
+    as_replicas: ReplicaVerdict
+
+
 class Evaluation(Spec):
     """Estimated memory and time of a plan, and its `workload` with all defaults filled in.
 
+    `sharing` is how several cards share a plan that leaves this open; None for other plans, and without a card.
     `smallest_fits` are the ids of the smallest cards that fit, for plans without a card. A traced module has no
     architecture and runs as traced, so only the memory used by other programs counts of its workload. `gpu` is the card
     that the memory result is for; of several kinds, the kind with the least free memory. `cards` lists all kinds with
@@ -41,6 +64,7 @@ class Evaluation(Spec):
     parameters: int
     active_parameters: int
     memory: MemoryResult
+    sharing: ChosenSharing | None = None
     smallest_fits: tuple[str, ...] = ()
     architecture: Architecture | None = Field(default=None, exclude=True, repr=False)
     gpu: Gpu | None = Field(default=None, exclude=True, repr=False)
@@ -66,6 +90,12 @@ class Evaluation(Spec):
         return self.plan.model.trace
 
     @property
+    def settled_workload(self) -> Workload:
+        """Return the plan's workload, unset fields left unset, with the sharing that was chosen."""
+        plan = self.plan
+        return plan.workload if self.sharing is None else plan.workload.evolve(parallel=self.workload.parallel)
+
+    @property
     def max_context(self) -> int | None:
         """Return the maximum context length of the model, if it has one."""
         return None if self.architecture is None else self.architecture.max_context
@@ -85,7 +115,9 @@ def evaluate(plan: Plan, catalog: Catalog) -> Evaluation:
 
 def _evaluate_estimated(plan: Plan, catalog: Catalog) -> Evaluation:
     architecture, cards = architecture_of(plan, catalog), cards_of(plan, catalog)
-    settled = resolve_workload(architecture, plan.workload, plan.count)
+    shared = _shared_fit(plan, architecture, cards) if _is_open(plan, cards) else None
+    workload = plan.workload if shared is None else plan.workload.evolve(parallel=shared.parallel)
+    settled = resolve_workload(architecture, workload, plan.count)
     memory, fullest = _estimate(settled, cards, plan.corrections)
     return Evaluation(
         plan=plan,
@@ -93,11 +125,64 @@ def _evaluate_estimated(plan: Plan, catalog: Catalog) -> Evaluation:
         parameters=architecture.parameters,
         active_parameters=architecture.active_parameters,
         memory=memory,
+        sharing=None if shared is None else _chosen_sharing(shared),
         smallest_fits=_smallest_fits(plan, catalog),
         architecture=architecture,
         gpu=next((kind.gpu for kind in cards if kind.gpu == fullest), None),
         cards=tuple((kind.gpu, kind.number) for kind in cards if kind.gpu is not None),
         measured_on=_measured_gpu(plan, catalog),
+    )
+
+
+def settled_fit(plan: Plan, catalog: Catalog, architecture: Architecture) -> SharedFit:
+    """Return the memory verdict of `plan`, whose model is `architecture`, with its sharing settled.
+
+    Raises:
+        SpecError: If the workload does not allow the model or the number of cards.
+    """
+    return _shared_fit(plan, architecture, cards_of(plan, catalog))
+
+
+def with_settled_sharing(plan: Plan, catalog: Catalog) -> Plan:
+    """Return `plan` with the degrees of parallelism that were chosen, or unchanged if it does not leave them open.
+
+    Raises:
+        SpecError: If the workload does not allow the model or the number of cards.
+    """
+    cards = cards_of(plan, catalog)
+    if plan.model.trace is not None or not _is_open(plan, cards):
+        return plan
+    shared = _shared_fit(plan, architecture_of(plan, catalog), cards)
+    return plan.evolve(workload=plan.workload.evolve(parallel=shared.parallel))
+
+
+def _is_open(plan: Plan, cards: tuple[CardGroup, ...]) -> bool:
+    """Return whether the sharing is to be chosen; without a card there is no verdict to choose by."""
+    return leaves_sharing_open(plan.workload, plan.count) and cards[0].gpu is not None
+
+
+def _shared_fit(plan: Plan, architecture: Architecture, cards: tuple[CardGroup, ...]) -> SharedFit:
+    return _settle(architecture, plan.workload, cards, _links_setting(plan), plan.corrections)
+
+
+def _links_setting(plan: Plan) -> TimeSetting:
+    """Return the settings of time that decide how cards share a plan; the others change without a new estimate."""
+    return TimeSetting(link=plan.timing.link, cards_per_node=plan.timing.cards_per_node)
+
+
+def _chosen_sharing(shared: SharedFit) -> ChosenSharing | None:
+    replicas = shared.replicas
+    if replicas is None:
+        return None
+    return ChosenSharing(
+        scheme="" if shared.scheme is None else shared.scheme.name,
+        as_replicas=ReplicaVerdict(
+            verdict=replicas.verdict,
+            total_bytes=replicas.total_bytes,
+            capacity_bytes=replicas.capacity_bytes,
+            free_bytes=replicas.free_bytes,
+            fit_probability=replicas.fit_probability,
+        ),
     )
 
 
@@ -168,8 +253,38 @@ def fits_among(plan: Plan, catalog: Catalog, ids: tuple[str, ...] | None, count:
     """
     if plan.model.trace is not None:
         return _traced_fits(plan.model.trace, plan.workload.other_processes_bytes, catalog, ids)
-    architecture = architecture_of(plan, catalog)
-    return _estimated_fits(architecture, _without_unequal_gpus(plan.workload), catalog, ids, count, plan.corrections)
+    return _estimated_fits(_fit_question(plan, catalog, ids, count))
+
+
+def shared_fits_among(plan: Plan, catalog: Catalog, ids: tuple[str, ...] | None, count: int) -> Mapping[str, SharedFit]:
+    """Return the verdicts of `fits_among`, with the sharing that was chosen for each kind of card.
+
+    Raises:
+        SpecError: If the catalog has no such card or model, or the plan cannot be split across so many cards.
+    """
+    if plan.model.trace is not None:
+        fits = fits_among(plan, catalog, ids, count)
+        return {gpu_id: SharedFit(plan.workload.parallel, fit) for gpu_id, fit in fits.items()}
+    return _shared_fits(_fit_question(plan, catalog, ids, count))
+
+
+class _FitQuestion(NamedTuple):
+    """The inputs on which the verdicts on cards of several kinds depend."""
+
+    architecture: Architecture
+    workload: Workload
+    catalog: Catalog
+    ids: tuple[str, ...] | None
+    cards: int
+    links: TimeSetting
+    corrections: tuple[Correction, ...]
+
+
+def _fit_question(plan: Plan, catalog: Catalog, ids: tuple[str, ...] | None, count: int) -> _FitQuestion:
+    workload = _without_unequal_gpus(plan.workload)
+    return _FitQuestion(
+        architecture_of(plan, catalog), workload, catalog, ids, count, _links_setting(plan), plan.corrections
+    )
 
 
 def find_fits(plan: Plan, catalog: Catalog) -> tuple[CardFit, ...]:
@@ -180,6 +295,7 @@ def find_fits(plan: Plan, catalog: Catalog) -> tuple[CardFit, ...]:
 
 # Prices, time settings and names change without changing the memory estimate.
 _estimate = lru_cache(maxsize=256)(estimate_resolved)
+_settle = lru_cache(maxsize=256)(settle_sharing)
 
 
 def _without_unequal_gpus(workload: Workload) -> Workload:
@@ -193,17 +309,15 @@ def _measured_gpu(plan: Plan, catalog: Catalog) -> Gpu | None:
 
 
 @lru_cache(maxsize=128)
-def _estimated_fits(
-    architecture: Architecture,
-    workload: Workload,
-    catalog: Catalog,
-    ids: tuple[str, ...] | None,
-    count: int,
-    corrections: tuple[Correction, ...],
-) -> Mapping[str, CardFit]:
-    return {
-        fit.gpu_id: fit for fit in fits_on(architecture, workload, _cards_with_memory(catalog, ids), count, corrections)
-    }
+def _estimated_fits(question: _FitQuestion) -> Mapping[str, CardFit]:
+    return {gpu_id: shared.fit for gpu_id, shared in _shared_fits(question).items()}
+
+
+@lru_cache(maxsize=128)
+def _shared_fits(question: _FitQuestion) -> Mapping[str, SharedFit]:
+    architecture, workload, catalog, ids, count, links, corrections = question
+    found = shared_fits(architecture, workload, _cards_with_memory(catalog, ids), count, links, corrections)
+    return {shared.fit.gpu_id: shared for shared in found}
 
 
 @lru_cache(maxsize=128)

@@ -1,6 +1,6 @@
 """Time and cost of the plan's job on every card, with the plan's number of cards."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from datetime import date
 from typing import Literal, NamedTuple
 
@@ -10,9 +10,10 @@ from planner.cost.renting.table import CardDemand, OfferRow, cheapest_row, quote
 from planner.errors import SpecError
 from planner.performance.result import TimeResult
 from planner.plan.catalog import Catalog
-from planner.plan.evaluate import evaluate, fits_by_gpu
+from planner.plan.evaluate import evaluate, shared_fits_among
 from planner.plan.money import plan_throughput
 from planner.plan.plan import Plan
+from planner.workload.parallel import Parallel
 
 
 class CardJob(NamedTuple):
@@ -48,10 +49,12 @@ def job_by_gpu(
     Cards of unknown speed are missing. Returns None as soon as `stop` returns true.
     """
     jobs: dict[str, _TimedJob] = {}
-    for gpu_id in _fitting_gpu_ids(plan, catalog):
+    for gpu_id, shared in shared_fits_among(plan, catalog, None, plan.count).items():
+        if not shared.fit.likely:
+            continue
         if stop():
             return None
-        timed_job = _time_job(plan, gpu_id, catalog)
+        timed_job = _time_job(plan, gpu_id, shared.parallel, catalog)
         if timed_job is not None:
             jobs[gpu_id] = timed_job
     candidates = {gpu_id: CardDemand(gpu_id, plan.count, timed.demand) for gpu_id, timed in jobs.items()}
@@ -76,12 +79,8 @@ def _card_job(timed: _TimedJob, offer: OfferRow | None) -> CardJob:
     return CardJob(demand.period, demand.busy_hours, timed.time, offer, per_million)
 
 
-def _fitting_gpu_ids(plan: Plan, catalog: Catalog) -> Iterator[str]:
-    return (gpu_id for gpu_id, fit in fits_by_gpu(plan, catalog).items() if fit.likely)
-
-
-def _time_job(plan: Plan, gpu_id: str, catalog: Catalog) -> _TimedJob | None:
-    workload = plan.workload.evolve(gpus=()) if plan.workload.gpus else plan.workload
+def _time_job(plan: Plan, gpu_id: str, parallel: Parallel, catalog: Catalog) -> _TimedJob | None:
+    workload = plan.workload.evolve(gpus=(), parallel=parallel)
     evaluation = evaluate(plan.evolve(gpu=gpu_id, workload=workload), catalog)
     throughput = plan_throughput(evaluation)
     if evaluation.time is None or throughput is None:

@@ -164,7 +164,7 @@ def matching_gpus(catalog: HardwareCatalog, device: Device) -> tuple[Gpu, ...]:
 def plan_for_card(plan: Plan, gpu: Gpu, count: int = 1, other_processes_bytes: int = 0) -> Plan:
     """Return `plan` on `count` local GPUs of one kind, with the memory used there by other programs.
 
-    Parallelism that does not divide `count` is removed, so that each card holds the whole model.
+    Parallelism that does not divide `count` is removed, so that the sharing is left to the software.
     """
     parallel = plan.workload.parallel
     if count % (parallel.model_shards * parallel.expert):

@@ -8,15 +8,17 @@ from pydantic import ValidationError
 
 from planner.base import Spec
 from planner.errors import SpecError
+from planner.hardware.gpu import Gpu
 from planner.memory.estimate import estimate_on
 from planner.memory.result import MemoryResult
 from planner.models.architecture import Architecture
 from planner.plan.catalog import Catalog
-from planner.plan.evaluate import Evaluation, architecture_of, cards_of
+from planner.plan.evaluate import Evaluation, architecture_of, cards_of, with_settled_sharing
 from planner.plan.plan import Plan
-from planner.plan.sharding import default_sharding
+from planner.plan.sharing import SharingScheme, sharing_counts, sharing_schemes, tensor_domain
 from planner.plan.solve import LENGTHS, SolvableField, layer_count, on_cards, with_value
 from planner.workload.defaults import with_defaults
+from planner.workload.parallel import without_degrees
 from planner.workload.software.registry import serving_support
 from planner.workload.training import Lora, Training
 from planner.workload.workload import Parallel, Workload
@@ -24,7 +26,7 @@ from planner.workload.workload import Parallel, Workload
 Axis = SolvableField | Literal["lora_rank", "count"]
 """A plan setting for the x axis of memory curves: a workload field, the LoRA rank, or the number of cards."""
 
-_UNSHARDED: Final = {"data": None, "zero": 0, "tensor": 1, "pipeline": 1, "interleave": 1, "pipeline_layers": ()}
+_UNSHARDED: Final = {"sharing": "auto", **without_degrees()}
 _MAX_DOUBLINGS: Final = 10
 
 
@@ -62,7 +64,9 @@ def plan_axes(evaluation: Evaluation) -> tuple[Axis, ...]:
             axes.append("gpu_layers")
     elif workload.adapts:
         axes.append("lora_rank")
-    if count_scaling(evaluation.plan, architecture) is not None:
+    settled = evaluation.plan.evolve(workload=evaluation.settled_workload)
+    gpus = tuple(gpu for gpu, _ in evaluation.cards)
+    if _count_scaling(settled, architecture, gpus) is not None:
         axes.append("count")
     return tuple(axis for axis in axes if architecture.has_variable_length or axis not in LENGTHS)
 
@@ -88,7 +92,7 @@ def plan_at_value(plan: Plan, catalog: Catalog, axis: Axis, value: int) -> Plan:
         SpecError: If the plan has no such number or does not allow the value, or the model was traced.
     """
     if axis == "count":
-        spreading = count_scaling(plan, architecture_of(plan, catalog))
+        spreading = count_scaling(plan, catalog)
         if spreading is None:
             raise SpecError("count", "the memory per card does not depend on the number of cards")
         return on_cards(plan, value, spreading.settings(value))
@@ -108,24 +112,37 @@ def memory_curve(plan: Plan, catalog: Catalog, axis: Axis, values: tuple[int, ..
     )
 
 
-def count_scaling(plan: Plan, architecture: Architecture) -> CountScaling | None:
+def count_scaling(plan: Plan, catalog: Catalog) -> CountScaling | None:
     """Return the scaling of `plan` to other numbers of cards, or None if the memory per card does not change.
 
-    A plan on one card, or split by the default sharding, scales by that sharding. A plan with ZeRO scales by the number
-    of replicas.
+    A plan on one card, or shared as its software would, scales in this way. A plan with ZeRO scales by the number of
+    replicas.
+
+    Raises:
+        SpecError: If the workload does not allow the model or the number of cards.
     """
+    gpus = tuple(kind.gpu for kind in cards_of(plan, catalog))
+    return _count_scaling(with_settled_sharing(plan, catalog), architecture_of(plan, catalog), gpus)
+
+
+def _count_scaling(plan: Plan, architecture: Architecture, gpus: tuple[Gpu | None, ...]) -> CountScaling | None:
     workload = plan.workload
     if workload.gpus:
         return None
-    plain = with_defaults(workload.evolve(parallel=Parallel()), architecture, plan.count)
-    usual = default_sharding(plain, architecture)
+    plain, domain = (
+        with_defaults(workload.evolve(parallel=Parallel()), architecture, 1),
+        tensor_domain(gpus, plan.timing),
+    )
+
+    def schemes(count: int) -> tuple[SharingScheme, ...]:
+        return sharing_schemes(plain, architecture, count, domain) if count > 1 else ()
 
     def settings(count: int) -> Mapping[str, object]:
-        return {**_UNSHARDED, **(usual.settings(count) if count > 1 else {})}
+        return {**_UNSHARDED, **(own[-1].settings if (own := schemes(count)) else {})}
 
-    own = workload.parallel.evolve(data=None)
-    if usual.counts and own == own.evolve(**settings(plan.count)):
-        return CountScaling((1, *usual.counts), settings, usual.title)
+    counts, own = sharing_counts(plain, architecture), workload.parallel.evolve(sharing="auto", data=None)
+    if counts and own == own.evolve(**settings(plan.count)):
+        return CountScaling((1, *counts), settings, schemes(counts[0])[-1].title)
     if isinstance(workload, Training) and own.zero:
         unit = own.model_shards * own.expert
         return CountScaling([unit << exponent for exponent in range(_MAX_DOUBLINGS)], lambda _count: {})
@@ -152,7 +169,8 @@ def _adapter_settings(workload: Workload) -> Lora:
 
 
 def _estimate_memory(plan: Plan, catalog: Catalog) -> MemoryResult:
-    return estimate_on(architecture_of(plan, catalog), plan.workload, cards_of(plan, catalog), plan.corrections)
+    workload = with_settled_sharing(plan, catalog).workload
+    return estimate_on(architecture_of(plan, catalog), workload, cards_of(plan, catalog), plan.corrections)
 
 
 def _memory_point(value: int, result: MemoryResult) -> MemoryPoint:

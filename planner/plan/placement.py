@@ -82,8 +82,8 @@ class SystemFit(NamedTuple):
 def fits_by_system(plan: Plan, catalog: Catalog) -> Mapping[str, SystemFit]:
     """Return the memory verdict of `plan` on every system in `catalog`, by system id.
 
-    The plan keeps its parallelism; if that does not allow a system's number of accelerators, this is the reason.
-    Systems with equally many of one accelerator are evaluated once.
+    The plan keeps its parallelism, or leaves it to its software. If that does not allow a system's number of
+    accelerators, this is the reason. Systems with equally many of one accelerator are evaluated once.
     """
     cards = defaultdict[int, set[str]](set)
     for system in catalog.hardware.systems:

@@ -1,5 +1,6 @@
 """The plan: the document that all tabs, the command line and the Python API read and write."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Literal, Self
 
@@ -14,7 +15,7 @@ from planner.trace.facts import TracedFacts
 from planner.workload.parallel import MOST_CARDS
 from planner.workload.workload import Inference, Workload
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 
 
 class ModelChoice(Spec):
@@ -50,7 +51,7 @@ class ModelChoice(Spec):
 class Plan(Spec):
     """A model, its workload, and the cards to run it on."""
 
-    schema_version: Literal[1] = SCHEMA_VERSION
+    schema_version: Literal[2] = SCHEMA_VERSION
     model: ModelChoice
     workload: Workload = Inference()
     gpu: str | None = Field(default=None, description="the catalog's id of the card")
@@ -67,6 +68,14 @@ class Plan(Spec):
     timing: TimeSetting = Field(default=TimeSetting(), description="interconnects, input pipeline and a measured speed")
     cost: CostTerms = Field(default=CostTerms(), description="the job, and the terms of renting and owning")
 
+    @model_validator(mode="before")
+    @classmethod
+    def _upgrade(cls, fields: object) -> object:
+        """Read a file of schema 1, in which several cards without degrees of parallelism were replicas."""
+        if not (isinstance(fields, Mapping) and fields.get("schema_version") == 1):
+            return fields
+        return {**fields, "schema_version": SCHEMA_VERSION, "workload": _as_replicas(fields)}
+
     @model_validator(mode="after")
     def _counts_unequal_cards(self) -> Self:
         """Reject a card count that differs from the total of the unequal cards."""
@@ -74,6 +83,17 @@ class Plan(Spec):
         if named and named != self.count:
             raise ValueError(f"count is {self.count:,}, but workload.gpus names {named:,} cards")
         return self
+
+
+def _as_replicas(fields: Mapping[str, object]) -> object:
+    """Return the workload in the fields of a plan of schema 1, with several cards as replicas unless it shares them."""
+    workload = fields.get("workload", {"task": "inference"})
+    if fields.get("count", 1) == 1 and not (isinstance(workload, Mapping) and workload.get("gpus")):
+        return workload
+    parallel = workload.get("parallel", {}) if isinstance(workload, Mapping) else None
+    if not isinstance(workload, Mapping) or not isinstance(parallel, Mapping):
+        return workload  # not of a file, or not valid
+    return {**workload, "parallel": {"sharing": "manual", **parallel}}
 
 
 def _named_card_count(workload: Workload | None) -> int:

@@ -14,14 +14,13 @@ from pydantic.fields import FieldInfo
 
 from planner.base import Spec
 from planner.errors import SpecError
-from planner.memory.estimate import estimate_memory, estimate_on, fits_on
 from planner.memory.fit import CardFit
 from planner.memory.result import Verdict
 from planner.models.architecture import Architecture
 from planner.plan.catalog import Catalog
-from planner.plan.evaluate import architecture_of, cards_of, find_fits
+from planner.plan.evaluate import architecture_of, find_fits, settled_fit, shared_fits_among
 from planner.plan.plan import Plan
-from planner.plan.sharding import default_sharding
+from planner.plan.sharing import SharedFit, sharing_counts
 from planner.workload.defaults import with_defaults
 from planner.workload.software.registry import field_owner
 
@@ -34,29 +33,7 @@ def assess_fit(plan: Plan, catalog: Catalog, architecture: Architecture) -> Card
     Raises:
         SpecError: If the workload does not allow the model or the number of cards.
     """
-    if plan.workload.gpus:
-        return _fit_of_fullest(plan, catalog, architecture)
-    if plan.gpu is None:
-        memory = estimate_memory(architecture, plan.workload, count=plan.count, corrections=plan.corrections)
-        return CardFit("", None, memory.total_bytes, None, None, ())
-    gpu = catalog.hardware.gpu(plan.gpu)
-    card = [(gpu, catalog.hardware.usable_memory(gpu))]
-    return next(iter(fits_on(architecture, plan.workload, card, plan.count, plan.corrections)))
-
-
-def _fit_of_fullest(plan: Plan, catalog: Catalog, architecture: Architecture) -> CardFit:
-    """Return the verdict on the card with the least free memory, for a plan with several kinds of cards."""
-    memory = estimate_on(architecture, plan.workload, cards_of(plan, catalog), plan.corrections)
-    fullest = memory.per_gpu[memory.fullest]
-    return CardFit(
-        fullest.gpu or "",
-        memory.verdict,
-        memory.total_bytes,
-        memory.capacity_bytes,
-        memory.free_bytes,
-        memory.unsupported,
-        memory.fit_probability,
-    )
+    return settled_fit(plan, catalog, architecture).fit
 
 
 def meets(fit: CardFit, at_worst: MinimumVerdict) -> bool:
@@ -76,8 +53,8 @@ class SolveResult(Spec):
     """Result of a search: the quantity (`asked`), a workload field, `count` or `gpu`, and its value.
 
     `bounded_by` is the limit on the value: the card's memory, the model's maximum length, or the allowed range. `how`
-    names the parallelism if it is not the plan's own. Without a value, `reason` explains why. `plan` is the plan with
-    the value.
+    names the sharing that was chosen, if the plan leaves that open. Without a value, `reason` explains why. `plan` is
+    the plan with the value.
     """
 
     asked: SolvableField | Literal["count", "gpu"]
@@ -124,17 +101,17 @@ def largest_that_fits(
     least = fit(1)
     if not meets(least, at_worst):
         return SolveResult(asked=field, reason=_no_solution_reason(least))
-    value, largest_fit = _search_largest(fit, at_worst, most, least)
-    return _search_result(
-        field, value, with_value(plan, field, value), largest_fit, bound if value == most else "memory"
-    )
+    value, _ = _search_largest(fit, at_worst, most, least)
+    largest = with_value(plan, field, value)
+    shared = settled_fit(largest, catalog, architecture)
+    return _search_result(field, value, largest, shared, bound if value == most else "memory")
 
 
 def fewest_cards(plan: Plan, catalog: Catalog, at_worst: MinimumVerdict = "fits") -> SolveResult:
     """Search for the smallest number of the plan's cards on which `plan` fits.
 
     A plan with its own parallelism keeps it, over as many replicas as necessary. If each card holds the whole model and
-    one is not enough, the default sharding is applied, and `how` names it.
+    one is not enough, the cards share it as the software would, and `how` names the way.
 
     Raises:
         SpecError: If the plan has no card, or the model was traced.
@@ -144,15 +121,16 @@ def fewest_cards(plan: Plan, catalog: Catalog, at_worst: MinimumVerdict = "fits"
         raise SpecError("gpu", "the plan has no card", hint="Choose one.")
     parallel = plan.workload.parallel
     if parallel.is_plain:
-        sharing = default_sharding(with_defaults(plan.workload, architecture, plan.count), architecture)
-        counts: Sequence[int] = (1, *sharing.counts)
+        counts: Sequence[int] = (
+            1,
+            *sharing_counts(with_defaults(plan.workload, architecture, plan.count), architecture),
+        )
     else:
-        sharing = None
         unit = parallel.model_shards * parallel.expert
         counts = range(unit, _MOST_CARDS + 1, unit)
 
     def spread(count: int) -> Plan:
-        return on_cards(plan, count, sharing.settings(count) if sharing and count > 1 else {})
+        return on_cards(plan, count, {"sharing": "auto"})
 
     fewest = _bisect_first(lambda count: meets(assess_fit(spread(count), catalog, architecture), at_worst), counts)
     if fewest is None:
@@ -160,9 +138,8 @@ def fewest_cards(plan: Plan, catalog: Catalog, at_worst: MinimumVerdict = "fits"
             assess_fit(plan, catalog, architecture), "each card still needs more memory than it has"
         )
         return SolveResult(asked="count", reason=reason)
-    how = sharing.title if sharing and fewest > 1 else ""
-    fit = assess_fit(spread(fewest), catalog, architecture)
-    return _search_result("count", fewest, spread(fewest), fit, None).evolve(how=how)
+    shared = settled_fit(spread(fewest), catalog, architecture)
+    return _search_result("count", fewest, spread(fewest), shared, None)
 
 
 def smallest_card(plan: Plan, catalog: Catalog, at_worst: MinimumVerdict = "fits") -> SolveResult:
@@ -170,7 +147,8 @@ def smallest_card(plan: Plan, catalog: Catalog, at_worst: MinimumVerdict = "fits
     fit = next((fit for fit in find_fits(plan, catalog) if meets(fit, at_worst)), None)
     if fit is None:
         return SolveResult(asked="gpu", reason="no card in the catalog is large enough")
-    return _search_result("gpu", fit.gpu_id, plan.evolve(gpu=fit.gpu_id), fit, None)
+    shared = shared_fits_among(plan, catalog, None, plan.count)[fit.gpu_id]
+    return _search_result("gpu", fit.gpu_id, plan.evolve(gpu=fit.gpu_id), shared, None)
 
 
 def largest_allowed(plan: Plan, field: SolvableField) -> int:
@@ -274,7 +252,8 @@ def _upper_bound(plan: Plan, field: SolvableField, architecture: Architecture) -
     return (made_for, "model") if made_for is not None and made_for <= allowed else (allowed, "workload")
 
 
-def _search_result(asked: str, value: int | str, plan: Plan, fit: CardFit, bound: Limit | None) -> SolveResult:
+def _search_result(asked: str, value: int | str, plan: Plan, shared: SharedFit, bound: Limit | None) -> SolveResult:
+    fit = shared.fit
     return SolveResult.model_validate(
         {
             "asked": asked,
@@ -284,6 +263,7 @@ def _search_result(asked: str, value: int | str, plan: Plan, fit: CardFit, bound
             "free_bytes": fit.free_bytes,
             "fit_probability": fit.fit_probability,
             "bounded_by": bound,
+            "how": "" if shared.scheme is None else shared.scheme.title,
             "plan": plan,
         }
     )

@@ -11,7 +11,7 @@ from planner.memory.training.adapters.trained import matches
 from planner.models.architecture import Architecture
 from planner.models.load import load_config
 from planner.plan.catalog import Catalog
-from planner.plan.evaluate import architecture_of
+from planner.plan.evaluate import architecture_of, with_settled_sharing
 from planner.plan.plan import Plan
 from planner.trace.request import Target, TraceRequest, torch_optimizer
 from planner.workload.defaults import with_defaults
@@ -126,7 +126,7 @@ def request_of_plan(plan: Plan, catalog: Catalog) -> TraceRequest:
         ModelFileError: If the model's configuration cannot be read.
     """
     architecture = architecture_of(plan, catalog)
-    workload = with_defaults(plan.workload, architecture, plan.count)
+    workload = with_defaults(with_settled_sharing(plan, catalog).workload, architecture, plan.count)
     if isinstance(workload, Training):
         how = training_fields(workload, architecture, plan.count)
     else:

@@ -53,7 +53,7 @@ def memory_with_changes(evaluation: Evaluation, architecture: Architecture, **ch
     plan = evaluation.plan
     return estimate_memory(
         architecture,
-        plan.workload.evolve(**changes),
+        evaluation.settled_workload.evolve(**changes),
         evaluation.gpu,
         count=plan.count,
         corrections=plan.corrections,
@@ -79,7 +79,7 @@ def sharing_warnings(evaluation: Evaluation, architecture: Architecture) -> Iter
 
 
 def _warn_zero_3_buffers(evaluation: Evaluation, architecture: Architecture) -> Iterator[PlanWarning]:
-    workload = evaluation.plan.workload
+    workload = evaluation.settled_workload
     if not isinstance(workload, Training) or workload.gpus:
         return
     parallel = workload.parallel

@@ -1,6 +1,6 @@
 """Parallelism of a workload across GPUs."""
 
-from typing import Annotated, Final, NamedTuple, Self
+from typing import Annotated, Final, Literal, NamedTuple, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -22,7 +22,7 @@ def trains_on_several_gpus(context: FieldContext) -> bool:
 
 def _has_experts(context: FieldContext) -> bool:
     groups = (group for stack in context.architecture.stacks for group in stack.groups)
-    return has_several_gpus(context) and any(isinstance(group.layer.feed_forward, Moe) for group in groups)
+    return _is_set_by_hand(context) and any(isinstance(group.layer.feed_forward, Moe) for group in groups)
 
 
 def _can_offload(context: FieldContext) -> bool:
@@ -41,12 +41,50 @@ class CardCount(Spec):
     count: int = Field(default=1, ge=1, le=MOST_CARDS)
 
 
+Sharing = Literal["auto", "manual"]
+
+DEGREES: Final = ("data", "zero", "tensor", "pipeline", "context", "expert")
+"""Fields of `Parallel` that say how cards share the model."""
+
+
+def without_degrees() -> dict[str, object]:
+    """Return the fields of `Parallel` that remove every degree, and what only goes with one."""
+    return {**_WITHOUT, "sequence": False, "pipeline_layers": (), "interleave": 1}
+
+
+def _is_set_by_hand(context: FieldContext) -> bool:
+    """Return whether the degrees are the plan's own, and not chosen by the software."""
+    return has_several_gpus(context) and not context.chosen_sharing
+
+
+def _sharing_titles(context: FieldContext) -> dict[Sharing, str]:
+    chosen = f": {context.chosen_sharing}" if context.chosen_sharing else ""
+    return {"auto": f"Chosen by the software{chosen}", "manual": "Set below"}
+
+
 class Parallel(Spec):
     """Degrees of parallelism; the number of cards is the product of the data, tensor, pipeline and context degrees.
 
-    Experts are split across replicas, so `expert` divides `data`.
+    Experts are split across replicas, so `expert` divides `data`. With `auto`, which holds as long as no degree is set,
+    `planner.plan.sharing` chooses the degrees; with `manual`, cards without a degree are replicas.
     """
 
+    sharing: Annotated[
+        Sharing,
+        Field(
+            title="Sharing",
+            description="auto: as the software would if one GPU is not enough; manual: by the degrees, else replicas",
+        ),
+        Presentation(
+            "--sharing",
+            "sharing",
+            default="auto, unless a degree is set",
+            explanation="If one GPU is enough, each one holds the whole model.",
+            choices=_sharing_titles,
+            leads=True,
+            shown_when=has_several_gpus,
+        ),
+    ] = "auto"
     data: Annotated[
         int | None,
         Field(ge=1, le=MOST_CARDS, title="Data parallelism", description="number of replicas"),
@@ -55,7 +93,7 @@ class Parallel(Spec):
             "sharing",
             default="the number of GPUs, divided by --tp, --pp and --cp",
             explanation="By default, the number of GPUs divided by the other degrees of parallelism.",
-            shown_when=has_several_gpus,
+            shown_when=_is_set_by_hand,
         ),
     ] = None
     zero: Annotated[
@@ -77,13 +115,13 @@ class Parallel(Spec):
                 3: "Also parameters (ZeRO-3, FSDP)",
             },
             leads=True,
-            shown_when=trains_on_several_gpus,
+            shown_when=lambda context: trains_on_several_gpus(context) and _is_set_by_hand(context),
         ),
     ] = 0
     tensor: Annotated[
         int,
         Field(ge=1, le=1024, title="Tensor parallelism", description="GPUs that each matrix is split across"),
-        Presentation("--tp", "sharing", shown_when=has_several_gpus),
+        Presentation("--tp", "sharing", shown_when=_is_set_by_hand),
     ] = 1
     sequence: Annotated[
         bool,
@@ -96,12 +134,16 @@ class Parallel(Spec):
     pipeline: Annotated[
         int,
         Field(ge=1, le=4096, title="Pipeline parallelism", description="stages that each hold some of the layers"),
-        Presentation("--pp", "sharing", shown_when=has_several_gpus),
+        Presentation("--pp", "sharing", shown_when=_is_set_by_hand),
     ] = 1
     context: Annotated[
         int,
         Field(ge=1, le=4096, title="Context parallelism", description="GPUs that each sequence is split across"),
-        Presentation("--cp", "sharing", shown_when=trains_on_several_gpus),
+        Presentation(
+            "--cp",
+            "sharing",
+            shown_when=lambda context: trains_on_several_gpus(context) and _is_set_by_hand(context),
+        ),
     ] = 1
     expert: Annotated[
         int,
@@ -170,6 +212,14 @@ class Parallel(Spec):
         ),
     ] = 1
 
+    @model_validator(mode="before")
+    @classmethod
+    def _prefer_degrees(cls, fields: object) -> object:
+        """Let degrees that are set win over `auto`."""
+        if isinstance(fields, dict) and any(fields.get(name, value) != value for name, value in _WITHOUT.items()):
+            return {**fields, "sharing": "manual"}
+        return fields
+
     @field_validator("pipeline_layers", mode="before")
     @classmethod
     def _split_numbers(cls, value: object) -> object:
@@ -199,9 +249,18 @@ class Parallel(Spec):
         return (self.data or 1) * self.context
 
     @property
+    def is_open(self) -> bool:
+        """Return whether the software chooses how several cards share the model."""
+        return self.sharing == "auto" and self.is_plain
+
+    @property
     def is_plain(self) -> bool:
         """Return whether every card holds and computes the whole model."""
         return self.model_shards == 1 and self.zero == 0 and self.expert == 1 and self.offload == "none"
+
+
+_WITHOUT: Final = {name: Parallel.model_fields[name].default for name in DEGREES}
+"""The degrees of a plan that sets none."""
 
 
 class _ParallelHolder(NamedTuple):

@@ -44,7 +44,8 @@ class FieldContext:
     """The filled-in workload, model and GPU count on which the visibility and choices of a field depend.
 
     `workload` has its defaults filled in for `architecture` on `count` GPUs. `sharding_library` is the library that
-    shards training across replicas, and `from_scratch` whether training starts from random weights.
+    shards training across replicas, `from_scratch` whether training starts from random weights, and `chosen_sharing`
+    how the GPUs share the model if the software chose that: `FSDP over 4`.
     """
 
     workload: Any
@@ -52,6 +53,7 @@ class FieldContext:
     count: int = 1
     sharding_library: str = ""
     from_scratch: bool = False
+    chosen_sharing: str = ""
 
     @property
     def has_variable_length(self) -> bool:

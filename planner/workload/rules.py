@@ -42,6 +42,7 @@ RESET: Final = object()
 
 _CONTEXT: Final = ("count", "model")
 _MODEL_PARALLEL: Final = ("parallel.tensor", "parallel.pipeline", "parallel.context")
+_DEGREES: Final = (*_MODEL_PARALLEL, "parallel.expert", "parallel.data", "parallel.zero")
 _RESET_STAGES: Final = {"parallel.interleave": RESET, "parallel.pipeline_layers": RESET}
 _RESET_PARALLELISM: Final = {
     **dict.fromkeys((*_MODEL_PARALLEL, "parallel.expert", "parallel.data"), RESET),
@@ -600,6 +601,17 @@ PARALLEL_INFERENCE_RULES: Final = RuleSet(
 """Further rules of inference that is split across cards or offloaded."""
 
 EDITING_RULES: Final = RuleSet(
+    WorkloadRule(
+        ("parallel.sharing", *_DEGREES),
+        lambda sharing, *degrees: sharing != "auto" or set(degrees) <= {None, 0, 1},
+        after=("parallel.sharing",),
+        remedies=({**dict.fromkeys((*_DEGREES, "parallel.sequence"), RESET), **_RESET_STAGES},),
+    ),
+    WorkloadRule(
+        ("parallel.sharing", "parallel.zero", "count"),
+        lambda sharing, zero, count: sharing == "auto" or zero > 0 or count > 1,
+        remedies=({"parallel.sharing": RESET},),
+    ),
     WorkloadRule(
         (*_MODEL_PARALLEL, "parallel.expert", "count"),
         lambda *sizes: sizes[-1] > 1 or prod(sizes[:-1]) == 1,

@@ -109,6 +109,45 @@ def test_the_answer_names_what_is_shared(said, words, phrase):
     assert phrase in said(MODEL, "--task", "training", "--gpu", "h100-sxm", *words.split())
 
 
+def test_cards_that_must_share_do_so_as_their_software_would(said):
+    text = said("Qwen/Qwen2.5-14B", "--profile", "vllm", "--gpu", "2 x RTX 3090")
+    assert text.startswith("Fits on 2 × GeForce RTX 3090: each needs ")
+    assert (
+        "Shared by tensor parallelism over 2 cards: chosen, as vLLM would, since one card is not enough. "
+        "As replicas: does not fit, each needs " in text
+    )
+    assert "Set --tp, --pp or --dp to change it." in text
+    assert "--dp" not in text.partition("Defaults used:")[2]
+
+
+def test_cards_of_which_one_is_enough_are_replicas(said):
+    text = said(MODEL, "--gpu", "2 x H100 SXM", "--task", "training", "--method", "qlora")
+    assert "The cards are replicas, chosen since one card is enough. Set --zero, --tp or --dp to change it." in text
+
+
+@pytest.mark.parametrize("words", ["--dp 2", "--tp 1", "--sharing manual"])
+def test_replicas_that_were_asked_for_do_not_fit_and_are_told_to_share(said, words):
+    text = said("Qwen/Qwen2.5-14B", "--profile", "vllm", "--gpu", "2 x RTX 3090", *words.split())
+    assert text.startswith("Does not fit on 2 × GeForce RTX 3090")
+    assert "Shared by" not in text
+    assert "Tensor parallelism over the 2 cards" in text.partition("What would help:")[2]
+
+
+def test_the_choice_is_saved_as_left_open_and_told_in_json(capsys, tmp_path):
+    file = tmp_path / "plan.json"
+    assert main(["fit", "Qwen/Qwen2.5-14B", "--gpu", "2 x RTX 3090", "--save", str(file), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["plan"]["workload"]["parallel"]["sharing"] == "auto"
+    assert (told["workload"]["parallel"]["pipeline"], told["sharing"]["scheme"]) == (2, "layer split")
+    assert told["sharing"]["as_replicas"]["verdict"] == "does-not-fit"
+    assert json.loads(file.read_text(encoding="utf-8"))["workload"]["parallel"]["sharing"] == "auto"
+    assert main(["fit", str(file), "--tp", "2", "--save", str(file), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["workload"]["parallel"]["tensor"], told["sharing"]) == (2, None)
+    assert main(["fit", str(file), "--sharing", "auto", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["sharing"]["scheme"] == "layer split"
+
+
 def test_cards_are_named_with_their_number(catalog):
     named = named_cards(("RTX 4090", "2 x RTX 3090", "3× h100-sxm"), catalog)
     assert named[:2] == (CardCount(id="rtx-4090"), CardCount(id="rtx-3090", count=2))

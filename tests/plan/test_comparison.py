@@ -49,6 +49,7 @@ def test_what_is_asked_differently_is_told_with_defaults_filled_in(catalog):
         "gpu": ("rtx-4090", "tesla-t4"),
         "count": (1, 2),
         "batch": (1, 4),
+        "parallel.pipeline": (1, 2),
     }
 
 

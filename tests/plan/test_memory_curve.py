@@ -125,7 +125,7 @@ def test_more_cards_share_in_the_usual_way_or_as_the_plan_does(catalog):
     assert plan_at_value(layers, catalog, "count", 2).workload.parallel.pipeline == 2
     more = plan_at_value(SHARED, catalog, "count", 16)
     assert more.workload.parallel == Parallel(zero=2, tensor=2)
-    counts = count_scaling(SHARED, evaluate(SHARED, catalog).architecture).counts
+    counts = count_scaling(SHARED, catalog).counts
     assert list(counts[:3]) == [2, 4, 8]
     falling = memory_curve(SHARED, catalog, "count", tuple(counts[1:5]))
     assert all(lower.total_bytes > higher.total_bytes for lower, higher in pairwise(falling))

@@ -46,6 +46,32 @@ def test_what_is_left_out_takes_its_default():
     assert parse_plan(text, Path("plan.json")) == Plan(model=ModelChoice(id="openai-community/gpt2"))
 
 
+UNEQUAL = [{"id": "rtx-4090"}, {"id": "rtx-3090"}]
+
+
+@pytest.mark.parametrize(
+    ("fields", "is_open"),
+    [
+        ({"schema_version": 1, "count": 4}, False),
+        ({"schema_version": 1, "count": 4, "workload": {"task": "training", "parallel": {"data": None}}}, False),
+        ({"schema_version": 1, "count": 4, "workload": {"task": "inference", "parallel": {"tensor": 2}}}, False),
+        ({"schema_version": 1, "workload": {"task": "inference", "gpus": UNEQUAL}}, False),
+        ({"schema_version": 1, "count": 1}, True),
+        ({"schema_version": 2, "count": 4}, True),
+        ({"schema_version": 2, "count": 4, "workload": {"task": "training", "parallel": {"zero": 1}}}, False),
+    ],
+)
+def test_several_cards_of_older_files_are_replicas(fields, is_open):
+    plan = parse_plan(json.dumps({"model": {"id": "meta-llama/Llama-3.1-70B"}, **fields}), Path("plan.json"))
+    assert (plan.schema_version, plan.workload.parallel.is_open) == (SCHEMA_VERSION, is_open)
+    assert parse_plan(plan.model_dump_json(), Path("plan.json")) == plan
+
+
+@pytest.mark.parametrize("workload", [3, {"task": "inference", "parallel": 3}])
+def test_an_older_file_with_a_mistake_names_it(refused, workload):
+    assert "workload" in refused(_with(schema_version=1, count=2, workload=workload)).reason
+
+
 def test_a_newer_version_is_named_and_says_how_to_update(refused):
     error = refused(_with(schema_version=SCHEMA_VERSION + 1, new_field=1))
     assert error.version == SCHEMA_VERSION + 1

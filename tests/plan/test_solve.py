@@ -8,7 +8,7 @@ from planner.memory.fit import CardFit
 from planner.plan import solve
 from planner.plan.evaluate import evaluate, find_fits
 from planner.plan.plan import ModelChoice, Plan
-from planner.plan.sharding import default_sharding
+from planner.plan.sharing import sharing_counts
 from planner.plan.solve import fewest_cards, largest_allowed, largest_that_fits, on_cards, smallest_card, with_value
 from planner.workload.workload import Inference, Parallel, Training
 
@@ -125,7 +125,7 @@ def test_some_plans_are_too_large_for_any_number_of_cards(catalog):
     ("workload", "how"),
     [
         (Inference(), "with the layers split across them"),
-        (Inference(profile="vllm"), "with tensor parallelism"),
+        (Inference(profile="vllm"), "with tensor and pipeline parallelism"),
         (Training(activation_checkpointing="full"), "with ZeRO-3"),
     ],
 )
@@ -134,10 +134,9 @@ def test_cards_share_the_network_where_one_is_not_enough(catalog, workload, how)
     found = fewest_cards(plan, catalog)
     assert (found.verdict, found.how, found.plan.count) == ("fits", how, found.value)
     assert evaluate(found.plan, catalog).memory.total_bytes == found.total_bytes
-    sharing = default_sharding(evaluate(plan, catalog).workload, catalog.models.model(plan.model.id))
-    for count in (count for count in sharing.counts if count < found.value):
-        fewer = on_cards(plan, count, sharing.settings(count))
-        assert evaluate(fewer, catalog).memory.verdict != "fits"
+    possible = sharing_counts(evaluate(plan, catalog).workload, catalog.models.model(plan.model.id))
+    for count in (count for count in possible if count < found.value):
+        assert evaluate(on_cards(plan, count), catalog).memory.verdict != "fits"
 
 
 def test_cards_are_counted_of_a_kind(catalog):

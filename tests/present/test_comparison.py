@@ -145,7 +145,8 @@ def test_a_card_of_unknown_usable_memory_is_not_judged(catalog):
 
 
 def test_cards_that_hold_it_together_but_not_each_are_told_to_share_it(entries, catalog):
-    plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-70B"), workload=Inference())
+    replicas = Inference(parallel=Parallel(sharing="manual"))
+    plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-70B"), workload=replicas)
     tried = {entry.id: try_on(plan, entry.row.id, entry.count, catalog, TODAY) for entry in entries}
     (note,) = even_split_notes(entries, tried)  # one card cannot be helped by sharing
     assert note.startswith("DGX H100: the plan puts the whole model on each card.")

@@ -96,7 +96,7 @@ def test_the_time_says_what_it_assumes_between_machines(entry_of, catalog):
 
 def test_where_the_plan_does_not_fit_no_time_is_told(entry_of, catalog):
     entries = (entry_of("dgx-1-p100", 2),)
-    large = PLAN.evolve(model=ModelChoice(id="meta-llama/Llama-3.1-70B"))
+    large = PLAN.evolve(model=ModelChoice(id="meta-llama/Llama-3.1-405B"))
     *_, note = compared_notes(entries, tried(large, entries, catalog))
     assert note == "2 × DGX-1 (P100): the catalog does not list the network between the machines."
 

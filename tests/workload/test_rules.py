@@ -65,6 +65,7 @@ BROKEN = [
     ({"task": "training", "parallel": {"zero": 3}}, {"count": 1}, 8),
     ({"task": "inference", "profile": "vllm", "engine": {"max_num_seqs": 8}}, {"profile": None}, 1),
     ({"task": "training", "parallel": {"tensor": 2, "sequence": True}}, {"parallel.tensor": 1}, 8),
+    ({"task": "training", "parallel": {"tensor": 2, "zero": 1}}, {"parallel.sharing": "auto"}, 8),
 ]
 
 

@@ -180,7 +180,7 @@ SYSTEM_COLUMN_OF: Final[Mapping[str, str]] = {
 }
 """The column of each query word, shown if the list is filtered or sorted by the word."""
 _ID: Final[Column[SystemRow]] = text_column("id", "Id", lambda row: row.id)
-_SHARING: Final = "Checked with the plan's parallelism; without any, each accelerator holds the whole model."
+_SHARING: Final = "Checked with the plan's parallelism; without any, its software decides how to share the model."
 
 
 def print_systems(arguments: argparse.Namespace, catalog: Catalog, today: date) -> int:

@@ -30,6 +30,7 @@ class AnswerPanel(QWidget):
         self._theme = theme
         self._mark = IconLabel(theme, _ICON_SCALE)
         self._sentence = make_label(selectable=True, font=theme.font("title", bold=True), wrap=True)
+        self._sharing = make_label(selectable=True, wrap=True)
         self._reason = make_label(selectable=True, wrap=True)
         self._certainty = make_label(selectable=True, role="muted", wrap=True)
         self._note_lines = make_label(selectable=True, role="muted", wrap=True)
@@ -37,7 +38,14 @@ class AnswerPanel(QWidget):
         in_row(
             (self._mark, 0, Qt.AlignmentFlag.AlignTop),
             (
-                in_column(self._sentence, self._reason, self._certainty, self._notes, spacing=self._theme.spacing.tiny),
+                in_column(
+                    self._sentence,
+                    self._sharing,
+                    self._reason,
+                    self._certainty,
+                    self._notes,
+                    spacing=self._theme.spacing.tiny,
+                ),
                 1,
             ),
             owner=self,
@@ -52,6 +60,8 @@ class AnswerPanel(QWidget):
     def set_view(self, view: MemoryView, verdict: Verdict | None) -> None:
         """Show the memory result in `view` with its verdict."""
         self._sentence.setText(view.answer)
+        self._sharing.setText(view.sharing)
+        self._sharing.setVisible(bool(view.sharing))
         self._reason.setText(view.reason)
         self._reason.setVisible(bool(view.reason))
         self._certainty.setText(view.certainty)
@@ -59,12 +69,12 @@ class AnswerPanel(QWidget):
         self._note_lines.setText("\n".join(view.notes))
         self._notes.set_summary(" · ".join(view.notes))
         self._notes.setVisible(bool(view.notes))
-        self.setAccessibleName(f"{view.answer} {view.certainty}".strip())
+        self.setAccessibleName(" ".join(part for part in (view.answer, view.sharing, view.certainty) if part))
         self._mark.show_icon(verdict_icon(verdict if view.supported else "does-not-fit"))
 
     def set_outdated(self, outdated: bool) -> None:
         """Gray out the answer while a newer answer is being computed."""
-        for label in (self._sentence, self._reason):
+        for label in (self._sentence, self._sharing, self._reason):
             set_style_role(label, "muted" if outdated else "")
 
 

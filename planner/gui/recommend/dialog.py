@@ -26,7 +26,8 @@ from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable
 from planner.gui.workspace import Workspace
 from planner.plan.recommend.option import HardwareOption, Recommendation, Wish
-from planner.plan.recommend.recommend import apply_option, counts_tokens, recommend
+from planner.plan.recommend.recommend import recommend
+from planner.plan.recommend.variants import apply_option, counts_tokens
 from planner.present import format as fmt
 from planner.present.cost.prices import age_phrase
 from planner.present.cost.recommendation import (

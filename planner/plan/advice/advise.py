@@ -1,6 +1,6 @@
 """Advice that makes a plan fit: single changes and short combinations, each fully estimated, ranked by cost."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from math import prod
 from typing import Final
 
@@ -11,15 +11,16 @@ from planner.hardware.gpu import Gpu
 from planner.memory.fit import CardFit
 from planner.memory.result import Verdict
 from planner.plan.advice.change import COSTS, RISKS, Cost, PlanChange, Risk
-from planner.plan.advice.change_sequences import plan_sequences
+from planner.plan.advice.change_sequences import plan_sequences, sharing_changes
 from planner.plan.advice.inference_changes import INFERENCE_CHANGES
 from planner.plan.advice.pipeline_changes import PIPELINE_CHANGES
 from planner.plan.advice.search import ChangedPlan, ChangeSearch, apply_change, find_changes
 from planner.plan.advice.software.lookup import PROGRAM_CHANGES
 from planner.plan.advice.training_changes import SHARING_CHANGES, TRAINING_CHANGES
 from planner.plan.catalog import Catalog
-from planner.plan.evaluate import architecture_of, find_fits, fits_by_gpu
+from planner.plan.evaluate import architecture_of, cards_of, find_fits, fits_by_gpu, with_settled_sharing
 from planner.plan.plan import Plan
+from planner.plan.sharing import tensor_domain
 from planner.units import GIB
 from planner.workload.defaults import with_defaults
 
@@ -149,12 +150,15 @@ def advise(plan: Plan, catalog: Catalog, changes: tuple[PlanChange, ...] = CHANG
     if plan.model.trace is not None:
         return tuple(_hardware_advice(plan, catalog))
     search = ChangeSearch.for_plan(plan, catalog, architecture_of(plan, catalog))
-    workload = with_defaults(plan.workload, search.architecture, plan.count)
+    workload = with_defaults(with_settled_sharing(plan, catalog).workload, search.architecture, plan.count)
     gpu = catalog.hardware.gpu(plan.gpu) if plan.gpu else None
+    domain = tensor_domain((kind.gpu for kind in cards_of(plan, catalog)), plan.timing)
     offered = [change for change in changes if change.applies_to(workload, gpu)]
     if not _needs_advice(search.start):
-        return tuple(sorted(_saving_advice(search, offered), key=lambda advice: -advice.saved_bytes)[:_MAX_ADVICE])
-    candidate = find_changes(search, offered, plan_sequences(plan, workload, search.architecture))
+        offered.extend(sharing_changes(plan, workload, search.architecture, domain))
+        savings = sorted(_saving_advice(search, offered), key=lambda advice: -advice.saved_bytes)
+        return _first_with_sharing(savings, savings)
+    candidate = find_changes(search, offered, plan_sequences(plan, workload, search.architecture, domain))
     pieces = [_build_advice(search.start, changed) for changed in candidate if _improves_fit(search.start, changed)]
     pieces.extend(_hardware_advice(plan, catalog))
     if all(advice.cost == "hardware" for advice in pieces):
@@ -256,7 +260,10 @@ def _changed_fields(old: Spec, new: Spec, place: str) -> Iterator[Setting]:
 
 
 def _best_advice(pieces: Iterable[Advice]) -> tuple[Advice, ...]:
-    """Return the best pieces of advice, without those that a simpler one matches, and with few of the same kind."""
+    """Return the best pieces of advice, without those that a simpler one matches, and with few of the same kind.
+
+    One piece that shares the model between cards is always among them, if there is any.
+    """
     ranked = sorted(pieces, key=_ranking_key)
     chosen: list[Advice] = []
     for advice in ranked:
@@ -264,7 +271,22 @@ def _best_advice(pieces: Iterable[Advice]) -> tuple[Advice, ...]:
         simpler = any(_is_simpler(other, advice) for other in ranked)
         if not simpler and alike < (_MAX_SIMILAR if len(advice.steps) == 1 else 1):
             chosen.append(advice)
-    return tuple(chosen[:_MAX_ADVICE])
+    return _first_with_sharing(chosen, ranked)
+
+
+def _first_with_sharing(chosen: Sequence[Advice], ranked: Iterable[Advice]) -> tuple[Advice, ...]:
+    """Return the first pieces of advice, the last one being the best that shares the model if no other one does."""
+    first, shares = chosen[:_MAX_ADVICE], next(filter(_shares_model, ranked), None)
+    if shares is None or any(map(_shares_model, first)):
+        return tuple(first)
+    return (*first[: _MAX_ADVICE - 1], shares)
+
+
+def _shares_model(advice: Advice) -> bool:
+    """Return whether the advice shares the model, or its states, between cards."""
+    parallel = advice.plan.workload.parallel
+    changes_cards = not _advice_levers(advice).isdisjoint(("sharing", "cards"))
+    return changes_cards and (parallel.model_shards > 1 or parallel.zero > 0)
 
 
 def _ranking_key(advice: Advice) -> tuple[object, ...]:

@@ -9,7 +9,8 @@ from planner.plan.advice.change import ChangeSequence, PlanChange
 from planner.plan.advice.pipeline_changes import smaller_images
 from planner.plan.advice.software.lookup import engine_sequences
 from planner.plan.plan import Plan
-from planner.plan.sharding import default_sharding
+from planner.plan.sharing import sharing_counts, sharing_schemes
+from planner.workload.parallel import DEGREES
 from planner.workload.workload import Inference, Training, Workload
 
 _LENGTH_STEPS: Final = 16
@@ -19,16 +20,23 @@ _LESS_WORK: Final = "less work is done than requested"
 _DATA_PARALLEL: Final = "data parallelism: each card holds the whole model and processes a part of the batch"
 
 
-def plan_sequences(plan: Plan, workload: Workload, architecture: Architecture) -> tuple[ChangeSequence, ...]:
-    """Return the change sequences of `plan`; `workload` is the plan's workload with its defaults filled in."""
+def plan_sequences(
+    plan: Plan, workload: Workload, architecture: Architecture, domain: int
+) -> tuple[ChangeSequence, ...]:
+    """Return the change sequences of `plan`; `workload` is its workload with defaults and sharing filled in.
+
+    Matrices are split within `domain` cards.
+    """
     own = (
         _training_sequences(workload)
         if isinstance(workload, Training)
         else _inference_sequences(workload, plan, architecture)
     )
     sequences = [_without_other_programs(workload), *own, _more_cards(plan, workload)]
-    if plan.gpu is not None and plan.count == 1 and workload.parallel.is_plain:
-        sequences.append(_split_model(workload, architecture))
+    sharing = sharing_changes(plan, workload, architecture, domain)
+    sequences.append(ChangeSequence("sharing", range(len(sharing)), lambda place: sharing[place]))
+    if plan.gpu is not None and plan.workload.parallel.is_plain:
+        sequences.append(_split_model(plan, workload, architecture, domain))
     return tuple(sequence for sequence in sequences if sequence.values)
 
 
@@ -120,6 +128,7 @@ def _more_cards(plan: Plan, workload: Workload) -> ChangeSequence:
     """Return the changes to more cards that divide the batch, so that the global batch size stays the same."""
     field = "micro_batch" if isinstance(workload, Training) else "batch"
     size: int = getattr(workload, field)
+    settled = {name: getattr(workload.parallel, name) for name in DEGREES} if plan.workload.parallel.is_open else {}
 
     def shared(times: int) -> PlanChange:
         return PlanChange(
@@ -127,7 +136,7 @@ def _more_cards(plan: Plan, workload: Workload) -> ChangeSequence:
             lever="cards",
             sentence=f"Split the batch of each card across {times:,} cards.",
             source=_DATA_PARALLEL,
-            settings={field: size // times, "parallel": {"data": None}},
+            settings={field: size // times, "parallel": {**settled, "sharing": "manual", "data": None}},
             hardware={"count": plan.count * times},
             cost="hardware",
             costs=f"{times:,} × the cards",
@@ -138,29 +147,57 @@ def _more_cards(plan: Plan, workload: Workload) -> ChangeSequence:
     return ChangeSequence("cards", [times for times in range(2, most + 1) if size % times == 0], shared)
 
 
-def _split_model(workload: Workload, architecture: Architecture) -> ChangeSequence:
-    """Return the changes from one card to several cards that split the model."""
-    sharing = default_sharding(workload, architecture)
+def sharing_changes(plan: Plan, workload: Workload, architecture: Architecture, domain: int) -> tuple[PlanChange, ...]:
+    """Return the changes that split the model between the plan's cards, in groups from the smallest to the largest.
+
+    `workload` is the plan's workload with defaults and sharing filled in; matrices are split within `domain` cards.
+    """
+    found = []
+    for scheme in sharing_schemes(workload, architecture, plan.count, domain) if plan.count > 1 else ():
+        cards = workload.parallel.evolve(**scheme.settings).model_shards
+        if cards <= workload.parallel.model_shards:
+            continue
+        between = f"{cards:,} of the cards" if cards < plan.count else f"the {cards:,} cards"
+        change = PlanChange(
+            name=f"{scheme.name} over {between}",
+            lever="sharing",
+            sentence=scheme.sentence,
+            source=scheme.source,
+            settings={"parallel": scheme.settings},
+            cost="time",
+            slower_by_about=None,
+            costs=scheme.costs,
+            keeps="the mathematics" if isinstance(workload, Training) else "the outputs",
+        )
+        found.append(change)
+    return tuple(found)
+
+
+def _split_model(plan: Plan, workload: Workload, architecture: Architecture, domain: int) -> ChangeSequence:
+    """Return the changes from cards that each hold the model, or that are too few, to more cards that share it."""
 
     def shared(count: int) -> PlanChange:
-        batch = _split_batch(workload, count) if isinstance(workload, Training) else {}
+        scheme, times = sharing_schemes(workload, architecture, count, domain)[-1], count // plan.count
+        batch = _split_batch(workload, times) if isinstance(workload, Training) else {}
         grows = isinstance(workload, Training) and not batch
         return PlanChange(
-            name=f"{count:,} cards {sharing.title}",
+            name=f"{count:,} cards {scheme.title}",
             lever="cards",
-            sentence=sharing.sentence,
-            source=sharing.source,
-            settings={"parallel": sharing.settings(count), **batch},
+            sentence=scheme.sentence,
+            source=scheme.source,
+            settings={"parallel": scheme.settings, **batch},
             hardware={"count": count},
             cost="hardware",
             slower_by_about=None,
-            costs=f"{count:,} × the cards; {sharing.costs}",
-            keeps=f"the batch of each card; the global batch size grows {count:,}-fold"
+            costs=f"{times:,} × the cards; {scheme.costs}".removesuffix("; "),
+            keeps=f"the batch of each card; the global batch size grows {times:,}-fold"
             if grows
             else "the global batch size",
         )
 
-    return ChangeSequence("cards", sharing.counts, shared)
+    counts = sharing_counts(workload, architecture)
+    more = [count for count in counts if count > plan.count and count % plan.count == 0]
+    return ChangeSequence("cards", more, shared)
 
 
 def _split_batch(workload: Training, cards: int) -> dict[str, object]:

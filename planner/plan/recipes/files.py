@@ -195,9 +195,14 @@ def plan_of_recipe(recipe: Recipe, path: Path, catalog: ModelCatalog) -> Plan:
 
 
 def with_recipe(plan: Plan, recipe: Recipe) -> Plan:
-    """Return `plan` with the workload of `recipe`, on the recipe's number of cards, or enough for its parallelism."""
-    cards = recipe.cards or max(plan.count, recipe.workload.parallel.model_shards)
-    return plan.evolve(workload=recipe.workload, count=cards)
+    """Return `plan` with the workload of `recipe`, on the recipe's number of cards, or enough for its parallelism.
+
+    The cards of a recipe are replicas unless it says otherwise: nothing shares a model that the recipe does not share.
+    """
+    workload, parallel = recipe.workload, recipe.workload.parallel
+    if recipe.cards is not None or parallel.model_fields_set:
+        workload = workload.evolve(parallel=parallel.evolve(sharing="manual"))
+    return plan.evolve(workload=workload, count=recipe.cards or max(plan.count, parallel.model_shards))
 
 
 def _recipe_file(path: Path) -> Path:

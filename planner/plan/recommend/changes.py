@@ -19,6 +19,8 @@ from planner.workload.workload import Training, Workload
 
 _SPEED_ONLY: Final = ("8-bit AdamW", "selective checkpointing", "full checkpointing")
 """Names of changes that keep what is trained; their sources are in `planner.plan.advice.training_changes`."""
+_NO_SPLIT: Final = 1
+"""Cards that may split matrices: sharing is chosen elsewhere."""
 _QUANTIZED_TRAINING: Final = "QLoRA instead of LoRA"
 
 
@@ -49,7 +51,7 @@ def _changes_by_lever(
     for lever in dict.fromkeys(change.lever for change in named):
         yield [change for change in named if change.lever == lever]
     if isinstance(workload, Training):
-        sequences = (each for each in plan_sequences(plan, workload, architecture) if each.lever == "batch")
+        sequences = (each for each in plan_sequences(plan, workload, architecture, _NO_SPLIT) if each.lever == "batch")
         yield [sequence.change(size) for sequence in sequences for size in sequence.values]
     if quantize:
         yield [change for change in applicable if _is_quantization(change)]

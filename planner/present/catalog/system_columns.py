@@ -15,7 +15,7 @@ from planner.units import GB, GIB
 
 def _fits_tooltip(row: SystemRow) -> str:
     count = row.system.gpu_count or 1
-    where = f" on each of {fmt.integer(count)}, split between them as in the plan" if count > 1 else ""
+    where = f" on each of {fmt.integer(count)}, shared as in the plan or by its software" if count > 1 else ""
     return row.reason if row.reason or row.free_bytes is None else f"{margin_text(row.free_bytes)}{where}"
 
 

@@ -119,6 +119,7 @@ class MemoryView(NamedTuple):
     notes: tuple[str, ...]
     devices: tuple[DeviceRow, ...] = ()
     certainty: str = ""
+    sharing: str = ""
 
     def as_text(self) -> str:
         """Return the whole answer as plain text, for the clipboard."""
@@ -126,7 +127,7 @@ class MemoryView(NamedTuple):
         phases = [f"{row.title:<22}{fmt.gib(row.bytes):>10} GiB" for row in self.phases]
         cards = [f"{row.card:<32}{row.layers:>7} layers {row.needs:>10} of {row.usable} GiB" for row in self.devices]
         notes = [f"- {note}" for note in self.notes]
-        said = [sentence for sentence in (self.answer, self.reason, self.certainty) if sentence]
+        said = [sentence for sentence in (self.answer, self.sharing, self.reason, self.certainty) if sentence]
         blocks = (said, terms, phases, cards, notes)
         return "\n\n".join("\n".join(block) for block in blocks if block)
 

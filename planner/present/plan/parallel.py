@@ -5,9 +5,11 @@ from typing import Final, NamedTuple
 from planner.hardware.catalog import HardwareCatalog
 from planner.memory.result import DeviceShare, MemoryResult
 from planner.memory.software import sharding_strategy_of
+from planner.plan.evaluate import Evaluation
 from planner.present import format as fmt
 from planner.present.memory.verdict import VERDICT_TITLES, scarcity_phrase
 from planner.workload.choices import Offload
+from planner.workload.software.registry import DEFAULT, SOFTWARE
 from planner.workload.workload import Training, Workload
 
 OFFLOAD_TITLES: Final[dict[Offload, str]] = {
@@ -53,6 +55,45 @@ def sharing_summary(workload: Workload, count: int) -> str:
     if phrase:
         return f"{phrase} over {fmt.integer(count)}"
     return f"DDP over {fmt.integer(count)}" if isinstance(workload, Training) else "independent replicas"
+
+
+def chosen_sharing_phrase(workload: Workload) -> str:
+    """Return how cards share a model: `FSDP over 4 cards`, `tensor parallelism over 2 cards, 4 replicas`, `replicas`.
+
+    `workload` has its defaults filled in.
+    """
+    parallel, parts = workload.parallel, []
+    if parallel.tensor > 1:
+        parts.append(f"tensor parallelism over {fmt.plural(parallel.tensor, 'card')}")
+    if parallel.pipeline > 1:
+        stages = fmt.integer(parallel.pipeline)
+        parts.append(f"{stages} pipeline stages" if parts else f"layers split over {stages} cards")
+    if isinstance(workload, Training) and parallel.zero and parallel.state_shards > 1:
+        parts.append(f"{_zero_title(workload)} over {fmt.plural(parallel.state_shards, 'card')}")
+    elif parts and (parallel.data or 1) > 1:
+        parts.append(f"{fmt.integer(parallel.data or 1)} replicas")
+    return ", ".join(parts) or "replicas"
+
+
+def chosen_sharing_sentences(evaluation: Evaluation) -> str:
+    """Return the sharing that was chosen and why, and the verdict as replicas; empty if the plan sets its own."""
+    chosen, workload = evaluation.sharing, evaluation.workload
+    if chosen is None or chosen.as_replicas.verdict is None:
+        return ""
+    software = SOFTWARE[workload.profile or DEFAULT].brief_title
+    if not chosen.scheme:
+        if chosen.as_replicas.verdict == "fits":
+            return "The cards are replicas, chosen since one card is enough."
+        return f"The cards are replicas: {software} cannot share this model so that it fits better."
+    replicas = chosen.as_replicas
+    needs = f"needs {fmt.size(replicas.total_bytes)}"
+    if replicas.capacity_bytes is not None:
+        needs += f" of {fmt.size(replicas.capacity_bytes)}"
+    phrase = chosen_sharing_phrase(workload)
+    return (
+        f"Shared by {phrase}: chosen, as {software} would, since one card is not enough. "
+        f"As replicas: {VERDICT_TITLES[chosen.as_replicas.verdict].lower()}, each {needs}."
+    )
 
 
 def cards_phrase(workload: Workload, count: int, name: str | None, hardware: HardwareCatalog) -> str:

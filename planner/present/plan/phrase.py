@@ -8,7 +8,7 @@ from planner.plan.logs.applied_corrections import applied_corrections
 from planner.plan.warnings import warnings_about
 from planner.present import format as fmt
 from planner.present.memory.view import MemoryView, memory_view
-from planner.present.plan.parallel import cards_phrase, device_rows, sharing_phrase
+from planner.present.plan.parallel import cards_phrase, chosen_sharing_sentences, device_rows, sharing_phrase
 from planner.present.plan.workload import workload_phrase
 from planner.trace.request import Input, TensorInput, TraceRequest
 
@@ -90,6 +90,6 @@ def evaluation_view(evaluation: Evaluation, catalog: Catalog) -> MemoryView:
     workload, hardware = evaluation.plan.workload, catalog.hardware
     card = cards_phrase(workload, 1, name, hardware) if workload.gpus else name
     view = memory_view(evaluation.memory, card, evaluation.plan.count, smallest)
-    view = view._replace(devices=device_rows(evaluation.memory, hardware))
+    view = view._replace(devices=device_rows(evaluation.memory, hardware), sharing=chosen_sharing_sentences(evaluation))
     warnings = (warning.sentence for warning in warnings_about(evaluation, catalog.software))
     return view._replace(notes=(*warnings, *view.notes)) if view.supported else view

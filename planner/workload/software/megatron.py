@@ -14,5 +14,6 @@ MEGATRON: Final = Software(
         offloads=("none", "optimizer"),
         zero_limit=1,  # the distributed optimizer
         zero_limit_in_pipeline=1,
+        default_split="matrices",  # Narayanan et al. 2021, arXiv 2104.04473 §3.2: tensor parallelism first, then stages
     ),
 )

@@ -46,6 +46,7 @@ class TrainingSupport(NamedTuple):
     `quantised_compute` are the compute precisions with a quantized base model, the default first. `zero_limit` is the
     highest ZeRO stage, and `zero_limit_in_pipeline` the highest one with pipeline stages. `most_cards` is the largest
     number of cards that can be estimated, None for no limit. `refused_optimizers` do not work on several cards.
+    `default_split` is what cards share if one is not enough: the states of replicas (ZeRO, FSDP), or matrices first.
     """
 
     loss: Loss = "full-logits"
@@ -57,6 +58,7 @@ class TrainingSupport(NamedTuple):
     zero_limit_in_pipeline: int = 3
     most_cards: int | None = None
     refused_optimizers: tuple[str, ...] = ()
+    default_split: Literal["states", "matrices"] = "states"
 
 
 class Software(NamedTuple):

@@ -17,8 +17,8 @@ CARDS = (CardCount(id="rtx-4090"), CardCount(id="rtx-3090", count=2))
 
 @pytest.fixture
 def sharing(tab: MemoryTab) -> MemoryTab:
-    """The tab with a training run on eight cards."""
-    tab.workspace.apply("eight", workload=Training(), gpu="h100-sxm5-80gb", count=8)
+    """The tab with a training run on eight cards, whose sharing is set by hand."""
+    tab.workspace.apply("eight", workload=Training(parallel=Parallel(sharing="manual")), gpu="h100-sxm5-80gb", count=8)
     tab.workspace.end_gesture()
     return tab
 
@@ -53,7 +53,7 @@ def words(made: Field) -> list[str]:
     return [box.itemText(index) for index in range(box.count())]
 
 
-ALWAYS = {"zero", "tensor", "pipeline", "context", "data", "offload"}
+ALWAYS = {"sharing", "zero", "tensor", "pipeline", "context", "data", "offload"}
 
 
 def test_one_card_shares_nothing(tab: MemoryTab):
@@ -71,6 +71,18 @@ def test_each_way_to_share_has_questions_of_its_own(sharing: MemoryTab):
     assert asked(sharing) >= {"sequence", "interleave", "pipeline_layers"}
     answer(sharing, "parallel.interleave", 4)
     assert "pipeline_layers" not in asked(sharing)
+
+
+def test_a_sharing_that_is_left_open_names_what_the_software_chose(sharing: MemoryTab):
+    answer(sharing, "parallel.zero", 2)
+    answer(sharing, "parallel.sharing", "auto")
+    assert sharing.workspace.plan.workload.parallel == Parallel()
+    assert asked(sharing) == {"sharing", "offload", "reshard_after_forward"}
+    assert words(field(sharing, "parallel.sharing")) == ["Chosen by the software: FSDP over 8 cards", "Set below"]
+    assert headings(sharing)["Parallelism"] == "chosen by the software: FSDP over 8 cards"
+    assert "Shared by FSDP over 8 cards" in " ".join(label.text() for label in sharing.answer.findChildren(QLabel))
+    answer(sharing, "parallel.sharing", "manual")
+    assert (asked(sharing) >= ALWAYS, headings(sharing)["Parallelism"]) == (True, "DDP over 8")
 
 
 def test_only_networks_with_experts_are_asked_about_them(sharing: MemoryTab):
@@ -143,11 +155,11 @@ def test_the_software_decides_what_is_shared_and_offloaded(sharing: MemoryTab):
 
 
 def test_inference_shares_matrices_and_layers(tab: MemoryTab):
-    tab.workspace.apply("two", count=2)
-    assert asked(tab) == {"tensor", "pipeline", "data", "offload"}
+    tab.workspace.apply("two", count=2, workload=Inference(parallel=Parallel(sharing="manual")))
+    assert asked(tab) == {"sharing", "tensor", "pipeline", "data", "offload"}
     assert headings(tab)["Parallelism"] == "independent replicas"
     tab.controls.questions["inference"].field("profile").edited.emit("vllm")
-    assert asked(tab) == {"tensor", "pipeline", "data"}
+    assert asked(tab) == {"sharing", "tensor", "pipeline", "data"}
     answer(tab, "parallel.tensor", 2)
     assert headings(tab)["Parallelism"] == "tensor 2 over 2"
 

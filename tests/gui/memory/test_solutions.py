@@ -49,7 +49,7 @@ def test_cards_are_counted_and_the_smallest_is_named(catalog):
     several = found(Plan(model=LLAMA, workload=Training(), gpu="h100-sxm5-80gb"), catalog)
     fewest, smallest = several["count"], several["gpu"]
     assert fewest.text.endswith(", with ZeRO-3")
-    assert (fewest.plan.count, fewest.plan.workload.parallel.zero) == (fewest.value, 3)
+    assert (fewest.plan.count, fewest.plan.workload.parallel.is_open) == (fewest.value, True)
     assert evaluate(fewest.plan, catalog).memory.verdict == "fits"
     assert catalog.hardware.gpu(smallest.value).name == smallest.text
     assert evaluate(smallest.plan, catalog).memory.verdict == "fits"

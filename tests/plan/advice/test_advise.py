@@ -9,7 +9,7 @@ from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
 from planner.trace.analysis.summary import facts_of
 from planner.units import GIB
-from planner.workload.workload import Inference, Training
+from planner.workload.workload import Inference, Parallel, Training
 
 LLAMA = ModelChoice(id="meta-llama/Llama-3.1-8B")
 TOO_MANY = Plan(model=LLAMA, workload=Inference(batch=16), gpu="rtx-4090")
@@ -116,6 +116,32 @@ def test_where_only_hardware_makes_it_fit_the_nearest_are_said(catalog):
     assert {advice.verdict for advice in nearest} == {"does-not-fit"}
     before = evaluate(plan, catalog).memory.total_bytes
     assert all(advice.total_bytes < before for advice in nearest)
+
+
+@pytest.mark.parametrize(
+    ("workload", "count", "name"),
+    [
+        (Inference(), 1, "2 cards with the layers split across them"),
+        (Inference(parallel=Parallel(sharing="manual")), 2, "layer split over the 2 cards"),
+        (Inference(profile="vllm", parallel=Parallel(data=4)), 4, "tensor parallelism over 2 of the cards"),
+        (Inference(profile="vllm", parallel=Parallel(tensor=2), batch=64), 4, "pipeline parallelism over the 4 cards"),
+        (Training(method="lora", parallel=Parallel(data=2)), 2, "ZeRO-3"),
+    ],
+)
+def test_sharing_is_always_among_what_would_help(catalog, workload, count, name):
+    plan = Plan(model=ModelChoice(id="Qwen/Qwen2.5-14B"), workload=workload, gpu="a100-sxm4-40gb", count=count)
+    plan = plan if isinstance(workload, Training) else plan.evolve(gpu="rtx-3090")
+    found = next(advice for advice in advise(plan, catalog) if name in advice.name)
+    assert found.plan.workload.parallel.sharing == "manual"
+    assert found.saved_bytes > 0
+    assert evaluate(found.plan, catalog).memory.verdict == found.verdict
+
+
+def test_a_plan_that_is_shared_by_its_software_may_get_more_cards(catalog):
+    plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-70B"), gpu="rtx-3090", count=2)
+    assert evaluate(plan, catalog).sharing.scheme == "layer split"
+    more = next(one for one in advise(plan, catalog) if one.plan.count > 2)
+    assert (more.name, more.verdict) == (f"{more.plan.count} cards with the layers split across them", "fits")
 
 
 def test_what_takes_much_time_stands_behind_what_does_not(catalog):

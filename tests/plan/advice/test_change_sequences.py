@@ -25,7 +25,7 @@ def test_cards_that_share_the_network_share_the_batch(catalog, workload, cards, 
     architecture = catalog.models.model(LLAMA.id)
     shared = [
         one
-        for one in plan_sequences(plan, with_defaults(workload, architecture, 1), architecture)
+        for one in plan_sequences(plan, with_defaults(workload, architecture, 1), architecture, 8)
         if one.lever == "cards"
     ]
     made = apply_change(plan, shared[-1].change(cards))
@@ -40,7 +40,7 @@ def test_cards_that_share_the_network_share_the_batch(catalog, workload, cards, 
 
 
 @pytest.mark.parametrize(
-    ("profile", "field", "counts"), [("vllm", "tensor", [2, 4, 8, 16, 32]), ("hf", "pipeline", list(range(2, 33)))]
+    ("profile", "field", "counts"), [("vllm", "tensor", [2, 4, 8, 16, 32, 64]), ("hf", "pipeline", list(range(2, 33)))]
 )
 def test_answering_cards_share_matrices_or_layers(catalog, profile, field, counts):
     workload = Inference(profile=profile)
@@ -48,10 +48,10 @@ def test_answering_cards_share_matrices_or_layers(catalog, profile, field, count
     architecture = catalog.models.model(LLAMA.id)
     (sequence,) = [
         one
-        for one in plan_sequences(plan, with_defaults(workload, architecture, 1), architecture)
+        for one in plan_sequences(plan, with_defaults(workload, architecture, 1), architecture, 8)
         if one.lever == "cards"
     ]
     assert list(sequence.values) == counts
     made = apply_change(plan, sequence.change(2))
     assert (made.count, getattr(made.workload.parallel, field)) == (2, 2)
-    assert not any(one.lever == "cards" for one in plan_sequences(made, made.workload, architecture))
+    assert not any(one.lever == "cards" for one in plan_sequences(made, made.workload, architecture, 8))

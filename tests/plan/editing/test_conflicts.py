@@ -147,7 +147,7 @@ def test_one_card_shares_nothing(catalog):
     resolved = resolve_conflicts(plan_of(workload, count=8), {"count": 1}, catalog)
     assert resolved.plan.workload.parallel == Parallel()
     assert set(resolved.adjustments) == {
-        f"parallel.{name}" for name in ("zero", "tensor", "sequence", "pipeline", "interleave")
+        f"parallel.{name}" for name in ("sharing", "zero", "tensor", "sequence", "pipeline", "interleave")
     }
 
 

@@ -9,7 +9,8 @@ from planner.plan.catalog import Catalog, load_catalog
 from planner.plan.evaluate import evaluate
 from planner.plan.recommend.availability import ownership_obstacle
 from planner.plan.recommend.option import HardwareOption, Recommendation
-from planner.plan.recommend.recommend import apply_option, recommend
+from planner.plan.recommend.recommend import recommend
+from planner.plan.recommend.variants import apply_option
 
 TODAY = date(2026, 11, 22)
 BY_NAME = {job.name: job for job in JOBS}

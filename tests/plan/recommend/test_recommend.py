@@ -13,7 +13,8 @@ from planner.plan.catalog import Catalog, load_catalog
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.recommend.option import HardwareOption, Recommendation, Wish
-from planner.plan.recommend.recommend import apply_option, recommend, sharded_plans
+from planner.plan.recommend.recommend import recommend
+from planner.plan.recommend.variants import apply_option, possible_plans
 from planner.trace.analysis.summary import facts_of
 from planner.units import GIB
 from planner.workload.parallel import CardCount, Parallel
@@ -142,8 +143,9 @@ def test_cards_share_what_one_does_not_hold(catalog):
     on_4090 = next(option for option in shared.options if option.gpu == "rtx-4090")
     assert on_4090.sharing == "with the layers split across them"
     plan = apply_option(on_4090, LARGE, catalog)
-    assert (plan.gpu, plan.count, plan.workload.parallel.pipeline) == ("rtx-4090", 4, 4)
-    assert evaluate(plan, catalog).memory.verdict == "fits"
+    assert (plan.gpu, plan.count, plan.workload.parallel.is_open) == ("rtx-4090", 4, True)
+    evaluation = evaluate(plan, catalog)
+    assert (evaluation.memory.verdict, evaluation.workload.parallel.pipeline) == ("fits", 4)
 
 
 def test_a_plan_that_is_spread_in_its_own_way_stays_so(catalog):
@@ -177,23 +179,23 @@ def test_using_an_option_sets_the_offer(tuned, catalog):
 
 
 def test_an_option_of_another_plan_is_refused(tuned, catalog):
-    option = tuned.options[0].evolve(count=3, sharing="somehow")
+    pairs = TUNING.evolve(workload=Inference(parallel=Parallel(tensor=2)), count=2)
     with pytest.raises(SpecError, match="cannot run on 3 cards"):
-        apply_option(option, TUNING, catalog)
+        apply_option(tuned.options[0].evolve(count=3), pairs, catalog)
 
 
 def test_unequal_cards_are_forgotten(catalog):
     cards = (CardCount(id="rtx-4090", count=1), CardCount(id="rtx-3090", count=1))
     plan = LARGE.evolve(workload=LARGE.workload.evolve(gpus=cards), count=2)
-    first = next(iter(sharded_plans(plan, None, (1,))))[0]
-    assert (first.plan.workload.gpus, first.plan.count) == ((), 1)
+    first = next(possible_plans(plan, None, (1,)))
+    assert (first.workload.gpus, first.count) == ((), 1)
 
 
 def test_a_traced_module_runs_on_the_cards_that_it_was_traced_for(catalog):
     facts = facts_of(two_steps(GIB, training()))
     plan = Plan(model=ModelChoice.of_trace(facts), gpu="rtx-4090", cost=TUNING.cost)
-    ((spread,),) = sharded_plans(plan, None, (1, 2, 4))
-    assert (spread.plan.count, spread.plan.gpu, spread.how) == (1, None, "")
+    (spread,) = possible_plans(plan, None, (1, 2, 4))
+    assert (spread.count, spread.gpu) == (1, None)
     assert "its speed is unknown" in {one.reason for one in found(plan, catalog).left_out}
 
 

@@ -80,7 +80,7 @@ def compute_curve(evaluation: Evaluation, catalog: Catalog, axis: Axis, largest:
     """Compute the memory over `axis`, around the plan's value and the `largest` value that fits."""
     current = current_value(evaluation, axis)
     architecture = architecture_of(evaluation.plan, catalog)
-    spreading = count_scaling(evaluation.plan, architecture) if axis == "count" else None
+    spreading = count_scaling(evaluation.plan, catalog) if axis == "count" else None
     if spreading is not None:
         values = tuple(sorted({*_reduced_counts(spreading.counts, max(current, largest or 0)), current}))
     elif axis == "gpu_layers":

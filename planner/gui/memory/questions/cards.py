@@ -55,7 +55,10 @@ class CardsQuestions(QWidget):
         self._form = form = new_form(theme)
         form.add("Card", self.card, hint="The card that trains or runs the model.")
         form.add(
-            "&Number of cards", self.count, lambda: 1, "Each card holds the whole model unless the model is sharded."
+            "&Number of cards",
+            self.count,
+            lambda: 1,
+            "Each holds the whole model if one is enough.",
         )
         form.add_across(self.unequal)
         form.add_below(button_row(self.add))

@@ -16,6 +16,7 @@ from planner.memory.software import sharding_strategy_of
 from planner.plan.evaluate import Evaluation
 from planner.present import format as fmt
 from planner.present.format import sentence
+from planner.present.plan.parallel import chosen_sharing_phrase
 from planner.present.plan.settings import field_value_text, in_sentence, offered_choices
 from planner.workload.fields import WorkloadField
 from planner.workload.presentation import FieldContext
@@ -59,7 +60,8 @@ def situation_of(evaluation: Evaluation, *, from_scratch: bool = False) -> Field
     if architecture is None:
         return None
     sharder = sharding_strategy_of(used).name if isinstance(used, Training) else ""
-    return FieldContext(used, architecture, evaluation.plan.count, sharder, from_scratch)
+    chosen = "" if evaluation.sharing is None else chosen_sharing_phrase(used)
+    return FieldContext(used, architecture, evaluation.plan.count, sharder, from_scratch, chosen)
 
 
 def _make_picker(field: WorkloadField, theme: Theme, workspace: Workspace) -> PickerField:

@@ -157,11 +157,11 @@ class Questions(QWidget):
 
 def _section_summary(group: Group, fields: Sequence[WorkloadField], situation: FieldContext) -> str:
     """Return the summary of a collapsed section."""
-    return (
-        sharing_summary(situation.workload, situation.count)
-        if group == "sharing"
-        else settings_summary(fields, situation)
-    )
+    if group != "sharing":
+        return settings_summary(fields, situation)
+    if situation.chosen_sharing:
+        return f"chosen by the software: {situation.chosen_sharing}"
+    return sharing_summary(situation.workload, situation.count)
 
 
 def _workload_in_use(evaluation: Evaluation) -> Workload:
