@@ -50,7 +50,9 @@ def advice_blocks(
     lines = "\n".join(solved_line(evaluation.plan, catalog, what) for what in solved)
     if not asked and not needs_change(evaluation.memory):
         return (lines,)
-    return lines, advice_block(evaluation, advise(evaluation.plan, catalog), width, short=not asked)
+    return lines, advice_block(
+        evaluation, advise(evaluation.plan, catalog), width, all_with="" if asked else "--advise"
+    )
 
 
 def advice_fields(
@@ -64,12 +66,12 @@ def advice_fields(
         yield "solved", [solve(evaluation.plan, catalog, what).model_dump(mode="json") for what in solved]
 
 
-def advice_block(evaluation: Evaluation, advice: tuple[Advice, ...], width: int | None, *, short: bool) -> str:
-    """Return the table of advice with its heading; `short` limits it to the best few and names the option for all."""
+def advice_block(evaluation: Evaluation, advice: tuple[Advice, ...], width: int | None, *, all_with: str) -> str:
+    """Return the table of advice with its heading, limited to the best few if all are shown with `all_with`."""
     if not advice:
         return no_advice(evaluation.memory, traced=evaluation.traced is not None)
-    shown = [advice_row(one)[:-1] for one in (advice[:_SHORT] if short else advice)]
-    more = "\n(--advise shows all)" if short and len(advice) > _SHORT else ""
+    shown = [advice_row(one)[:-1] for one in (advice[:_SHORT] if all_with else advice)]
+    more = f"\n({all_with} shows all)" if all_with and len(advice) > _SHORT else ""
     return f"{advice_title(evaluation.memory)}:\n{table(_HEADS, shown, width)}{more}"
 
 

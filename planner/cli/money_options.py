@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from planner.cli.options import in_options
 from planner.cli.parser import CommandOption, Parser, add_options, named_value
 from planner.cli.plan_arguments import plan_from_arguments
+from planner.cost.demand import TRAINS
 from planner.cost.job import DailyHours, Run, Service
 from planner.cost.terms import CostTerms
 from planner.errors import SpecError
@@ -50,6 +51,7 @@ JOB_OPTIONS: Final = (
 TERM_OPTIONS: Final = (
     CommandOption("--mode", "rent.mode", "MODE", "on-demand, spot, reserved-1y or reserved-3y [on-demand]"),
     CommandOption("--offer", "rent.offer", "ID", "an offer by its id in `gpu-planner prices --json` [the cheapest]"),
+    CommandOption("--rent-price", "rent.usd_per_gpu_hour", "USD", "your rental price per GPU-hour [of the offer]"),
     CommandOption(
         "--provider", "rent.providers", "NAMES", "only providers with these names or parts of names, comma-separated"
     ),
@@ -108,13 +110,18 @@ def plan_with_money(arguments: argparse.Namespace, catalog: Catalog) -> Plan:
     """Return the plan that the options describe, with its cost terms.
 
     Raises:
-        SpecError: If a value is not allowed, or no offer has the provider or region; it names the option.
+        SpecError: If a value is not allowed, no offer has the provider or region, or a plan that trains has a service
+            as its job; it names the option.
     """
     try:
         plan = plan_from_arguments(arguments, catalog).plan
-        return plan.evolve(cost=check_market(arguments, money_from(arguments, plan.cost), catalog))
+        plan = plan.evolve(cost=check_market(arguments, money_from(arguments, plan.cost), catalog))
     except SpecError as error:
         raise in_options(error) from error
+    if isinstance(plan.cost.job, Service) and plan.workload.task == "training":
+        hint = "Add --task inference, or enter the training run with --tokens or --hours."
+        raise SpecError("--requests-per-day", TRAINS, hint)
+    return plan
 
 
 def money_from(arguments: argparse.Namespace, base: CostTerms) -> CostTerms:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 HOURS_PER_MONTH: Final = HOURS_PER_YEAR / 12
 _DAYS_PER_MONTH: Final = HOURS_PER_MONTH / 24
+TRAINS: Final = "a service needs a plan for inference, and this plan trains"
 _LOAD_SAMPLES: Final = 240
 """Number of samples in a load profile: enough for a mean that is exact to a thousandth."""
 _DAYS_PER_WEEK: Final = 7
@@ -123,7 +124,10 @@ class Demand(Spec):
     low_busy_hours: float
     high_busy_hours: float
     rented_hours: float
-    """Group-hours between start and stop of machines that are billed by the hour."""
+    """Group-hours that the job holds its machines, from start to stop: all hours of a service that is always on.
+
+    A GPU-hour, wherever hours and prices are given per GPU-hour, is such an hour of one card.
+    """
     work_hours: float
     start_hours: float = 0.0
     checkpoint_hours: float = 0.0
@@ -138,6 +142,11 @@ class Demand(Spec):
     peak_wait_seconds: float | None = None
     """Mean time that a request waits for a slot at peak load; None if unknown."""
 
+    @property
+    def held_per_busy_hour(self) -> float:
+        """Return the group-hours that the job holds its machines for each group-hour of work."""
+        return self.rented_hours / self.busy_hours
+
     def per_year(self, horizon_years: float) -> float:
         """Return the periods per year; a run that is done once is spread over the horizon."""
         return 1 / horizon_years if self.periods_per_year is None else self.periods_per_year
@@ -147,7 +156,8 @@ def demand_of(job: Job, throughput: Throughput | None) -> Demand:
     """Return the demand of `job` at the given throughput.
 
     Raises:
-        SpecError: If the duration of the job cannot be derived from the throughput.
+        SpecError: If the duration of the job cannot be derived from the throughput, or it is a service of a plan that
+            trains.
     """
     if isinstance(job, Run):
         return _run_demand(job, throughput)
@@ -215,6 +225,8 @@ def _run_demand(run: Run, throughput: Throughput | None) -> Demand:
 
 
 def _service_demand(job: Service, throughput: Throughput | None) -> Demand:
+    if throughput is not None and throughput.steps_per_second is not None:
+        raise SpecError("job", TRAINS, "Set the task to inference, or enter the job as a run or as hours per day.")
     average = required_groups(job, throughput or Throughput())
     loads = load_profile(job, average)
     peak = max(loads) if job.hourly_shares else average * job.peak_factor

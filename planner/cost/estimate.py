@@ -9,82 +9,25 @@ from planner.cost.carbon import rented_footprint
 from planner.cost.catalog import CostCatalog
 from planner.cost.demand import Demand, Throughput, demand_of, load_profile, required_groups
 from planner.cost.figure import TEN_TO_NINETY
-from planner.cost.job import HOURS_PER_YEAR, Service
+from planner.cost.job import Service
 from planner.cost.owning.accounting import break_even_utilization, payback_month
 from planner.cost.owning.costs import full_power_watts
 from planner.cost.owning.ownership_cost import book_servers, book_utilization, explain_ownership
-from planner.cost.rent_or_buy.case import RENT_PRICE, RESALE, TIME, USE, RentOrBuyCase
-from planner.cost.rent_or_buy.case_builder import UnknownFigureError, build_case
+from planner.cost.rent_or_buy.case import RESALE, TIME, USE, RentOrBuyCase
+from planner.cost.rent_or_buy.case_builder import UnknownFigureError, build_case, rented_at
 from planner.cost.rent_or_buy.cash_flows import CashFlows, break_even, hours_to_pay_back
+from planner.cost.rent_or_buy.decision import DecisionInputs, make_decision
 from planner.cost.rent_or_buy.hybrid import MOST_GROUPS, Hybrid, find_best_mix
-from planner.cost.renting.offer import Offer
-from planner.cost.renting.quote import TERM_YEARS, RentFacts, RentQuote, quote
+from planner.cost.renting.market import RentalMarket
+from planner.cost.renting.quote import TERM_YEARS, RentQuote
 from planner.cost.renting.rent_cost import rent_cost
-from planner.cost.renting.table import CardDemand, OfferRow, cheapest_row, quote_offers
-from planner.cost.result import BreakEven, CostPoint, CostResult, Decision, OwnCost, RentCost
-from planner.cost.terms import CostTerms, RentMode
-from planner.errors import SpecError
+from planner.cost.renting.table import OfferRow
+from planner.cost.result import CostPoint, CostResult, Machines, RentalMode, RentCost
+from planner.cost.terms import CostTerms
 from planner.hardware.gpu import Gpu
 
-_CARD_PRICE = "card_price_usd"
-
-
-def make_decision(
-    case: RentOrBuyCase, streams: CashFlows, crossing: BreakEven, rent: RentCost, own: OwnCost
-) -> Decision:
-    """Return the rent-or-buy decision over the horizon, in present value, with the figures behind it."""
-    years, shape = case.horizon_years, case.shape
-    rented, owned = streams.rent_usd(years), streams.own_usd(years)
-    flip_rent = flip_value(case, RENT_PRICE)
-    dates = [day for day in (rent.oldest_price_date, own.oldest_price_date) if day]
-    return Decision(
-        decision="buy" if owned < rented else "rent",
-        provider=rent.provider,
-        region=rent.region,
-        offer_id=rent.offer_id,
-        gpu=own.gpu,
-        count=shape.cards,
-        planned_gpu_hours=streams.busy_hours_per_year * years * shape.count,
-        planned_utilization_fraction=streams.busy_hours_per_year / (HOURS_PER_YEAR * shape.groups),
-        break_even_gpu_hours=crossing.gpu_hours,
-        break_even_reason=crossing.reason,
-        rent_usd=rented,
-        own_usd=owned,
-        saves_usd=abs(rented - owned),
-        flips_at_utilization_fraction=crossing.utilization_fraction,
-        flips_at_card_price_usd=flip_value(case, _CARD_PRICE),
-        flips_at_rent_usd_per_gpu_hour=None if flip_rent is None else flip_rent / shape.count,
-        horizon_years=years,
-        oldest_price_date=min(dates, default=None),
-        undated=tuple(_undated_figures(rent, own)),
-    )
-
-
-def flip_value(case: RentOrBuyCase, name: str) -> float | None:
-    """Return the value of the figure `name` at which renting and owning cost the same, or None if it is not positive.
-
-    **Formula** the saving is linear in a price: x* = x₀ − saving(x₀) · (x₁ − x₀) / (saving(x₁) − saving(x₀))
-    """
-    start = case.central[name]
-    before, after = (_saving_usd(case, name, start + step) for step in (0.0, 1.0))
-    if before == after:
-        return None
-    flip = start - before / (after - before)
-    return flip if flip > 0 else None
-
-
-def _saving_usd(case: RentOrBuyCase, name: str, value: float) -> float:
-    return case.with_values({**case.central, name: value}).saving_usd(case.horizon_years)
-
-
-def _undated_figures(rent: RentCost, own: OwnCost) -> list[str]:
-    """Return the names of the cost terms without a date, the largest amount first."""
-    terms = (*rent.terms, *own.upfront, *own.monthly)
-    named = [term for term in terms if term.date is None and term.certainty != "yours"]
-    return [term.name for term in sorted(named, key=lambda term: -term.usd)]
-
-
 _POINTS: Final = 60
+_MONTHS: Final = 12
 _WATTS: Final = 1_000
 _VAT: Final = "the offer's price excludes VAT, and the household electricity price includes it"
 _CAPACITY_NOTE: Final = "one group of cards answers {:,.3g} requests per second, {:,.0f} concurrently"
@@ -110,49 +53,65 @@ class _EstimateInputs:
     """Inputs of one cost estimate."""
 
     terms: CostTerms
-    gpu: Gpu
-    count: int
     throughput: Throughput | None
-    demand: Demand
-    catalog: CostCatalog
-    facts: RentFacts
+    market: RentalMarket
 
-    def quote(self, offer: Offer, mode: RentMode) -> RentQuote:
-        """Return the quote for the job from one offer and rental mode."""
-        return quote(offer, mode, self.demand, self.count, self.terms.rent, self.facts)
+    @property
+    def demand(self) -> Demand:
+        """Return the demand of the job."""
+        return self.market.demand
+
+    @property
+    def catalog(self) -> CostCatalog:
+        """Return the catalog's price data."""
+        return self.market.catalog
 
     def rent_cost(self, chosen: RentQuote) -> RentCost:
         """Return the cost of the chosen quote, with its derivation."""
-        return rent_cost(chosen, self.demand, self.terms.rent, self.facts, self.throughput)
+        return rent_cost(chosen, self.demand, self.terms.rent, self.market.facts, self.throughput)
 
 
 def estimate_cost(
-    terms: CostTerms, gpu: Gpu, count: int, throughput: Throughput | None, catalog: CostCatalog, today: date
+    terms: CostTerms,
+    gpu: Gpu,
+    count: int,
+    throughput: Throughput | None,
+    catalog: CostCatalog,
+    today: date,
+    linked_cards: int | None = None,
 ) -> CostEstimate:
     """Estimate the cost of the job on `count` cards at the given throughput, rented and owned.
+
+    `linked_cards` exchange data while they work, so that those of several servers need a network; None for all.
 
     Raises:
         SpecError: If the terms name an offer of another card, or the job's hours cannot be computed.
     """
-    demand, facts = demand_of(terms.job, throughput), RentFacts.of(catalog)
-    inputs = _EstimateInputs(terms, gpu, count, throughput, demand, catalog, facts)
-    candidates = {gpu.id: CardDemand(gpu.id, count, demand)}
-    rows = quote_offers(catalog.offers, candidates, terms.rent, facts, today)
-    chosen, reason = _choose_quote(inputs, rows)
+    demand = demand_of(terms.job, throughput)
+    market = RentalMarket(gpu, count, demand, terms.rent, catalog, today, linked_cards)
+    inputs = _EstimateInputs(terms, throughput, market)
+    chosen, reason = market.choose()
+    case: RentOrBuyCase | None = None
     try:
-        case = build_case(terms, gpu, count, demand, chosen, catalog, today)
+        case = build_case(terms, gpu, count, demand, chosen, catalog, today, linked_cards)
+        result = _cost_result(inputs, case, chosen, reason)
     except UnknownFigureError as unknown:
-        rent = inputs.rent_cost(chosen) if chosen else None
-        notes = tuple(note for note in (reason, f"owning: {unknown.reason}. {unknown.hint}") if note)
-        result = CostResult(rent=rent, own=None, break_even=None, unsupported=None if rent else reason, notes=notes)
-        return CostEstimate(result, None, demand, rows)
-    return CostEstimate(_cost_result(inputs, case, chosen, reason), case, demand, rows)
+        result = _result_without_owning(inputs, chosen, (reason, f"owning: {unknown.reason}. {unknown.hint}"))
+    result = result.replaced(machines=_machines(market, result, case), rental_modes=tuple(_rental_modes(market, case)))
+    return CostEstimate(result, case, demand, market.rows(terms.rent.mode))
+
+
+def _result_without_owning(inputs: _EstimateInputs, chosen: RentQuote | None, notes: tuple[str, ...]) -> CostResult:
+    rent = None if chosen is None else inputs.rent_cost(chosen)
+    told = tuple(note for note in notes if note)
+    return CostResult(rent=rent, own=None, break_even=None, unsupported=None if rent else notes[0], notes=told)
 
 
 def hybrid_of_plan(estimate: CostEstimate, terms: CostTerms, throughput: Throughput | None) -> Hybrid | None:
-    """Return the best mix of owned card groups and groups rented for peaks, or None if a mix does not apply.
+    """Return the best mix of owned card groups and rented ones, or None if a mix does not apply.
 
-    It applies to services with an hourly offer and a limited number of groups.
+    It applies to services with an hourly offer and a limited number of groups. Rented machines are always on or scaled
+    down as the job says, as in the decision.
     """
     case, rent = estimate.case, estimate.result.rent
     if (
@@ -163,53 +122,80 @@ def hybrid_of_plan(estimate: CostEstimate, terms: CostTerms, throughput: Through
         or rent.mode in TERM_YEARS
     ):
         return None
-    loads = load_profile(terms.job, required_groups(terms.job, throughput))
-    if max(loads) > MOST_GROUPS:
+    if estimate.demand.groups > MOST_GROUPS:
         return None
-    return find_best_mix(case, loads, case.central[RENT_PRICE])
+    return find_best_mix(case, load_profile(terms.job, required_groups(terms.job, throughput)), estimate.demand)
 
 
-def _choose_quote(inputs: _EstimateInputs, rows: tuple[OfferRow, ...]) -> tuple[RentQuote | None, str]:
-    """Return the quote of the named or cheapest comparable offer, or None and the reason why there is none."""
-    gpu, terms = inputs.gpu, inputs.terms.rent
-    if terms.offer is not None:
-        offer = inputs.catalog.offer(terms.offer)
-        if gpu.id not in offer.cards:
-            raise SpecError("rent.offer", f"{offer.id} has {' or '.join(offer.cards)}, not {gpu.id}")
-        return inputs.quote(offer, terms.mode), ""
-    row = cheapest_row(rows)
-    if row is not None:
-        return inputs.quote(row.offer, row.mode), ""
-    kind = "comparable offer" if rows else "offer"
-    return None, f"no current {kind} for the {gpu.name} ({terms.mode}) is known"
+def _rental_modes(market: RentalMarket, case: RentOrBuyCase | None) -> Iterator[RentalMode]:
+    """Yield the cost of the job in each rental mode that is offered."""
+    demand = market.demand
+    per_year = demand.periods_per_year
+    for found in market.quotes():
+        rented = None if case is None else rented_at(case, found, demand).streams()
+        yield RentalMode(
+            mode=found.mode,
+            provider=found.offer.provider,
+            offer_id=found.offer.id,
+            price_date=found.offer.price_date,
+            usd=found.usd,
+            month_usd=None if per_year is None else found.usd * per_year / _MONTHS,
+            usd_per_gpu_hour=found.usd / (demand.rented_hours * market.count),
+            horizon_usd=None if rented is None or case is None else rented.rent_usd(case.horizon_years),
+        )
+
+
+def _machines(market: RentalMarket, result: CostResult, case: RentOrBuyCase | None) -> Machines:
+    """Return the machines for the result; without `case`, no figures of owning are known."""
+    groups = market.demand.groups if case is None else case.shape.groups
+    cards, watts = groups * market.count, market.gpu.drawn_watts
+    return Machines(
+        groups=groups,
+        cards_per_group=market.count,
+        cards=cards,
+        rented=None if result.rent is None else result.rent.instances,
+        owned=None if case is None else case.shape.servers,
+        power_watts=None if watts is None else cards * watts,
+    )
 
 
 def _cost_result(inputs: _EstimateInputs, case: RentOrBuyCase, chosen: RentQuote | None, reason: str) -> CostResult:
     streams, terms = case.streams(), inputs.terms
-    own = explain_ownership(case, streams, inputs.demand, terms, inputs.gpu.id, inputs.throughput, inputs.catalog)
+    own = explain_ownership(
+        case, streams, inputs.demand, terms, inputs.market.gpu.id, inputs.throughput, inputs.catalog
+    )
     if chosen is None:
         return CostResult(rent=None, own=own, break_even=None, notes=(reason,))
     rent = _with_footprint(inputs.rent_cost(chosen), chosen, case, inputs)
-    crossing = break_even(streams, case.horizon_years).evolve(**_accounting_figures(case, streams, rent, terms))
+    crossing = break_even(streams, case.horizon_years)
+    held = inputs.demand.held_per_busy_hour
+    crossing = crossing.evolve(
+        gpu_hours=None if crossing.gpu_hours is None else crossing.gpu_hours * held,
+        **_accounting_figures(case, streams, rent, inputs),
+    )
     return CostResult(
         rent=rent,
         own=own,
         break_even=crossing,
-        curve=cost_curve(case),
-        answer=make_decision(case, streams, crossing, rent, own),
+        curve=cost_curve(case, held),
+        answer=make_decision(
+            DecisionInputs(case, streams, crossing, rent, own, terms, inputs.demand, inputs.throughput)
+        ),
         notes=_rental_notes(inputs, chosen),
     )
 
 
 def _accounting_figures(
-    case: RentOrBuyCase, streams: CashFlows, rent: RentCost, terms: CostTerms
+    case: RentOrBuyCase, streams: CashFlows, rent: RentCost, inputs: _EstimateInputs
 ) -> dict[str, float | int | None]:
-    servers, utilization = book_servers(case, streams, terms), book_utilization(case, streams)
+    servers, utilization = book_servers(case, streams, inputs.terms), book_utilization(case, streams)
     hours = hours_to_pay_back(streams.capex_usd, streams.rent_usd_per_hour, streams.own_usd_per_hour)
+    held = inputs.demand.held_per_busy_hour
+    usd_per_busy_hour = rent.usd_per_gpu_hour * held
     return {
-        "simple_gpu_hours": None if hours is None else hours * case.shape.count,
-        "books_utilization_fraction": break_even_utilization(servers, rent.usd_per_gpu_hour),
-        "books_payback_months": payback_month(servers, utilization, rent.usd_per_gpu_hour),
+        "simple_gpu_hours": None if hours is None else hours * case.shape.count * held,
+        "books_utilization_fraction": break_even_utilization(servers, usd_per_busy_hour),
+        "books_payback_months": payback_month(servers, utilization, usd_per_busy_hour),
     }
 
 
@@ -220,8 +206,10 @@ def _with_footprint(rent: RentCost, chosen: RentQuote, case: RentOrBuyCase, inpu
     return rent.evolve(carbon=carbon, notes=notes)
 
 
-def cost_curve(case: RentOrBuyCase) -> tuple[CostPoint, ...]:
+def cost_curve(case: RentOrBuyCase, held_per_busy_hour: float = 1.0) -> tuple[CostPoint, ...]:
     """Return the cumulative cost of renting and owning at 61 points over the horizon, in present value.
+
+    The GPU-hours are those that the job holds its cards, `held_per_busy_hour` for each hour of work.
 
     The bands are the 10th to 90th percentiles of the hours of use and of the resale value.
     """
@@ -229,13 +217,16 @@ def cost_curve(case: RentOrBuyCase) -> tuple[CostPoint, ...]:
     low = case.streams({**_LOW, RESALE: TEN_TO_NINETY})
     high = case.streams({name: -z for name, z in _LOW.items()} | {RESALE: -TEN_TO_NINETY})
     times = (case.horizon_years * step / _POINTS for step in range(_POINTS + 1))
-    return tuple(_cost_point(case, years, low, middle, high) for years in times)
+    gpu_hours_per_year = middle.busy_hours_per_year * case.shape.count * held_per_busy_hour
+    return tuple(_cost_point(years, gpu_hours_per_year, low, middle, high) for years in times)
 
 
-def _cost_point(case: RentOrBuyCase, years: float, low: CashFlows, middle: CashFlows, high: CashFlows) -> CostPoint:
+def _cost_point(
+    years: float, gpu_hours_per_year: float, low: CashFlows, middle: CashFlows, high: CashFlows
+) -> CostPoint:
     return CostPoint(
         years=years,
-        gpu_hours=middle.busy_hours_per_year * years * case.shape.count,
+        gpu_hours=gpu_hours_per_year * years,
         rent_usd=middle.rent_usd(years),
         own_usd=middle.own_usd(years),
         rent_low_usd=low.rent_usd(years),
@@ -249,7 +240,16 @@ def _rental_notes(inputs: _EstimateInputs, chosen: RentQuote) -> tuple[str, ...]
     buy = inputs.terms.buy
     household = inputs.catalog.ownership(buy.place).tariff_kind == "household"
     taxed = household and chosen.offer.exchange_rate is not None and buy.tariff_usd_per_kwh is None
-    return (*(_VAT,) * taxed, *_service_notes(inputs))
+    return (*(_VAT,) * taxed, *_cheaper_old_offers(chosen, inputs.market.rows(chosen.mode)), *_service_notes(inputs))
+
+
+def _cheaper_old_offers(chosen: RentQuote, rows: tuple[OfferRow, ...]) -> Iterator[str]:
+    """Yield a note on the cheapest offer that does not lead because its price is not current."""
+    cheaper = [row for row in rows if row.comparable and not row.current and row.usd < chosen.usd]
+    if cheaper and not chosen.offer.own:
+        row = min(cheaper, key=lambda each: each.usd)
+        age = "has no date" if row.age_days is None else f"is {row.age_days} days old"
+        yield f"{row.offer.provider} is cheaper at {row.usd_per_gpu_hour:,.2f} USD per GPU-hour, but that price {age}"
 
 
 def _service_notes(inputs: _EstimateInputs) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """Input figures of cost estimates, with their uncertainty and source."""
 
 import math
+from collections.abc import Sequence
 from typing import Final, Literal, Self
 
 from pydantic import Field, model_validator
@@ -55,6 +56,17 @@ class Figure(Spec):
 
         **Assumes** a linear spread instead for ranges that reach zero and for negative figures.
         """
+        return self.quantiles((deviations,))[0]
+
+    def quantiles(self, deviations: Sequence[float]) -> list[float]:
+        """Return the values at each number of standard deviations from the median, as `quantile` does."""
+        value, low, high = self.value, self.lowest, self.highest
+        if value > 0 < low:
+            falling, rising = (math.log(value / low) / NINETY_PERCENT, math.log(high / value) / NINETY_PERCENT)
+            return [value * math.exp(z * (rising if z > 0 else falling)) for z in deviations]
+        return [self._quantile_on_its_side(z) for z in deviations]
+
+    def _quantile_on_its_side(self, deviations: float) -> float:
         bound = self.highest if deviations > 0 else self.lowest
         share = abs(deviations) / NINETY_PERCENT
         if bound == self.value or deviations == 0:

@@ -10,6 +10,8 @@ from planner.cost.renting.offer import Currency
 from planner.cost.terms import RentMode
 
 SymbolValue = float | int | str
+Side = Literal["rent", "buy"]
+WorkUnitName = Literal["run", "million tokens", "1,000 requests", "GPU-hour"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,8 @@ class OwnCost(Spec):
     low_resale_usd: float
     high_resale_usd: float
     resale_source: str
+    sale_today_usd: float | None = None
+    """Second-hand price of owned cards today, which is not counted; None if unknown, or if they are not owned."""
     present_value_usd: float
     equivalent_usd_per_year: float
     usd_per_gpu_hour: float
@@ -147,10 +151,52 @@ class CostPoint(Spec):
     own_high_usd: float
 
 
-class Decision(Spec):
-    """The decision to rent or to buy, with the figures behind it."""
+class SideFigures(Spec):
+    """Costs of one side: a month, at the start, and for a unit of the job's work."""
 
-    decision: Literal["rent", "buy"]
+    month_usd: float | None
+    """Payments of an average month; None for a run that is done once."""
+    start_usd: float
+    """Payments before the first hour: what is bought, without the borrowed part."""
+    unit_usd: float
+    """All costs for one `unit` of work; owned cards lose their value over the horizon."""
+    unit: WorkUnitName
+
+
+class Flip(Spec):
+    """A value of one input at which the cheaper side changes, and the plan field that would try it.
+
+    Only values within reach are listed; of a service, none of its use.
+    """
+
+    name: Literal["utilization", "card-price", "server-price", "rental-price"]
+    value: float
+    """A fraction of the time, USD for one card or server, or USD per GPU-hour."""
+    direction: Literal["under", "over"]
+    """Side of `value` on which the other side is cheaper."""
+    field: str | None = None
+    """Field of the plan, such as `cost.job.hours_per_day`; None if no single field would try it."""
+    try_value: float | None = None
+    """Value of `field` that is a little beyond the flip."""
+
+
+class Decision(Spec):
+    """The decision to rent or to buy, with the figures behind it.
+
+    `decision` is the cheaper side of the central estimate. `verdict` is that side if enough of the draws agree, and
+    `confidence` is the share of the draws in which the side `more_often_cheaper` is the cheaper one. Of a card that is
+    owned already, "buy" means to use it.
+    """
+
+    decision: Side
+    verdict: Literal["rent", "buy", "too-close"]
+    confidence: float
+    more_often_cheaper: Side
+    draws: int
+    owned: bool = False
+    rent_figures: SideFigures
+    own_figures: SideFigures
+    flips: tuple[Flip, ...] = ()
     provider: str
     region: str | None
     offer_id: str
@@ -165,20 +211,67 @@ class Decision(Spec):
     saves_usd: float
     flips_at_utilization_fraction: float | None
     flips_at_card_price_usd: float | None
+    flips_at_server_price_usd: float | None = None
+    """Price of a server, if whole servers are bought instead of cards."""
     flips_at_rent_usd_per_gpu_hour: float | None
     horizon_years: float
     oldest_price_date: str | None
     undated: tuple[str, ...] = ()
 
 
+class Machines(Spec):
+    """The machines that a job needs at once: groups of cards that each run the plan."""
+
+    groups: int
+    cards_per_group: int
+    cards: int
+    rented: int | None
+    """Machines to rent; None without an offer."""
+    owned: int | None
+    """Servers to own; None if the cost of owning is unknown."""
+    power_watts: float | None
+    """Board power of all cards; None if unknown."""
+
+
+class RentalMode(Spec):
+    """Cost of the job in one rental mode, at the offer that is cheapest in it or was named."""
+
+    mode: RentMode
+    provider: str
+    offer_id: str
+    price_date: str | None
+    usd: float
+    """Cost of one run; for services and daily hours, of one month."""
+    month_usd: float | None
+    """Payments of an average month; None for a run that is done once."""
+    usd_per_gpu_hour: float
+    horizon_usd: float | None
+    """Present value of renting over the horizon; None if the cost of owning is unknown."""
+
+
+class Blocked(Spec):
+    """The reason why a plan cannot run, so that it is no question whether to rent or buy its cards."""
+
+    code: Literal["does-not-fit", "not-supported", "speed-unknown"]
+    sentence: str
+    needed_bytes: int | None = None
+    """Memory that the plan needs on its fullest card."""
+    usable_bytes: int | None = None
+    """Memory that is usable on that card."""
+
+
 class CostResult(Spec):
-    """Costs of renting and owning for one job."""
+    """Costs of renting and owning for one job; a plan that cannot run is `blocked` and has no answer."""
 
     rent: RentCost | None
     own: OwnCost | None
     break_even: BreakEven | None
     curve: tuple[CostPoint, ...] = ()
     answer: Decision | None = None
+    blocked: Blocked | None = None
+    machines: Machines | None = None
+    rental_modes: tuple[RentalMode, ...] = ()
+    """The job in every rental mode that is offered, whichever mode is chosen."""
     unsupported: str | None = None
     notes: tuple[str, ...] = ()
 

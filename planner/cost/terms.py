@@ -12,6 +12,8 @@ from planner.cost.job import DailyHours, Job
 
 RentMode = Literal["on-demand", "spot", "reserved-1y", "reserved-3y"]
 RENT_MODES: Final[tuple[RentMode, ...]] = get_args(RentMode)
+CURRENT_DAYS: Final = 90
+"""Age in days up to which a price is current: rental prices moved by up to 30 % within a quarter of 2026."""
 HISTORY_DAYS: Final = 365
 """Age in days from which offers are excluded as outdated."""
 
@@ -32,6 +34,7 @@ DEFAULT_SOURCES: Final[dict[str, str]] = {
     "job.days_per_week": "assumed: working days",
     "rent.billing_increment_seconds": "assumed: an hour, the conservative choice if the offer does not state it",
     "rent.price_drift_per_year": "assumed: none, as prices both rose and fell in 2025 and 2026",
+    "buy.switched_off_when_idle": "assumed: a machine at a desk sleeps when it is idle, servers elsewhere stay on",
     "buy.depreciation_years": f"{_EPOCH}: servers bought from 2023 on last five years",
     "buy.loan_years": "assumed",
     "buy.depreciation": f"{_PRICE_INDEX}: straight line",
@@ -44,6 +47,9 @@ class RentTerms(Spec):
 
     mode: RentMode = "on-demand"
     offer: str | None = Field(default=None, description="the id of one offer; none: the cheapest comparable one")
+    usd_per_gpu_hour: float | None = Field(
+        default=None, gt=0.01, lt=100, description="your own price for one card, instead of the offer's"
+    )
     regions: tuple[str, ...] = Field(default=(), description="only these; empty: all of them")
     providers: tuple[str, ...] = Field(default=(), description="only these; empty: all of them")
     one_machine: bool = Field(
@@ -71,9 +77,13 @@ class BuyTerms(Spec):
     """Ownership terms; None takes the preset figure for the place."""
 
     place: PlaceKind = "lab"
+    owned: bool = Field(default=False, description="the cards are owned already, so that only electricity is paid")
+    sale_usd_per_card: float | None = Field(
+        default=None, gt=0, le=1e7, description="of an owned card: its sale today, if that is an alternative"
+    )
     card_price_usd: float | None = Field(default=None, gt=0, le=1e7, description="of one card; none: from the catalog")
     server_price_usd: float | None = Field(
-        default=None, gt=0, le=1e8, description="of a whole server with its cards, instead of card and host"
+        default=None, gt=0, le=1e8, description="of a server with its cards; none: from the catalog, or card and host"
     )
     gpus_per_server: int | None = Field(default=None, ge=1, le=72)
     host_factor: float | None = Field(
@@ -83,7 +93,7 @@ class BuyTerms(Spec):
         default=None, ge=0, le=1e9, description="switches and cables, instead of the share of the cluster's price"
     )
     network_share: float | None = Field(
-        default=None, ge=0, lt=1, description="of the whole cluster's price; from two servers"
+        default=None, ge=0, lt=1, description="of the whole cluster's price, if cards of several servers work together"
     )
     rack_usd_per_server: float | None = Field(default=None, ge=0, le=1e7, description="rack, power strips, UPS, room")
     tax_fraction: float | None = Field(default=None, ge=0, le=1, description="on everything that is bought")
@@ -99,7 +109,9 @@ class BuyTerms(Spec):
     idle_power_fraction: float | None = Field(
         default=None, ge=0, le=1, description="idle power, as a fraction of full load"
     )
-    switched_off_when_idle: bool = False
+    switched_off_when_idle: bool | None = Field(
+        default=None, description="or asleep, so that idle machines draw nothing; none: at a desk"
+    )
     pue: float | None = Field(default=None, ge=1, le=4)
     tariff_usd_per_kwh: float | None = Field(default=None, ge=0, le=5, description="none: of the region")
     colocation_usd_per_kw_month: float | None = Field(default=None, ge=0, le=5_000)
@@ -118,7 +130,10 @@ class BuyTerms(Spec):
     depreciation: DepreciationMethod = "straight-line"
     depreciation_years: float = Field(default=5.0, gt=0, le=30)
     resale_share: float | None = Field(
-        default=None, ge=0, le=1, description="fraction of the cards' price at the end; none: the resale curve"
+        default=None,
+        ge=0,
+        le=1,
+        description="of the cards' price at the end, and half of it for hosts; none: the curve",
     )
 
     @model_validator(mode="after")

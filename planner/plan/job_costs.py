@@ -11,7 +11,7 @@ from planner.errors import SpecError
 from planner.performance.result import TimeResult
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import evaluate, shared_fits_among
-from planner.plan.money import plan_throughput
+from planner.plan.money import linked_cards, plan_throughput
 from planner.plan.plan import Plan
 from planner.workload.parallel import Parallel
 
@@ -57,7 +57,9 @@ def job_by_gpu(
         timed_job = _time_job(plan, gpu_id, shared.parallel, catalog)
         if timed_job is not None:
             jobs[gpu_id] = timed_job
-    candidates = {gpu_id: CardDemand(gpu_id, plan.count, timed.demand) for gpu_id, timed in jobs.items()}
+    candidates = {
+        gpu_id: CardDemand(gpu_id, plan.count, timed.demand, timed.linked_cards) for gpu_id, timed in jobs.items()
+    }
     rows = quote_offers(catalog.offers, candidates, plan.cost.rent, RentFacts.of(catalog.cost), today)
     return {
         gpu_id: _card_job(timed, cheapest_row(row for row in rows if row.gpu == gpu_id))
@@ -66,11 +68,12 @@ def job_by_gpu(
 
 
 class _TimedJob(NamedTuple):
-    """Time of a step or request on a card, the throughput, and the hours of the job."""
+    """Time of a step or request on a card, the throughput, the hours of the job, and the cards that work together."""
 
     time: TimeResult
     throughput: Throughput
     demand: Demand
+    linked_cards: int
 
 
 def _card_job(timed: _TimedJob, offer: OfferRow | None) -> CardJob:
@@ -86,6 +89,6 @@ def _time_job(plan: Plan, gpu_id: str, parallel: Parallel, catalog: Catalog) -> 
     if evaluation.time is None or throughput is None:
         return None
     try:
-        return _TimedJob(evaluation.time, throughput, demand_of(plan.cost.job, throughput))
+        return _TimedJob(evaluation.time, throughput, demand_of(plan.cost.job, throughput), linked_cards(evaluation))
     except SpecError:
         return None

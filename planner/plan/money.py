@@ -3,49 +3,82 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from planner.cost.demand import Throughput
 from planner.cost.estimate import CostEstimate, estimate_cost
 from planner.cost.job import Service
-from planner.cost.result import OwnCost
+from planner.cost.result import Blocked, OwnCost
 from planner.errors import SpecError
 from planner.hardware.system import System
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
+from planner.units import GIB
 from planner.workload.workload import Inference
 
 if TYPE_CHECKING:
     from planner.performance.inference.service import ServiceRate
 
 
+_NO_SPEED: Final = "The speed of these cards is unknown"
+_ENTER_SPEED: Final = "Enter a measured speed, or choose another card."
+
+
 @dataclass(frozen=True, eq=False)
 class PlanCost:
     """The cost of a plan, or the reason why it cannot be estimated; `field` is the plan field to change.
 
-    `error` is the error behind the reason, if it is in the plan's cost terms.
+    `error` is the error behind the reason, if it is in the plan's cost terms. `blocked` says why the plan cannot run,
+    and is also in the result of the estimate, if there is one.
     """
 
     estimate: CostEstimate | None
     reason: str = ""
     field: str = ""
     error: SpecError | None = None
+    blocked: Blocked | None = None
 
 
 def evaluate_cost(evaluation: Evaluation, catalog: Catalog, today: date) -> PlanCost:
-    """Return the cost of the evaluated plan on `today`, at the prices in `catalog`."""
-    plan = evaluation.plan
+    """Return the cost of the evaluated plan on `today`, at the prices in `catalog`.
+
+    A plan that cannot run, or whose speed is unknown, is blocked: it has costs, but no decision.
+    """
+    plan, blocked = evaluation.plan, find_blocked(evaluation)
     if plan.workload.gpus:
         return PlanCost(None, "The cost of cards of several kinds cannot be estimated.", "workload.gpus")
     if plan.gpu is None:
         return PlanCost(None, "The plan has no card.", "gpu")
     gpu = catalog.hardware.gpu(plan.gpu)
     try:
-        estimate = estimate_cost(plan.cost, gpu, plan.count, plan_throughput(evaluation), catalog.cost, today)
+        estimate = estimate_cost(
+            plan.cost, gpu, plan.count, plan_throughput(evaluation), catalog.cost, today, linked_cards(evaluation)
+        )
     except SpecError as error:
-        return PlanCost(None, error.explained, f"cost.{error.field}", error)
+        return PlanCost(None, error.explained, f"cost.{error.field}", error, blocked)
+    if blocked is not None:
+        result = estimate.result.evolve(blocked=blocked, answer=None, break_even=None, curve=())
+        return PlanCost(replace(estimate, result=result), blocked=blocked)
     own_server = plan.cost.buy.server_price_usd is not None
     return PlanCost(estimate if own_server else _with_system_prices(estimate, catalog.hardware.systems))
+
+
+def find_blocked(evaluation: Evaluation) -> Blocked | None:
+    """Return why the plan cannot run on its cards or has no known speed, or None if it can be priced."""
+    memory, time = evaluation.memory, evaluation.time
+    if memory.unsupported:
+        sentence = f"The plan cannot run on these cards: {memory.unsupported[0].removesuffix('.')}."
+        return Blocked(code="not-supported", sentence=sentence)
+    if memory.verdict == "does-not-fit" and memory.capacity_bytes is not None:
+        needed, usable = memory.total_bytes, memory.capacity_bytes
+        sizes = f"{needed / GIB:.1f} GiB are needed and {usable / GIB:.1f} GiB usable"
+        cards = "these cards" if evaluation.plan.count > 1 else "this card"
+        sentence = f"The plan does not fit on {cards}: {sizes}."
+        return Blocked(code="does-not-fit", sentence=sentence, needed_bytes=needed, usable_bytes=usable)
+    if time is not None and time.seconds is None:
+        reason = (time.unsupported or "no measurement or estimate is known").removesuffix(".")
+        return Blocked(code="speed-unknown", sentence=f"{_NO_SPEED}: {reason}. {_ENTER_SPEED}")
+    return None
 
 
 def _with_system_prices(estimate: CostEstimate, systems: Iterable[System]) -> CostEstimate:
@@ -65,12 +98,20 @@ def _system_price_note(own: OwnCost, systems: Iterable[System]) -> Iterator[str]
         if (system.gpu_id, system.gpu_count) == (own.gpu, own.count) and system.price_usd and system.price_kind
         for day in (system.price_date or "no date",)
     ]
-    if sold:
+    if sold and not any(term.name == "servers" for term in own.upfront):
         counted = sum(term.usd for term in own.upfront if term.name in ("cards", "host"))
         yield (
             f"this estimate counts {counted:,.0f} USD for cards and host; the same cards are also sold as one machine: "
             f"{'; '.join(sold)}; to use such a price, set the price of a whole server"
         )
+
+
+def linked_cards(evaluation: Evaluation) -> int:
+    """Return how many of the plan's cards exchange data while they work: all that train, or one replica's."""
+    parallel, count = evaluation.workload.parallel, evaluation.plan.count
+    if evaluation.workload.task == "training" or evaluation.traced is not None:
+        return count
+    return min(parallel.tensor * parallel.pipeline * parallel.context * parallel.expert, count)
 
 
 def plan_throughput(evaluation: Evaluation) -> Throughput | None:

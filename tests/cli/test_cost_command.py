@@ -1,6 +1,7 @@
 """`gpu-planner cost` as a person and a script use it; prices are looked at on a fixed day."""
 
 import json
+import re
 from datetime import date
 
 import pytest
@@ -30,25 +31,84 @@ def said(capsys):
 
 def test_the_whole_answer(said, golden):
     golden("cost.txt", said(*TUNING, "--gpu", "RTX 4090", "--offers", "4"))
+    golden("cost-details.txt", said(*TUNING, "--gpu", "RTX 4090", "--offers", "4", "--details"))
 
 
-def test_what_does_not_fit_is_said_to_be_of_what_is_not_to_be_had(said):
-    printed = said("meta-llama/Llama-3.1-8B", "--task", "training", "--gpu", "RTX 4090", "--hours-per-day", "8")
-    assert "The plan does not run on this card (Does not fit" in " ".join(printed.split())
-    assert "does not run" not in said(*TUNING, "--gpu", "RTX 4090")
+def test_a_plan_that_does_not_fit_is_told_what_would_help_instead_of_a_decision(said):
+    words = ("meta-llama/Llama-3.1-8B", "--task", "training", "--hours-per-day", "8")
+    printed = " ".join(said(*words, "--gpu", "RTX 4090", "--explain", "--offers=3").split())
+    assert printed.startswith("No decision yet. The plan does not fit on this card: 123.2 GiB are needed and 23.5 GiB")
+    assert "What would help: " in printed
+    assert "QLoRA" in printed
+    assert "(gpu-planner fit --advise shows all)" in printed
+    assert printed.endswith(f"gpu-planner recommend {' '.join(words)}")
+    assert "$" not in printed
+    assert "No decision" not in said(*TUNING, "--gpu", "RTX 4090")
 
 
-def test_the_answer_comes_first_and_then_what_would_change_it(said):
-    lines = said(*TUNING, "--gpu", "RTX 4090", "--repeats", "40").splitlines()
-    assert lines[0].startswith("Renting 1 × GeForce RTX 4090 at ")
-    assert any(line.startswith("The decision flips if ") for line in lines[:6])
-    assert any(line.startswith("Oldest price: ") for line in lines[:9])
+def test_a_plan_that_does_not_fit_has_costs_but_no_answer_in_json(said):
+    cost = json.loads(said("meta-llama/Llama-3.1-8B", "--task", "training", "--gpu", "RTX 4090", "--json"))["cost"]
+    assert cost["blocked"]["code"] == "does-not-fit"
+    assert cost["blocked"]["needed_bytes"] > cost["blocked"]["usable_bytes"]
+    assert cost["answer"] is cost["break_even"] is None
+    assert cost["rent"]["usd"] > 0
+
+
+def test_the_decision_comes_first_with_how_sure_it_is_and_what_would_change_it(said):
+    lines = said("gpt2", "--gpu", "RTX 4090", "--hours-per-day", "14").splitlines()
+    assert lines[0] == "Rent (69\u2009% sure)."
+    assert lines[1].startswith("Over 5 years, renting costs $")
+    assert lines[2].startswith("Changes if used over 55\u2009% of the time, a card costs under $")
+    assert any(line.startswith("Oldest price: ") for line in lines[:6])
+    assert any(line.split() == ["Renting", "Buying"] for line in lines[:8])
+
+
+def test_a_single_run_leads_with_its_cost_and_time(said):
+    first = said(*TUNING, "--gpu", "RTX 4090").splitlines()[0].replace("\u2009", " ")
+    assert first == "Rent (over 99 % sure): $2.41 and 8.32 h on 1 × GeForce RTX 4090 at OpenRelay."
+
+
+def test_close_calls_are_called_so(said):
+    words = ("gpt2", "--gpu", "RTX 4090", "--hours-per-day", "19")
+    assert said(*words).startswith("Too close to call: buying is cheaper in 50")
+    answer = json.loads(said(*words, "--json", "--tornado"))
+    decision, owning = answer["cost"]["answer"], answer["simulation"]["owning_cheaper_fraction"]
+    assert decision["verdict"] == "too-close"
+    assert decision["more_often_cheaper"] == "buy"
+    assert decision["confidence"] == pytest.approx(owning)
+
+
+def test_a_card_of_ones_own_costs_electricity_and_a_faster_one_is_named(said):
+    words = (*TUNING, "--gpu", "RTX 4090", "--own", "--place", "desk")
+    told = said(*words).replace("\u2009", " ")
+    assert re.match(r"Use your own \((?:over )?\d+ % sure\): \$\d\.\d\d of electricity per run\.", told)
+    assert "Your own" in told
+    assert "Faster: renting 1 × " in told
+    details = said(*words, "--details")
+    assert "Upfront" not in details
+    assert "Your own: $" in details
+    answer = json.loads(said(*words, "--json"))
+    assert answer["cost"]["answer"]["owned"] is True
+    assert answer["faster_rental"]["hours"] < answer["faster_rental"]["own_hours"]
+    assert "faster_rental" not in json.loads(said(*TUNING, "--gpu", "RTX 4090", "--json"))
+
+
+def test_costs_are_listed_on_request_only(said):
+    short, long = (said(*TUNING, "--gpu", "RTX 4090", *more) for more in ((), ("--details",)))
+    assert "--details shows every cost" in short
+    assert "Servers without cards" not in short
+    assert "Servers without cards" in long
+    assert "Local storage is assumed" in long
+    assert "--details" not in long
 
 
 def test_scripts_get_everything(said):
     answer = json.loads(said(*TUNING, "--gpu", "l40s", "--json"))
     assert set(answer) == {"plan", "time", "cost", "demand", "offers", "hybrid"}
-    assert {"rent", "own", "break_even", "curve", "answer", "notes", "unsupported"} == set(answer["cost"])
+    assert set(answer["cost"]) == {
+        *("rent", "own", "break_even", "curve", "answer", "blocked", "machines", "notes", "unsupported"),
+        "rental_modes",
+    }
     assert answer["cost"]["rent"]["usd"] == sum(term["usd"] for term in answer["cost"]["rent"]["terms"])
     assert answer["hybrid"] is None
     assert answer["offers"][0]["usd"] > 0
@@ -67,8 +127,20 @@ def test_scripts_get_more_on_request(said):
     assert "tornado" in more["other"]
 
 
+def test_a_service_says_how_many_machines_it_needs(said):
+    words = (*SERVING, "--requests-per-day", "2000000")
+    machines = json.loads(said(*words, "--json"))["cost"]["machines"]
+    assert machines == {
+        **{"groups": 13, "cards_per_group": 1, "cards": 13, "rented": 13, "owned": 2},
+        "power_watts": 13 * 350.0,
+    }
+    told = " ".join(said(*words).replace("\u2009", " ").split())
+    assert "Peak load needs 13 × L40S: 13 machines to rent, 2 machines to own and 4,550 W for the cards." in told
+
+
 def test_what_moves_the_decision(said):
-    told = said(*SERVING, "--requests-per-day", "200000", "--tornado", "--offers", "0")
+    words = (*SERVING, "--requests-per-day", "200000", "--money", "job.scales_down=true")
+    told = said(*words, "--tornado", "--offers", "0")
     assert "Owning saves at low" in told
     assert "of 2,000 Monte Carlo draws" in told
     assert "Best mix" in told or "worth owning" in told
@@ -84,7 +156,7 @@ def test_every_amount_opens(said):
 def test_the_same_electricity_elsewhere(said):
     told = said(*SERVING, "--carbon", "--electricity", "DE")
     assert "regions, lowest first; highest: " in told
-    assert "Owned in Germany: " in told
+    assert "Owned in Germany: " in said(*SERVING, "--details", "--electricity", "DE")
 
 
 def test_another_plan_stands_beside(said, tmp_path):
@@ -104,9 +176,11 @@ def test_a_saved_plan_keeps_its_terms(said, tmp_path):
 
 
 def test_commitments_and_regions_are_told(said):
-    told = said("gpt2", "--gpu", "h100-sxm", "--mode", "reserved-1y", "--hours-per-day", "24")
+    told = said("gpt2", "--gpu", "h100-sxm", "--mode", "reserved-1y", "--hours-per-day", "24", "--details")
     assert ", 1 year: $" in told
-    german = said("meta-llama/Llama-3.1-8B", "--gpu", "h100-sxm", "--provider", "nebius", "--regions", "eu-north1")
+    german = said(
+        "meta-llama/Llama-3.1-8B", "--gpu", "h100-sxm", "--provider", "nebius", "--regions", "eu-north1", "--details"
+    )
     assert "Rented at Nebius (eu-north1)" in german
 
 
@@ -124,10 +198,10 @@ def test_where_nobody_offers_it_owning_is_told(said):
 
 
 def test_where_nobody_knows_what_a_card_costs_renting_is_told(said):
-    told = said("gpt2", "--gpu", "tpu v5e", "--tornado", "--carbon")
+    told = said("gpt2", "--gpu", "l4", "--tornado", "--carbon")
     assert "owning: " in told.lower()
     assert "Owned: $" not in told
-    extra = json.loads(said("gpt2", "--gpu", "tpu v5e", "--tornado", "--carbon", "--json"))
+    extra = json.loads(said("gpt2", "--gpu", "l4", "--tornado", "--carbon", "--json"))
     assert extra["tornado"] is extra["simulation"] is None
 
 
@@ -152,6 +226,11 @@ def test_no_line_is_wider_than_the_terminal(said, monkeypatch, width):
             ["--gpu", "l40s", "--tokens", "5", "--hours", "3"],
             "--tokens and --hours: cannot be combined: they are different jobs",
             "Choose one",
+        ),
+        (
+            ["--gpu", "l40s", "--task", "training", "--requests-per-day", "5000"],
+            "--requests-per-day: a service needs a plan for inference, and this plan trains",
+            "Add --task inference, or enter the training run with --tokens or --hours",
         ),
         (["--gpu", "l40s", "--electricity", "XX"], "--electricity: the catalog has no electricity data for 'XX'", "DE"),
         (["--gpu", "l40s", "--place", "moon"], "--place: there is no 'moon'; choose desk", "--help"),

@@ -5,12 +5,12 @@ from datetime import date
 from statistics import fmean
 
 import pytest
-from cost_cases import EVERY_DAY, PACE, case_of, estimate
+from cost_cases import EVERY_DAY, PACE, estimate
 
 from planner.cost.demand import Throughput, load_profile, required_groups
-from planner.cost.estimate import CostEstimate, estimate_cost, flip_value, hybrid_of_plan
-from planner.cost.job import Run, Service
-from planner.cost.rent_or_buy.case import RENT_PRICE, RESALE
+from planner.cost.estimate import CostEstimate, estimate_cost, hybrid_of_plan
+from planner.cost.job import DailyHours, Run, Service
+from planner.cost.rent_or_buy.case import RESALE
 from planner.cost.result import OwnCost
 from planner.cost.terms import BuyTerms, CostTerms, RentTerms
 from planner.errors import SpecError
@@ -146,7 +146,12 @@ def test_own_figures_are_certain_and_theirs(catalog: Catalog, today: date) -> No
     found = estimate(catalog, today, CostTerms(buy=buy, rent=RentTerms(price_drift_per_year=0.05)))
     own = owned(found)
     assert found.case is not None
-    assert own.resale_usd == own.low_resale_usd == own.high_resale_usd == pytest.approx(160_000 * 0.3)
+    assert (
+        own.resale_usd
+        == own.low_resale_usd
+        == own.high_resale_usd
+        == pytest.approx((160_000 + (80_000 + 1_000) / 2) * 0.3)
+    )
     assert RESALE not in found.case.uncertain
     assert {term.name for term in own.upfront if term.certainty == "yours"} >= {"cards", "host", "tax"}
     assert not any("not counted" in note for note in own.notes)
@@ -204,20 +209,6 @@ def test_cards_that_are_switched_off_draw_nothing_at_rest(catalog: Catalog, toda
     assert off.books.energy_usd < on.books.energy_usd
 
 
-def test_the_answer_flips_where_it_says(catalog: Catalog, today: date) -> None:
-    case = case_of(catalog, today, CostTerms(job=EVERY_DAY))
-    for name in ("card_price_usd", RENT_PRICE):
-        value = flip_value(case, name)
-        assert value is not None
-        assert case.with_values({**case.central, name: value}).saving_usd(5) == pytest.approx(0, abs=0.01)
-
-
-def test_figures_that_decide_nothing_never_flip(catalog: Catalog, today: date) -> None:
-    fixed = BuyTerms(server_price_usd=300_000)
-    case = case_of(catalog, today, CostTerms(buy=fixed))
-    assert flip_value(case, "card_price_usd") is None
-
-
 def test_a_loan_at_the_discount_rate_changes_nothing(catalog: Catalog, today: date) -> None:
     plain, borrowed = (
         owned(estimate(catalog, today, CostTerms(buy=BuyTerms(loan_fraction=share, loan_rate=0.08))))
@@ -230,7 +221,7 @@ def test_a_loan_at_the_discount_rate_changes_nothing(catalog: Catalog, today: da
 
 
 def test_the_base_load_is_owned_and_peaks_are_rented(catalog: Catalog, today: date) -> None:
-    job = Service(requests_per_day=1e6, peak_factor=4)
+    job = Service(requests_per_day=1e6, peak_factor=4, scales_down=True)
     terms = CostTerms(job=job, buy=BuyTerms(place="data-centre"))
     plan = estimate(catalog, today, terms)
     average = required_groups(job, PACE)
@@ -241,6 +232,35 @@ def test_the_base_load_is_owned_and_peaks_are_rented(catalog: Catalog, today: da
     assert found.best.usd == min(mix.usd for mix in found.mixes)
     assert found.mixes[0].own_usd == found.mixes[-1].rent_usd == 0
     assert [mix.owned_work_fraction for mix in found.mixes] == sorted(mix.owned_work_fraction for mix in found.mixes)
+
+
+@pytest.mark.parametrize("scales_down", [False, True])
+def test_the_ends_of_the_mixes_are_the_sides_of_the_decision(
+    catalog: Catalog, today: date, *, scales_down: bool
+) -> None:
+    job = Service(requests_per_day=1e6, peak_factor=3, scales_down=scales_down, model_gb=500)
+    terms = CostTerms(job=job, buy=BuyTerms(place="lab"), rent=RentTerms(billing_increment_seconds=1))
+    plan = estimate(catalog, today, terms)
+    found, answer = hybrid_of_plan(plan, terms, PACE), plan.result.answer
+    assert found is not None
+    assert answer is not None
+    assert found.always_on != scales_down
+    assert found.mixes[0].usd == pytest.approx(answer.rent_usd, rel=1e-3)
+    assert found.mixes[-1].usd == pytest.approx(answer.own_usd, rel=1e-9)
+
+
+def test_a_gpu_hour_is_an_hour_that_the_job_holds_a_card(catalog: Catalog, today: date) -> None:
+    offer = "aws-p5.48xlarge-us-east-1-2026-10-10"
+    service = CostTerms(job=Service(requests_per_day=1e4), rent=RentTerms(offer=offer))
+    found = estimate(catalog, today, service)
+    rent, answer = found.result.rent, found.result.answer
+    assert rent is not None
+    assert answer is not None
+    # One machine, day and night: 730.5 hours a month at the offer's own price, 55.04 USD for eight cards.
+    assert rent.usd_per_gpu_hour == pytest.approx(55.04 / 8, rel=1e-3)
+    assert answer.planned_gpu_hours == pytest.approx(8_766 * 5 * 8)
+    assert found.result.curve[-1].gpu_hours == pytest.approx(8_766 * 5 * 8)
+    assert owned(found).usd_per_gpu_hour == pytest.approx(owned(found).usd_per_period / 730.5 / 8)
 
 
 @pytest.mark.parametrize(
@@ -277,3 +297,58 @@ def test_the_answer_says_how_long_requests_wait(catalog: Catalog, today: date) -
     full = terms.evolve(job=terms.job.evolve(requests_per_day=2 * 86_400, peak_factor=1, busy_fraction=1))
     crowded = estimate_cost(full, card, 8, pace, catalog.cost, today)
     assert not any("waits" in note for note in crowded.result.notes)
+
+
+def test_a_card_of_ones_own_costs_only_the_electricity_of_its_work(catalog: Catalog, today: date) -> None:
+    buy = BuyTerms(place="colocation", owned=True, tariff_usd_per_kwh=0.4, pue=1.0, loan_fraction=0.5)
+    found = estimate(catalog, today, CostTerms(job=Run(amount=10), buy=buy), "rtx-3090", 1)
+    own = owned(found)
+    # 350 W, 1.8 for the machine, 75 % of that in training: 0.4725 kW for ten hours at 0.40 USD.
+    assert own.usd_per_period == pytest.approx(0.4725 * 10 * 0.4)
+    assert (own.upfront_usd, own.resale_usd, own.upfront) == (0, 0, ())
+    assert [term.name for term in own.monthly] == ["energy"]
+    assert own.sale_today_usd == 1_070
+    assert any("might sell for 1,070 USD (second-hand price of 2025-03-04)" in note for note in own.notes)
+    assert found.result.answer is not None
+    assert found.result.answer.owned
+    assert found.result.answer.flips_at_card_price_usd is None
+
+
+def test_the_sale_of_an_owned_card_counts_when_asked(catalog: Catalog, today: date) -> None:
+    buy = BuyTerms(place="desk", owned=True, sale_usd_per_card=900, resale_share=0.25)
+    own = owned(estimate(catalog, today, CostTerms(job=EVERY_DAY, buy=buy), "rtx-3090", 2))
+    assert own.upfront_usd == 1_800
+    assert own.resale_usd == 450
+
+
+def test_a_single_run_is_paid_at_todays_prices(catalog: Catalog, today: date) -> None:
+    once, often = (
+        estimate(catalog, today, CostTerms(job=Run(amount=10, repeats_per_year=repeats))).case for repeats in (None, 5)
+    )
+    assert once is not None
+    assert often is not None
+    assert "price_drift_per_year" not in once.uncertain
+    assert "price_drift_per_year" in often.uncertain
+
+
+@pytest.mark.parametrize("mode", ["on-demand", "reserved-3y"])
+def test_reserved_and_on_demand_are_compared_whichever_is_chosen(catalog: Catalog, today: date, mode: str) -> None:
+    rent = RentTerms.model_validate({"offer": "gcp-a3-highgpu-8g-us-central1-2026-08-20", "mode": mode})
+    found = estimate(catalog, today, CostTerms(job=DailyHours(hours_per_day=24, days_per_week=7), rent=rent))
+    by_mode = {each.mode: each for each in found.result.rental_modes}
+    assert set(by_mode) == {"on-demand", "spot", "reserved-1y", "reserved-3y"}
+    # 88.49 USD on demand, 61.38 for one year and 38.86 for three, of 730.5 or of 8,760 / 12 hours a month.
+    assert by_mode["on-demand"].month_usd == pytest.approx(88.49 * 730.5, rel=1e-4)
+    assert by_mode["reserved-1y"].month_usd == pytest.approx(61.38 * 730.5, rel=1e-3)
+    assert by_mode["reserved-3y"].month_usd == pytest.approx(38.86 * 730.5, rel=1e-3)
+    assert found.result.rent is not None
+    assert found.result.answer is not None
+    assert by_mode[rent.mode].usd == found.result.rent.usd
+    assert by_mode[rent.mode].horizon_usd == pytest.approx(found.result.answer.rent_usd)
+    # Five years need two terms of three years.
+    assert by_mode["reserved-3y"].horizon_usd > by_mode["reserved-3y"].month_usd * 12 * 4.3
+
+
+def test_modes_that_nobody_offers_are_left_out(catalog: Catalog, today: date) -> None:
+    modes = [each.mode for each in estimate(catalog, today, CostTerms(), "rtx-4090", 1).result.rental_modes]
+    assert modes == ["on-demand"]

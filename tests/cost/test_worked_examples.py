@@ -4,7 +4,7 @@ import pytest
 
 from planner.cost.demand import Throughput, usd_per_million_tokens
 from planner.cost.owning.accounting import OwnedServers, break_even_utilization, owned_month, payback_month
-from planner.cost.owning.costs import FIGURES, ServerSetup, kilowatt_hours, upfront_costs
+from planner.cost.owning.costs import FIGURES, ServerSetup, energy_use, upfront_costs
 from planner.cost.owning.residual import value_lost_per_hour, yearly_depreciation
 from planner.cost.rent_or_buy.cash_flows import hours_to_pay_back
 from planner.cost.renting.quote import best_checkpoint_interval, commitment_share, interruption_overhead
@@ -123,7 +123,7 @@ def test_aiinframap_tco(
     values = figures(card_price_usd=price, card_power_watts=watts, pue=1.2, tariff_usd_per_kwh=0.08)
     cards = shape(count=1_024)
     acquisition = upfront_costs(values, cards).usd
-    power = kilowatt_hours(values, cards, 0.0, 8_760 * 5 * 0.7) * 0.08
+    power = energy_use(values, cards).busy_hour * 8_760 * 5 * 0.7 * 0.08
     assert acquisition / 1e6 == pytest.approx(millions, abs=CENT)
     assert power / 1e6 == pytest.approx(power_millions, abs=CENT)
     assert (acquisition + power) / 1e6 == pytest.approx(total_millions, abs=CENT)
@@ -148,7 +148,7 @@ def test_juliensimon_capacity_of_a_day() -> None:
 
 def test_juliensimon_local_year() -> None:
     values = figures(card_power_watts=575.0)
-    energy = kilowatt_hours(values, shape(count=1), 0.0, 24 * 365) * 0.12
+    energy = energy_use(values, shape(count=1)).busy_hour * 24 * 365 * 0.12
     (straight, *_) = yearly_depreciation(1_999, "straight-line", 3, 1)
     assert straight == pytest.approx(666.33, abs=CENT)
     assert energy == pytest.approx(604.44, abs=CENT)
@@ -161,16 +161,16 @@ def test_juliensimon_local_year() -> None:
 )
 def test_cluster_capex_spreadsheet_of_august_2024(nodes: int, network_usd: float, total: float, per_gpu: float) -> None:
     """The sheet's second cluster is of 512 cards, that is 64 nodes: 46,883 USD a card is 24,003,840 over 512."""
-    cluster = shape(count=nodes * 8, server_price_usd=310_000.0, network_usd=float(network_usd))
-    purchase = upfront_costs(figures(rack_usd_per_server=50_000.0), cluster)
+    cluster = shape(count=nodes * 8, network_usd=float(network_usd))
+    purchase = upfront_costs(figures(server_price_usd=310_000.0, rack_usd_per_server=50_000.0), cluster)
     assert purchase.usd == pytest.approx(total, abs=CENT)
     assert purchase.usd / (nodes * 8) == pytest.approx(per_gpu, abs=0.5)
 
 
 def test_cluster_capex_spreadsheet_parts() -> None:
     purchase = upfront_costs(
-        figures(rack_usd_per_server=50_000.0),
-        shape(count=1_024, server_price_usd=310_000.0, network_usd=48 * 36_000 + 2_621_440.0),
+        figures(server_price_usd=310_000.0, rack_usd_per_server=50_000.0),
+        shape(count=1_024, network_usd=48 * 36_000 + 2_621_440.0),
     )
     assert (purchase.rack, purchase.cards + purchase.host) == (6_400_000, 39_680_000)
     assert purchase.usd / 128 == pytest.approx(393_980, abs=0.5)

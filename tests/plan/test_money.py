@@ -8,10 +8,10 @@ from planner.cost.job import Run, Service
 from planner.cost.terms import BuyTerms, CostTerms
 from planner.plan.catalog import Catalog, load_catalog
 from planner.plan.evaluate import evaluate
-from planner.plan.money import evaluate_cost, plan_throughput
+from planner.plan.money import evaluate_cost, linked_cards, plan_throughput
 from planner.plan.plan import ModelChoice, Plan
-from planner.workload.parallel import CardCount
-from planner.workload.workload import Inference
+from planner.workload.parallel import CardCount, Parallel
+from planner.workload.workload import Inference, Training
 
 TODAY = date(2026, 11, 22)
 SERVING = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), gpu="rtx-4090")
@@ -62,11 +62,30 @@ def _machine_notes(catalog: Catalog, **changes: object) -> list[str]:
 
 
 def test_cards_that_are_also_sold_as_one_machine_name_both_prices(catalog):
-    (note,) = _machine_notes(catalog, gpu="a100-sxm4-80gb", count=8)
-    assert "199,200 USD for cards and host" in note
-    assert "DGX A100 640 GB, 300,000 USD (street price, 2021-06)" in note
     (undated,) = _machine_notes(catalog, gpu="a100-sxm4-80gb", count=4)
+    assert "99,600 USD for cards and host" in undated
     assert "DGX Station A100 320 GB, 149,000 USD (list price, no date)" in undated
+
+
+def test_full_servers_are_priced_as_such_and_need_no_note(catalog):
+    assert _machine_notes(catalog, gpu="a100-sxm4-80gb", count=8) == []
+    own = evaluate_cost(evaluate(SERVING.evolve(gpu="a100-sxm4-80gb", count=8), catalog), catalog, TODAY).estimate
+    assert {term.name: term.usd for term in own.result.own.upfront} == {"servers": 232_000}
+
+
+@pytest.mark.parametrize(
+    ("changes", "linked"),
+    [
+        ({"count": 4}, 1),
+        ({"count": 4, "workload": Inference(parallel=Parallel(tensor=2))}, 2),
+        ({"count": 4, "workload": Training()}, 4),
+    ],
+)
+def test_only_cards_that_work_together_are_linked(catalog, changes, linked):
+    plan = SERVING.evolve(model=ModelChoice(id="gpt2"), workload=Inference(parallel=Parallel(tensor=1))).evolve(
+        **changes
+    )
+    assert linked_cards(evaluate(plan, catalog)) == linked
 
 
 def test_without_a_machine_of_these_cards_or_with_a_price_of_ones_own_there_is_no_such_note(catalog):
@@ -77,7 +96,7 @@ def test_without_a_machine_of_these_cards_or_with_a_price_of_ones_own_there_is_n
 
 
 def test_where_owning_is_not_known_no_machine_is_named(catalog):
-    estimate = evaluate_cost(evaluate(SERVING.evolve(gpu="instinct-mi300x", count=8), catalog), catalog, TODAY).estimate
+    estimate = evaluate_cost(evaluate(SERVING.evolve(gpu="b300-sxm-288gb", count=8), catalog), catalog, TODAY).estimate
     assert estimate.result.own is None
     assert not any("sold as one" in note for note in estimate.result.notes)
 
@@ -115,3 +134,40 @@ def test_a_service_of_images_or_of_several_kinds_of_cards_keeps_the_estimate(cat
     kinds = Inference(gpus=(CardCount(id="rtx-4090", count=1), CardCount(id="rtx-3090", count=1)))
     mixed = SERVING.evolve(gpu=None, count=2, workload=kinds, cost=job)
     assert plan_throughput(evaluate(mixed, catalog)).tokens_per_second
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"workload": Training()}, "does-not-fit"),
+        ({"gpu": "tpu-v5e"}, "not-supported"),
+        ({"gpu": "a10g"}, "speed-unknown"),
+    ],
+)
+def test_a_plan_that_cannot_run_gets_no_decision(catalog, changes, code):
+    cost = evaluate_cost(evaluate(SERVING.evolve(**changes), catalog), catalog, TODAY)
+    result = cost.estimate.result
+    assert cost.blocked == result.blocked
+    assert result.blocked.code == code
+    assert result.answer is result.break_even is None
+    assert result.curve == ()
+    if code == "does-not-fit":
+        assert result.blocked.needed_bytes > result.blocked.usable_bytes > 23 * 2**30
+        assert result.rent.usd > 0
+
+
+def test_a_job_in_tokens_of_unknown_speed_is_blocked_without_costs(catalog):
+    terms = CostTerms(job=Run(amount=1e9, unit="tokens"))
+    cost = evaluate_cost(evaluate(SERVING.evolve(gpu="a10g", cost=terms), catalog), catalog, TODAY)
+    assert cost.estimate is None
+    assert cost.blocked.code == "speed-unknown"
+
+
+def test_a_service_of_a_plan_that_trains_is_refused(catalog):
+    plan = SERVING.evolve(
+        model=ModelChoice(id="gpt2"), workload=Training(), cost=CostTerms(job=Service(requests_per_day=5))
+    )
+    cost = evaluate_cost(evaluate(plan, catalog), catalog, TODAY)
+    assert (cost.estimate, cost.field) == (None, "cost.job")
+    assert "A service needs a plan for inference, and this plan trains" in cost.reason
+    assert "Set the task to inference" in cost.reason

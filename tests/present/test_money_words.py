@@ -12,7 +12,7 @@ from planner.cost.estimate import CostEstimate, estimate_cost, hybrid_of_plan
 from planner.cost.figure import Figure
 from planner.cost.job import DailyHours, Job, Run, Service
 from planner.cost.rent_or_buy.uncertainty import Swing, simulate, tornado
-from planner.cost.result import BreakEven, CostResult, Decision, MoneySymbol, MoneyTerm
+from planner.cost.result import BreakEven, Decision, MoneySymbol, MoneyTerm
 from planner.cost.terms import BuyTerms, CostTerms, RentTerms
 from planner.present.cost.amounts import SWING_TITLES, money_rows, short_source, swing_rows
 from planner.present.cost.summary import (
@@ -27,7 +27,6 @@ from planner.present.cost.summary import (
     money_phrase,
     own_sentence,
     rent_sentence,
-    result_sentences,
 )
 from planner.present.format import THIN, money, sentence
 
@@ -50,8 +49,15 @@ def plain(text: str) -> str:
 
 
 def answer(**changes: object) -> Decision:
+    sides = {"month_usd": 5.0, "start_usd": 0.0, "unit_usd": 1.0, "unit": "GPU-hour"}
     fields = {
         "decision": "rent",
+        "verdict": "rent",
+        "confidence": 0.9,
+        "more_often_cheaper": "rent",
+        "draws": 2_000,
+        "rent_figures": sides,
+        "own_figures": sides,
         "provider": "RunPod",
         "region": None,
         "offer_id": "x",
@@ -146,15 +152,6 @@ def test_the_break_even_is_told_in_hours_time_and_use():
     assert break_even_sentence(None) == ""
 
 
-def test_the_whole_answer_says_each_thing_once(catalog):
-    told = result_sentences(estimated(catalog).result, "L40S", TODAY)
-    assert [text.split()[0] for text in told] == ["Renting", "The", "Break-even:", "Oldest"]
-    always = result_sentences(estimated(catalog, Service(requests_per_day=100_000)).result, "L40S", TODAY)
-    assert sum("does not depend on use" in text for text in always) == 1
-    unknown = CostResult(rent=None, own=None, break_even=None, notes=("no offer is known", "Ends itself."))
-    assert result_sentences(unknown, "L40S", TODAY) == ("No offer is known.", "Ends itself.")
-
-
 def test_rent_says_where_how_long_and_in_which_currency(catalog):
     rent = estimated(catalog, Run(amount=1e9, unit="tokens")).result.rent
     told = rent_sentence(rent)
@@ -245,7 +242,7 @@ def test_carbon_names_region_source_and_year():
 
 
 def test_owning_some_and_renting_the_rest(catalog):
-    job = Service(requests_per_day=2_000_000, peak_factor=6, output_tokens=100)
+    job = Service(requests_per_day=2_000_000, peak_factor=6, output_tokens=100, scales_down=True)
     pace = Throughput(samples_per_second=5)
     terms = CostTerms(job=job)
     hybrid = hybrid_of_plan(estimated(catalog, job, pace=pace), terms, pace)
@@ -258,6 +255,9 @@ def test_owning_some_and_renting_the_rest(catalog):
     assert f"All {most} groups" in hybrid_sentence(hybrid.evolve(best=hybrid.mixes[-1]), 5)
     single = hybrid.evolve(mixes=hybrid.mixes[:2], best=hybrid.mixes[1])
     assert hybrid_sentence(single, 5).startswith("The group needed at the peak is worth owning")
+    always = mixed.evolve(always_on=True)
+    assert "rent the others day and night" in hybrid_sentence(always, 5)
+    assert hybrid_sentence(always.evolve(best=hybrid.mixes[0]), 5) == ""
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ _MONTHS: Final = 12
 class OwnedServers(Spec):
     """Owned servers from the accounting view."""
 
-    capex_usd: float = Field(gt=0)
+    capex_usd: float = Field(ge=0)
     servers: int = Field(ge=1)
     gpus: int = Field(ge=1)
     server_kilowatts: float = Field(gt=0)

@@ -2,8 +2,8 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final
+from functools import cached_property
+from typing import Final, NamedTuple
 
 from pydantic import Field
 
@@ -18,6 +18,7 @@ Values = Mapping[str, float]
 """Values of the ownership figures, by the names in `FIGURES`."""
 FIGURES: Final = (
     "card_price_usd",
+    "server_price_usd",
     "host_factor",
     "network_share",
     "rack_usd_per_server",
@@ -38,6 +39,11 @@ FIGURES: Final = (
     "staff_usd_per_year",
     "licence_usd_per_gpu_year",
 )
+HOST_RESALE: Final = 0.5
+"""Resale value of hosts and networks, relative to that of cards of the same price.
+
+**Assumes** it: no prices of used hosts are known, and a host without its cards has fewer buyers.
+"""
 _MONTHS: Final = 12
 _WATTS: Final = 1_000
 
@@ -50,7 +56,10 @@ class ServerSetup(Spec):
     groups: int
     gpus_per_server: int
     colocation_power: ColocationPower
-    server_price_usd: float | None = None
+    linked_cards: int | None = None
+    """Cards that exchange data while they work, such as all of a training run; None for all of a group."""
+    whole_servers: bool = False
+    """Whether even a few cards are bought as a whole server, at the user's price."""
     server_power_watts: float | None = None
     network_usd: float | None = None
     switched_off_when_idle: bool = False
@@ -58,19 +67,23 @@ class ServerSetup(Spec):
     loan_rate: float = 0.0
     loan_years: float = 3.0
 
-    @property
+    @cached_property
     def cards(self) -> int:
         """Return the total number of cards."""
         return self.count * self.groups
 
-    @property
+    @cached_property
     def servers(self) -> int:
         """Return the number of servers for all cards."""
         return math.ceil(self.cards / self.gpus_per_server)
 
+    @cached_property
+    def needs_network(self) -> bool:
+        """Return whether cards of several servers exchange data, so that a cluster network connects them."""
+        return (self.linked_cards or self.count) > self.gpus_per_server
 
-@dataclass(frozen=True, slots=True)
-class UpfrontCosts:
+
+class UpfrontCosts(NamedTuple):
     """Upfront costs of a purchase, in USD."""
 
     cards: float
@@ -84,11 +97,15 @@ class UpfrontCosts:
     @property
     def usd(self) -> float:
         """Return the total upfront cost in USD."""
-        return self.cards + self.host + self.network + self.rack + self.tax + self.shipping + self.install
+        return sum(self)
+
+    @property
+    def resale_base(self) -> float:
+        """Return the cost of what can be sold again, in USD: the cards, and a part of hosts and network."""
+        return self.cards + HOST_RESALE * (self.host + self.network)
 
 
-@dataclass(frozen=True, slots=True)
-class RunningCosts:
+class RunningCosts(NamedTuple):
     """Running costs: per year regardless of use, and per busy hour of one group of cards, in USD."""
 
     idle_energy: float
@@ -104,28 +121,36 @@ class RunningCosts:
     @property
     def usd_per_year(self) -> float:
         """Return the total yearly cost regardless of use, in USD."""
-        fixed = self.idle_energy + self.colocation + self.operations + self.support
-        return fixed + self.spares + self.insurance + self.staff + self.licence
+        return sum(self[:-1])
 
 
 def upfront_costs(values: Values, shape: ServerSetup) -> UpfrontCosts:
     """Return the upfront costs of a purchase.
 
-    **Formula** host = cards · (f − 1); network = (cards + host) · s / (1 − s) from two servers on; tax on all of it.
+    **Formula** host = cards · (f − 1), or whole servers of which cards / f are the cards; network = (cards + host) ·
+    s / (1 − s) if cards of several servers work together; tax on all of it.
     **Source** Epoch AI, training-cost-trends, for the factor and the share
     """
-    if shape.server_price_usd is None:
-        cards = shape.cards * values["card_price_usd"]
-        host = cards * (values["host_factor"] - 1)
-    else:
-        servers = shape.servers * shape.server_price_usd
+    if buys_servers(values, shape):
+        servers = shape.servers * values["server_price_usd"]
         cards = servers / values["host_factor"]
         host = servers - cards
-    share = values["network_share"] if shape.servers > 1 else 0.0
+    else:
+        cards = shape.cards * values["card_price_usd"]
+        host = cards * (values["host_factor"] - 1)
+    share = values["network_share"] if shape.needs_network else 0.0
     network = (cards + host) * share / (1 - share) if shape.network_usd is None else shape.network_usd
     rack = shape.servers * values["rack_usd_per_server"]
     tax = values["tax_fraction"] * (cards + host + network + rack)
     return UpfrontCosts(cards, host, network, rack, tax, values["shipping_usd"], values["install_usd"])
+
+
+def buys_servers(values: Values, shape: ServerSetup) -> bool:
+    """Return whether whole servers are bought: at the user's price, for a full server, or if that is cheaper."""
+    price = values["server_price_usd"]
+    if not price or shape.whole_servers or shape.cards >= shape.gpus_per_server:
+        return price > 0
+    return price < shape.cards * values["card_price_usd"] * values["host_factor"]
 
 
 def full_power_watts(values: Values, shape: ServerSetup) -> float:
@@ -138,31 +163,40 @@ def full_power_watts(values: Values, shape: ServerSetup) -> float:
     return shape.cards * values["card_power_watts"] * values["server_power_factor"]
 
 
-def kilowatt_hours(values: Values, shape: ServerSetup, years: float, busy_hours: float) -> float:
-    """Return the energy use over `years` with `busy_hours` group-hours of work, including cooling and power conversion.
+class EnergyUse(NamedTuple):
+    """Energy use in kWh, including cooling and power conversion: per idle year, and on top per busy group-hour."""
 
-    **Formula** P · PUE · (8,766 · Y · i + h / groups · (a − i))
+    idle_year: float
+    busy_hour: float
+
+
+def energy_use(values: Values, shape: ServerSetup) -> EnergyUse:
+    """Return the energy use of all servers.
+
+    **Formula** P · PUE · 8,766 · i for an idle year, and P · PUE · (a − i) / groups for an hour of one group
     """
     idle = 0.0 if shape.switched_off_when_idle else values["idle_power_fraction"]
-    hours = HOURS_PER_YEAR * years * idle + busy_hours / shape.groups * (values["active_power_fraction"] - idle)
-    return full_power_watts(values, shape) / _WATTS * values["pue"] * hours
+    kilowatts = full_power_watts(values, shape) / _WATTS * values["pue"]
+    return EnergyUse(
+        kilowatts * HOURS_PER_YEAR * idle, kilowatts * (values["active_power_fraction"] - idle) / shape.groups
+    )
 
 
 def running_costs(values: Values, shape: ServerSetup, purchase: UpfrontCosts) -> RunningCosts:
     """Return the running costs; electricity counts once, either metered or included in colocation."""
     tariff = 0.0 if shape.colocation_power == "included" else values["tariff_usd_per_kwh"]
-    capex = purchase.usd
-    kilowatts = full_power_watts(values, shape) / _WATTS
+    capex, colocation = purchase.usd, values["colocation_usd_per_kw_month"]
+    energy = energy_use(values, shape)
     return RunningCosts(
-        idle_energy=kilowatt_hours(values, shape, 1.0, 0.0) * tariff,
-        colocation=kilowatts * values["colocation_usd_per_kw_month"] * _MONTHS,
+        idle_energy=energy.idle_year * tariff,
+        colocation=full_power_watts(values, shape) / _WATTS * colocation * _MONTHS if colocation else 0.0,
         operations=capex * values["operations_fraction_per_year"],
         support=capex * values["support_fraction_per_year"],
         spares=purchase.cards * values["spares_fraction_per_year"],
         insurance=capex * values["insurance_fraction_per_year"],
         staff=values["staff_usd_per_year"],
         licence=shape.cards * values["licence_usd_per_gpu_year"],
-        usd_per_busy_hour=kilowatt_hours(values, shape, 0.0, 1.0) * tariff,
+        usd_per_busy_hour=energy.busy_hour * tariff,
     )
 
 
@@ -184,6 +218,7 @@ class Ownership(Spec):
     gpus_per_server: int = Field(ge=1, le=72)
     tariff_kind: TariffKind
     colocation_power: ColocationPower
+    switched_off_when_idle: bool
     host_factor: Figure
     network_share: Figure
     rack_usd_per_server: Figure
@@ -207,10 +242,9 @@ class Ownership(Spec):
         """Return the ownership figures with the user's own values in place of preset values."""
         own = {name: getattr(terms, name) for name in _FIGURES}
         changed: dict[str, object] = {name: Figure.own(value) for name, value in own.items() if value is not None}
-        if terms.gpus_per_server is not None:
-            changed["gpus_per_server"] = terms.gpus_per_server
-        if terms.colocation_power is not None:
-            changed["colocation_power"] = terms.colocation_power
+        for name in ("gpus_per_server", "colocation_power", "switched_off_when_idle"):
+            if (value := getattr(terms, name)) is not None:
+                changed[name] = value
         return self.evolve(**changed)
 
 

@@ -6,17 +6,21 @@ from typing import Final
 from planner.cost.carbon import footprint
 from planner.cost.catalog import CostCatalog
 from planner.cost.demand import Demand, Throughput, usd_per_million_tokens
+from planner.cost.figure import Figure
 from planner.cost.finance import annuity, equivalent_annual, irr
 from planner.cost.job import HOURS_PER_YEAR
 from planner.cost.owning.accounting import OwnedServers, owned_month
 from planner.cost.owning.costs import (
+    Ownership,
     RunningCosts,
     UpfrontCosts,
+    buys_servers,
+    energy_use,
     full_power_watts,
-    kilowatt_hours,
     running_costs,
     upfront_costs,
 )
+from planner.cost.owning.purchase import used_card_price
 from planner.cost.owning.residual import value_lost_per_hour, yearly_depreciation
 from planner.cost.rent_or_buy.case import RentOrBuyCase
 from planner.cost.rent_or_buy.cash_flows import CashFlows
@@ -28,6 +32,7 @@ _WATTS: Final = 1_000
 _JOB: Final = "the job"
 _MEANINGS: Final = {
     "card_price_usd": ("p", "USD for one card"),
+    "server_price_usd": ("s", "USD for a server with its cards"),
     "host_factor": ("f", "price of a server divided by that of its cards"),
     "network_share": ("s", "network's share of the cluster's price"),
     "rack_usd_per_server": ("r", "USD per server for rack, power and room"),
@@ -51,7 +56,7 @@ _MEANINGS: Final = {
 _UPFRONT: Final = (
     ("cards", "n · p", ("card_price_usd",)),
     ("host", "n · p · (f − 1)", ("host_factor", "card_price_usd")),
-    ("network", "(cards + host) · s / (1 − s), from two servers", ("network_share",)),
+    ("network", "(cards + host) · s / (1 − s)", ("network_share",)),
     ("rack", "m · r", ("rack_usd_per_server",)),
     ("tax", "x · (cards + host + network + rack)", ("tax_fraction",)),
     ("shipping", "v", ("shipping_usd",)),
@@ -73,6 +78,7 @@ _YEARLY: Final = (
 )
 _PRICES: Final = (
     "card_price_usd",
+    "server_price_usd",
     "rack_usd_per_server",
     "tariff_usd_per_kwh",
     "colocation_usd_per_kw_month",
@@ -90,7 +96,10 @@ _ENERGY: Final = (
 _POWER_INCLUDED: Final = "electricity is included in the colocation price and not counted separately"
 _POWER_METERED: Final = "electricity is metered and paid in addition to the colocation price"
 _OWN_STORAGE: Final = "local storage is assumed to be part of the server"
-_ONLY_CARDS: Final = "only the cards are assumed to be resold; the resale value of hosts and networks is unknown"
+_ONLY_ELECTRICITY: Final = (
+    "only the electricity of the hours of work is counted: all else is paid with or without this job"
+)
+_RESOLD: Final = "hosts and networks are assumed to keep half of the share of their price that cards keep"
 
 
 def explain_ownership(
@@ -110,12 +119,15 @@ def explain_ownership(
     monthly = tuple(_monthly_terms(case, purchase, yearly, streams))
     years, rate = case.horizon_years, case.discount_rate
     present = streams.own_usd(years)
-    share = case.central["network_share"] if case.shape.servers > 1 else 0.0
+    share = case.central["network_share"] if case.shape.needs_network else 0.0
     per_hour = equivalent_annual(present, rate, years) / streams.busy_hours_per_year
-    kwh = kilowatt_hours(case.central, case.shape, 1 / _MONTHS, streams.busy_hours_per_year / _MONTHS)
+    energy = energy_use(case.central, case.shape)
+    kwh = (energy.idle_year + energy.busy_hour * streams.busy_hours_per_year) / _MONTHS
     borrowed = case.shape.loan_fraction * purchase.usd
-    low, middle, high = (share * purchase.cards for share in case.resale.band(years))
-    dates = [day for name in _PRICES if case.central[name] and (day := case.figures[name].date)]
+    low, middle, high = (share * purchase.resale_base for share in case.resale.band(years))
+    used = used_card_price(catalog.purchases, gpu_id) if terms.buy.owned else None
+    unused = "card_price_usd" if buys_servers(case.central, case.shape) else "server_price_usd"
+    dates = [day for name in _PRICES if name != unused and case.central[name] and (day := case.figures[name].date)]
     return OwnCost(
         gpu=gpu_id,
         count=case.shape.cards,
@@ -129,9 +141,10 @@ def explain_ownership(
         low_resale_usd=low,
         high_resale_usd=high,
         resale_source=case.resale.source,
+        sale_today_usd=None if used is None else used.value * case.shape.cards,
         present_value_usd=present,
         equivalent_usd_per_year=equivalent_annual(present, rate, years),
-        usd_per_gpu_hour=per_hour / case.shape.count,
+        usd_per_gpu_hour=per_hour / demand.held_per_busy_hour / case.shape.count,
         usd_per_period=per_hour * demand.busy_hours,
         usd_per_million_tokens=usd_per_million_tokens(per_hour, throughput),
         amortised_usd_per_gpu_hour=value_lost_per_hour(purchase.cards + purchase.host, share) / case.shape.cards,
@@ -142,8 +155,22 @@ def explain_ownership(
         ),
         carbon=footprint(catalog.region(terms.region), kwh, case.figures["pue"]),
         oldest_price_date=min(dates, default=None),
-        notes=(*_colocation_notes(case), *place.notes, _OWN_STORAGE, _ONLY_CARDS, *_uncounted_notes(case, purchase)),
+        notes=tuple(_owned_notes(used) if terms.buy.owned else _bought_notes(case, place, purchase)),
     )
+
+
+def _owned_notes(used: Figure | None) -> Iterator[str]:
+    yield _ONLY_ELECTRICITY
+    if used is not None:
+        dated = "without a date" if used.date is None else f"of {used.date}"
+        price = f"{used.value:,.0f} USD (second-hand price {dated})"
+        yield f"one of your cards might sell for {price}, which is not counted"
+
+
+def _bought_notes(case: RentOrBuyCase, place: Ownership, purchase: UpfrontCosts) -> Iterator[str]:
+    yield from _colocation_notes(case)
+    yield from (*place.notes, _OWN_STORAGE, _RESOLD)
+    yield from _uncounted_notes(case, purchase)
 
 
 def book_servers(case: RentOrBuyCase, streams: CashFlows, terms: CostTerms) -> OwnedServers:
@@ -178,9 +205,12 @@ def _upfront_terms(case: RentOrBuyCase, purchase: UpfrontCosts) -> Iterator[Mone
         MoneySymbol("n", shape.cards, "cards", _JOB),
         MoneySymbol("m", shape.servers, f"servers of {shape.gpus_per_server}", _JOB),
     )
+    whole = buys_servers(case.central, shape)
+    if whole:
+        yield _ownership_term(case, "servers", purchase.cards + purchase.host, "m · s", ("server_price_usd",), counts)
     for name, formula, figures in _UPFRONT:
         usd = getattr(purchase, name)
-        if usd:
+        if usd and not (whole and name in ("cards", "host")):
             yield _ownership_term(case, name, usd, formula, figures, counts)
 
 

@@ -49,16 +49,28 @@ _LOW: Final = 0.5
 _HIGH: Final = 2.0
 """Factors for the 90 % range around a single known price. **Source** Epoch AI, training-cost-trends."""
 _MIN_PRICES: Final = 3
+_LEFTOVER_YEARS: Final = 3
+_LEFTOVER_FACTOR: Final = 1.2
+"""Years after the release, and factor over the launch price, from which a new card's price is that of leftover stock.
+
+**Assumes** both: production of consumer cards ends with the next generation, after two to three years.
+"""
 
 
 def card_price(
-    purchases: tuple[Purchase, ...], gpu_id: str, launch_price_usd: float | None, today: date
+    purchases: tuple[Purchase, ...],
+    gpu_id: str,
+    launch_price_usd: float | None,
+    today: date,
+    released: str | None = None,
 ) -> Figure | None:
     """Return the purchase price of one card in USD, or None if unknown.
 
     **Formula** the median of shop and list prices for the card alone from the last two years or without a date; else of
     older prices; else the launch price. Second-hand and doubtful prices, and those that may be for another card, are
-    excluded. The range is that of the prices if there are at least three, else half to twice the median.
+    excluded. Prices far above the launch price of a card released years before are those of leftover stock: the
+    second-hand price stands for them, if it is known. The range is that of the prices if there are at least three, else
+    half to twice the median.
     """
     sound = [each for each in purchases if each.gpu == gpu_id and each.includes == "card" and each.doubt is None]
     known = [each for each in sound if each.price_kind != "used"]
@@ -66,7 +78,52 @@ def card_price(
     recent = [each for each in new_prices if _is_recent(each, today)]
     if not new_prices:
         return _launch_price_figure(launch_price_usd)
-    return _median_figure(recent or new_prices, stale=not recent)
+    price = _median_figure(recent or new_prices, stale=not recent)
+    if not _is_leftover(price, launch_price_usd, released):
+        return price
+    used = used_card_price(purchases, gpu_id)
+    if used is None:
+        return price.evolve(source=f"leftover stock, far above the launch price: {price.source}", certainty="assumed")
+    return used.evolve(source=f"second-hand, as new ones are leftover stock at {price.value:,.0f} USD: {used.source}")
+
+
+def _is_leftover(price: Figure, launch_price_usd: float | None, released: str | None) -> bool:
+    """Return whether the price is that of leftover stock: dear, years after the release."""
+    if launch_price_usd is None or released is None or price.date is None:
+        return False
+    years = int(price.date[:4]) - int(released[:4])
+    return years >= _LEFTOVER_YEARS and price.value > _LEFTOVER_FACTOR * launch_price_usd
+
+
+def server_price(purchases: tuple[Purchase, ...], gpu_id: str, gpu_count: int, today: date) -> Figure | None:
+    """Return the street price of a server with `gpu_count` of these cards in USD, or None if unknown.
+
+    **Formula** the median of the prices from the last two years or without a date, whether or not they state that the
+    host is included. List prices of whole servers are without discount, and excluded.
+    """
+    found = [
+        each
+        for each in purchases
+        if (each.gpu, each.gpu_count, each.kind, each.price_kind) == (gpu_id, gpu_count, "server", "street")
+        and each.includes in ("server", "unknown")
+        and each.doubt is None
+        and _is_recent(each, today)
+    ]
+    if not found:
+        return None
+    price, unclear = _median_figure(found, stale=False), sum(each.includes == "unknown" for each in found)
+    remark = f"{unclear} of {len(found)} do not state whether the host is included; " if unclear else ""
+    return price.evolve(source=f"{remark}{price.source}")
+
+
+def used_card_price(purchases: tuple[Purchase, ...], gpu_id: str) -> Figure | None:
+    """Return the second-hand price of one card in USD: the median of the known ones, or None without any."""
+    used = [
+        each
+        for each in purchases
+        if each.gpu == gpu_id and each.includes == "card" and each.doubt is None and each.price_kind == "used"
+    ]
+    return _median_figure(used, stale=False) if used else None
 
 
 def _is_recent(purchase: Purchase, today: date) -> bool:

@@ -66,7 +66,7 @@ class RentOrBuyCase:
         yearly = running_costs(values, self.shape, purchase)
         return CashFlows(
             capex_usd=purchase.usd,
-            resale_base_usd=purchase.cards,
+            resale_base_usd=purchase.resale_base,
             own_usd_per_year=yearly.usd_per_year,
             own_usd_per_hour=yearly.usd_per_busy_hour,
             rent_usd_per_hour=values[RENT_PRICE] * self.billed_per_busy_hour,

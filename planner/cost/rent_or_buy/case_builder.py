@@ -1,5 +1,6 @@
 """Construction of a rent-or-buy case from cost terms, place, region, card and offer."""
 
+from dataclasses import replace
 from datetime import date
 from typing import Final
 
@@ -9,7 +10,7 @@ from planner.cost.figure import NINETY_PERCENT, TEN_TO_NINETY, Certainty, Figure
 from planner.cost.finance import ceil_with_tolerance
 from planner.cost.job import HOURS_PER_YEAR
 from planner.cost.owning.costs import FIGURES, Ownership, ServerSetup
-from planner.cost.owning.purchase import card_price
+from planner.cost.owning.purchase import card_price, server_price
 from planner.cost.owning.residual import ResaleCurve, resale_curve, user_resale_curve
 from planner.cost.rent_or_buy.case import DRIFT, RENT_PRICE, TIME, USE, RentOrBuyCase
 from planner.cost.renting.quote import TERM_YEARS, RentQuote
@@ -20,6 +21,14 @@ from planner.hardware.gpu import Gpu
 _EPOCH: Final = "github:epoch-research/training-cost-trends"
 _HOST: Final = {"a100": "a100", "tesla-v100": "v100", "tesla-p100": "p100"}
 _POWER: Final = {"h100": "h100", "a100": "a100"}
+_BY_CARD: Final = "cards and hosts are priced one by one"
+_SPENT: Final = "spent already: the cards are owned, and paid with or without this job"
+_SUNK: Final = (
+    *("network_share", "rack_usd_per_server", "tax_fraction", "shipping_usd", "install_usd"),
+    *("colocation_usd_per_kw_month", "operations_fraction_per_year", "support_fraction_per_year"),
+    *("spares_fraction_per_year", "insurance_fraction_per_year", "staff_usd_per_year", "licence_usd_per_gpu_year"),
+)
+"""Figures of owning that an owned card causes with or without the job."""
 _TARIFF_SWING: Final = 1.25
 """**Source** the US industrial average price of 2022 over the 2020 average (Epoch AI): 0.0832 / 0.0667."""
 _LOW_DRIFT: Final = -0.3
@@ -27,6 +36,7 @@ _HIGH_DRIFT: Final = 0.3
 _DRIFT_SOURCE: Final = (
     "prices observed in 2025 and 2026: Nebius H100 from 2.95 to 4.50 USD in 5 months, AWS p5 from 98.32 to 55.04 in 19"
 )
+_TODAY: Final = "a run that is done once is paid at today's prices"
 _NO_DRIFT: Final = f"constant prices; range from {_DRIFT_SOURCE}"
 
 
@@ -35,37 +45,66 @@ class UnknownFigureError(SpecError):
 
 
 def build_case(
-    terms: CostTerms, gpu: Gpu, count: int, demand: Demand, quote: RentQuote | None, catalog: CostCatalog, today: date
+    terms: CostTerms,
+    gpu: Gpu,
+    count: int,
+    demand: Demand,
+    quote: RentQuote | None,
+    catalog: CostCatalog,
+    today: date,
+    linked_cards: int | None = None,
 ) -> RentOrBuyCase:
     """Return the case of owning `count` cards for each group of `demand`, compared with renting at `quote`.
+
+    `linked_cards` of a group exchange data while they work; None for all.
 
     Raises:
         UnknownFigureError: If the price or the power of the card is unknown.
         SpecError: If the job does not fit into the horizon.
     """
-    place = catalog.ownership(terms.buy.place).with_terms(terms.buy)
+    preset = catalog.ownership(terms.buy.place)
+    place = (_with_sunk_costs(preset) if terms.buy.owned else preset).with_terms(terms.buy)
     busy = demand.busy_hours * demand.per_year(terms.horizon_years)
     groups = _owned_groups(demand, busy)
-    fixed = quote is not None and _is_rent_fixed(quote, demand)
-    billed = quote.billed_hours if quote else 0.0
-    per_year = demand.per_year(terms.horizon_years)
-    return RentOrBuyCase(
+    case = RentOrBuyCase(
         figures={
             **_ownership_figures(terms, gpu, place, catalog, today),
-            RENT_PRICE: _rent_figure(quote),
-            DRIFT: _price_drift_figure(terms.rent.price_drift_per_year),
+            RENT_PRICE: Figure(value=0.0, source="nothing is rented", certainty="assumed"),
+            DRIFT: _price_drift_figure(terms.rent.price_drift_per_year, once=demand.periods_per_year is None),
             TIME: _duration_factor(demand),
             USE: _usage_factor(),
         },
-        shape=_server_setup(terms.buy, place, count, groups),
+        shape=_server_setup(terms.buy, place, count, groups, linked_cards),
         resale=_chosen_resale_curve(terms, catalog),
         busy_hours_per_year=busy,
-        billed_per_busy_hour=0.0 if fixed else billed / demand.busy_hours,
-        billed_hours_per_year=billed * per_year if fixed else 0.0,
-        rent_usd_per_year=(quote.storage_usd + quote.egress_usd) * per_year if quote else 0.0,
-        rent_term_years=TERM_YEARS.get(quote.mode, 0.0) if quote and demand.periods_per_year is not None else 0.0,
+        billed_per_busy_hour=0.0,
+        billed_hours_per_year=0.0,
+        rent_usd_per_year=0.0,
+        rent_term_years=0.0,
         horizon_years=terms.horizon_years,
         discount_rate=terms.discount_rate,
+    )
+    return case if quote is None else rented_at(case, quote, demand)
+
+
+def rented_at(case: RentOrBuyCase, quote: RentQuote, demand: Demand) -> RentOrBuyCase:
+    """Return `case` compared with renting at `quote`."""
+    fixed, per_year = _is_rent_fixed(quote, demand), demand.per_year(case.horizon_years)
+    return replace(
+        case,
+        figures={**case.figures, RENT_PRICE: _rent_figure(quote)},
+        billed_per_busy_hour=0.0 if fixed else quote.billed_hours / demand.busy_hours,
+        billed_hours_per_year=quote.billed_hours * per_year if fixed else 0.0,
+        rent_usd_per_year=(quote.storage_usd + quote.egress_usd) * per_year,
+        rent_term_years=TERM_YEARS.get(quote.mode, 0.0) if demand.periods_per_year is not None else 0.0,
+    )
+
+
+def _with_sunk_costs(place: Ownership) -> Ownership:
+    """Return the figures of a place without those that are paid with or without the job."""
+    spent = Figure(value=0.0, source=_SPENT, certainty="assumed")
+    return place.evolve(
+        host_factor=Figure(value=1.0, source=_SPENT, certainty="assumed"), **dict.fromkeys(_SUNK, spent)
     )
 
 
@@ -83,16 +122,18 @@ def _owned_groups(demand: Demand, busy_per_year: float) -> int:
     return max(demand.groups, groups)
 
 
-def _server_setup(buy: BuyTerms, place: Ownership, count: int, groups: int) -> ServerSetup:
+def _server_setup(buy: BuyTerms, place: Ownership, count: int, groups: int, linked_cards: int | None) -> ServerSetup:
     return ServerSetup(
         count=count,
         groups=groups,
         gpus_per_server=place.gpus_per_server,
         colocation_power=place.colocation_power,
-        server_price_usd=buy.server_price_usd,
+        linked_cards=linked_cards,
+        whole_servers=buy.server_price_usd is not None and not buy.owned,
         server_power_watts=buy.server_power_watts,
-        network_usd=buy.network_usd,
-        switched_off_when_idle=buy.switched_off_when_idle,
+        network_usd=0.0 if buy.owned else buy.network_usd,
+        # Whatever an owned machine draws at rest, it draws without the job, too.
+        switched_off_when_idle=buy.owned or place.switched_off_when_idle,
         loan_fraction=buy.loan_fraction,
         loan_rate=buy.loan_rate,
         loan_years=buy.loan_years,
@@ -104,11 +145,13 @@ def _ownership_figures(
 ) -> dict[str, Figure]:
     figures: dict[str, Figure] = {name: getattr(place, name) for name in FIGURES if name in type(place).model_fields}
     buy = terms.buy
-    figures["card_price_usd"] = _card_price_figure(buy, gpu, catalog, today)
+    if buy.host_factor is None and not buy.owned:
+        figures["host_factor"] = _constant_of_family(figures["host_factor"], gpu, _HOST, "server-cost-factor", catalog)
+    server = _server_price_figure(buy, gpu, place, catalog, today)
+    figures["server_price_usd"] = server
+    figures["card_price_usd"] = _card_price_figure(buy, gpu, catalog, today, _card_of_server(server, figures, place))
     figures["card_power_watts"] = _card_power_figure(buy, gpu)
     figures["tariff_usd_per_kwh"] = _tariff_figure(terms, place, catalog)
-    if buy.host_factor is None:
-        figures["host_factor"] = _constant_of_family(figures["host_factor"], gpu, _HOST, "server-cost-factor", catalog)
     if buy.server_power_factor is None:
         figures["server_power_factor"] = _constant_of_family(
             figures["server_power_factor"], gpu, _POWER, "server-power-factor", catalog
@@ -116,13 +159,41 @@ def _ownership_figures(
     return figures
 
 
-def _card_price_figure(buy: BuyTerms, gpu: Gpu, catalog: CostCatalog, today: date) -> Figure:
+def _server_price_figure(buy: BuyTerms, gpu: Gpu, place: Ownership, catalog: CostCatalog, today: date) -> Figure:
+    """Return the price of a server with its cards: the user's, else the catalog's; 0 if cards are priced one by one."""
+    if buy.owned:
+        return Figure(value=0.0, source=_SPENT, certainty="yours")
+    if buy.server_price_usd is not None:
+        return Figure.own(buy.server_price_usd)
+    own_parts = buy.card_price_usd is not None or buy.host_factor is not None or gpu.purchase_price_usd is not None
+    price = None if own_parts else server_price(catalog.purchases, gpu.id, place.gpus_per_server, today)
+    return price or Figure(value=0.0, source=_BY_CARD, certainty="assumed")
+
+
+def _card_of_server(server: Figure, figures: dict[str, Figure], place: Ownership) -> Figure | None:
+    """Return the price of one card that follows from a server's price, or None without one."""
+    if not server.value or server.certainty == "yours":
+        return None
+    part = place.gpus_per_server * figures["host_factor"].value
+    return server.evolve(
+        value=server.value / part,
+        low=server.lowest / part,
+        high=server.highest / part,
+        source=f"a server's price by its cards and the cost of a host: {server.source}",
+        certainty="derived",
+    )
+
+
+def _card_price_figure(buy: BuyTerms, gpu: Gpu, catalog: CostCatalog, today: date, of_server: Figure | None) -> Figure:
+    if buy.owned:
+        sale = buy.sale_usd_per_card
+        return Figure(value=0.0, source=_SPENT, certainty="yours") if sale is None else Figure.own(sale)
     if buy.card_price_usd is not None:
         return Figure.own(buy.card_price_usd)
     if gpu.purchase_price_usd is not None:
         provenance = gpu.provenance_of("purchase_price_usd")
         return Figure(value=gpu.purchase_price_usd, source=provenance.source, date=provenance.as_of, certainty="yours")
-    price = card_price(catalog.purchases, gpu.id, gpu.launch_price_usd, today)
+    price = card_price(catalog.purchases, gpu.id, gpu.launch_price_usd, today, gpu.released) or of_server
     if price is not None:
         return price
     if buy.server_price_usd is not None:
@@ -165,10 +236,8 @@ def _constant_of_family(preset: Figure, gpu: Gpu, known: dict[str, str], kind: s
     return constant.evolve(low=min(constant.value, preset.lowest), high=max(constant.value, preset.highest))
 
 
-def _rent_figure(quote: RentQuote | None) -> Figure:
+def _rent_figure(quote: RentQuote) -> Figure:
     """Return the rent per billed group-hour."""
-    if quote is None:
-        return Figure(value=0.0, source="nothing is rented", certainty="assumed")
     price = quote.machine_usd / quote.billed_hours
     low, high = quote.offer.price_range
     return Figure(
@@ -181,7 +250,9 @@ def _rent_figure(quote: RentQuote | None) -> Figure:
     )
 
 
-def _price_drift_figure(per_year: float) -> Figure:
+def _price_drift_figure(per_year: float, *, once: bool) -> Figure:
+    if once:
+        return Figure(value=0.0, source=_TODAY, certainty="assumed")
     if per_year:
         return Figure.own(per_year)
     return Figure(value=0.0, low=_LOW_DRIFT, high=_HIGH_DRIFT, source=_NO_DRIFT, certainty="assumed")

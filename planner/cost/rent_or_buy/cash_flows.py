@@ -1,7 +1,6 @@
 """Cash flows of renting and owning, their present values, and break-even points."""
 
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from planner.cost.finance import annuity, ceil_with_tolerance, discounted
 from planner.cost.job import HOURS_PER_YEAR
@@ -10,8 +9,7 @@ from planner.cost.owning.residual import ResaleCurve
 from planner.cost.result import BreakEven
 
 
-@dataclass(frozen=True, slots=True)
-class CashFlows:
+class CashFlows(NamedTuple):
     """Cash flows of renting and owning for the same work."""
 
     capex_usd: float
@@ -31,11 +29,11 @@ class CashFlows:
     """Position of the resale value in its band, in standard deviations from the middle."""
 
     def own_usd(self, years: float, hours_per_year: float | None = None) -> float:
-        """Return the present value of owning for `years`, after which the cards are sold.
+        """Return the present value of owning for `years`, after which the hardware is sold.
 
         **Formula** C + (fixed + slope · h) · a(r, t) − R(t) / (1 + r)^t
 
-        **Assumes** that payments are spread evenly, and that only cards are sold.
+        **Assumes** that payments are spread evenly.
         """
         hours = self.busy_hours_per_year if hours_per_year is None else hours_per_year
         cash = (self.own_usd_per_year + self.own_usd_per_hour * hours) * annuity(self.discount_rate, years)

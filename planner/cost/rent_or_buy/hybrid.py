@@ -5,9 +5,10 @@ from dataclasses import replace
 from typing import Final
 
 from planner.base import Spec
+from planner.cost.demand import Demand
 from planner.cost.finance import annuity, ceil_with_tolerance
 from planner.cost.job import HOURS_PER_YEAR
-from planner.cost.rent_or_buy.case import RentOrBuyCase
+from planner.cost.rent_or_buy.case import RENT_PRICE, RentOrBuyCase
 from planner.errors import SpecError
 
 MOST_GROUPS: Final = 2_000
@@ -33,6 +34,8 @@ class Hybrid(Spec):
 
     best: Mix
     mixes: tuple[Mix, ...]
+    always_on: bool = False
+    """Whether rented groups run day and night, or only when needed."""
 
 
 def best_mix(
@@ -41,53 +44,62 @@ def best_mix(
     own_usd_per_hour: float,
     rent_usd_per_hour: float,
     hours: float,
+    *,
+    work_hours: float | None = None,
+    rent_fixed_usd: float = 0.0,
+    always_on: bool = False,
 ) -> Hybrid:
     """Return the mix for each number of owned groups, and the cheapest mix with the fewest owned groups.
 
     `loads` are the groups needed in equal parts of `hours`; `own_fixed_usd` are the fixed costs of owning 0, 1, 2 …
-    groups.
+    groups; `work_hours` are the group-hours of work, by default the sum of the loads. `rent_fixed_usd` is paid with any
+    rented group. Rented groups follow the load, or run all the time if `always_on`.
 
-    **Formula** k groups: F(k) + s · Σ min(load, k) · t + p · Σ max(⌈load⌉ − k, 0) · t. One more is worth owning while
-    it is busy for a fraction of the time above its fixed cost over (p − s) · hours.
-
-    **Assumes** that whole rented groups follow the load.
+    **Formula** k groups: F(k) + s · W · Σ min(load, k) / Σ load + p · Σ max(⌈load⌉ − k, 0) · t, or p · (n − k) · hours
+    if always on. One more is worth owning while it is busy for a fraction of the time above its fixed cost over
+    (p − s) · hours.
 
     Raises:
         SpecError: If there is no load, or one is negative or very large.
     """
     check_loads(loads)
-    part, total = hours / len(loads), sum(loads)
+    part, total, most = hours / len(loads), sum(loads), len(own_fixed_usd) - 1
+    work = total * part if work_hours is None else work_hours
     mixes = []
     for owned, fixed in enumerate(own_fixed_usd):
-        done = sum(min(load, owned) for load in loads)
-        rented = sum(max(ceil_with_tolerance(load) - owned, 0) for load in loads)
+        done = sum(min(load, owned) for load in loads) / total if total else 1.0
+        rented = sum(max((most if always_on else ceil_with_tolerance(load)) - owned, 0) for load in loads) * part
         mixes.append(
             Mix(
                 owned=owned,
-                own_usd=fixed + own_usd_per_hour * done * part,
-                rent_usd=rent_usd_per_hour * rented * part,
-                owned_work_fraction=done / total if total else 1.0,
+                own_usd=fixed + own_usd_per_hour * done * work,
+                rent_usd=rent_usd_per_hour * rented + (rent_fixed_usd if rented else 0.0),
+                owned_work_fraction=done,
             )
         )
-    return Hybrid(best=min(mixes, key=lambda mix: mix.usd), mixes=tuple(mixes))
+    return Hybrid(best=min(mixes, key=lambda mix: mix.usd), mixes=tuple(mixes), always_on=always_on)
 
 
-def find_best_mix(case: RentOrBuyCase, loads: Sequence[float], rent_usd_per_hour: float) -> Hybrid:
-    """Return the best mix for `case` and the `loads` of its horizon, with hourly rent.
+def find_best_mix(case: RentOrBuyCase, loads: Sequence[float], demand: Demand) -> Hybrid:
+    """Return the best mix for `case`, whose service has the `loads` and the `demand`, with hourly rent.
+
+    Its ends are the costs of renting all and of owning all in the decision.
 
     Raises:
         SpecError: As `best_mix` does.
     """
     check_loads(loads)
-    years, rate, drift = case.horizon_years, case.discount_rate, case.streams().drift
-    fixed = [_fixed_usd(case, groups) for groups in range(ceil_with_tolerance(max(loads)) + 1)]
-    per_hour = replace(case, shape=case.shape.evolve(groups=1)).streams().own_usd_per_hour
+    streams, years = case.streams(), case.horizon_years
+    own_annuity, rent_annuity = (annuity(case.discount_rate, years, growth) for growth in (0.0, streams.drift))
     return best_mix(
         loads,
-        fixed,
-        per_hour * annuity(rate, years) / years,
-        rent_usd_per_hour * annuity(rate, years, drift) / years,
+        [_fixed_usd(case, groups) for groups in range(demand.groups + 1)],
+        streams.own_usd_per_hour * own_annuity / years,
+        case.central[RENT_PRICE] * rent_annuity / years,
         HOURS_PER_YEAR * years,
+        work_hours=streams.busy_hours_per_year * years,
+        rent_fixed_usd=case.rent_usd_per_year * rent_annuity,
+        always_on=demand.always_on,
     )
 
 

@@ -1,8 +1,10 @@
 """Uncertainty of the decision: a Monte Carlo simulation with a fixed seed, and the effect of each input."""
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import repeat
 from typing import Final
 
 from planner.base import Spec
@@ -70,23 +72,51 @@ def simulate(
     **Assumes** independent inputs.
     """
     moments = [_time_point(case, case.horizon_years * step / _POINTS) for step in range(_POINTS + 1)]
-    rng = random.Random(seed)
     rents: list[list[float]] = [[] for _ in moments]
     owns: list[list[float]] = [[] for _ in moments]
-    for draw in range(draws):
+    for draw, drawn in enumerate(_drawn_streams(case, draws, seed)):
         if draw % _CHECK_EVERY == 0 and cancelled():
             return None
-        drawn = case.streams({name: rng.gauss(0.0, 1.0) for name in case.uncertain})
         for moment, rent, own in zip(moments, rents, owns, strict=True):
             rent.append(_rent_usd(drawn, moment))
             own.append(_own_usd(drawn, moment))
     return _simulate_draws(moments, rents, owns, draws, seed)
 
 
+def owning_cheaper_fraction(case: RentOrBuyCase, draws: int = DRAWS, seed: int = SEED) -> float:
+    """Return the fraction of the draws of `simulate` in which owning is cheaper at the horizon, without the rest."""
+    moment = _time_point(case, case.horizon_years)
+    drawn_streams = _drawn_streams(case, draws, seed)
+    return sum(_rent_usd(drawn, moment) > _own_usd(drawn, moment) for drawn in drawn_streams) / draws
+
+
+def _drawn_streams(case: RentOrBuyCase, draws: int, seed: int) -> Iterator[CashFlows]:
+    """Yield the cash flows of each draw."""
+    columns = _deviations(len(case.uncertain), draws, seed)
+    resale = columns[-1] if RESALE in case.uncertain else repeat(0.0, draws)
+    ranged = {
+        name: case.figures[name].quantiles(column)
+        for name, column in zip(case.uncertain, columns, strict=True)
+        if name != RESALE
+    }
+    names, values = tuple(ranged), dict(case.central)
+    rows = zip(*ranged.values(), strict=True) if ranged else repeat((), draws)
+    for row, deviation in zip(rows, resale, strict=True):
+        values.update(zip(names, row, strict=True))
+        yield case.with_values(values, deviation)
+
+
+@lru_cache(maxsize=32)
+def _deviations(inputs: int, draws: int, seed: int) -> tuple[tuple[float, ...], ...]:
+    """Return the standard normal draws of each input."""
+    rng = random.Random(seed)
+    rows = [[rng.gauss(0.0, 1.0) for _ in range(inputs)] for _ in range(draws)]
+    return tuple(zip(*rows, strict=True))
+
+
 def _simulate_draws(
     moments: Sequence[_TimePointFactors], rents: list[list[float]], owns: list[list[float]], draws: int, seed: int
 ) -> Simulation:
-    savings = [rent - own for rent, own in zip(rents[-1], owns[-1], strict=True)]
     band = tuple(
         BandPoint(years=moment.years, rent_usd=_quantiles(rent), own_usd=_quantiles(own))
         for moment, rent, own in zip(moments, rents, owns, strict=True)
@@ -94,10 +124,10 @@ def _simulate_draws(
     return Simulation(
         draws=draws,
         seed=seed,
-        saving_usd=_quantiles(savings),
+        saving_usd=_quantiles([rent - own for rent, own in zip(rents[-1], owns[-1], strict=True)]),
         rent_usd=band[-1].rent_usd,
         own_usd=band[-1].own_usd,
-        owning_cheaper_fraction=sum(saving > 0 for saving in savings) / draws,
+        owning_cheaper_fraction=sum(rent > own for rent, own in zip(rents[-1], owns[-1], strict=True)) / draws,
         band=band,
     )
 

@@ -18,6 +18,8 @@ from planner.errors import SpecError
 _INTERRUPTION_BANDS: Final = (("h100", "H100 p5"), ("a100", "A100 p4d"), ("l4", "L4"))
 """Cards with published interruption rates; `l4` is a whole card id, `h100` and `a100` are prefixes of card ids."""
 
+_BAND_PROVIDER: Final = "AWS"
+
 
 class InterruptionOverhead(Spec):
     """Extra hours due to interruptions and checkpoints, as fractions of the work."""
@@ -75,10 +77,12 @@ def mean_hours_between_interruptions(share_per_month: float) -> float:
     return HOURS_PER_MONTH / -math.log1p(-share_per_month)
 
 
-def interruption_share(gpu_id: str, constants: tuple[Constant, ...]) -> Figure:
-    """Return the fraction of spot machines with this card that are interrupted per month.
+def interruption_share(gpu_id: str, provider: str, constants: tuple[Constant, ...]) -> Figure:
+    """Return the fraction of the provider's spot machines with this card that are interrupted per month.
 
     **Source** AWS Spot Instance Advisor, 1 May 2025; cards without a band get the range of all bands.
+
+    **Assumes** the same for other providers, of which no rate is published.
     """
     bands = {constant.name: constant for constant in constants if constant.kind == "spot_interruption"}
     name = next(
@@ -87,6 +91,9 @@ def interruption_share(gpu_id: str, constants: tuple[Constant, ...]) -> Figure:
     low = bands[f"{name or 'L4'} low"]
     high = bands[f"{name or 'H100 p5'} high"]
     source = low.source if name else f"{low.source}: no band of this card, the range of all bands"
+    known = name is not None and provider == _BAND_PROVIDER
+    if provider != _BAND_PROVIDER:
+        source = f"assumed: {provider} publishes no rate; {source}"
     # A log-normal distribution needs a positive lower bound, so a band from zero is cut.
     middle = (low.value + high.value) / 2
     return Figure(
@@ -95,7 +102,7 @@ def interruption_share(gpu_id: str, constants: tuple[Constant, ...]) -> Figure:
         high=high.value,
         source=source,
         date=low.date,
-        certainty="quoted" if name else "assumed",
+        certainty="quoted" if known else "assumed",
     )
 
 
@@ -133,6 +140,7 @@ class RentQuote:
     price_usd_per_hour: float
     count: int
     """Cards per group."""
+    linked_cards: int
     instances: int
     """Machines per group."""
     hours: float
@@ -166,8 +174,18 @@ class RentQuote:
         return self.usd + self.machine_usd * (self.high_hours / self.hours * self.offer.price_range[1] - 1)
 
 
-def quote(offer: Offer, mode: RentMode, demand: Demand, count: int, terms: RentTerms, facts: RentFacts) -> RentQuote:
+def quote(
+    offer: Offer,
+    mode: RentMode,
+    demand: Demand,
+    count: int,
+    terms: RentTerms,
+    facts: RentFacts,
+    linked_cards: int | None = None,
+) -> RentQuote:
     """Return the cost of one period of `demand` on `offer`, for groups of `count` cards.
+
+    `linked_cards` of a group exchange data while they work; None for all.
 
     **Formula** machines: instances × billed hours × price; a commitment is billed for its whole term; spot adds δ/τ +
     (τ/2 + R)/M of the work and is capped at the on-demand cost.
@@ -195,6 +213,7 @@ def quote(offer: Offer, mode: RentMode, demand: Demand, count: int, terms: RentT
         mode=mode,
         price_usd_per_hour=price,
         count=count,
+        linked_cards=linked_cards or count,
         instances=instances,
         hours=hours,
         low_hours=hours * (demand.low_busy_hours / demand.busy_hours if scale else 1.0),
@@ -240,7 +259,7 @@ def _interruption_interval_hours(offer: Offer, terms: RentTerms, facts: RentFact
     """Return the mean time between interruptions of one machine."""
     if terms.mean_hours_between_interruptions is not None:
         return Figure.own(terms.mean_hours_between_interruptions)
-    share = interruption_share(offer.cards[0], facts.constants)
+    share = interruption_share(offer.cards[0], offer.provider, facts.constants)
     return Figure(
         value=mean_hours_between_interruptions(share.value),
         low=mean_hours_between_interruptions(share.highest),

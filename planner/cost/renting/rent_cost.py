@@ -32,7 +32,7 @@ def rent_cost(
         usd=quote.usd,
         low_usd=quote.low_usd,
         high_usd=quote.high_usd,
-        usd_per_gpu_hour=quote.usd / (demand.busy_hours * quote.count),
+        usd_per_gpu_hour=quote.usd / (demand.rented_hours * quote.count),
         usd_per_million_tokens=usd_per_million_tokens(quote.usd / demand.busy_hours, throughput),
         checkpoint_interval_hours=quote.waste.interval_hours if quote.waste else None,
         commitments=tuple(
@@ -138,22 +138,28 @@ def _egress_price(quote: RentQuote, terms: RentTerms, facts: RentFacts) -> tuple
 
 def _price_remarks(quote: RentQuote) -> tuple[str, ...]:
     """Return remarks on the quoted price."""
-    offer = quote.offer
-    remarks = []
-    if offer.price_date is None:
-        remarks.append("the price has no date")
-    if offer.billed_currency is None:
-        remarks.append("the currency could not be verified")
-    if offer.region is None:
-        remarks.append("the region is not stated")
-    if offer.ambiguous:
-        remarks.append(f"the card is ambiguous in the source: {', '.join(offer.candidates)}")
-    if offer.incomplete:
-        remarks.append(offer.incomplete)
-    if needs_extra_machines(offer, quote.count):
-        remarks.append(f"{quote.instances} machines; their interconnect is not stated")
-    if quote.capped:
-        remarks.append("with interruptions, spot would cost more than on-demand, so the on-demand cost is used")
-    if quote.mode == "spot" and quote.waste and quote.waste.waste_fraction == 0:
-        remarks.append("work lost to interruptions is unknown for this job and not counted")
-    return tuple(remarks)
+    offer, spot = quote.offer, quote.mode == "spot"
+    remarks = (
+        ("the price has no date", offer.price_date is None),
+        ("the currency could not be verified", offer.billed_currency is None),
+        ("the region is not stated", offer.region is None),
+        (f"the card is ambiguous in the source: {', '.join(offer.candidates)}", offer.ambiguous),
+        (offer.incomplete or "", bool(offer.incomplete)),
+        (_machines_remark(quote), quote.linked_cards > offer.gpu_count),
+        ("with interruptions, spot would cost more than on-demand, so the on-demand cost is used", quote.capped),
+        (
+            "work lost to interruptions is unknown for this job and not counted",
+            spot and quote.waste is not None and quote.waste.waste_fraction == 0,
+        ),
+        (
+            f"how often {offer.provider} interrupts this card is assumed from the rates of AWS",
+            spot and quote.mean_hours is not None and quote.mean_hours.certainty == "assumed",
+        ),
+    )
+    return tuple(text for text, holds in remarks if holds)
+
+
+def _machines_remark(quote: RentQuote) -> str:
+    if needs_extra_machines(quote.offer, quote.linked_cards):
+        return f"{quote.instances} machines; their interconnect is not stated"
+    return f"{quote.instances} machines; the network between them is taken as part of their price"

@@ -8,7 +8,7 @@ from typing import Final
 from planner.cost.demand import Demand
 from planner.cost.renting.offer import Offer
 from planner.cost.renting.quote import RentFacts, RentQuote, needs_extra_machines, quote
-from planner.cost.terms import RentMode, RentTerms
+from planner.cost.terms import CURRENT_DAYS, RentMode, RentTerms
 
 HISTORY: Final = "older than twelve months"
 UNDATED: Final = "the price has no date"
@@ -24,6 +24,8 @@ class CardDemand:
     gpu: str
     count: int
     demand: Demand
+    linked_cards: int | None = None
+    """Cards of a group that exchange data while they work; None for all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,8 @@ class OfferRow:
     age_days: int | None
     comparable: bool
     """Whether the offer may be ranked as the cheapest."""
+    current: bool
+    """Whether the price has a date and is not older than three months; others never lead if there is a current one."""
     remarks: tuple[str, ...]
     """Remarks on the price, including the reasons why it is not comparable."""
 
@@ -60,7 +64,8 @@ def quote_offers(
     """Return a row for each offer of a card in `candidates` and each rental mode, the cheapest first.
 
     Offers of other regions and providers than those in the terms are left out, and so are old offers unless the terms
-    include them. Rows that are not comparable come last. `modes` defaults to the mode of the terms.
+    include them. Rows without a current price follow those with one, and rows that are not comparable come last.
+    `modes` defaults to the mode of the terms.
     """
     rows = [
         row
@@ -69,12 +74,20 @@ def quote_offers(
         for mode in (modes or (terms.mode,))
         for row in _offer_rows(offer, mode, candidates, terms, facts, today)
     ]
-    return tuple(sorted(rows, key=lambda row: (not row.comparable, row.usd)))
+    return tuple(sorted(rows, key=_rank))
 
 
 def cheapest_row(rows: Iterable[OfferRow]) -> OfferRow | None:
-    """Return the cheapest comparable row, or None."""
-    return min((row for row in rows if row.comparable), key=lambda row: row.usd, default=None)
+    """Return the cheapest comparable row with a current price, without one the cheapest comparable row, or None."""
+    return min((row for row in rows if row.comparable), key=_rank, default=None)
+
+
+def _rank(row: OfferRow) -> tuple[bool, bool, float]:
+    return not row.comparable, not row.current, row.usd
+
+
+def _is_current(age_days: int | None) -> bool:
+    return age_days is not None and age_days <= CURRENT_DAYS
 
 
 def _matches_terms(offer: Offer, terms: RentTerms, today: date) -> bool:
@@ -97,10 +110,10 @@ def _offer_rows(
     fitting = [candidates[card] for card in offer.cards if card in candidates]
     if not fitting or offer.price_usd_per_hour(mode) is None or offer.gpu_count < 1:
         return
-    quotes = [quote(offer, mode, each.demand, each.count, terms, facts) for each in fitting]
+    quotes = [quote(offer, mode, each.demand, each.count, terms, facts, each.linked_cards) for each in fitting]
     dearest = max(range(len(quotes)), key=lambda index: quotes[index].usd)
     chosen, candidate = quotes[dearest], fitting[dearest]
-    prevented = tuple(_disqualifications(offer, candidate.count, terms))
+    prevented = tuple(_disqualifications(offer, candidate.linked_cards or candidate.count, terms))
     yield OfferRow(
         offer=offer,
         mode=mode,
@@ -112,20 +125,21 @@ def _offer_rows(
         usd=chosen.usd,
         low_usd=min(each.low_usd for each in quotes),
         high_usd=max(each.high_usd for each in quotes),
-        usd_per_gpu_hour=chosen.usd / (candidate.demand.busy_hours * candidate.count),
+        usd_per_gpu_hour=chosen.usd / (candidate.demand.rented_hours * candidate.count),
         price_date=offer.price_date,
         age_days=offer.age_days(today),
         comparable=not prevented,
+        current=_is_current(offer.age_days(today)),
         remarks=(*prevented, *_offer_remarks(offer, quotes, today)),
     )
 
 
-def _disqualifications(offer: Offer, count: int, terms: RentTerms) -> Iterator[str]:
+def _disqualifications(offer: Offer, linked_cards: int, terms: RentTerms) -> Iterator[str]:
     """Yield the reasons why the offer is not comparable with others."""
     yield from offer.doubts
     if offer.system:
         yield WHOLE_SYSTEM
-    if terms.one_machine and needs_extra_machines(offer, count):
+    if terms.one_machine and needs_extra_machines(offer, linked_cards):
         yield TOO_FEW_CARDS
 
 

@@ -22,6 +22,7 @@ _PLACES: Final = (
     ("data-centre", "data center"),
 )
 _POWER: Final = ((None, "by location"), ("included", "included"), ("metered", "metered separately"))
+_OFF_WHEN_IDLE: Final = ((None, "by location"), *YES_OR_NO)
 _METHODS: Final = (("straight-line", "straight line"), ("declining", "declining"), ("macrs-5", "MACRS, 5 years"))
 _MILLIONS: Final = (0.0, 1e8)
 _SHARE: Final = (0.0, 100.0)
@@ -95,7 +96,7 @@ class BuyQuestions(MoneyQuestions):
         figure("active_power_fraction", "Power in use, %", (1, 100), "Share of the power at full load.", 0.01)
         figure("idle_power_fraction", "Power when idle, %", _SHARE, "Share of the power at full load.", 0.01)
         hint = "Whether machines are switched off while nothing runs."
-        self.ask_choice(form, "buy.switched_off_when_idle", "Off when idle", YES_OR_NO, hint)
+        self.ask_choice(form, "buy.switched_off_when_idle", "Off when idle", _OFF_WHEN_IDLE, hint)
         self.add_section("Power", form, lambda terms: self._region_name(terms.region), opened=False)
 
     def _add_running_costs(self, form: LabelledForm) -> None:

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from planner.cost.demand import Demand
 from planner.cost.figure import TEN_TO_NINETY, Figure
-from planner.cost.owning.costs import full_power_watts, upfront_costs
+from planner.cost.owning.costs import buys_servers, full_power_watts, upfront_costs
 from planner.cost.rent_or_buy.case import RESALE, RentOrBuyCase
 from planner.cost.rent_or_buy.case_builder import UnknownFigureError, build_case
 from planner.cost.renting.quote import RentFacts
@@ -28,7 +28,6 @@ from planner.plan.recommend.availability import (
 from planner.plan.recommend.option import HardwareOption, Wish
 from planner.plan.recommend.variants import PlanVariant
 from planner.plan.sharing import SharedFit
-from planner.workload.workload import Training
 
 NO_OFFER: Final = "no offer to rent it is known"
 _NO_PRICE: Final = "the cost of owning it is unknown"
@@ -37,8 +36,8 @@ _LOW: Final[Mapping[str, float]] = {RESALE: TEN_TO_NINETY, _CARD_PRICE: -TEN_TO_
 _HIGH: Final[Mapping[str, float]] = {RESALE: -TEN_TO_NINETY, _CARD_PRICE: TEN_TO_NINETY}
 _OLD_PRICE_YEARS: Final = 3
 """Age from which a launch price, or the newest price of a card, is not one at which it can be bought."""
-_OF_PLANS_CARD: Final = ("card_price_usd", "server_price_usd", "server_power_watts")
-"""Ownership terms that are known of the plan's own cards only."""
+_OF_PLANS_CARDS: Final = ("card_price_usd", "server_price_usd", "server_power_watts", "sale_usd_per_card")
+"""Ownership terms that hold for the plan's own cards only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,18 +49,13 @@ class CapableCards:
     shared: SharedFit
     time: TimeResult
     demand: Demand
+    linked_cards: int
+    """Cards of one copy that exchange data while they work."""
 
     @property
     def count(self) -> int:
         """Return the number of cards of one copy."""
         return self.variant.plan.count
-
-    @property
-    def linked_cards(self) -> int:
-        """Return how many cards exchange data while they work: all that train, otherwise those of one replica."""
-        parallel = self.shared.parallel
-        is_training = isinstance(self.variant.plan.workload, Training)
-        return self.count if is_training else min(parallel.model_shards * parallel.expert, self.count)
 
 
 class Market(NamedTuple):
@@ -83,7 +77,9 @@ def rent_options(market: Market, capable: Mapping[str, CapableCards]) -> Iterato
     wish, catalog = market.wish, market.catalog
     if "rent" not in wish.having:
         return
-    candidates = {gpu_id: CardDemand(gpu_id, cards.count, cards.demand) for gpu_id, cards in capable.items()}
+    candidates = {
+        gpu_id: CardDemand(gpu_id, cards.count, cards.demand, cards.linked_cards) for gpu_id, cards in capable.items()
+    }
     terms, facts = market.plan.cost.rent, RentFacts.of(catalog.cost)
     rows = quote_offers(catalog.offers, candidates, terms, facts, market.today, wish.modes)
     for row in rows:
@@ -111,6 +107,7 @@ def _rented_option(cards: CapableCards, row: OfferRow) -> HardwareOption:
         mode=row.mode,
         price_date=row.price_date,
         comparable=row.comparable,
+        current=row.current,
         remarks=row.remarks,
     )
 
@@ -133,15 +130,17 @@ def own_options(market: Market, capable: Mapping[str, CapableCards]) -> Iterator
 
 
 def _ownership_case(market: Market, cards: CapableCards) -> RentOrBuyCase:
-    terms = _terms_of(market.plan, cards.gpu)
-    return build_case(terms, cards.gpu, cards.count, cards.demand, None, market.catalog.cost, market.today)
+    terms = _terms_for(market.plan, cards.gpu, cards.count * cards.demand.groups)
+    catalog, linked = market.catalog.cost, cards.linked_cards
+    return build_case(terms, cards.gpu, cards.count, cards.demand, None, catalog, market.today, linked)
 
 
-def _terms_of(plan: Plan, gpu: Gpu) -> CostTerms:
-    """Return the plan's terms for cards of this kind: its own prices are those of its own cards."""
-    if gpu.id == plan.gpu:
+def _terms_for(plan: Plan, gpu: Gpu, cards: int) -> CostTerms:
+    """Return the plan's terms for cards of this kind: what is known of the plan's own cards holds for no others."""
+    if gpu.id == plan.gpu and (cards <= plan.count or not plan.cost.buy.owned):
         return plan.cost
-    return plan.cost.evolve(buy=plan.cost.buy.evolve(**dict.fromkeys(_OF_PLANS_CARD)))
+    bought = plan.cost.buy.evolve(**dict.fromkeys(_OF_PLANS_CARDS), owned=False)
+    return plan.cost.evolve(buy=bought)
 
 
 def _desk_obstacle(market: Market, case: RentOrBuyCase) -> str | None:
@@ -169,7 +168,7 @@ def _owned_option(market: Market, cards: CapableCards, case: RentOrBuyCase) -> H
     network = _network_fields(cards, case.shape.gpus_per_server)
     if network:
         network["network_usd"] = upfront_costs(case.central, case.shape).network / periods
-    price = case.figures[_CARD_PRICE]
+    price = case.figures["server_price_usd" if buys_servers(case.central, case.shape) else _CARD_PRICE]
     old = tuple(_old_price_remarks(price, cards.gpu, market.today))
     return HardwareOption(
         **_common_fields(cards),

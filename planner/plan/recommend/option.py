@@ -89,6 +89,8 @@ class HardwareOption(Spec):
     mode: RentMode | None = None
     price_date: str | None = None
     comparable: bool = True
+    current: bool = True
+    """Whether a rental price has a date and is not older than three months; others do not lead."""
     remarks: tuple[str, ...] = ()
 
     @property
@@ -223,9 +225,13 @@ def rank_options(
 
 
 def sure_options(options: Sequence[HardwareOption]) -> list[HardwareOption]:
-    """Return the options that may be recommended: comparable, and of measured families if there are any of those."""
+    """Return the options that may be recommended: comparable, of measured families, at current prices.
+
+    Where there are none, first the age of the price is no matter, then the family.
+    """
     comparable = [option for option in options if option.comparable]
-    return [option for option in comparable if option.basis != "unmeasured"] or comparable
+    measured = [option for option in comparable if option.basis != "unmeasured"] or comparable
+    return [option for option in measured if option.current] or measured
 
 
 def _fastest(cheapest_first: Sequence[HardwareOption]) -> HardwareOption | None:

@@ -13,7 +13,7 @@ from planner.memory.fit import CardFit
 from planner.models.architecture import Architecture
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import architecture_of, evaluate, fits_by_gpu, shared_fits_among
-from planner.plan.money import plan_throughput
+from planner.plan.money import linked_cards, plan_throughput
 from planner.plan.plan import Plan
 from planner.plan.recommend.acquisition import NO_OFFER, CapableCards, Market, own_options, rent_options
 from planner.plan.recommend.option import HardwareOption, Recommendation, Wish, is_within_limits, rank_options
@@ -153,7 +153,7 @@ def _needing_less(search: _Search, variant: PlanVariant) -> Iterator[PlanVariant
 
 
 def _needed_bytes(search: _Search, variant: PlanVariant) -> float:
-    """Return the bytes that each card needs if sharing is not chosen by card; infinity if the model does not allow it."""
+    """Return the bytes that each card needs if sharing is not chosen by card; infinity if the model forbids it."""
     plan = variant.plan
     if plan.workload.parallel.is_open:
         plan = on_cards(plan, plan.count, {"sharing": "manual"})
@@ -213,7 +213,8 @@ def _with_throughput(
     throughput = plan_throughput(evaluation)
     if time is None or throughput is None:
         return None
-    return CapableCards(gpu, variant, shared, time, demand_of(plan.cost.job, throughput))
+    demand = demand_of(plan.cost.job, throughput)
+    return CapableCards(gpu, variant, shared, time, demand, linked_cards(evaluation))
 
 
 def _exceeds_horizon(demand: Demand, plan: Plan) -> bool:

@@ -46,6 +46,6 @@ def _cost_origin(job: CardJob) -> str:
         return "No comparable offer for this card."
     where = f"{row.offer.provider}, {row.offer.region or 'unknown region'}"
     machines = f"{fmt.count_of(row.instances, row.offer.instance)}, {RENT_MODE_TITLES[row.mode]}"
-    price = f"{fmt.money(row.usd)} per {job.period}, {fmt.money(row.usd_per_gpu_hour)} per GPU-hour of work"
+    price = f"{fmt.money(row.usd)} per {job.period}, {fmt.money(row.usd_per_gpu_hour)} per GPU-hour"
     dated = f"price of {fmt.date(row.price_date, fmt.NO_DATE)}, {age_text(row.age_days)}"
     return "\n".join((where, machines, price, dated, row.offer.source, *row.remarks))

@@ -34,6 +34,7 @@ COST_TERM_TITLES: Final = {
     "storage": "Storage",
     "egress": "Cloud egress",
     "cards": "Cards",
+    "servers": "Servers with cards",
     "host": "Servers without cards",
     "network": "Network",
     "rack": "Rack and facility",
@@ -52,6 +53,7 @@ COST_TERM_TITLES: Final = {
 }
 SWING_TITLES: Final = {
     "card_price_usd": "Card price",
+    "server_price_usd": "Server price",
     "resale_share": "Resale value",
     "rent_usd_per_hour": "Rent",
     "price_drift_per_year": "Rental price trend",

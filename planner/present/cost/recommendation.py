@@ -166,7 +166,7 @@ def _trade_off(option: HardwareOption, found: Recommendation) -> str:
     if option != cheapest:
         return f"{fmt.capitalized(_ratio_text(option, cheapest))} the price of the cheapest."
     is_beaten = any(other.usd < cheapest.usd for other in found.options if other.comparable)
-    least = f"No option{' with a measured speed' if is_beaten else ''} costs less"
+    least = f"No option{' with a measured speed and a current price' if is_beaten else ''} costs less"
     if option == fastest:
         return f"{least}, and none is clearly faster."
     return f"{least}. The fastest is {_ratio_text(fastest, cheapest)} the price."
@@ -203,7 +203,7 @@ def _warnings(option: HardwareOption) -> Iterator[str]:
     if option.network_bytes_per_s is not None:
         network = f"{fmt.integer(round(option.network_bytes_per_s * _BITS / _GIGA))} Gbit/s for each GPU"
         if option.network_usd is None:
-            yield f"Needs {network} between the machines; ask whether the price includes it"
+            yield f"Needs {network} between the machines, taken as part of their price"
         else:
             yield f"Includes {fmt.money(option.network_usd)} for {network} between the machines"
     if option.price_date is None:

@@ -17,6 +17,7 @@ _HALF: Final = 0.5
 _DAYS_PER_YEAR: Final = 365.25
 _MONTHS_PER_YEAR: Final = 12
 _DAYS_BELOW_YEARS: Final = 2 / _MONTHS_PER_YEAR
+_MONTHS_BELOW_YEARS: Final = 2
 _FAR_OFF: Final = 10
 """Factor beyond which a price at which the decision flips is too far off to be worth mentioning."""
 
@@ -89,20 +90,6 @@ def _term_priced_on(day: str, terms: Iterable[MoneyTerm]) -> str:
     return "" if name is None else f"{COST_TERM_TITLES.get(name, name).lower()}, "
 
 
-def result_sentences(result: CostResult, card: str, today: date) -> tuple[str, ...]:
-    """Return the headline sentences: the decision, what would change it, and the dates; or why there is none."""
-    answer = result.answer
-    if answer is None:
-        return tuple(map(fmt.sentence, result.notes))
-    found = (
-        answer_sentence(answer, card),
-        flip_sentence(answer, result.rent, result.own),
-        break_even_sentence(result.break_even) if answer.break_even_gpu_hours is not None else "",
-        dates_sentence(answer, today, cost_terms(result)),
-    )
-    return tuple(part for part in found if part)
-
-
 def rent_sentence(rent: RentCost) -> str:
     """Return the cost of renting for a run or a month, with duration, provider, and currency if it is not USD."""
     price = fmt.money(rent.usd)
@@ -114,17 +101,21 @@ def rent_sentence(rent: RentCost) -> str:
     spread = f" ({ends})" if ends else ""
     return (
         f"Rented at {rent.provider} ({region}), {how}: {price}{spread} for {fmt.significant(rent.hours)} hours, "
-        f"{fmt.money(rent.usd_per_gpu_hour)} per GPU-hour of work."
+        f"{fmt.money(rent.usd_per_gpu_hour)} per GPU-hour."
     )
 
 
 def own_sentence(own: OwnCost, demand: Demand) -> str:
     """Return the cost of owning: upfront, monthly, the resale value, and per run or month of use."""
     period = "run" if demand.period == "run" else "month"
+    if not own.upfront:
+        return (
+            f"Your own: {fmt.money(own.usd_per_period)} per {period}, {fmt.money(own.usd_per_gpu_hour)} per GPU-hour."
+        )
     return (
         f"Owned: {fmt.money(own.upfront_usd)} upfront, {fmt.money(own.monthly_cash_usd)} per month, "
         f"{fmt.money(own.resale_usd)} ({usd_range(own.low_resale_usd, own.high_resale_usd)}) resale value: "
-        f"{fmt.money(own.usd_per_period)} per {period}, {fmt.money(own.usd_per_gpu_hour)} per GPU-hour of work."
+        f"{fmt.money(own.usd_per_period)} per {period}, {fmt.money(own.usd_per_gpu_hour)} per GPU-hour."
     )
 
 
@@ -174,14 +165,13 @@ def _within_reach(found: float | None, now: float | None) -> float | None:
 
 
 def years_phrase(years: float) -> str:
-    """Return `18 days`, `5.5 months`, `1 year`, `2.5 years`."""
+    """Return `18 days`, `14 months`, `1 year`, `2.5 years`."""
     if years < _DAYS_BELOW_YEARS:
-        value, unit = years * _DAYS_PER_YEAR, "day"
-    elif years < 1:
-        value, unit = years * _MONTHS_PER_YEAR, "month"
+        text, unit = f"{years * _DAYS_PER_YEAR:.0f}", "day"
+    elif years < _MONTHS_BELOW_YEARS and years != 1:
+        text, unit = f"{years * _MONTHS_PER_YEAR:.0f}", "month"
     else:
-        value, unit = years, "year"
-    text = fmt.plain(value)
+        text, unit = fmt.plain(years), "year"
     return f"{text} {unit}{'' if text == '1' else 's'}"
 
 
@@ -199,17 +189,23 @@ def carbon_sentence(carbon: Footprint, region: str, period: str) -> str:
 
 
 def hybrid_sentence(hybrid: Hybrid, years: float) -> str:
-    """Return how many groups of cards to own and to rent for the peaks, compared with renting or owning all of them."""
+    """Return how many groups of cards to own and to rent, compared with renting or owning all of them.
+
+    Of machines that run day and night, only a real mix is told: its ends are the decision.
+    """
     best, most = hybrid.best, len(hybrid.mixes) - 1
+    if hybrid.always_on and best.owned in (0, most):
+        return ""
     if best.owned == 0:
         return f"Of the {fmt.plural(most, 'group')} needed at the peak, none is worth owning: rent them when needed."
     if best.owned == most:
         every = "The group needed at the peak is" if most == 1 else f"All {most} groups needed at the peak are"
         return f"{every} worth owning: no need to rent."
     rented, owned = hybrid.mixes[0].usd, hybrid.mixes[-1].usd
+    when = "day and night" if hybrid.always_on else "when needed"
     return (
         f"Best mix: own {fmt.integer(best.owned)} of the {fmt.integer(most)} groups needed at the peak, which do "
-        f"{fmt.percent(best.owned_work_fraction)} of the work, and rent the others when needed: "
-        f"{fmt.money(best.usd)} over {years_phrase(years)}, compared with {fmt.money(rented)} for renting all when "
-        f"needed and {fmt.money(owned)} for owning all."
+        f"{fmt.percent(best.owned_work_fraction)} of the work, and rent the others {when}: "
+        f"{fmt.money(best.usd)} over {years_phrase(years)}, compared with {fmt.money(rented)} for renting all "
+        f"{when} and {fmt.money(owned)} for owning all."
     )

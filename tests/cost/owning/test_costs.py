@@ -5,9 +5,9 @@ import pytest
 from planner.cost.owning.costs import (
     FIGURES,
     ServerSetup,
+    energy_use,
     financed_usd,
     full_power_watts,
-    kilowatt_hours,
     running_costs,
     upfront_costs,
 )
@@ -25,10 +25,11 @@ def figures(**given: float) -> dict[str, float]:
 
 
 SHAPE = ServerSetup(count=8, groups=2, gpus_per_server=8, colocation_power="metered")
+LINKED = SHAPE.evolve(count=16, groups=1)
 
 
 def test_what_is_bought_sums_up() -> None:
-    purchase = upfront_costs(figures(network_share=0.2, tax_fraction=0.1, shipping_usd=500, install_usd=700), SHAPE)
+    purchase = upfront_costs(figures(network_share=0.2, tax_fraction=0.1, shipping_usd=500, install_usd=700), LINKED)
     assert (purchase.cards, purchase.host) == pytest.approx((160_000, 96_000))
     assert purchase.network == pytest.approx(64_000)
     assert purchase.tax == pytest.approx(32_000)
@@ -39,14 +40,37 @@ def test_one_server_needs_no_network() -> None:
     assert upfront_costs(figures(network_share=0.2), SHAPE.evolve(groups=1)).network == 0
 
 
+def test_replicas_on_several_servers_need_no_network() -> None:
+    assert upfront_costs(figures(network_share=0.2), SHAPE).network == 0
+    assert upfront_costs(figures(network_share=0.2), LINKED.evolve(linked_cards=4)).network == 0
+    assert upfront_costs(figures(network_share=0.2), LINKED).network == pytest.approx(64_000)
+
+
+def test_full_servers_are_bought_at_the_price_of_servers() -> None:
+    values = figures(server_price_usd=100_000)
+    whole = upfront_costs(values, LINKED)
+    assert (whole.cards, whole.host) == pytest.approx((125_000, 75_000))
+    # Four cards with their share of a host cost 64,000 USD, seven 112,000: more than a server.
+    four, seven = (upfront_costs(values, SHAPE.evolve(count=count, groups=1)).usd for count in (4, 7))
+    assert (four, seven) == pytest.approx((64_000, 100_000))
+    alone = SHAPE.evolve(count=1, groups=1, whole_servers=True)
+    assert upfront_costs(values, alone).usd == pytest.approx(100_000)
+
+
+def test_cards_and_half_of_hosts_and_network_can_be_sold_again() -> None:
+    purchase = upfront_costs(figures(network_share=0.2, tax_fraction=0.1, shipping_usd=500), LINKED)
+    assert purchase.resale_base == pytest.approx(160_000 + (96_000 + 64_000) / 2)
+
+
 def test_power_is_drawn_at_work_and_at_rest() -> None:
     assert full_power_watts(figures(), SHAPE) == 16 * 500 * 1.5
     assert full_power_watts(figures(), SHAPE.evolve(server_power_watts=7_000.0)) == 14_000
-    rest = kilowatt_hours(figures(), SHAPE, 1, 0)
+    rest = energy_use(figures(), SHAPE).idle_year
     assert rest == pytest.approx(12 * 1.2 * 8_766 * 0.3)
     # Both groups at work the whole year.
-    assert kilowatt_hours(figures(), SHAPE, 1, 2 * 8_766) == pytest.approx(12 * 1.2 * 8_766 * 0.8)
-    assert kilowatt_hours(figures(), SHAPE.evolve(switched_off_when_idle=True), 1, 0) == 0
+    use = energy_use(figures(), SHAPE)
+    assert use.idle_year + use.busy_hour * 2 * 8_766 == pytest.approx(12 * 1.2 * 8_766 * 0.8)
+    assert energy_use(figures(), SHAPE.evolve(switched_off_when_idle=True)).idle_year == 0
 
 
 def test_electricity_is_paid_once() -> None:

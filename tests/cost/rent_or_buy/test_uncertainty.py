@@ -12,7 +12,7 @@ from planner.plan.catalog import Catalog
 
 
 def test_the_tornado_is_sorted_and_only_holds_what_moves_something(catalog: Catalog, today: date) -> None:
-    case = case_of(catalog, today, CostTerms(job=EVERY_DAY))
+    case = case_of(catalog, today, CostTerms(job=EVERY_DAY), "rtx-4090", 1)
     swings = tornado(case)
     assert [swing.width_usd for swing in swings] == sorted((swing.width_usd for swing in swings), reverse=True)
     assert all(swing.width_usd > 0 and swing.source for swing in swings)

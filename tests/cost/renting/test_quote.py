@@ -182,8 +182,11 @@ def test_interruption_shares_become_hours() -> None:
 
 def test_cards_without_a_band_take_the_range_of_all(catalog: Catalog) -> None:
     constants = catalog.cost.constants
-    h100, l4 = (interruption_share(gpu, constants) for gpu in ("h100-sxm5-80gb", "l4"))
-    a100, other = (interruption_share(gpu, constants) for gpu in ("a100-pcie-80gb", "l40s"))
+    h100, l4 = (interruption_share(gpu, "AWS", constants) for gpu in ("h100-sxm5-80gb", "l4"))
+    a100, other = (interruption_share(gpu, "AWS", constants) for gpu in ("a100-pcie-80gb", "l40s"))
     assert [round(figure.value, 3) for figure in (h100, a100, l4, other)] == [0.15, 0.075, 0.025, 0.1]
     assert (h100.certainty, other.certainty) == ("quoted", "assumed")
     assert other.highest == 0.2
+    elsewhere = interruption_share("h100-sxm5-80gb", "Azure", constants)
+    assert (elsewhere.value, elsewhere.certainty) == (h100.value, "assumed")
+    assert elsewhere.source.startswith("assumed: Azure publishes no rate")

@@ -152,8 +152,12 @@ def test_the_bundled_offers_are_sorted_and_their_cheapest_is_a_plain_price(catal
     candidates = {gpu.id: CardDemand(gpu.id, 1, demand) for gpu in catalog.hardware.gpus}
     found = quote_offers(catalog.offers, candidates, PLAIN, RentFacts.of(catalog.cost), TODAY)
     assert len(found) > 300
-    comparable = [row.usd for row in found if row.comparable]
-    assert comparable == sorted(comparable)
+    current, others = (
+        [row.usd for row in found if row.comparable and row.current is is_current] for is_current in (True, False)
+    )
+    assert current == sorted(current)
+    assert others == sorted(others)
+    assert [row.usd for row in found if row.comparable] == current + others
     assert not any(row.offer.ambiguous or row.offer.is_history(TODAY) for row in found if row.comparable)
 
 
@@ -162,3 +166,24 @@ def test_euros_are_compared_by_their_dated_rate(catalog: Catalog) -> None:
     (row,) = rows(catalog, changed(billed_currency="EUR", exchange_rate=rate))
     assert row.comparable
     assert row.offer.exchange_rate is rate
+
+
+def test_old_and_undated_prices_never_lead_a_current_one(catalog: Catalog) -> None:
+    bare = {"spot_price_usd_per_hour": None}
+    old = changed(id="old", price_date="2026-07-01", on_demand_price_usd_per_hour=1.0, **bare)
+    undated = changed(id="undated", price_date=None, on_demand_price_usd_per_hour=2.0, **bare)
+    new = changed(id="new", price_date="2026-10-10", on_demand_price_usd_per_hour=90.0, **bare)
+    found = rows(catalog, old, undated, new)
+    assert [row.offer.id for row in found] == ["new", "old", "undated"]
+    assert [row.current for row in found] == [True, False, False]
+    assert cheapest_row(found).offer.id == "new"
+    assert cheapest_row(found[1:]).offer.id == "old"
+
+
+def test_replicas_need_no_machine_with_all_cards(catalog: Catalog) -> None:
+    demand = demand_of(DailyHours(hours_per_day=8), None)
+    facts = RentFacts.of(catalog.cost)
+    for linked, comparable in ((None, False), (4, False), (1, True)):
+        candidates = {"l40s": CardDemand("l40s", 4, demand, linked)}
+        found = quote_offers(catalog.offers, candidates, PLAIN, facts, TODAY)
+        assert any(row.comparable and row.offer.gpu_count == 1 for row in found) is comparable

@@ -82,6 +82,13 @@ def test_what_was_never_measured_is_recommended_only_alone():
     assert ranked(guessed).cheapest == guessed
 
 
+def test_old_prices_lead_only_where_there_is_no_current_one():
+    old, dear = option(usd=1.0, current=False), option("a100")
+    assert ranked(old, dear).cheapest == dear
+    assert ranked(old).cheapest == old
+    assert ranked(old, option("a40", basis="unmeasured")).cheapest == old
+
+
 def test_answers_are_what_a_minimum_speed_is_of_where_there_is_no_end():
     answers = option(period="month", tokens_per_second=2_000.0, output_token_seconds=0.1)
     wish = Wish(min_tokens_per_second=20)

@@ -50,8 +50,8 @@ def found(plan: Plan, catalog: Catalog, **wish: object) -> Recommendation:
 
 
 def measured_options(recommendation: Recommendation) -> list[HardwareOption]:
-    """Return the options that may be recommended: comparable, and of families whose speed was measured."""
-    return [option for option in recommendation.options if option.comparable and option.basis != "unmeasured"]
+    """Return the options that may be recommended: comparable, of measured families, at current prices."""
+    return [one for one in recommendation.options if one.comparable and one.current and one.basis != "unmeasured"]
 
 
 def test_every_option_fits_and_is_paid_for_what_it_takes(tuned, catalog):

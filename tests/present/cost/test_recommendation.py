@@ -113,7 +113,7 @@ def test_cheaper_options_of_unknown_speed_are_not_denied(catalog):
     sure = option()
     both = found(guessed, sure, cheapest=sure, fastest=sure, best_value=sure)
     (view,) = award_views(both, catalog.hardware)
-    assert view.why == "No option with a measured speed costs less, and none is clearly faster."
+    assert view.why == "No option with a measured speed and a current price costs less, and none is clearly faster."
     marks = next(column for column in OPTION_COLUMNS if column.key == "awards")
     assert [marks.text(row) for row in option_rows(both, catalog.hardware)] == [
         "speed not measured",
@@ -174,7 +174,7 @@ def test_changes_guesses_the_network_and_doubts_are_warned_of(catalog):
     assert view.warnings == (
         "Changes the plan: 8-bit AdamW and full checkpointing",
         "No speed was measured on this family of cards",
-        "Needs 400 Gbit/s for each GPU between the machines; ask whether the price includes it",
+        "Needs 400 Gbit/s for each GPU between the machines, taken as part of their price",
         "The price has no date",
         "Odd",
     )

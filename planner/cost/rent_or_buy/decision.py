@@ -1,0 +1,203 @@
+"""The decision to rent or to buy: how sure it is, the figures of both sides, and what would change it."""
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from planner.cost.demand import HOURS_PER_MONTH, Demand, Throughput
+from planner.cost.job import HOURS_PER_YEAR, DailyHours, Run, Service
+from planner.cost.owning.costs import buys_servers
+from planner.cost.rent_or_buy.case import RENT_PRICE, RentOrBuyCase
+from planner.cost.rent_or_buy.cash_flows import CashFlows
+from planner.cost.rent_or_buy.uncertainty import DRAWS, owning_cheaper_fraction
+from planner.cost.result import BreakEven, Decision, Flip, OwnCost, RentCost, Side, SideFigures, WorkUnitName
+from planner.cost.terms import CostTerms
+
+SURE_SHARE: Final = 0.65
+"""Share of the draws from which the cheaper side is named.
+
+**Assumes** that people want to be right about twice as often as wrong; the ranges of the inputs, which are rough
+themselves, carry no finer distinction.
+"""
+_FAR_OFF: Final = 10
+"""Factor beyond which a value at which the decision flips is too far off to be worth mentioning."""
+_BEYOND: Final = 1.05
+"""Factor by which a value to try is beyond the flip."""
+_CARD_PRICE: Final = "card_price_usd"
+_SERVER_PRICE: Final = "server_price_usd"
+_MONTHS: Final = 12
+_HOURS_PER_DAY: Final = 24
+_DAY: Final = "cost.job.hours_per_day"
+_REQUESTS: Final = 1_000
+
+
+class DecisionInputs(NamedTuple):
+    """Inputs of one decision: the case with its cash flows, both sides' costs, and the job that they are for."""
+
+    case: RentOrBuyCase
+    streams: CashFlows
+    crossing: BreakEven
+    rent: RentCost
+    own: OwnCost
+    terms: CostTerms
+    demand: Demand
+    throughput: Throughput | None
+
+
+def make_decision(inputs: DecisionInputs) -> Decision:
+    """Return the rent-or-buy decision over the horizon, in present value, with the figures behind it."""
+    case, streams, rent, own = inputs.case, inputs.streams, inputs.rent, inputs.own
+    years, shape = case.horizon_years, case.shape
+    rented, owned = streams.rent_usd(years), streams.own_usd(years)
+    flip_rent = flip_value(case, RENT_PRICE)
+    dates = [day for day in (rent.oldest_price_date, own.oldest_price_date) if day]
+    side: Side = "buy" if owned < rented else "rent"
+    owning = owning_cheaper_fraction(case)
+    agreeing = owning if side == "buy" else 1 - owning
+    decision = Decision(
+        decision=side,
+        verdict=side if agreeing >= SURE_SHARE else "too-close",
+        confidence=max(owning, 1 - owning),
+        more_often_cheaper="buy" if owning > 1 - owning else "rent",
+        draws=DRAWS,
+        owned=inputs.terms.buy.owned,
+        rent_figures=rent_figures(inputs),
+        own_figures=own_figures(inputs),
+        provider=rent.provider,
+        region=rent.region,
+        offer_id=rent.offer_id,
+        gpu=own.gpu,
+        count=shape.cards,
+        planned_gpu_hours=streams.busy_hours_per_year * inputs.demand.held_per_busy_hour * years * shape.count,
+        planned_utilization_fraction=streams.busy_hours_per_year / (HOURS_PER_YEAR * shape.groups),
+        break_even_gpu_hours=inputs.crossing.gpu_hours,
+        break_even_reason=inputs.crossing.reason,
+        rent_usd=rented,
+        own_usd=owned,
+        saves_usd=abs(rented - owned),
+        flips_at_utilization_fraction=inputs.crossing.utilization_fraction,
+        flips_at_card_price_usd=flip_value(case, _CARD_PRICE),
+        flips_at_server_price_usd=flip_value(case, _SERVER_PRICE) if buys_servers(case.central, shape) else None,
+        flips_at_rent_usd_per_gpu_hour=None if flip_rent is None else flip_rent / shape.count,
+        horizon_years=years,
+        oldest_price_date=min(dates, default=None),
+        undated=tuple(_undated_figures(rent, own)),
+    )
+    return decision.replaced(flips=tuple(_flips(decision, inputs)))
+
+
+def rent_figures(inputs: DecisionInputs) -> SideFigures:
+    """Return the cost of renting: a month, at the start, and per unit of work."""
+    rent, per_year = inputs.rent, inputs.demand.periods_per_year
+    unit = _work_unit(inputs)
+    return SideFigures(
+        month_usd=None if per_year is None else rent.usd * per_year / _MONTHS,
+        start_usd=0.0,
+        unit_usd=_usd_per_unit(unit, inputs, rent.usd, rent.usd_per_gpu_hour, rent.usd_per_million_tokens),
+        unit=unit,
+    )
+
+
+def own_figures(inputs: DecisionInputs) -> SideFigures:
+    """Return the cost of owning: a month with the loan, at the start, and per unit of work with the loss of value."""
+    own, unit = inputs.own, _work_unit(inputs)
+    return SideFigures(
+        month_usd=None if inputs.demand.periods_per_year is None else own.monthly_cash_usd + own.loan_usd_per_month,
+        start_usd=own.upfront_usd - own.borrowed_usd,
+        unit_usd=_usd_per_unit(unit, inputs, own.usd_per_period, own.usd_per_gpu_hour, own.usd_per_million_tokens),
+        unit=unit,
+    )
+
+
+def _work_unit(inputs: DecisionInputs) -> WorkUnitName:
+    match inputs.terms.job:
+        case Run():
+            return "run"
+        case Service():
+            return "1,000 requests" if inputs.rent.usd_per_million_tokens is None else "million tokens"
+        case _:
+            return "GPU-hour"
+
+
+def _usd_per_unit(
+    unit: WorkUnitName, inputs: DecisionInputs, period_usd: float, gpu_hour_usd: float, million_usd: float | None
+) -> float:
+    if unit == "run":
+        return period_usd
+    if unit == "million tokens" and million_usd is not None:
+        return million_usd
+    if isinstance(inputs.terms.job, Service):
+        requests = inputs.terms.job.requests_per_day * HOURS_PER_MONTH / _HOURS_PER_DAY
+        return period_usd / requests * _REQUESTS
+    return gpu_hour_usd
+
+
+def flip_value(case: RentOrBuyCase, name: str) -> float | None:
+    """Return the value of the figure `name` at which renting and owning cost the same, or None if it is not positive.
+
+    **Formula** the saving is linear in a price: x* = x₀ − saving(x₀) · (x₁ − x₀) / (saving(x₁) − saving(x₀))
+    """
+    start = case.central[name]
+    before, after = (_saving_usd(case, name, start + step) for step in (0.0, 1.0))
+    if before == after:
+        return None
+    flip = start - before / (after - before)
+    return flip if flip > 0 else None
+
+
+def _saving_usd(case: RentOrBuyCase, name: str, value: float) -> float:
+    return case.with_values({**case.central, name: value}).saving_usd(case.horizon_years)
+
+
+def _undated_figures(rent: RentCost, own: OwnCost) -> list[str]:
+    """Return the names of the cost terms without a date, the largest amount first."""
+    terms = (*rent.terms, *own.upfront, *own.monthly)
+    named = [term for term in terms if term.date is None and term.certainty != "yours"]
+    return [term.name for term in sorted(named, key=lambda term: -term.usd)]
+
+
+def _flips(decision: Decision, inputs: DecisionInputs) -> Iterator[Flip]:
+    """Yield the flips that are within reach: used more or less, a cheaper or dearer card, a lower or higher rent."""
+    renting = decision.decision == "rent"
+    planned, share = decision.planned_utilization_fraction, decision.flips_at_utilization_fraction
+    job = inputs.terms.job
+    # A service rents whole groups, so that its rent is not proportional to its work.
+    if share is not None and not isinstance(job, Service) and _is_near(share, planned):
+        field, value = _job_trial(job, share / planned, planned, more=renting)
+        direction = "over" if renting else "under"
+        yield Flip(name="utilization", value=share, direction=direction, field=field, try_value=value)
+    prices = (
+        ("card-price", _CARD_PRICE, decision.flips_at_card_price_usd),
+        ("server-price", _SERVER_PRICE, decision.flips_at_server_price_usd),
+    )
+    for name, figure, usd in prices:
+        if usd is not None and _is_near(usd, inputs.case.central[figure]):
+            yield _price_flip(name, usd, f"cost.buy.{figure}", under=renting)
+    hourly = decision.flips_at_rent_usd_per_gpu_hour
+    if hourly is not None and _is_near(hourly, inputs.case.central[RENT_PRICE] / inputs.case.shape.count):
+        yield _price_flip("rental-price", hourly, "cost.rent.usd_per_gpu_hour", under=not renting)
+
+
+def _is_near(value: float, now: float) -> bool:
+    return now > 0 and 1 / _FAR_OFF < value / now < _FAR_OFF
+
+
+def _price_flip(name: str, value: float, field: str, *, under: bool) -> Flip:
+    trial = _rounded(value / _BEYOND if under else value * _BEYOND)
+    return Flip.model_validate(
+        {"name": name, "value": value, "direction": "under" if under else "over", "field": field, "try_value": trial}
+    )
+
+
+def _job_trial(job: DailyHours | Run, ratio: float, planned: float, *, more: bool) -> tuple[str | None, float | None]:
+    """Return the job's field and its value for `ratio` times the work and a little beyond; None if there is none."""
+    ratio = min(ratio * _BEYOND, 1 / planned) if more else ratio / _BEYOND
+    if isinstance(job, Run):
+        name = "amount" if job.repeats_per_year is None else "repeats_per_year"
+        return f"cost.job.{name}", _rounded(getattr(job, name) * ratio)
+    hours = job.hours_per_day * ratio
+    return (None, None) if hours > _HOURS_PER_DAY * _BEYOND else (_DAY, min(_rounded(hours), float(_HOURS_PER_DAY)))
+
+
+def _rounded(value: float) -> float:
+    """Return `value` with three significant digits."""
+    return float(f"{value:.3g}")

@@ -1,0 +1,222 @@
+"""The decision in words: its title and confidence, both sides' figures, what would change it, and what blocks it."""
+
+from collections.abc import Iterator
+from datetime import date
+from typing import Final, Literal, NamedTuple
+
+from planner.cost.estimate import CostEstimate
+from planner.cost.result import CostResult, Decision, Flip, Machines, RentalMode, Side, SideFigures
+from planner.cost.terms import RentMode
+from planner.plan.faster_rental import FasterRental
+from planner.present import format as fmt
+from planner.present.cost.summary import cost_terms, dates_sentence, years_phrase
+
+TITLES: Final[dict[Literal["rent", "buy", "too-close"], str]] = {
+    "rent": "Rent",
+    "buy": "Buy",
+    "too-close": "Too close to call",
+}
+_USE_OWN: Final = "Use your own"
+_WAYS: Final[dict[Side, str]] = {"rent": "renting", "buy": "buying"}
+_MODES: Final[dict[RentMode, str]] = {
+    "on-demand": "on demand",
+    "spot": "spot",
+    "reserved-1y": "reserved for 1 year",
+    "reserved-3y": "reserved for 3 years",
+}
+_ALMOST_ALL: Final = 0.995
+_NOTHING: Final = "–"
+_SECONDS_PER_HOUR: Final = 3_600
+_CENT: Final = 0.01
+_TWO: Final = 2
+
+
+class SideRow(NamedTuple):
+    """One figure of renting beside that of buying, such as the cost of a month."""
+
+    title: str
+    renting: str
+    buying: str
+
+
+class FlipChip(NamedTuple):
+    """A condition under which the decision changes, in words; `field` is the plan field that would try it, or None."""
+
+    text: str
+    field: str | None
+    value: float | None
+
+
+def verdict_title(answer: Decision) -> str:
+    """Return `Rent`, `Buy`, `Use your own` or `Too close to call`."""
+    return _USE_OWN if answer.owned and answer.verdict == "buy" else TITLES[answer.verdict]
+
+
+def confidence_phrase(answer: Decision) -> str:
+    """Return `82 % sure`, or of an open decision `renting is cheaper in 52 % of cases`."""
+    share = f"over 99{fmt.THIN}%" if answer.confidence > _ALMOST_ALL else fmt.percent(answer.confidence)
+    if answer.verdict == "too-close":
+        return f"{_way(answer, answer.more_often_cheaper)} is cheaper in {share} of cases"
+    return f"{share} sure"
+
+
+def decision_headline(result: CostResult, card: str) -> str:
+    """Return the verdict with its confidence; for a single run on rented cards, with its cost and duration."""
+    answer, rent = result.answer, result.rent
+    if answer is None or rent is None:
+        return ""
+    if answer.verdict == "too-close":
+        return f"{verdict_title(answer)}: {confidence_phrase(answer)}."
+    headline = f"{verdict_title(answer)} ({confidence_phrase(answer)})"
+    if answer.rent_figures.month_usd is None and answer.verdict == "rent":
+        cards = fmt.count_of(answer.count, card)
+        return f"{headline}: {fmt.money(rent.usd)} and {hours_text(rent.hours)} on {cards} at {rent.provider}."
+    if answer.owned and answer.verdict == "buy":
+        return f"{headline}: {_electricity_text(answer.own_figures)}."
+    return f"{headline}."
+
+
+def result_lines(result: CostResult, card: str, today: date) -> tuple[str, ...]:
+    """Return the decision in a few sentences, or why there is none."""
+    if result.blocked is not None:
+        return (f"No decision yet. {result.blocked.sentence}",)
+    return decision_lines(result, card, today) or tuple(map(fmt.sentence, result.notes))
+
+
+def decision_lines(result: CostResult, card: str, today: date) -> tuple[str, ...]:
+    """Return the decision in a few sentences: the headline, the totals, what would change it, and the oldest price."""
+    answer = result.answer
+    if answer is None:
+        return ()
+    lines = (
+        decision_headline(result, card),
+        totals_sentence(result),
+        changes_sentence(answer),
+        dates_sentence(answer, today, cost_terms(result)),
+    )
+    return tuple(line for line in lines if line)
+
+
+def totals_sentence(result: CostResult) -> str:
+    """Return what both sides cost over the horizon, and when a purchase has paid for itself; empty for a single run."""
+    answer, crossing = result.answer, result.break_even
+    if answer is None or answer.rent_figures.month_usd is None:
+        return ""
+    rented, owned = fmt.money(answer.rent_usd), fmt.money(answer.own_usd)
+    totals = f"Over {years_phrase(answer.horizon_years)}, renting costs {rented} and {_way(answer, 'buy')} {owned}"
+    if crossing is None or crossing.years is None:
+        return f"{totals}."
+    return f"{totals}: even after {years_phrase(crossing.years)}."
+
+
+def changes_sentence(answer: Decision) -> str:
+    """Return which single inputs would change the decision; empty if none is within reach."""
+    told = tuple(chip.text for chip in flip_chips(answer))
+    return f"Changes if {fmt.listing(told, 'or')}." if told else ""
+
+
+def flip_chips(answer: Decision) -> tuple[FlipChip, ...]:
+    """Return the conditions under which the decision changes."""
+    return tuple(FlipChip(_flip_text(flip), flip.field, flip.try_value) for flip in answer.flips)
+
+
+def side_rows(answer: Decision) -> tuple[SideRow, ...]:
+    """Return the figures of both sides: a month, at the start, and per unit of work."""
+    return tuple(_side_rows(answer.rent_figures, answer.own_figures))
+
+
+def buying_title(answer: Decision) -> str:
+    """Return the title of the side that is not rented: `Buying`, or `Your own` for cards that are owned already."""
+    return "Your own" if answer.owned else "Buying"
+
+
+def machines_sentence(machines: Machines | None, card: str) -> str:
+    """Return how many cards and machines a job with several groups needs, and their power; empty for one group."""
+    if machines is None or machines.groups == 1:
+        return ""
+    grouped = f" in {machines.groups:,} groups of {machines.cards_per_group:,}" if machines.cards_per_group > 1 else ""
+    counts = ((machines.rented, "to rent"), (machines.owned, "to own"))
+    found = tuple(f"{fmt.plural(count, 'machine')} {use}" for count, use in counts if count is not None)
+    power = () if machines.power_watts is None else (f"{fmt.power(machines.power_watts)} for the cards",)
+    return f"Peak load needs {fmt.count_of(machines.cards, card)}{grouped}: {fmt.listing((*found, *power))}."
+
+
+def modes_sentence(result: CostResult) -> str:
+    """Return the cost of the job in each rental mode, the chosen one first; empty if there is only one."""
+    rent, modes = result.rent, result.rental_modes
+    if rent is None or len(modes) < _TWO:
+        return ""
+    own, *others = sorted(modes, key=lambda each: each.mode != rent.mode)
+    if own.mode != rent.mode:
+        return ""
+    told = tuple(f"{_MODES[each.mode]} {_mode_text(each)} at {each.provider}" for each in others)
+    return f"Renting {_MODES[own.mode]} costs {_mode_text(own)}; {fmt.listing(told)}."
+
+
+def _mode_text(mode: RentalMode) -> str:
+    if mode.month_usd is None:
+        return f"{fmt.money(mode.usd)} per run"
+    return f"{fmt.money(mode.month_usd)} a month"
+
+
+def hours_text(hours: float) -> str:
+    """Return hours in a suitable unit: `18.5 min`, `8.32 h`, `12.5 days`."""
+    return fmt.duration(hours * _SECONDS_PER_HOUR)
+
+
+def rented_hours_text(estimate: CostEstimate) -> str:
+    """Return the duration of a run, or the hours of a month."""
+    text = hours_text(estimate.demand.rented_hours)
+    return text if estimate.demand.period == "run" else f"{text} a month"
+
+
+def faster_rental_sentence(found: FasterRental, card: str) -> str:
+    """Return the time and cost of a faster rental, and the price of each hour saved; `card` is its name."""
+    saved = found.own_hours - found.hours
+    cards = fmt.count_of(found.count, card)
+    told = (
+        f"Faster: renting {cards} at {found.provider} takes {hours_text(found.hours)} instead of "
+        f"{hours_text(found.own_hours)} and costs {fmt.money(found.usd)}"
+    )
+    if found.usd_per_hour_saved <= 0:
+        return f"{told}, less than your electricity."
+    extra = fmt.money(found.usd - found.own_usd)
+    return f"{told}: {extra} more than your electricity, {hours_text(saved)} sooner."
+
+
+def _electricity_text(figures: SideFigures) -> str:
+    """Return `$0.65 of electricity per run`, `$11.20 of electricity a month`."""
+    if figures.month_usd is not None and figures.unit != "run":
+        return f"{fmt.money(figures.month_usd)} of electricity a month"
+    return f"{_unit_text(figures.unit_usd)} of electricity per {figures.unit}"
+
+
+def _way(answer: Decision, side: Side) -> str:
+    return "using your own" if answer.owned and side == "buy" else _WAYS[side]
+
+
+def _flip_text(flip: Flip) -> str:
+    match flip.name:
+        case "utilization":
+            return f"used {flip.direction} {fmt.percent(flip.value)} of the time"
+        case "card-price":
+            return f"a card costs {flip.direction} {fmt.money(flip.value)}"
+        case "server-price":
+            return f"a server costs {flip.direction} {fmt.money(flip.value)}"
+        case _:
+            return f"renting costs {flip.direction} {fmt.money(flip.value)} per GPU-hour"
+
+
+def _side_rows(rented: SideFigures, owned: SideFigures) -> Iterator[SideRow]:
+    if rented.month_usd is not None and owned.month_usd is not None:
+        yield SideRow("A month", fmt.money(rented.month_usd), fmt.money(owned.month_usd))
+    yield SideRow("At the start", _start_text(rented), _start_text(owned))
+    yield SideRow(f"Per {rented.unit}", _unit_text(rented.unit_usd), _unit_text(owned.unit_usd))
+
+
+def _start_text(figures: SideFigures) -> str:
+    return fmt.money(figures.start_usd) if figures.start_usd else _NOTHING
+
+
+def _unit_text(usd: float) -> str:
+    return f"${fmt.significant(usd, 2)}" if 0 < usd < _CENT else fmt.money(usd)

@@ -1,0 +1,139 @@
+"""The decision in words: its headline, the figures of both sides, what would change it, and what blocks it."""
+
+from datetime import date
+
+import pytest
+
+from planner.cost.result import Blocked, BreakEven, CostResult, Decision, Flip, Machines
+from planner.present.cost.decision import (
+    buying_title,
+    confidence_phrase,
+    decision_headline,
+    flip_chips,
+    machines_sentence,
+    result_lines,
+    side_rows,
+    totals_sentence,
+)
+from planner.present.format import THIN
+
+TODAY = date(2026, 11, 22)
+RENTING = {"month_usd": 212.0, "start_usd": 0.0, "unit_usd": 0.0042, "unit": "1,000 requests"}
+OWNING = {"month_usd": 131.0, "start_usd": 2_952.0, "unit_usd": 1.52, "unit": "1,000 requests"}
+
+
+def answer(**changes: object) -> Decision:
+    fields = {
+        "decision": "rent",
+        "verdict": "rent",
+        "confidence": 0.824,
+        "more_often_cheaper": "rent",
+        "draws": 2_000,
+        "rent_figures": RENTING,
+        "own_figures": OWNING,
+        "provider": "RunPod",
+        "region": None,
+        "offer_id": "x",
+        "gpu": "l40s",
+        "count": 1,
+        "planned_gpu_hours": 300.0,
+        "planned_utilization_fraction": 0.01,
+        "break_even_gpu_hours": 1_430.0,
+        "break_even_reason": None,
+        "rent_usd": 300.0,
+        "own_usd": 1_510.0,
+        "saves_usd": 1_210.0,
+        "flips_at_utilization_fraction": 0.41,
+        "flips_at_card_price_usd": 5_100.0,
+        "flips_at_rent_usd_per_gpu_hour": None,
+        "horizon_years": 2.5,
+        "oldest_price_date": "2026-11-10",
+        **changes,
+    }
+    return Decision.model_validate(fields)
+
+
+def result(decision: Decision | None, **changes: object) -> CostResult:
+    even = BreakEven(gpu_hours=1_430.0, utilization_fraction=0.41, years=18 / 365.25)
+    return CostResult(**{"rent": None, "own": None, "break_even": even, "answer": decision, **changes})
+
+
+def plain(text: str) -> str:
+    return text.replace(THIN, " ")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, "82 % sure"),
+        ({"confidence": 0.9985}, "over 99 % sure"),
+        ({"verdict": "too-close", "confidence": 0.52}, "renting is cheaper in 52 % of cases"),
+        (
+            {"verdict": "too-close", "confidence": 0.6, "more_often_cheaper": "buy"},
+            "buying is cheaper in 60 % of cases",
+        ),
+    ],
+)
+def test_the_confidence_is_never_total(changes, words):
+    assert plain(confidence_phrase(answer(**changes))) == words
+
+
+def test_cards_that_are_owned_are_not_bought_again():
+    owned = answer(owned=True, decision="buy", verdict="buy")
+    assert buying_title(owned) == "Your own"
+    assert "using your own" in totals_sentence(result(owned))
+
+
+def test_totals_say_from_when_a_purchase_pays_off_in_days():
+    assert plain(totals_sentence(result(answer()))) == (
+        "Over 2.5 years, renting costs $300 and buying $1,510: even after 18 days."
+    )
+    assert totals_sentence(result(answer(rent_figures=RENTING | {"month_usd": None}))) == ""
+
+
+def test_both_sides_stand_in_a_table():
+    rows = [tuple(row) for row in side_rows(answer())]
+    assert rows == [
+        ("A month", "$212", "$131"),
+        ("At the start", "–", "$2,952"),
+        ("Per 1,000 requests", "$0.0042", "$1.52"),
+    ]
+    once = answer(rent_figures=RENTING | {"month_usd": None}, own_figures=OWNING | {"month_usd": None})
+    assert [row.title for row in side_rows(once)] == ["At the start", "Per 1,000 requests"]
+
+
+def test_chips_say_the_condition_and_what_to_try():
+    flips = (
+        Flip(name="utilization", value=0.56, direction="under", field="cost.job.hours_per_day", try_value=12.8),
+        Flip(name="card-price", value=3_760, direction="over"),
+        Flip(name="rental-price", value=0.18, direction="under", field="cost.rent.usd_per_gpu_hour", try_value=0.171),
+    )
+    chips = flip_chips(answer(flips=flips))
+    assert [plain(chip.text) for chip in chips] == [
+        "used under 56 % of the time",
+        "a card costs over $3,760",
+        "renting costs under $0.18 per GPU-hour",
+    ]
+    assert chips[0][1:] == ("cost.job.hours_per_day", 12.8)
+    assert plain(result_lines(result(answer(flips=flips)), "L40S", TODAY)[1]) == (
+        "Changes if used under 56 % of the time, a card costs over $3,760 or renting costs under $0.18 per GPU-hour."
+    )
+
+
+def test_what_cannot_run_has_no_decision():
+    blocked = Blocked(code="speed-unknown", sentence="The speed of these cards is unknown.")
+    told = result_lines(result(None, blocked=blocked), "L40S", TODAY)
+    assert told == ("No decision yet. The speed of these cards is unknown.",)
+    unknown = result(None, notes=("no offer is known", "Ends itself."))
+    assert result_lines(unknown, "L40S", TODAY) == ("No offer is known.", "Ends itself.")
+    assert decision_headline(unknown, "L40S") == ""
+
+
+def test_a_service_counts_its_machines():
+    twelve = Machines(groups=12, cards_per_group=1, cards=12, rented=12, owned=2, power_watts=9_000)
+    assert plain(machines_sentence(twelve, "MI300X")) == (
+        "Peak load needs 12 × MI300X: 12 machines to rent, 2 machines to own and 9,000 W for the cards."
+    )
+    pairs = twelve.evolve(cards_per_group=2, cards=24, owned=None, rented=1, power_watts=None)
+    assert machines_sentence(pairs, "L4") == "Peak load needs 24 × L4 in 12 groups of 2: 1 machine to rent."
+    assert machines_sentence(twelve.evolve(groups=1), "MI300X") == machines_sentence(None, "MI300X") == ""
