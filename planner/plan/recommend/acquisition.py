@@ -59,7 +59,7 @@ class CapableCards:
 
 
 class Market(NamedTuple):
-    """What is needed to price cards: the plan's terms, the catalog, the wish, the day, and why cards were left out."""
+    """Terms of the plan, catalog, wish and day, by which cards are priced, and the reasons why others were left out."""
 
     plan: Plan
     catalog: Catalog

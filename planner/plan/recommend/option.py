@@ -206,7 +206,7 @@ def rank_options(
 
     The best are selected among those whose speed was measured on their family of cards, if there are any.
     """
-    in_order = sorted(allowed, key=lambda option: (not option.comparable, option.usd, option.hours))
+    in_order = sorted(allowed, key=_rank)
     sure = sure_options(in_order)
     others = sure_options(candidates)
     dates = [option.price_date for option in sure if option.price_date]
@@ -222,6 +222,11 @@ def rank_options(
         nearest=min(others, key=lambda option: _excess_factor(option, wish), default=None) if not sure else None,
         oldest_price_date=min(dates, default=None),
     )
+
+
+def _rank(option: HardwareOption) -> tuple[bool, float, float, int]:
+    """Return the sort key: comparable options by cost, to the cent; then the faster, then the fewer cards at once."""
+    return not option.comparable, round(option.usd, 2), option.slowness, option.count
 
 
 def sure_options(options: Sequence[HardwareOption]) -> list[HardwareOption]:
