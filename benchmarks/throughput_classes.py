@@ -21,9 +21,9 @@ from throughput_rows import Excluded, truth
 from throughput_training import TASKS, Run, training_run
 
 from planner.performance.efficiency import (
-    ALONE,
+    INPUT_BITS,
+    ISOLATED_MATRIX_SHARES,
     MEASURED,
-    SIZES,
     EfficiencyClasses,
     MatrixFormat,
     family_of,
@@ -122,12 +122,12 @@ def fitted(rows: list[Weighted], start: EfficiencyClasses, steps: Iterable[float
     """Return the classes with the lowest loss near `start`, fitted one constant at a time."""
     classes = start
     names = _names(rows, start)
-    touched = {name: [item for item in rows if item.weight and _touches(name, item.run)] for name in names}
+    active_share = {name: [item for item in rows if item.weight and _touches(name, item.run)] for name in names}
     for step in steps:
         for _ in range(3):
             before = classes
             for name in names:
-                classes = _moved(classes, name, step, touched[name])
+                classes = _moved(classes, name, step, active_share[name])
             if classes == before:
                 break
     return classes
@@ -169,8 +169,10 @@ def _with(classes: EfficiencyClasses, name: Name, factor: float) -> EfficiencyCl
         return classes._replace(**{field: value}) if low <= value <= high else None
     table = dict(getattr(classes, field))
     table[key] *= factor
-    least = _FLOOR * ALONE.get(key, 0.0)
-    return classes._replace(**{field: table}) if least <= table[key] <= ALONE.get(key, _CEILING) else None
+    least = _FLOOR * ISOLATED_MATRIX_SHARES.get(key, 0.0)
+    return (
+        classes._replace(**{field: table}) if least <= table[key] <= ISOLATED_MATRIX_SHARES.get(key, _CEILING) else None
+    )
 
 
 def leave_out(rows: list[Weighted], classes: EfficiencyClasses) -> None:
@@ -207,7 +209,7 @@ def supported(classes: EfficiencyClasses, rows: list[Weighted]) -> EfficiencyCla
     """Return `classes` with only the constants that some of `rows` measure."""
     runs_ = [item.run for item in rows if item.weight]
     families = {family_of(run.gpu) for run in runs_}
-    sizes = {(matrix_family(run.gpu), SIZES[name]) for run in runs_ for name in formats_of(run)}
+    sizes = {(matrix_family(run.gpu), INPUT_BITS[name]) for run in runs_ for name in formats_of(run)}
     return classes._replace(
         matrix={key: value for key, value in classes.matrix.items() if key in sizes},
         attention={key: value for key, value in classes.attention.items() if key in families},

@@ -9,7 +9,7 @@ from pydantic_core import PydanticKnownError
 
 
 class Spec(BaseModel):
-    """A frozen, strict-about-names value: hashable, comparable, and validated whenever it is made.
+    """Base class of immutable values: hashable, comparable, validated when made, and without unknown fields.
 
     Fields that hold several values are tuples, so that results can be cached on their inputs.
     """
@@ -17,7 +17,7 @@ class Spec(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     def evolve(self, **changes: object) -> Self:
-        """Return a copy with `changes`, validated as a whole (`model_copy` would not validate).
+        """Return a copy with `changes` to its fields, validated like a new value (`model_copy` would not validate).
 
         Fields that were not set stay unset, because their defaults may depend on what changes.
 
@@ -29,7 +29,7 @@ class Spec(BaseModel):
         return type(self).model_validate({**fields, **changes})
 
     def replaced(self, **changes: object) -> Self:
-        """Return a copy with `changes` that are known to be right: nothing is validated, no rule is applied."""
+        """Return a copy with `changes` to its fields, which must be valid: nothing is validated, no rule is applied."""
         copy = self.model_copy(update=changes)
         for name in copy.__dict__.keys() - type(self).model_fields.keys():
             del copy.__dict__[name]  # a cached property, which is that of the values before
@@ -44,7 +44,7 @@ class Spec(BaseModel):
 
 
 def unknown_name_error(names: Iterable[str]) -> PydanticKnownError:
-    """Return the error to raise in a validator for a name that is not in `names`, as pydantic does for a `Literal`.
+    """Return the validation error for a name that is not in `names`, like pydantic's error for a `Literal`.
 
     `SpecError.from_validation` turns it into a sentence and suggests close names.
     """

@@ -13,7 +13,7 @@ SchemeFamily = Literal["plain", "bitsandbytes", "integer", "float8", "float4", "
 
 @dataclass(frozen=True, slots=True)
 class SchemeOverhead:
-    """Overhead bytes that a quantization scheme stores in addition to the data, such as scales and zero points.
+    """Overhead bytes that a quantization scheme stores besides the quantized values, such as scales and zero points.
 
     `per` is the unit with one such overhead: `size` consecutive elements of the whole tensor (flat), `size` elements
     along the input dimension (group), a tile of `size` × `size` (tile), an output row, an input column, or the tensor.
@@ -23,8 +23,8 @@ class SchemeOverhead:
     per: Literal["flat", "group", "tile", "row", "column", "tensor"]
     size: int = 1
 
-    def count(self, rows: int, columns: int) -> int:
-        """Return how many times a `rows` × `columns` tensor stores this overhead."""
+    def overhead_count(self, rows: int, columns: int) -> int:
+        """Return how many of these overheads a `rows` × `columns` tensor stores."""
         match self.per:
             case "flat":
                 return ceil_div(rows * columns, self.size)
@@ -56,37 +56,41 @@ class Scheme(NamedTuple):
     block: int = 1
 
     def tensor_bytes(self, shape: tuple[int, ...]) -> int:
-        """Return the exact size of one tensor in bytes; the last extent is the input dimension.
+        """Return the exact size of one tensor in bytes; the last dimension of `shape` is the input dimension.
 
         **Formula**: ⌈elements · data_bits / 8⌉ + Σ overhead bytes · their number.
         """
         rows, columns = prod(shape[:-1]), shape[-1]
-        beside = sum(item.size_bytes * item.count(rows, columns) for item in self.overheads)
+        beside = sum(item.size_bytes * item.overhead_count(rows, columns) for item in self.overheads)
         total = self.data_bits * rows * columns / 8 + beside
         return ceil_div(total.numerator, total.denominator)
 
     @property
     def bits_per_weight(self) -> float:
-        """Return the bits per element of a 4096 × 4096 projection, overheads included."""
+        """Return the bits per weight in a 4096 × 4096 projection, overheads included."""
         return 8 * self.tensor_bytes((4096, 4096)) / 4096**2
 
 
 def _plain_format(name: str, title: str, bits: int) -> Scheme:
+    """Return a number format without overheads, such as bf16."""
     return Scheme(name, title, "plain", Fraction(bits), (), "IEEE 754, bfloat16 and OCP 8-bit definitions")
 
 
-def _group_quantized_format(name: str, title: str, size: int, source: str, *, act_order: bool) -> Scheme:
-    scale_and_zero = SchemeOverhead(Fraction(5, 2), "group", size)
+def _group_quantized_format(name: str, title: str, group_size: int, source: str, *, act_order: bool) -> Scheme:
+    """Return an integer format with a scale and a zero point per group of weights."""
+    scale_and_zero = SchemeOverhead(Fraction(5, 2), "group", group_size)
     index = (SchemeOverhead(Fraction(4), "column"),) if act_order else ()
     return Scheme(name, title, "integer", Fraction(4), (scale_and_zero, *index), source)
 
 
 def _gguf_block_type(name: str, block: int, block_bytes: int) -> Scheme:
+    """Return the GGUF block type with `block` elements in `block_bytes` bytes."""
     whole_block = SchemeOverhead(Fraction(block_bytes), "group", block)
     return Scheme(name, name, "gguf", Fraction(0), (whole_block,), _GGUF_SOURCE, block)
 
 
 def _gguf_file_type(name: str) -> Scheme:
+    """Return the GGUF file type `name`, with the size of the block type that most of its tensors have."""
     base = _GGUF_TYPES[GGUF_FILE_TYPES[name]]
     return Scheme(name, f"{name} (GGUF mixture)", "gguf-file", Fraction(0), base.overheads, _MIXTURE_SOURCE, base.block)
 
@@ -168,10 +172,12 @@ _NAMED: Final = (
     ),
 )
 
-_GGUF_TYPES: Final = {kind.name: _gguf_block_type(kind.name, kind.block, kind.block_bytes) for kind in GGML_TYPES}
+_GGUF_TYPES: Final = {
+    kind.name: _gguf_block_type(kind.name, kind.block_elements, kind.block_bytes) for kind in GGML_TYPES
+}
 
 AS_STORED: Final = "stored"
-"""The weight format of a checkpoint whose files mix formats in a combination that has no name."""
+"""Weight format of a checkpoint that mixes number formats in a combination without a name."""
 
 GGUF_FILE_TYPES: Final = {
     "F32": "F32",
@@ -217,7 +223,7 @@ ELEMENT_BYTES: Final = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2}
 
 
 def gguf_type(name: str) -> Scheme:
-    """Return the GGUF block type `name`, such as Q4_K.
+    """Return the GGUF block type called `name`, such as Q4_K.
 
     Raises:
         KeyError: If the type is unknown.

@@ -22,7 +22,7 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from planner.validation import field_path, hint_for, reason_of
+from planner.validation import field_path, reason_text, spelling_hint
 
 TRACE_STAGES: Final = {
     "start": "",
@@ -35,22 +35,22 @@ TRACE_STAGES: Final = {
     "step": "in the optimizer step",
     "prefill": "while reading the prompt",
     "decode": "while answering",
-    "finish": "at the end",
+    "finish": "at the end of the trace",
     "cancelled": "",
 }
-"""Stages of a trace, each with its phrase in error messages."""
+"""Phrase for each stage of a trace in error messages."""
 _PRINTED_CHARACTERS: Final = 2_000
 TRACE_INSTRUCTIONS: Final = (
     "“Trace a module…” in the window's Plan menu, or `gpu-planner trace my_net.py:NAME` in a shell"
 )
-"""Instructions for tracing a user's function, shown in hints of the window and of the command line."""
+"""How to start a trace, for hints in the window and in the command line."""
 
 
 class PlannerError(Exception):
     """An error with a message that describes the problem and a hint that suggests a remedy."""
 
     environment = False
-    """True if the machine lacks something; false if the request itself is wrong."""
+    """Whether the cause is missing on this machine, such as a package; False if the request itself is wrong."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -59,7 +59,7 @@ class PlannerError(Exception):
 
 
 class SpecError(PlannerError):
-    """An invalid value and its field; the field is empty if several values conflict."""
+    """An invalid value, with its field; the field is empty if several values conflict."""
 
     def __init__(self, field: str, reason: str, hint: str = "") -> None:
         super().__init__(f"{field}: {reason}" if field else reason, hint)
@@ -67,26 +67,26 @@ class SpecError(PlannerError):
         self.reason = reason
 
     @property
-    def explained(self) -> str:
-        """Return the reason and the hint as sentences, for display next to the field."""
+    def explanation(self) -> str:
+        """Return the error's reason and hint as sentences, for display next to the field."""
         sentence = f"{self.reason[:1].upper()}{self.reason[1:]}{'' if self.reason.endswith('.') else '.'}"
         return f"{sentence} {self.hint}".strip()
 
     @classmethod
     def from_validation(cls, error: ValidationError, prefix: str = "") -> "SpecError":
-        """Convert the first error of pydantic; `prefix` is the path of the validated object, such as `workload`."""
+        """Return pydantic's first error as a `SpecError`; `prefix` is the path of the object, such as `workload`."""
         problem = error.errors(include_url=False)[0]
-        return cls(field_path(problem, prefix), reason_of(problem), hint_for(problem))
+        return cls(field_path(problem, prefix), reason_text(problem), spelling_hint(problem))
 
 
 class AmbiguousNameError(SpecError):
-    """A name that matches several records; `candidates` are their ids."""
+    """A name that matches several catalog records; `candidates` are their ids."""
 
     def __init__(self, field: str, name: str, candidates: tuple[str, ...]) -> None:
         super().__init__(
             field,
             f"{name!r} matches {len(candidates)} records: {', '.join(candidates)}",
-            hint=f"Write one of them, such as {candidates[0]!r}.",
+            hint=f"Write one of these ids, such as {candidates[0]!r}.",
         )
         self.candidates = candidates
 
@@ -109,14 +109,14 @@ class ModelFileError(PlannerError):
 
 
 class NoFormulaError(ModelFileError):
-    """A network without a memory formula; `traceable` is the argument of `gpu-planner trace` that measures it."""
+    """A network that has no memory formula; `traceable` is the argument for `gpu-planner trace`, which measures it."""
 
     def __init__(self, path: Path | str, reason: str, traceable: str, hint: str = "") -> None:
         target = f'"{traceable}"' if " " in traceable else traceable
         super().__init__(
             path,
             reason,
-            "The trace measures it all the same: “Trace it…” in the window, "
+            "A trace measures its memory without a formula: “Trace it…” in the window, "
             f"`gpu-planner trace {target}` in a shell. {hint}".strip(),
         )
         self.traceable = traceable
@@ -149,7 +149,7 @@ class LogError(PlannerError):
 
 
 class TraceError(PlannerError):
-    """A module that could not be traced.
+    """A user's module that could not be traced, with the stage at which it failed.
 
     `stage` is one of `TRACE_STAGES`. `traceback` starts at the user's file, and `printed` is the last output of the
     user's code; both may be empty.
@@ -187,7 +187,7 @@ class RecordingError(PlannerError):
 
 
 class PriceError(PlannerError):
-    """Prices that cannot be fetched or read, or are implausible; `provider` is the provider, host or file."""
+    """Prices that cannot be fetched or read, or are implausible; `provider` is the provider, a host or a file."""
 
     def __init__(self, provider: str, reason: str, hint: str = "", *, environment: bool = False) -> None:
         super().__init__(f"{provider}: {reason}", hint)
@@ -196,7 +196,7 @@ class PriceError(PlannerError):
 
 
 class MonitorUnavailableError(PlannerError):
-    """No GPU can be monitored on this machine; `kind` names the state."""
+    """No GPU can be monitored on this machine; `kind` says why."""
 
     environment = True
 

@@ -4,11 +4,11 @@ from typing import Final, NamedTuple
 
 
 class GgmlType(NamedTuple):
-    """A block type: a block of `block` elements takes `block_bytes`."""
+    """A GGUF block type: a block of `block_elements` elements takes `block_bytes` bytes."""
 
     number: int
     name: str
-    block: int
+    block_elements: int
     block_bytes: int
 
 
@@ -48,7 +48,7 @@ GGML_TYPES: Final = (
     GgmlType(40, "NVFP4", 64, 36),
     GgmlType(41, "Q1_0", 128, 18),
 )
-"""Every block type of the format. **Source**: PyPI gguf 0.19, constants.GGML_QUANT_SIZES."""
+"""Every block type of GGUF. **Source**: PyPI gguf 0.19, constants.GGML_QUANT_SIZES."""
 
 FILE_TYPE_NAMES: Final = {
     0: "F32",
@@ -87,4 +87,4 @@ FILE_TYPE_NAMES: Final = {
     39: "NVFP4",
     40: "Q1_0",
 }
-"""File type names by the number in `general.file_type`. **Source**: PyPI gguf 0.19, constants.LlamaFileType."""
+"""GGUF file type by its number in `general.file_type`. **Source**: PyPI gguf 0.19, constants.LlamaFileType."""

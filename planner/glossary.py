@@ -8,7 +8,7 @@ from planner.paths import resources_dir
 
 
 class GlossaryTerm(Spec):
-    """A glossary entry."""
+    """A glossary entry: a term with its definition, where the app shows it, and a source."""
 
     term: str
     definition: str
@@ -18,6 +18,6 @@ class GlossaryTerm(Spec):
 
 @cache
 def glossary() -> tuple[GlossaryTerm, ...]:
-    """Return all entries in alphabetical order."""
+    """Return all glossary entries in alphabetical order."""
     with (resources_dir() / "glossary.toml").open("rb") as file:
         return tuple(GlossaryTerm.model_validate(entry) for entry in tomllib.load(file)["terms"])

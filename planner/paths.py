@@ -42,12 +42,12 @@ def state_dir() -> Path:
 
 
 def prices_dir() -> Path:
-    """Return the user's folder for fetched prices and custom offers; it need not exist."""
+    """Return the user's folder for fetched prices and custom offers; the folder may be missing."""
     return state_dir() / "prices"
 
 
 def own_hardware_file() -> Path:
-    """Return the file of the user's custom cards and changes to bundled ones; it need not exist."""
+    """Return the user's file of custom cards and of changes to bundled cards; the file may be missing."""
     return state_dir() / "hardware.json"
 
 
@@ -59,5 +59,6 @@ def traces_dir() -> Path:
 
 
 def _bundled_dir(name: str) -> Path:
+    """Return the folder `name` of the installed package, or else of the checkout."""
     installed = _PACKAGE / f"_{name}"
     return installed if installed.is_dir() else _PACKAGE.parent / name

@@ -12,11 +12,11 @@ from planner.errors import CatalogError, SpecError
 
 
 class IdentifiedRecord(Protocol):
-    """A record with a unique id."""
+    """A catalog record with a unique id."""
 
     @property
     def id(self) -> str:
-        """Return the id."""
+        """Return the record's id."""
         ...
 
 
@@ -24,7 +24,7 @@ Record = TypeVar("Record", bound=IdentifiedRecord)
 
 
 def read_records(folder: Path, kind: type[Record], paths: Iterable[Path] | None = None) -> tuple[Record, ...]:
-    """Return the records of one `kind` in `paths`, by default every JSON file below `folder`, in order.
+    """Return the records of the class `kind` in `paths`, by default in every JSON file below `folder`, in order.
 
     Raises:
         CatalogError: If there is no file, a file cannot be read, or a record does not validate or repeats an id; it
@@ -43,22 +43,23 @@ def read_records(folder: Path, kind: type[Record], paths: Iterable[Path] | None 
 
 @cache
 def _record_list_adapter(kind: type[Record]) -> TypeAdapter[tuple[Record, ...]]:
-    """Return the validator for record lists of one `kind`; building it takes as long as reading a hundred records."""
+    """Return the validator of lists of `kind`, cached: building it takes as long as reading a hundred records."""
     return TypeAdapter(tuple[kind, ...])  # type: ignore[valid-type]  # the kind is known only at run time
 
 
-def _read_record_file(path: Path, records: TypeAdapter[tuple[Record, ...]]) -> tuple[Record, ...]:
+def _read_record_file(path: Path, adapter: TypeAdapter[tuple[Record, ...]]) -> tuple[Record, ...]:
     try:
         text = path.read_bytes()
     except OSError as error:
         raise CatalogError(path, "", "", f"cannot be read: {error.strerror}") from error
     try:
-        return records.validate_json(text)
+        return adapter.validate_json(text)
     except ValidationError as error:
         raise _catalog_error(path, text, error) from error
 
 
 def _catalog_error(path: Path, text: bytes, error: ValidationError) -> CatalogError:
+    """Return the catalog error for pydantic's first error in the file at `path`."""
     where = error.errors(include_url=False)[0]["loc"]
     problem = SpecError.from_validation(error)
     if not where or not isinstance(where[0], int):

@@ -11,7 +11,7 @@ from planner.units import MIB
 UNFINISHED_SUFFIX: Final = ".unfinished"
 """Suffix of files that are being written; one that remains was left by a killed process."""
 _UTF16: Final = (b"\xff\xfe", b"\xfe\xff")
-_CHECK_PATH: Final = "Check the path and its rights."
+_CHECK_PATH: Final = "Check the path and its permissions."
 
 
 class UnreadableFileError(Exception):
@@ -23,7 +23,7 @@ class UnreadableFileError(Exception):
 
 
 def read_regular(path: Path, kind: str, limit: int) -> bytes:
-    """Return the content of a regular file of at most `limit` bytes; `kind` names its kind in errors, such as "plan".
+    """Return the content of a regular file of at most `limit` bytes; `kind` names the file in errors, such as "plan".
 
     Raises:
         UnreadableFileError: If it is a folder, a device, too large or unreadable.
@@ -43,13 +43,13 @@ def read_regular(path: Path, kind: str, limit: int) -> bytes:
     except OSError as error:
         raise UnreadableFileError(f"cannot be read ({error.strerror})", _CHECK_PATH) from error
     except ValueError as error:
-        raise UnreadableFileError(f"is not a path ({error})", _CHECK_PATH) from error
+        raise UnreadableFileError(f"is not a valid path ({error})", _CHECK_PATH) from error
     reason = f"too large for a {kind} ({about.st_size:,} bytes)"
     raise UnreadableFileError(reason, f"Open a file of at most {limit // MIB:,} MiB.")
 
 
 def decode_text(data: bytes) -> str:
-    """Decode UTF-8, or UTF-16 as PowerShell writes it; undecodable bytes become replacement characters."""
+    """Return text decoded from UTF-8, or UTF-16 as in PowerShell; invalid bytes become replacement characters."""
     return data.decode("utf-16" if data.startswith(_UTF16) else "utf-8-sig", "replace")
 
 
@@ -76,7 +76,7 @@ def write_atomically(path: Path, content: str | bytes) -> None:
 
 
 def _file_permissions(target: Path) -> int:
-    """Return the permissions of `target`, or the default ones of a new file."""
+    """Return the permissions of the file `target`, or those of a new file."""
     try:
         return stat.S_IMODE(target.stat().st_mode)
     except FileNotFoundError:

@@ -31,7 +31,7 @@ _QUANTITY: Final = re.compile(r"(?P<number>\d[\d,]{0,29}(?:\.\d{1,30})?)\s*(?P<u
 
 
 def parse_bytes(text: str) -> int:
-    """Return the number of bytes that `text` states, such as `"24 GiB"`, `"80GB"`, `"512 MiB"` or `"1024"` (bytes).
+    """Return the bytes that a size states, such as `"24 GiB"`, `"80GB"`, `"512 MiB"` or `"1024"` (bytes).
 
     GiB is 2³⁰ and GB is 10⁹, always.
 
@@ -46,10 +46,10 @@ def parse_bytes(text: str) -> int:
 
 
 def ceil_div(numerator: int, denominator: int) -> int:
-    """Return `numerator / denominator` rounded up, exactly."""
+    """Return the exact quotient of two integers, rounded up."""
     return -(-numerator // denominator)
 
 
 def round_up(value: int, multiple: int) -> int:
-    """Return the smallest multiple of `multiple` that is not below `value`."""
+    """Return the smallest multiple of `multiple` that is at least `value`."""
     return ceil_div(value, multiple) * multiple

@@ -15,7 +15,7 @@ _BOUNDS: Final = {
     "less_than_equal": ("at most", "le"),
     "less_than": ("less than", "lt"),
 }
-"""Phrase for each of pydantic's bounds, with the key that holds the limit."""
+"""Phrase for each kind of bound, by pydantic's error type, and the key of the limit in the error's context."""
 _WHOLE: Final = "{} is not a whole number"
 _FIELDS: Final = "{} is no object of named fields"
 _KINDS: Final = {
@@ -38,16 +38,16 @@ _KINDS: Final = {
     "too_long": "{} holds too many values",
     "too_short": "{} holds too few values",
 }
-"""Message for each of pydantic's type errors."""
+"""Message for a value of a wrong type, by pydantic's error type."""
 
 
 def field_path(problem: "ErrorDetails", prefix: str = "") -> str:
-    """Return the dotted path of the field with the error, such as `parallel.zero`, below `prefix`."""
-    return ".".join(str(part) for part in (*((prefix,) if prefix else ()), *_named_fields(problem["loc"])))
+    """Return the dotted path of an invalid field, such as `parallel.zero`; `prefix` is the path of its object."""
+    return ".".join(str(part) for part in (*((prefix,) if prefix else ()), *_field_names(problem["loc"])))
 
 
-def reason_of(problem: "ErrorDetails") -> str:
-    """Return the error message without the field's name; it is printed after the name and a colon."""
+def reason_text(problem: "ErrorDetails") -> str:
+    """Return why a field is invalid, to be printed after the field's name and a colon."""
     if problem["type"] == "extra_forbidden":
         return UNKNOWN_FIELD
     got, bounds = _shortened_text(problem.get("input")), problem.get("ctx", {})
@@ -72,8 +72,8 @@ def reason_of(problem: "ErrorDetails") -> str:
     return reason if got in reason or not problem["loc"] else f"{reason}, got {got}"
 
 
-def hint_for(problem: "ErrorDetails") -> str:
-    """Return a hint with names of similar spelling, or an empty text if there are none."""
+def spelling_hint(problem: "ErrorDetails") -> str:
+    """Return a hint to check the spelling, with similar names if there are any, or an empty text."""
     if problem["type"] == "extra_forbidden":
         return "Check its spelling."
     if problem["type"] != "literal_error" or not isinstance(problem["input"], str):
@@ -85,29 +85,31 @@ def hint_for(problem: "ErrorDetails") -> str:
     return f"Close names: {', '.join(close)}." if close else ""
 
 
-def _named_fields(place: tuple[int | str, ...]) -> Iterator[int | str]:
-    """Yield the field names in `place` without the union members that pydantic inserts, such as `tuple[str, ...]`.
+def _field_names(location: tuple[int | str, ...]) -> Iterator[int | str]:
+    """Yield the field names in a location, without union members that pydantic adds, such as `tuple[str, ...]`.
 
     The task of a workload is such a member.
     """
-    for before, part in zip((None, *place), place, strict=False):
+    for before, part in zip((None, *location), location, strict=False):
         kind = isinstance(part, str) and ("[" in part or (before == "workload" and part in _TASKS))
         if not kind:
             yield part
 
 
 def _allowed_values(problem: "ErrorDetails") -> list[str]:
+    """Return the names that pydantic's error lists as allowed."""
     expected = problem["ctx"].get("expected") or problem["ctx"]["expected_tags"]
     return re.findall("'([^']*)'", expected) or [expected]
 
 
 def _alternatives_text(names: list[str]) -> str:
+    """Return names as an enumeration: `a, b or c`."""
     *others, last = names
     return f"{', '.join(others)} or {last}"
 
 
 def _bound_text(bound: float) -> str:
-    """Format a limit: `0`, `0.1`, `10,000,000`."""
+    """Return a limit as text: `0`, `0.1`, `10,000,000`."""
     return f"{int(bound):,}" if bound == int(bound) else f"{bound:,}"
 
 
@@ -117,5 +119,6 @@ def _uncapitalized(text: str) -> str:
 
 
 def _shortened_text(value: object, limit: int = 60) -> str:
+    """Return the `repr` of a value, cut to `limit` characters."""
     text = repr(value)
     return text if len(text) <= limit else f"{text[: limit - 1]}…"

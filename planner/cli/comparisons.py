@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from planner.cli.named_plan import plan_about
+from planner.cli.named_plan import named_plan
 from planner.cli.report import prose_width, wrap
 from planner.cli.table import TableColumn, table
 from planner.cli.user_catalog import named_cards
@@ -39,11 +39,11 @@ _STDIN: Final = "-"
 def corrected_plan_and_comparison(
     plan: Plan, catalog: Catalog, arguments: argparse.Namespace
 ) -> tuple[Plan, LogComparison | None]:
-    """Return `plan` with the correction of `--correct`, and the comparison with the log, if one is given.
+    """Return `plan` with the correction of `--correct`, and the comparison with the log of `--log`, None without it.
 
     Raises:
         LogError: If the log cannot be read.
-        SpecError: If the log has nothing to compare, or no correction can be derived from it.
+        SpecError: If the log has nothing to compare, or no correction can be derived from the log.
     """
     log = _read_log_text(arguments.log) if arguments.log is not None else None
     comparison = compare_plan(plan, catalog, read_log(log.text)) if log else None
@@ -57,18 +57,18 @@ def corrected_plan_and_comparison(
 
 
 def comparison_block(comparison: LogComparison, width: int | None) -> str:
-    """Return the comparison with a log as text: sentence, table, reasons and notes."""
+    """Return the comparison with a log as text: sentence, table, notes and reasons for differences."""
     view, prose = log_view(comparison), prose_width(width)
     rows = [[row.title, row.predicted, row.actual, row.difference] for row in view.rows]
     blocks = (
         "\n".join(wrap(text, prose) for text in (view.sentence, view.subject)),
         table(_LOG_HEADS, rows, width),
-        "\n".join(wrap(text, prose, "- ") for text in _reasons(view)),
+        "\n".join(wrap(text, prose, "- ") for text in _note_lines(view)),
     )
     return "\n\n".join(block for block in blocks if block)
 
 
-def _reasons(view: LogView) -> tuple[str, ...]:
+def _note_lines(view: LogView) -> tuple[str, ...]:
     return (*view.notes, *(f"{row.title}: {row.why}" for row in view.rows))
 
 
@@ -91,10 +91,10 @@ def _correction_by_log(comparison: LogComparison, evaluation: Evaluation, log: L
 
 def _saved_correction(evaluation: Evaluation) -> Correction:
     key = correction_key(evaluation)
-    found = next((kept for kept in load_corrections(corrections_file()) if kept.key == key), None)
-    if found is None:
+    correction = next((saved for saved in load_corrections(corrections_file()) if saved.key == key), None)
+    if correction is None:
         raise SpecError("--correct", "no correction is saved for this model, software and card", "Add --log FILE.")
-    return found
+    return correction
 
 
 _PLAN_HEADS: Final = (
@@ -106,7 +106,7 @@ _PLAN_HEADS: Final = (
 
 
 def other_plan(word: str, plan: Plan, catalog: Catalog) -> Plan:
-    """Return the plan to compare with: a plan file, or `plan` on other cards (`2 x RTX 3090`) or with another model.
+    """Return the plan that `--versus` names: a plan file, or `plan` on other cards (`2 x RTX 3090`) or another model.
 
     Raises:
         PlannerError: If `word` is none of these, or the file cannot be read.
@@ -118,17 +118,17 @@ def other_plan(word: str, plan: Plan, catalog: Catalog) -> Plan:
     except AmbiguousNameError:
         raise
     except SpecError:
-        return plan.evolve(model=plan_about(word, catalog).model)
+        return plan.evolve(model=named_plan(word, catalog).model)
     return plan.evolve(gpu=cards.id, count=cards.count, workload=plan.workload.evolve(gpus=()))
 
 
-def versus_block(evaluation: Evaluation, found: PlanComparison, catalog: Catalog, width: int | None) -> str:
-    """Return the comparison of two plans as text: the answers, the different settings, and the parts."""
-    view, prose = versus_view(evaluation, found, catalog), prose_width(width)
-    words = (view.sentence, f"Other: {view.other_subject}", view.other.answer)
-    rows = [[row.title, *row.texts] for row in view.rows]
+def versus_block(evaluation: Evaluation, comparison: PlanComparison, catalog: Catalog, width: int | None) -> str:
+    """Return the comparison of two plans as text: verdicts, settings that differ, and memory terms side by side."""
+    view, prose = versus_view(evaluation, comparison, catalog), prose_width(width)
+    sentences = (view.sentence, f"Other: {view.other_subject}", view.other.answer)
+    rows = [[row.title, *row.gib_texts] for row in view.rows]
     blocks = (
-        "\n".join(wrap(sentence, prose) for sentence in words if sentence),
+        "\n".join(wrap(sentence, prose) for sentence in sentences if sentence),
         "\n".join(wrap(line, prose, "- ") for line in view.settings),
         table(_PLAN_HEADS, rows, width) if rows else "",
     )

@@ -133,7 +133,7 @@ def _parser() -> Parser:
     answer.add_argument("--carbon", action="store_true", help="show the carbon emissions in other regions")
     answer.add_argument("--versus", metavar="OTHER", help="compare with a PLAN.json, with other cards or another model")
     answer.add_argument("--save", metavar="PLAN.json", type=Path, help="write the plan to a file")
-    parser.add_general()
+    parser.add_general_options()
     return parser
 
 

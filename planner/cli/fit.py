@@ -5,9 +5,9 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from planner.cli.options import check_lengths, in_options, used_defaults
+from planner.cli.options import check_lengths, default_option_texts, naming_options
 from planner.cli.parser import Parser
-from planner.cli.plan_arguments import GivenRecipe, add_plan_options, plan_from_arguments, save_plan_as
+from planner.cli.plan_arguments import RecipeFile, add_plan_options, plan_from_arguments, save_plan_as
 from planner.cli.report import memory_report
 from planner.cli.table import terminal_width
 from planner.cli.user_catalog import user_catalog
@@ -64,38 +64,38 @@ exit codes: 0 done, 1 does not fit (only with --check; tight counts as fitting),
 
 
 class _OptionalParts(NamedTuple):
-    """Optional parts of the answer besides the estimate, None for those not requested."""
+    """Optional parts of the answer besides the estimate; parts that were not requested are None."""
 
     comparison: "LogComparison | None"
-    recipe: GivenRecipe | None
+    recipe: RecipeFile | None
     preset: "Preset | None"
     versus: "PlanComparison | None"
 
 
 def run(argv: list[str]) -> int:
-    """Run the command and return the exit code; errors name the options, not the fields that they set."""
+    """Run `gpu-planner fit` and return the exit code; errors name options instead of plan fields."""
     arguments = _parser().parse_args(argv)
     try:
-        return _answer(arguments)
+        return _print_answer(arguments)
     except SpecError as error:
-        raise in_options(error) from error
+        raise naming_options(error) from error
 
 
-def _answer(arguments: argparse.Namespace) -> int:
+def _print_answer(arguments: argparse.Namespace) -> int:
     catalog = user_catalog()
     if arguments.list_presets:
-        return _list_presets(catalog, as_json=arguments.json)
+        return _print_presets(catalog, as_json=arguments.json)
     plan, preset, recipe = plan_from_arguments(arguments, catalog)
     if arguments.check and plan.gpu is None and not plan.workload.gpus:
         raise SpecError("--check", "needs a card to check against", "Add --gpu.")
-    plan, comparison = _with_log(plan, catalog, arguments)
+    plan, comparison = _plan_and_log_comparison(plan, catalog, arguments)
     evaluation = evaluate(plan, catalog)
     check_lengths(arguments, plan.workload, evaluation.architecture)
-    asked = _OptionalParts(comparison, recipe, preset, _versus_comparison(evaluation, catalog, arguments.versus))
+    parts = _OptionalParts(comparison, recipe, preset, _versus_comparison(evaluation, catalog, arguments.versus))
     if arguments.save:
         save_plan_as(arguments.save, plan)
-    answer = _json if arguments.json else _text
-    print(answer(evaluation, catalog, arguments, asked))
+    answer = _evaluation_json if arguments.json else _evaluation_text
+    print(answer(evaluation, catalog, arguments, parts))
     return DOES_NOT_FIT if arguments.check and evaluation.memory.verdict not in ("fits", "tight") else 0
 
 
@@ -118,10 +118,10 @@ def _parser() -> Parser:
         metavar="OTHER",
         help="compare with another plan (a file), or with the same plan for another model or on other cards",
     )
-    answer.add_argument("--check", action="store_true", help="exit with code 1 if it does not fit")
+    answer.add_argument("--check", action="store_true", help="exit with code 1 if the model does not fit")
     answer.add_argument("--save", metavar="PLAN.json", type=Path, help="write the plan to a file")
     _add_log_options(parser)
-    parser.add_general()
+    parser.add_general_options()
     return parser
 
 
@@ -141,7 +141,9 @@ def _add_log_options(parser: Parser) -> None:
     logs.add_argument("--uncorrected", action="store_true", help="ignore the corrections of the plan")
 
 
-def _with_log(plan: Plan, catalog: Catalog, arguments: argparse.Namespace) -> tuple[Plan, "LogComparison | None"]:
+def _plan_and_log_comparison(
+    plan: Plan, catalog: Catalog, arguments: argparse.Namespace
+) -> tuple[Plan, "LogComparison | None"]:
     if arguments.uncorrected:
         plan = plan.evolve(corrections=())
     if arguments.log is None and not arguments.correct:
@@ -162,60 +164,64 @@ def _versus_comparison(evaluation: Evaluation, catalog: Catalog, word: str | Non
     return compare_evaluations(evaluation, evaluate(other_plan(word, evaluation.plan, catalog), catalog))
 
 
-def _list_presets(catalog: Catalog, *, as_json: bool) -> int:
+def _print_presets(catalog: Catalog, *, as_json: bool) -> int:
     from planner.cli.presets import preset_list  # rarely needed
 
     print(preset_list(catalog, terminal_width(), as_json=as_json))
     return 0
 
 
-def _json(evaluation: Evaluation, catalog: Catalog, arguments: argparse.Namespace, asked: _OptionalParts) -> str:
-    """Return the evaluation as JSON, with the optional parts under additional keys."""
-    more: dict[str, object] = {}
+def _evaluation_json(
+    evaluation: Evaluation, catalog: Catalog, arguments: argparse.Namespace, parts: _OptionalParts
+) -> str:
+    """Return the evaluation as JSON text, with the optional parts under additional keys."""
+    extra_fields: dict[str, object] = {}
     if arguments.advise or arguments.solve:
         from planner.cli.advice import advice_fields  # slow to load, and rarely needed
 
-        more.update(advice_fields(evaluation, catalog, arguments.solve, advised=arguments.advise))
-    if asked.comparison is not None:
-        more["comparison"] = asked.comparison.model_dump(mode="json")
-    if asked.recipe is not None:
-        more["recipe"] = asked.recipe.recipe.model_dump(mode="json")
-    if asked.preset is not None:
-        more["preset"] = asked.preset.model_dump(mode="json", exclude_unset=True)
-    if asked.versus is not None:
-        more["versus"] = asked.versus.model_dump(mode="json")
-    if not more:
+        extra_fields.update(advice_fields(evaluation, catalog, arguments.solve, is_requested=arguments.advise))
+    if parts.comparison is not None:
+        extra_fields["comparison"] = parts.comparison.model_dump(mode="json")
+    if parts.recipe is not None:
+        extra_fields["recipe"] = parts.recipe.recipe.model_dump(mode="json")
+    if parts.preset is not None:
+        extra_fields["preset"] = parts.preset.model_dump(mode="json", exclude_unset=True)
+    if parts.versus is not None:
+        extra_fields["versus"] = parts.versus.model_dump(mode="json")
+    if not extra_fields:
         return evaluation.model_dump_json(indent=2)
-    return json.dumps({**evaluation.model_dump(mode="json"), **more}, indent=2, ensure_ascii=False)
+    return json.dumps({**evaluation.model_dump(mode="json"), **extra_fields}, indent=2, ensure_ascii=False)
 
 
-def _text(evaluation: Evaluation, catalog: Catalog, arguments: argparse.Namespace, asked: _OptionalParts) -> str:
-    defaults = () if evaluation.traced else used_defaults(evaluation.plan.workload, evaluation.workload)
+def _evaluation_text(
+    evaluation: Evaluation, catalog: Catalog, arguments: argparse.Namespace, parts: _OptionalParts
+) -> str:
+    defaults = () if evaluation.traced else default_option_texts(evaluation.plan.workload, evaluation.workload)
     view, width = evaluation_view(evaluation, catalog), terminal_width()
     if view.sharing:
         view = view._replace(sharing=f"{view.sharing} {_SHARING_OPTIONS[evaluation.workload.task]}")
-    more: list[str] = []
-    if asked.recipe is not None:
+    extra_blocks: list[str] = []
+    if parts.recipe is not None:
         from planner.cli.presets import recipe_block  # rarely needed
 
-        given = asked.recipe
-        more.append(recipe_block(given.recipe, given.path.name, width, explain=arguments.explain))
-    if asked.preset is not None:
+        given = parts.recipe
+        extra_blocks.append(recipe_block(given.recipe, given.path.name, width, explain=arguments.explain))
+    if parts.preset is not None:
         from planner.cli.presets import preset_block
 
-        more.append(preset_block(asked.preset, width))
+        extra_blocks.append(preset_block(parts.preset, width))
     if arguments.solve or arguments.advise or needs_change(evaluation.memory):
         from planner.cli.advice import advice_blocks
 
-        more.extend(advice_blocks(evaluation, catalog, arguments.solve, width, asked=arguments.advise))
-    if asked.comparison is not None:
+        extra_blocks.extend(advice_blocks(evaluation, catalog, arguments.solve, width, is_requested=arguments.advise))
+    if parts.comparison is not None:
         from planner.cli.comparisons import comparison_block
 
-        more.append(comparison_block(asked.comparison, width))
-    if asked.versus is not None:
+        extra_blocks.append(comparison_block(parts.comparison, width))
+    if parts.versus is not None:
         from planner.cli.comparisons import versus_block
 
-        more.append(versus_block(evaluation, asked.versus, catalog, width))
+        extra_blocks.append(versus_block(evaluation, parts.versus, catalog, width))
     return memory_report(
-        view, plan_phrase(evaluation, catalog), defaults, width, explain=arguments.explain, more=tuple(more)
+        view, plan_phrase(evaluation, catalog), defaults, width, explain=arguments.explain, more=tuple(extra_blocks)
     )

@@ -23,7 +23,7 @@ ENVIRONMENT: Final = 3
 BUG: Final = 70
 INTERRUPTED: Final = 130
 BROKEN_PIPE: Final = 141
-_OUTPUT_FAILED: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+_OUTPUT_ERROR_NUMBERS: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """Errors of writing to standard output, a file or terminal that this program did not open by name."""
 
 
@@ -67,12 +67,12 @@ examples:
 
 `gpu-planner COMMAND --help` shows the options of a command with their units and defaults, and examples."""
 
-_DISPLAYS: Final = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
+_DISPLAY_VARIABLES: Final = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
 _WITHOUT_WINDOW: Final = (
     f"The commands {', '.join([*COMMANDS][:-1])} and {[*COMMANDS][-1]} work without a window; see gpu-planner --help."
 )
 
-_STAND_INS: Final = str.maketrans(
+_ASCII_REPLACEMENTS: Final = str.maketrans(
     {
         "\u2009": " ",
         "\u2013": "-",
@@ -92,36 +92,38 @@ _STAND_INS: Final = str.maketrans(
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code; errors never show a traceback."""
+    """Run one command and return the exit code; errors are printed without a traceback."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    _make_printable()
+    _replace_unprintable_characters()
     try:
         code = _dispatch(arguments)
         sys.stdout.flush()
     except PlannerError as error:
         code = ENVIRONMENT if error.environment else WRONG_INPUT
-        return _fail(error.message, error.hint, code, error.details if isinstance(error, TraceError) else "")
+        return _print_error(error.message, error.hint, code, error.details if isinstance(error, TraceError) else "")
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        _drop_output()
+        _discard_output()
         return BROKEN_PIPE
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 0
     except Exception as error:
-        if isinstance(error, OSError) and error.errno in _OUTPUT_FAILED and error.filename is None:
-            _drop_output()
-            return _fail(f"cannot write the output: {error.strerror}", "Write it somewhere else.", ENVIRONMENT)
+        if isinstance(error, OSError) and error.errno in _OUTPUT_ERROR_NUMBERS and error.filename is None:
+            _discard_output()
+            return _print_error(
+                f"cannot write the output: {error.strerror}", "Write to another file or disk.", ENVIRONMENT
+            )
         import logging
 
-        with _log_file() as log:
+        with _logging_to_file() as log:
             logging.exception("gpu-planner %s", " ".join(arguments))
-        return _fail("internal error; this is a bug in GPU Planner", f"Please report it with {log}.", BUG)
+        return _print_error("internal error; this is a bug in GPU Planner", f"Please report it with {log}.", BUG)
     return code
 
 
-def _drop_output() -> None:
-    """Discard what is still buffered; otherwise the interpreter reports an error at exit."""
+def _discard_output() -> None:
+    """Discard buffered output; otherwise the interpreter would report an error at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -136,17 +138,17 @@ def _dispatch(arguments: list[str]) -> int:
         print(f"gpu-planner {__version__}")
         return 0
     if first in COMMANDS:
-        with _soon_over():
+        with _short_run_settings():
             return int(importlib.import_module(COMMANDS[first].module).run(arguments[1:]))
     return _open_window(arguments)
 
 
 @contextmanager
-def _soon_over() -> Iterator[None]:
-    """Turn off what takes a fifth of a short run and pays only in longer ones.
+def _short_run_settings() -> Iterator[None]:
+    """Turn off garbage collection and plugin search, which take a fifth of a short run.
 
-    These are garbage collection, during the run and at its end, and pydantic's search for plugins in every installed
-    distribution, which this program does not use.
+    Garbage collection is off during the run and at its end; pydantic does not search every installed distribution for
+    plugins, which this program does not use.
     """
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     collecting = gc.isenabled()
@@ -167,23 +169,23 @@ def _open_window(paths: list[str]) -> int:
             commands = ", ".join(COMMANDS)
             raise PlannerError(f"{path!r} is neither a command nor a file", f"The commands are {commands}.")
     if not _has_display():
-        return _fail(
+        return _print_error(
             "cannot open the window: there is no display", f"{_WITHOUT_WINDOW} Over ssh, try ssh -X.", ENVIRONMENT
         )
     try:
         app = importlib.import_module("planner.gui.app")
     except ImportError as error:
         hint = f"{_WITHOUT_WINDOW} On Linux, Qt needs libegl1, libxkbcommon0 and libxcb-cursor0."
-        return _fail(f"cannot open the window: {error}", hint, ENVIRONMENT)
+        return _print_error(f"cannot open the window: {error}", hint, ENVIRONMENT)
     return int(app.main(["gpu-planner", *paths]))
 
 
 def _has_display() -> bool:
-    """Return whether Qt will find a display; without one it would abort the process."""
-    return not sys.platform.startswith("linux") or any(map(os.environ.get, _DISPLAYS))
+    """Return whether Qt will find a display; without a display, Qt would abort the process."""
+    return not sys.platform.startswith("linux") or any(map(os.environ.get, _DISPLAY_VARIABLES))
 
 
-def _fail(message: str, hint: str, code: int, details: str = "") -> int:
+def _print_error(message: str, hint: str, code: int, details: str = "") -> int:
     print(f"error: {message}", file=sys.stderr)
     if hint:
         print(f"hint: {hint}", file=sys.stderr)
@@ -193,8 +195,8 @@ def _fail(message: str, hint: str, code: int, details: str = "") -> int:
 
 
 @contextmanager
-def _log_file() -> Iterator[Path]:
-    """Log to a file, whose path is yielded, within the context."""
+def _logging_to_file() -> Iterator[Path]:
+    """Log to a file within the context; the context variable is the path of the file."""
     import logging
 
     from planner.paths import state_dir
@@ -208,18 +210,18 @@ def _log_file() -> Iterator[Path]:
     handler.close()
 
 
-def _make_printable() -> None:
-    """Make streams that cannot encode every character (a Windows code page, LANG=C) write plain ones instead."""
+def _replace_unprintable_characters() -> None:
+    """Make output streams with a limited encoding (a Windows code page, LANG=C) write ASCII replacements."""
     for stream in (sys.stdout, sys.stderr):
         encoding = (getattr(stream, "encoding", None) or "utf-8").lower().replace("-", "")
         if encoding != "utf8" and hasattr(stream, "reconfigure"):
-            codecs.register_error("planner-plain", in_plain_characters)
+            codecs.register_error("planner-plain", replace_with_ascii)
             stream.reconfigure(errors="planner-plain")
 
 
-def in_plain_characters(error: UnicodeError) -> tuple[str, int]:
+def replace_with_ascii(error: UnicodeError) -> tuple[str, int]:
     """Return ASCII replacements for characters that cannot be encoded, for `codecs.register_error`."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
-    text = error.object[error.start : error.end].translate(_STAND_INS)
+    text = error.object[error.start : error.end].translate(_ASCII_REPLACEMENTS)
     return "".join(character if character.isascii() else "?" for character in text), error.end

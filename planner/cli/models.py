@@ -27,7 +27,7 @@ examples:
 
 
 def run(argv: list[str]) -> int:
-    """Run the command and return the exit code."""
+    """Run `gpu-planner models` and return the exit code."""
     arguments = _parser().parse_args(argv)
     if arguments.supported:
         print(_supported_types_text(as_json=arguments.json))
@@ -42,12 +42,12 @@ def run(argv: list[str]) -> int:
 
 def _parser() -> Parser:
     parser = Parser("gpu-planner models", _DESCRIPTION, _EPILOG)
-    choice = parser.add_argument_group("which ones")
+    choice = parser.add_argument_group("selection")
     choice.add_argument("words", metavar="WORDS", nargs="*", help="words in the name, alias or family")
     other = parser.add_argument_group("instead of a list")
     other.add_argument("--show", metavar="MODEL", help="show a model: a name, a file, a folder, or hf:owner/name")
     other.add_argument("--supported", action="store_true", help="list the supported model_type values of a config.json")
-    parser.add_general()
+    parser.add_general_options()
     return parser
 
 
@@ -58,8 +58,8 @@ def _supported_types_text(*, as_json: bool) -> str:
     return to_json(names, indent=2).decode() if as_json else "\n".join(names)
 
 
-def _model_text(word: str, catalog: ModelCatalog, *, as_json: bool) -> str:
-    loaded = load_model(word, catalog)
+def _model_text(name_or_path: str, catalog: ModelCatalog, *, as_json: bool) -> str:
+    loaded = load_model(name_or_path, catalog)
     if loaded.path is not None:
         if as_json:
             return loaded.architecture.model_dump_json(indent=2)
@@ -72,16 +72,16 @@ def _model_text(word: str, catalog: ModelCatalog, *, as_json: bool) -> str:
 
 
 def _model_list_text(arguments: argparse.Namespace, catalog: ModelCatalog) -> str:
-    found = [record for record in catalog.records if _matches(record, arguments.words)]
+    records = [record for record in catalog.records if _record_matches(record, arguments.words)]
     if arguments.json:
-        return to_json([record.model_dump(mode="json") for record in found], indent=2).decode()
-    if not found:
+        return to_json([record.model_dump(mode="json") for record in records], indent=2).decode()
+    if not records:
         return (
             f"None of {len(catalog.records):,} models matches. Others can be read with --show from their config.json."
         )
-    return f"{column_table(MODEL_COLUMNS, found, ('name',))}\n\n{len(found):,} of {len(catalog.records):,} models"
+    return f"{column_table(MODEL_COLUMNS, records, ('name',))}\n\n{len(records):,} of {len(catalog.records):,} models"
 
 
-def _matches(record: ModelRecord, words: list[str]) -> bool:
+def _record_matches(record: ModelRecord, words: list[str]) -> bool:
     text = normalize_name(" ".join((*record.names, record.family)))
-    return all(normalize_name(word) in text for word in words)
+    return all(normalize_name(name_or_path) in text for name_or_path in words)

@@ -6,7 +6,7 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from planner.cli.options import in_options
+from planner.cli.options import naming_options
 from planner.cli.parser import CommandOption, Parser, add_options, named_value
 from planner.cli.plan_arguments import plan_from_arguments
 from planner.cost.demand import TRAINS
@@ -117,7 +117,7 @@ def plan_with_money(arguments: argparse.Namespace, catalog: Catalog) -> Plan:
         plan = plan_from_arguments(arguments, catalog).plan
         plan = plan.evolve(cost=check_market(arguments, money_from(arguments, plan.cost), catalog))
     except SpecError as error:
-        raise in_options(error) from error
+        raise naming_options(error) from error
     if isinstance(plan.cost.job, Service) and plan.workload.task == "training":
         hint = "Add --task inference, or enter the training run with --tokens or --hours."
         raise SpecError("--requests-per-day", TRAINS, hint)

@@ -8,17 +8,17 @@ from planner.plan.files import is_plan_file, load_plan
 from planner.plan.plan import ModelChoice, Plan
 
 
-def plan_about(word: str, catalog: Catalog) -> Plan:
+def named_plan(word: str, catalog: Catalog) -> Plan:
     """Return the plan in the file `word`, or a new plan for the model that `word` names.
 
     Raises:
         PlannerError: If `word` is neither, or the file cannot be read.
     """
     path = Path(word)
-    return load_plan(path) if is_plan_file(path) else Plan(model=_model(word, catalog))
+    return load_plan(path) if is_plan_file(path) else Plan(model=_named_model(word, catalog))
 
 
-def _model(word: str, catalog: Catalog) -> ModelChoice:
+def _named_model(word: str, catalog: Catalog) -> ModelChoice:
     loaded = load_model(word, catalog.models)
     if loaded.path is None:
         return ModelChoice(id=loaded.name)

@@ -25,80 +25,82 @@ from planner.workload.software.registry import setting_names
 from planner.workload.software.settings import EngineSettings
 from planner.workload.workload import Inference, Workload
 
-_OF_BOTH_TASKS: Final = ("parallel", "gpus", "other_processes_bytes")
+_FIELDS_OF_BOTH_TASKS: Final = ("parallel", "gpus", "other_processes_bytes")
 _MAX_FILE_BYTES: Final = 2**20
 
 
 def add_workload_options(parser: argparse.ArgumentParser) -> None:
     """Add an option for each workload field that has one, grouped by task, and list the other fields."""
-    both = parser.add_argument_group("workload; [defaults]")
-    both.add_argument("--task", metavar="TASK", help="inference or training [inference]")
+    common = parser.add_argument_group("workload; [defaults]")
+    common.add_argument("--task", metavar="TASK", help="inference or training [inference]")
     groups = {title: parser.add_argument_group(title) for title in ("inference", "training", "several cards")}
-    for flag, fields in _flags().items():
-        words = "; for training ".join(dict.fromkeys(f"{field.help}{_default(field)}" for field in fields))
-        group = groups.get(_heading(fields[0]), both)
-        group.add_argument(flag, metavar=fields[0].metavar, help=words.replace("%", "%%"))
-    both.add_argument(
+    for flag, fields in _fields_by_option().items():
+        help_text = "; for training ".join(
+            dict.fromkeys(f"{field.help}{_default_in_brackets(field)}" for field in fields)
+        )
+        group = groups.get(_help_heading(fields[0]), common)
+        group.add_argument(flag, metavar=fields[0].metavar, help=help_text.replace("%", "%%"))
+    common.add_argument(
         "--set",
         metavar="NAME=VALUE",
         action="append",
         default=[],
         help="set any of the other workload fields below; repeatable",
     )
-    both.add_argument(
+    common.add_argument(
         "--workload",
         metavar="FILE.json",
         type=Path,
         help="a workload as JSON, or a training file of axolotl, TRL, transformers, DeepSpeed, accelerate or "
         "LLaMA-Factory; options override it",
     )
-    parser.add_argument_group("other fields, as --set NAME=VALUE", _other_fields())
+    parser.add_argument_group("other fields, as --set NAME=VALUE", _help_of_other_fields())
 
 
-def _heading(field: WorkloadField) -> str:
-    """Return the help heading for the option that sets `field`, empty for fields of both tasks."""
+def _help_heading(field: WorkloadField) -> str:
+    """Return the heading in the help under which the option for `field` is listed, empty for fields of both tasks."""
     if field.name.startswith("parallel."):
         return "several cards"
-    return field.tasks[0] if len(_tasks_of(field.name)) == 1 else ""
+    return field.tasks[0] if len(_tasks_with_field(field.name)) == 1 else ""
 
 
-def _tasks_of(name: str) -> tuple[Task, ...]:
+def _tasks_with_field(name: str) -> tuple[Task, ...]:
     return tuple(task for task in TASKS if name in fields_of(task))
 
 
-def _default(field: WorkloadField) -> str:
-    """Return the default of `field` in brackets, ` [1]`, or an empty text without one."""
-    words = field.option.default
-    if not words and not isinstance(field.default, bool) and field.default not in (None, (), "none"):
-        words = f"{field.default:,}" if isinstance(field.default, int) else str(field.default)
-    return f" [{words}]" if words else ""
+def _default_in_brackets(field: WorkloadField) -> str:
+    """Return the default of `field` in brackets with a blank before, ` [1]`; empty without a default."""
+    help_text = field.option.default
+    if not help_text and not isinstance(field.default, bool) and field.default not in (None, (), "none"):
+        help_text = f"{field.default:,}" if isinstance(field.default, int) else str(field.default)
+    return f" [{help_text}]" if help_text else ""
 
 
-def _other_fields() -> str:
-    """Return a line for each field without an option."""
+def _help_of_other_fields() -> str:
+    """Return a help line for each workload field without an option of its own."""
     others = [field for field in all_fields() if not field.option.flag]
     width = max(len(field.name) for field in others)
-    return "\n".join(f"{field.name:{width}}  {field.help}{_default(field)}" for field in others)
+    return "\n".join(f"{field.name:{width}}  {field.help}{_default_in_brackets(field)}" for field in others)
 
 
-def workload_from(arguments: argparse.Namespace, base: Workload | None = None) -> Workload:
-    """Return the workload that the options describe, as changes of `base` or of the file of `--workload`.
+def workload_from_arguments(arguments: argparse.Namespace, base: Workload | None = None) -> Workload:
+    """Return the workload that the options describe, as changes of `base` or of the `--workload` file.
 
     Raises:
-        SpecError: If an option belongs to the other task or a value is not allowed; it names the option.
+        SpecError: If an option belongs to the other task or a value is not allowed; the error names the option.
         PlannerError: If the workload file cannot be read.
     """
     start = read_workload(arguments.workload) if arguments.workload else base or Inference()
-    task = _task(arguments.task or start.task)
+    task = _parsed_task(arguments.task or start.task)
     fields: dict[str, object] = {name: getattr(start, name) for name in start.model_fields_set if name != "task"}
     if task != start.task:
-        fields = {name: value for name, value in fields.items() if name in _OF_BOTH_TASKS}
-    changes = _changes(arguments)
+        fields = {name: value for name, value in fields.items() if name in _FIELDS_OF_BOTH_TASKS}
+    changes = _field_changes(arguments)
     fields |= _sharing_changes({name: value for name, value, _ in changes}, start)
     for name, value, option in changes:
         _check_task(name, option, task)
-        _put(fields, name, value)
-    return _validated(task, fields)
+        _set_field(fields, name, value)
+    return _validated_workload(task, fields)
 
 
 def _sharing_changes(given: Mapping[str, object], start: Workload) -> dict[str, object]:
@@ -128,72 +130,72 @@ def read_workload(path: Path) -> Workload:
         raise PlannerError(f"{path}: is not JSON", hint) from error
     if not isinstance(fields, dict):
         raise PlannerError(f"{path}: is not a JSON object", hint)
-    return _validated(_task(fields.pop("task", "inference"), f"{path}: task"), fields, f"{path}: ")
+    return _validated_workload(_parsed_task(fields.pop("task", "inference"), f"{path}: task"), fields, f"{path}: ")
 
 
-def used_defaults(asked: Workload, used: Workload) -> tuple[str, ...]:
-    """Return the options that were not given, with the defaults used for them."""
+def default_option_texts(requested: Workload, used: Workload) -> tuple[str, ...]:
+    """Return the options that were not given and have an effect, with the default of each: `--batch 1`."""
     return tuple(
         f"{field.option.flag} {'x'.join(map(str, value)) if isinstance(value, tuple) else value}"
-        for field in fields_of(asked.task).values()
-        if field.option.flag and not _is_given(asked, field.name) and not _has_no_effect(asked, used, field)
+        for field in fields_of(requested.task).values()
+        if field.option.flag and not _is_set(requested, field.name) and not _has_no_effect(requested, used, field)
         if (value := field_reader(used)(field.name)) is not None
     )
 
 
-def _flags() -> Mapping[str, Sequence[WorkloadField]]:
-    """Return the fields by option, with the field of both tasks or of inference before that of training."""
-    found: dict[str, list[WorkloadField]] = {}
+def _fields_by_option() -> Mapping[str, Sequence[WorkloadField]]:
+    """Return the workload fields that each option sets, by option; fields of inference precede those of training."""
+    fields_by_option: dict[str, list[WorkloadField]] = {}
     for field in all_fields():
         if field.option.flag:
-            found.setdefault(field.option.flag, []).append(field)
-    return found
+            fields_by_option.setdefault(field.option.flag, []).append(field)
+    return fields_by_option
 
 
-def _has_no_effect(asked: Workload, used: Workload, field: WorkloadField) -> bool:
-    """Return whether `field` is no default of `used`: parallelism not used or chosen, or the KV cache of a pipeline."""
+def _has_no_effect(requested: Workload, used: Workload, field: WorkloadField) -> bool:
+    """Return whether `field` is no default of `used`: parallelism unused or chosen, or the KV cache of a pipeline."""
     if field.name.startswith("parallel."):
-        is_chosen = asked.parallel.is_open and used.parallel != asked.parallel.evolve(data=1)
+        is_chosen = requested.parallel.is_open and used.parallel != requested.parallel.evolve(data=1)
         return field.default is not None or is_chosen
     return field.name == "kv_cache" and isinstance(used, Inference) and used.context_length is None
 
 
-def _is_given(asked: Workload, field: str) -> bool:
+def _is_set(requested: Workload, field: str) -> bool:
     outer, dot, inner = field.partition(".")
-    held = getattr(asked, outer)
-    inside = not dot or (isinstance(held, Spec) and inner in held.model_fields_set)
-    return outer in asked.model_fields_set and inside and field_reader(asked)(field) is not None
+    outer_value = getattr(requested, outer)
+    has_inner = not dot or (isinstance(outer_value, Spec) and inner in outer_value.model_fields_set)
+    return outer in requested.model_fields_set and has_inner and field_reader(requested)(field) is not None
 
 
-def _task(name: object, place: str = "--task") -> Task:
+def _parsed_task(name: object, place: str = "--task") -> Task:
     if name not in ("training", "inference"):
         raise SpecError(place, f"unknown task {name!r}", "Choose inference or training.")
     return "training" if name == "training" else "inference"
 
 
-def _changes(arguments: argparse.Namespace) -> list[tuple[str, object, str]]:
-    """Return the field, the value and the option of every change."""
-    given = [(fields[0], getattr(arguments, _argument_name(flag))) for flag, fields in _flags().items()]
+def _field_changes(arguments: argparse.Namespace) -> list[tuple[str, object, str]]:
+    """Return field, value and option of every change on the command line."""
+    given = [(fields[0], getattr(arguments, _argument_name(flag))) for flag, fields in _fields_by_option().items()]
     changes = [
         (field.name, _spelled_value(field, value), field.option.flag) for field, value in given if value is not None
     ]
-    return changes + [_assignment(text) for text in arguments.set]
+    return changes + [_parsed_assignment(text) for text in arguments.set]
 
 
 def _argument_name(flag: str) -> str:
-    """Return the name of an option's attribute in the parsed arguments."""
+    """Return the attribute name of an option in the parsed arguments."""
     return flag.removeprefix("--").replace("-", "_")
 
 
 def _spelled_value(field: WorkloadField, value: str) -> str:
-    """Return `value` in the spelling of the field's choices, or a number without thousands separators."""
+    """Return `value` in the spelling of the field's choices; a number loses its thousands separators."""
     names = [name for name in field.choices(None) if isinstance(name, str)]
     if names:
         return next((name for name in names if name.lower() == value.lower()), value)
     return value if field.kind == "list" else value.replace(",", "")
 
 
-def _assignment(text: str) -> tuple[str, object, str]:
+def _parsed_assignment(text: str) -> tuple[str, object, str]:
     name, equals, value = text.partition("=")
     if not (name and equals):
         raise SpecError("--set", f"{text!r} is not NAME=VALUE", "Example: --set batch=4.")
@@ -212,16 +214,16 @@ def _check_task(field: str, option: str, task: Task) -> None:
         raise SpecError(option, f"applies to {other}, but the task is {task}", f"Leave it out, or add --task {other}.")
 
 
-def _put(fields: dict[str, object], name: str, value: object) -> None:
+def _set_field(fields: dict[str, object], name: str, value: object) -> None:
     outer, dot, inner = name.partition(".")
     if dot:
-        held = fields.get(outer)
-        fields[outer] = {**(dict(held) if isinstance(held, Spec | dict) else {}), inner: value}
+        outer_value = fields.get(outer)
+        fields[outer] = {**(dict(outer_value) if isinstance(outer_value, Spec | dict) else {}), inner: value}
     else:
         fields[outer] = value
 
 
-def _validated(task: Task, fields: dict[str, object], place: str = "") -> Workload:
+def _validated_workload(task: Task, fields: dict[str, object], place: str = "") -> Workload:
     try:
         return TASKS[task].model_validate(fields)
     except ValidationError as error:
@@ -229,11 +231,11 @@ def _validated(task: Task, fields: dict[str, object], place: str = "") -> Worklo
         hint = _close_names_hint(TASKS[task], problem.field) or problem.hint or "Try: gpu-planner fit --help"
         if place:
             raise SpecError(f"{place}{problem.field}".removesuffix(": "), problem.reason, hint) from error
-        raise in_options(SpecError(problem.field, problem.reason, hint)) from error
+        raise naming_options(SpecError(problem.field, problem.reason, hint)) from error
 
 
-def check_lengths(arguments: argparse.Namespace, asked: Workload, architecture: Architecture | None) -> None:
-    """Check that the given lengths apply to the network and are consistent.
+def check_lengths(arguments: argparse.Namespace, requested: Workload, architecture: Architecture | None) -> None:
+    """Check that the lengths on the command line apply to the network and are consistent.
 
     Raises:
         SpecError: If the network's inputs have no variable length, or the prompt is longer than the context.
@@ -243,18 +245,18 @@ def check_lengths(arguments: argparse.Namespace, asked: Workload, architecture: 
         return
     if not architecture.has_variable_length:
         raise SpecError(f"--{given}", "the inputs of this network have no variable length", "Leave it out.")
-    if not isinstance(asked, Inference) or architecture.kind == "encoder-decoder":
+    if not isinstance(requested, Inference) or architecture.kind == "encoder-decoder":
         return
-    prompt, context = asked.prompt_length, asked.context_length
+    prompt, context = requested.prompt_length, requested.context_length
     if prompt is not None and context is not None and prompt > context:
         reason = f"{prompt:,} tokens exceed the context of {context:,} tokens, which includes prompt and answer"
-        raise SpecError("--prompt", reason, "Change one of them.")
+        raise SpecError("--prompt", reason, "Shorten the prompt, or raise --context.")
 
 
-def in_options(error: SpecError) -> SpecError:
-    """Return `error` with field names replaced by their options; unchanged if it mentions no field."""
+def naming_options(error: SpecError) -> SpecError:
+    """Return `error` with names of fields replaced by their options."""
     reason = error.reason
-    flags = {fields[0].name: flag for flag, fields in _flags().items()}
+    flags = {fields[0].name: flag for flag, fields in _fields_by_option().items()}
     for name, flag in flags.items():
         if "_" in name:  # the other names are ordinary words
             reason = re.sub(rf"\b{name}\b", flag, reason)
@@ -264,11 +266,13 @@ def in_options(error: SpecError) -> SpecError:
 
 
 def _close_names_hint(spec: type[Spec], path: str) -> str:
-    """Return a hint with the fields of `spec` that resemble the unknown field `path`; empty for a known one."""
+    """Return a hint with the fields of `spec` that resemble the unknown field `path`; empty for a known field."""
     *outer, name = path.split(".")
     for part in outer:
-        held = spec.model_fields[part].annotation if part in spec.model_fields else None
-        kinds = [kind for kind in (held, *get_args(held)) if isinstance(kind, type) and issubclass(kind, Spec)]
+        outer_value = spec.model_fields[part].annotation if part in spec.model_fields else None
+        kinds = [
+            kind for kind in (outer_value, *get_args(outer_value)) if isinstance(kind, type) and issubclass(kind, Spec)
+        ]
         if not kinds:
             return ""
         spec = kinds[0]

@@ -21,14 +21,14 @@ class Parser(argparse.ArgumentParser):
             add_help=False,
         )
 
-    def add_general(self) -> None:
+    def add_general_options(self) -> None:
         """Add the options of every command; call it last, so that the help starts with the command's own options."""
         group = self.add_argument_group("general")
         group.add_argument("--json", action="store_true", help="print the result as JSON")
         group.add_argument("-h", "--help", action="help", help="show this help and exit")
 
     def error(self, message: str) -> NoReturn:
-        """Raise the error that argparse found.
+        """Raise the error that argparse detected, as a `PlannerError`.
 
         Raises:
             PlannerError: Always.
@@ -37,7 +37,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def join_descending_sort(argv: list[str]) -> list[str]:
-    """Join `--sort -price`, which argparse would parse as two options, to `--sort=-price`."""
+    """Return `argv` with `--sort -price`, which argparse would parse as two options, joined to `--sort=-price`."""
     joined: list[str] = []
     for word in argv:
         if joined and joined[-1] == "--sort" and word.startswith("-"):
@@ -48,7 +48,7 @@ def join_descending_sort(argv: list[str]) -> list[str]:
 
 
 class CommandOption(NamedTuple):
-    """An option and the field that it sets; `task` is None for options of both tasks."""
+    """A command-line option and the field that the option sets; `task` is None for options of both tasks."""
 
     name: str
     field: str
@@ -58,26 +58,26 @@ class CommandOption(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Return the name of its attribute in the parsed arguments."""
+        """Return the option's attribute name in the parsed arguments."""
         return self.name.removeprefix("--").replace("-", "_")
 
     def given(self, arguments: argparse.Namespace) -> str | None:
-        """Return the option's text on the command line, or None if the option is absent."""
+        """Return the option's value on the command line as text, None if the option is absent."""
         value: str | None = getattr(arguments, self.key)
         return value
 
 
 def add_options(options: Iterable[CommandOption], groups: "Mapping[str | None, argparse._ArgumentGroup]") -> None:
-    """Add `options` to the group of their task."""
+    """Add each option to the argument group of its task."""
     for option in options:
         groups[option.task].add_argument(option.name, metavar=option.metavar, help=option.help)
 
 
 def named_value(option: str, text: str, example: str) -> tuple[str, object]:
-    """Parse `NAME=VALUE` into the name and the value, which is JSON or else text.
+    """Return name and value of `NAME=VALUE`; the value is parsed as JSON if possible.
 
     Raises:
-        SpecError: If it has another form; it names the option.
+        SpecError: If `text` has another form; the error names the option.
     """
     name, equals, value = text.partition("=")
     if not (name and equals):

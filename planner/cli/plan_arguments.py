@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pydantic import ValidationError
 
-from planner.cli.named_plan import plan_about
-from planner.cli.options import add_workload_options, workload_from
+from planner.cli.named_plan import named_plan
+from planner.cli.options import add_workload_options, workload_from_arguments
 from planner.cli.parser import Parser
 from planner.cli.user_catalog import named_cards
 from planner.errors import PlanFileError, PlannerError, SpecError
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
     from planner.workload.recipes.recipe import Recipe
 
 
-_ENDINGS: Final = (".yml", ".yaml", ".json")
+_RECIPE_SUFFIXES: Final = (".yml", ".yaml", ".json")
 
 
-class GivenRecipe(NamedTuple):
-    """The recipe of a training file, and the file's path."""
+class RecipeFile(NamedTuple):
+    """A training file: its path, and the recipe read from the file."""
 
     recipe: "Recipe"
     path: Path
 
 
-def load_given_recipe(arguments: argparse.Namespace) -> GivenRecipe | None:
-    """Load the training file given as MODEL or by `--workload`; None if neither is one.
+def load_recipe_file(arguments: argparse.Namespace) -> RecipeFile | None:
+    """Return the training file given as MODEL or by `--workload`; None if neither is a training file.
 
     Raises:
-        RecipeError: If it cannot be read.
-        SpecError: If both are training files.
+        RecipeError: If the training file cannot be read.
+        SpecError: If MODEL and `--workload` are both training files.
     """
     model, workload = (_recipe_path(word) for word in (arguments.model, arguments.workload))
     if model is not None and workload is not None:
@@ -48,11 +48,11 @@ def load_given_recipe(arguments: argparse.Namespace) -> GivenRecipe | None:
         return None
     from planner.plan.recipes.files import load_recipe
 
-    return GivenRecipe(load_recipe(path), path)
+    return RecipeFile(load_recipe(path), path)
 
 
-def plan_with_recipe(given: GivenRecipe, word: str | None, catalog: Catalog) -> Plan:
-    """Return the plan of the training file, for the model `word` unless that is the file itself.
+def plan_with_recipe(given: RecipeFile, word: str | None, catalog: Catalog) -> Plan:
+    """Return the plan of a training file, for the model `word`, or the file's model if `word` is the file or None.
 
     Raises:
         PlannerError: If there is no such model, or the file names no model.
@@ -61,12 +61,12 @@ def plan_with_recipe(given: GivenRecipe, word: str | None, catalog: Catalog) -> 
 
     if word is None or Path(word) == given.path:
         return plan_of_recipe(given.recipe, given.path, catalog.models)
-    return with_recipe(plan_about(word, catalog), given.recipe)
+    return with_recipe(named_plan(word, catalog), given.recipe)
 
 
 def _recipe_path(word: str | Path | None) -> Path | None:
     # Most words are names of models, for which the YAML reader need not be loaded.
-    if word is None or not (str(word).lower().endswith(_ENDINGS) or os.path.isdir(word)):
+    if word is None or not (str(word).lower().endswith(_RECIPE_SUFFIXES) or os.path.isdir(word)):
         return None
     from planner.plan.recipes.files import is_recipe_file
 
@@ -74,19 +74,19 @@ def _recipe_path(word: str | Path | None) -> Path | None:
 
 
 class PlanArguments(NamedTuple):
-    """A plan, with the preset and the training file that it starts from."""
+    """The plan on the command line, with the preset or training file on which the plan is based."""
 
     plan: Plan
     preset: "Preset | None"
-    recipe: GivenRecipe | None
+    recipe: RecipeFile | None
 
 
 def add_plan_options(parser: Parser) -> None:
-    """Add the options of the plan: the model, the cards and the workload."""
-    what = parser.add_argument_group("model")
-    what.add_argument("model", metavar="MODEL", nargs="?", help="the model to run, by name or file")
-    what.add_argument("--preset", metavar="NAME", help="start from a well-known recipe; options override it")
-    what.add_argument("--list-presets", action="store_true", help="list the presets and exit")
+    """Add the options that describe a plan: model, cards and workload."""
+    model_options = parser.add_argument_group("model")
+    model_options.add_argument("model", metavar="MODEL", nargs="?", help="the model to run, by name or file")
+    model_options.add_argument("--preset", metavar="NAME", help="start from a well-known recipe; options override it")
+    model_options.add_argument("--list-presets", action="store_true", help="list the presets and exit")
     hardware = parser.add_argument_group("hardware")
     hardware.add_argument(
         "--gpu",
@@ -102,17 +102,21 @@ def plan_from_arguments(arguments: argparse.Namespace, catalog: Catalog) -> Plan
     """Return the plan that the options describe.
 
     Raises:
-        PlannerError: If no model is given, a file cannot be read, or an option is not allowed; it names the option.
+        PlannerError: If no model is given, a file cannot be read, or an option is not allowed; the error names it.
     """
-    recipe = load_given_recipe(arguments)
-    base, preset = _base(arguments, catalog, recipe)
-    return PlanArguments(_plan(arguments, catalog, base), preset, recipe)
+    recipe = load_recipe_file(arguments)
+    base, preset = _base_plan_and_preset(arguments, catalog, recipe)
+    return PlanArguments(_changed_plan(arguments, catalog, base), preset, recipe)
 
 
-def _base(arguments: argparse.Namespace, catalog: Catalog, recipe: GivenRecipe | None) -> tuple[Plan, "Preset | None"]:
-    """Return the plan that the options change, with its preset."""
+def _base_plan_and_preset(
+    arguments: argparse.Namespace, catalog: Catalog, recipe: RecipeFile | None
+) -> tuple[Plan, "Preset | None"]:
+    """Return the plan that the options change, and the preset on which the plan is based, if any."""
     if recipe is not None and arguments.preset is not None:
-        raise SpecError("--preset", "cannot be combined with a training file", "Leave out one of them.")
+        raise SpecError(
+            "--preset", "cannot be combined with a training file", "Leave out --preset or the training file."
+        )
     if arguments.preset is not None:
         from planner.cli.presets import plan_with_preset
 
@@ -121,15 +125,15 @@ def _base(arguments: argparse.Namespace, catalog: Catalog, recipe: GivenRecipe |
         arguments.workload = None
         return plan_with_recipe(recipe, arguments.model, catalog), None
     if arguments.model is None:
-        hint = "Name one: gpu-planner fit meta-llama/Llama-3.1-8B. See `gpu-planner models` for a list."
+        hint = "Name a model: gpu-planner fit meta-llama/Llama-3.1-8B. `gpu-planner models` lists all."
         raise PlannerError("no model is given", hint)
-    return plan_about(arguments.model, catalog), None
+    return named_plan(arguments.model, catalog), None
 
 
-def _plan(arguments: argparse.Namespace, catalog: Catalog, base: Plan) -> Plan:
-    workload = _workload(arguments, base)
+def _changed_plan(arguments: argparse.Namespace, catalog: Catalog, base: Plan) -> Plan:
+    workload = _changed_workload(arguments, base)
     changes: dict[str, object] = {"workload": workload}
-    changes |= _cards(arguments, catalog, workload)
+    changes |= _card_fields(arguments, catalog, workload)
     try:
         return base.evolve(**changes)
     except ValidationError as error:
@@ -137,13 +141,15 @@ def _plan(arguments: argparse.Namespace, catalog: Catalog, base: Plan) -> Plan:
         raise SpecError(f"--{problem.field}", problem.reason, "--help explains every option.") from error
 
 
-def _cards(arguments: argparse.Namespace, catalog: Catalog, workload: Workload) -> dict[str, object]:
-    """Return the plan's fields for `--gpu` and `--count`; several kinds of cards are part of the workload."""
+def _card_fields(arguments: argparse.Namespace, catalog: Catalog, workload: Workload) -> dict[str, object]:
+    """Return the plan fields that `--gpu` and `--count` set; several kinds of cards are part of the workload."""
     cards = named_cards(arguments.gpu or (), catalog)
     if len(cards) > 1:
         if arguments.count is not None:
             raise SpecError(
-                "--count", "is ambiguous with several kinds of cards", 'Count each of them: --gpu "2 x RTX 3090".'
+                "--count",
+                "is ambiguous with several kinds of cards",
+                'Count each kind: --gpu "2 x RTX 3090" --gpu "RTX 4090".',
             )
         return {"workload": workload.evolve(gpus=cards), "gpu": None, "count": sum(kind.count for kind in cards)}
     changes: dict[str, object] = {"count": arguments.count.replace(",", "")} if arguments.count is not None else {}
@@ -154,21 +160,21 @@ def _cards(arguments: argparse.Namespace, catalog: Catalog, workload: Workload) 
     return changes
 
 
-def _workload(arguments: argparse.Namespace, base: Plan) -> Workload:
-    workload = workload_from(arguments, base.workload)
+def _changed_workload(arguments: argparse.Namespace, base: Plan) -> Workload:
+    workload = workload_from_arguments(arguments, base.workload)
     if base.model.trace is not None and workload.evolve(other_processes_bytes=0) != base.workload.evolve(
         other_processes_bytes=0
     ):
-        hint = "Trace it again with other options: gpu-planner trace --help"
+        hint = "Trace the module again with other options: gpu-planner trace --help"
         raise PlannerError("workload options cannot change a traced module", hint)
     return workload
 
 
 def save_plan_as(path: Path, plan: Plan) -> None:
-    """Write `plan` to `path`.
+    """Write `plan` to the file `path`, replacing a plan but no other file.
 
     Raises:
-        PlanFileError: If the file exists and is not a plan, or it cannot be written.
+        PlanFileError: If the file exists and is not a plan, or cannot be written.
     """
     if path.exists() and not is_plan_file(path):
         raise PlanFileError(path, "exists and is not a plan", "Choose another name; nothing was written.")

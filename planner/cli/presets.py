@@ -5,7 +5,7 @@ from typing import Final
 
 from pydantic_core import to_json
 
-from planner.cli.named_plan import plan_about
+from planner.cli.named_plan import named_plan
 from planner.cli.report import prose_width, wrap
 from planner.cli.table import TableColumn, table
 from planner.errors import SpecError
@@ -19,7 +19,7 @@ _HEADS: Final = (TableColumn("Preset"), TableColumn("Runs", flexible=True), Tabl
 
 
 def preset_list(catalog: Catalog, width: int | None, *, as_json: bool) -> str:
-    """Return every preset as a table, or as JSON."""
+    """Return all presets as a table, or as JSON text."""
     presets = load_presets()
     if as_json:
         return to_json([preset.model_dump(mode="json", exclude_unset=True) for preset in presets], indent=2).decode()
@@ -28,28 +28,28 @@ def preset_list(catalog: Catalog, width: int | None, *, as_json: bool) -> str:
 
 
 def plan_with_preset(name: str, model: str | None, workload: Path | None, catalog: Catalog) -> tuple[Plan, Preset]:
-    """Return the plan of the preset `name`, for `model` if one is given, with the preset.
+    """Return the plan of the preset `name`, for `model` unless None, and the preset.
 
     Raises:
-        SpecError: If there is no such preset, it needs a model, or a file gives another workload.
+        SpecError: If there is no such preset, the preset needs a model, or a file gives another workload.
         PlannerError: If there is no such model.
     """
     if workload is not None:
-        raise SpecError("--preset", "cannot be combined with --workload", "Leave out one of them.")
+        raise SpecError("--preset", "cannot be combined with --workload", "Leave out --preset or --workload.")
     preset = find_preset(load_presets(), name)
     if model is None:
         return plan_of_preset(preset), preset
-    return with_preset(plan_about(model, catalog), preset), preset
+    return with_preset(named_plan(model, catalog), preset), preset
 
 
 def preset_block(preset: Preset, width: int | None) -> str:
-    """Return the description and the sources of the preset as text."""
+    """Return notes on the preset and its sources as text."""
     notes = (wrap(line, prose_width(width), rest="    ") for line in preset_notes(preset))
     return "\n".join([*notes, *(f"    {source}" for source in preset.sources)])
 
 
 def recipe_block(recipe: Recipe, name: str, width: int | None, *, explain: bool) -> str:
-    """Return a summary of what was read from the training file `name`, or with `explain` a line for every key."""
+    """Return a summary of the settings read from the training file `name`, or with `explain` a line for every key."""
     prose = prose_width(width)
     if explain:
         return "\n".join(wrap(line, prose, rest="      ") for line in recipe_details(recipe, name))

@@ -81,7 +81,7 @@ def _parser() -> Parser:
     )
     change.add_argument("--remove", metavar="ID", nargs="+", help="remove your own offers")
     change.add_argument("--state", action="store_true", help="show which prices are in use and which are held")
-    parser.add_general()
+    parser.add_general_options()
     return parser
 
 

@@ -8,7 +8,7 @@ from typing import Final, get_args
 from pydantic import ValidationError
 
 from planner.cli.money_options import add_money_options, option_of, plan_with_money, whole_number
-from planner.cli.options import in_options
+from planner.cli.options import naming_options
 from planner.cli.parser import Parser
 from planner.cli.plan_arguments import add_plan_options, save_plan_as
 from planner.cli.report import prose_width, wrap
@@ -79,7 +79,7 @@ def _recommendation(plan: Plan, catalog: Catalog, today: date, wish: Wish) -> Re
     except SpecError as error:
         if error.field.partition(".")[0] in CostTerms.model_fields:
             raise SpecError(option_of(f"cost.{error.field}"), error.reason, error.hint) from error
-        raise in_options(error) from error
+        raise naming_options(error) from error
     assert found is not None  # only a stopped search returns None
     return found
 
@@ -111,7 +111,7 @@ def _parser() -> Parser:
     answer.add_argument(
         "--save", metavar="PLAN.json", type=Path, help="write the plan with the cheapest option to a file"
     )
-    parser.add_general()
+    parser.add_general_options()
     return parser
 
 

@@ -1,4 +1,4 @@
-"""Text report of a memory result, with the answer first and the evidence below."""
+"""Text report on the memory of a plan: the answer first, the evidence below."""
 
 import re
 import textwrap
@@ -44,7 +44,7 @@ def memory_report(
     explain: bool = False,
     more: tuple[str, ...] = (),
 ) -> str:
-    """Return the report: the answer, its reason, the terms, the phases, the notes and the defaults used.
+    """Return the memory report: answer, reason, terms, phases, notes and the defaults used.
 
     `subject` is the plan as a phrase; with `explain` each term has its formula, numbers and sources. `more` are further
     blocks below the phases.
@@ -54,72 +54,72 @@ def memory_report(
         "\n".join(
             wrap(sentence, prose) for sentence in (view.answer, view.sharing, view.reason, view.certainty) if sentence
         ),
-        _phrase(subject, prose),
-        _terms(view, width) if view.terms else "",
-        *(_explained(row, prose) for row in view.terms if explain),
-        _phases(view, width) if view.phases else "",
-        _cards(view, width) if view.devices else "",
+        _wrapped_phrase(subject, prose),
+        _term_table(view, width) if view.terms else "",
+        *(_explained_term(row, prose) for row in view.terms if explain),
+        _phase_table(view, width) if view.phases else "",
+        _card_table(view, width) if view.devices else "",
         *more,
         "\n".join(wrap(note, prose, "- ") for note in view.notes),
-        wrap(f"Defaults used: {_together(defaults)}", prose).replace(_NO_BREAK, " ") if defaults else "",
+        wrap(f"Defaults used: {_joined_options(defaults)}", prose).replace(_NO_BREAK, " ") if defaults else "",
     ]
     return "\n\n".join(block for block in blocks if block)
 
 
-def _phrase(subject: str, width: int) -> str:
-    """Wrap `subject` only between its parts, so that no name is broken."""
-    whole = re.sub(r"(?<![,·]) (?!·)", _NO_BREAK, subject)
-    return wrap(whole, width).replace(_NO_BREAK, " ")
+def _wrapped_phrase(subject: str, width: int) -> str:
+    """Return `subject` wrapped at `width`, only between its parts, so that no name is broken."""
+    unbroken = re.sub(r"(?<![,·]) (?!·)", _NO_BREAK, subject)
+    return wrap(unbroken, width).replace(_NO_BREAK, " ")
 
 
-def _terms(view: MemoryView, width: int | None) -> str:
+def _term_table(view: MemoryView, width: int | None) -> str:
     rows = [[row.title, row.gib, row.share_text, row.certainty, row.how] for row in view.terms]
     total = ["Total", fmt.gib(view.total_bytes), "", "", fmt.exact_bytes(view.total_bytes)]
     return table(_TERM_HEADS, [*rows, total], width)
 
 
-def _phases(view: MemoryView, width: int | None) -> str:
+def _phase_table(view: MemoryView, width: int | None) -> str:
     rows = [[row.title, fmt.gib(row.bytes), "peak" if row.is_peak else "", row.explanation] for row in view.phases]
     return table(_PHASE_HEADS, rows, width)
 
 
-def _cards(view: MemoryView, width: int | None) -> str:
+def _card_table(view: MemoryView, width: int | None) -> str:
     rows = [[row.card, row.layers, row.needs, row.usable, row.free, row.verdict, row.scarcity] for row in view.devices]
     return table(_CARD_HEADS, rows, width)
 
 
-def _explained(row: TermRow, width: int) -> str:
+def _explained_term(row: TermRow, width: int) -> str:
     head = f"{row.title}: {row.exact} ({row.range_text}), {row.certainty}"
-    return "\n".join([head, *(wrap(line, width, "    ", "      ") for line in _evidence(row))])
+    return "\n".join([head, *(wrap(line, width, "    ", "      ") for line in _evidence_lines(row))])
 
 
-def _evidence(row: TermRow) -> Iterator[str]:
+def _evidence_lines(row: TermRow) -> Iterator[str]:
     yield f"= {row.how}"
     if row.numbers_put_in != row.how:
         yield f"= {row.numbers_put_in}"
     for symbol in row.symbols:
         yield f"{symbol.name} = {symbol.value}: {symbol.meaning} (from the {symbol.origin})"
-    yield from map(_part, row.parts)
+    yield from map(_part_line, row.parts)
     if not all(part.source in row.source for part in row.parts) or not row.parts:
         yield f"source: {row.source}"
 
 
-def _part(part: PartRow) -> str:
+def _part_line(part: PartRow) -> str:
     how = "" if part.numbers_put_in in part.exact else f" = {part.numbers_put_in}"
     return f"{part.title}: {part.exact}{how} [{part.source}]"
 
 
-def _together(options: tuple[str, ...]) -> str:
-    """Join options so that no line break separates one from its value."""
+def _joined_options(options: tuple[str, ...]) -> str:
+    """Return the options joined so that no line break separates an option from its value."""
     return " ".join(option.replace(" ", _NO_BREAK) for option in options)
 
 
 def prose_width(width: int | None) -> int:
-    """Return the width of prose in a terminal of `width` columns, limited for readability."""
+    """Return the line length for prose in a terminal of `width` columns, at most 100 for readability."""
     return min(width or _WIDEST_PROSE, _WIDEST_PROSE)
 
 
 def wrap(text: str, width: int, first: str = "", rest: str | None = None) -> str:
-    """Wrap `text` at `width`; `first` precedes the first line, `rest` (by default blanks) the others."""
-    hang = " " * len(first) if rest is None else rest
-    return textwrap.fill(text, width, initial_indent=first, subsequent_indent=hang, break_on_hyphens=False)
+    """Return `text` wrapped at `width`; `first` precedes the first line, `rest` (by default blanks) the other lines."""
+    indent = " " * len(first) if rest is None else rest
+    return textwrap.fill(text, width, initial_indent=first, subsequent_indent=indent, break_on_hyphens=False)

@@ -15,10 +15,10 @@ _NARROWEST_PROSE: Final = 20
 
 
 class TableColumn(NamedTuple):
-    """The header and layout of a column; `unit` is printed on a line below the title.
+    """Header and layout of a table column; `unit` is printed on a line below the title.
 
-    `flexible` columns shrink if the terminal is too narrow, but not below `narrowest`; `keep` is the end of their texts
-    that remains if they are cut.
+    `flexible` columns shrink if the terminal is too narrow, but not below `narrowest`; `keep` says which
+    end of a text remains if the text is cut.
     """
 
     title: str
@@ -30,20 +30,20 @@ class TableColumn(NamedTuple):
 
 
 def terminal_width() -> int | None:
-    """Return the number of columns of the output: COLUMNS if set, else that of the terminal.
+    """Return the width of the output in characters: COLUMNS if set, else the terminal's width.
 
     None if the output is a file or a pipe, where nothing may be cut.
     """
-    said = os.environ.get("COLUMNS", "")
-    if said.isascii() and said.isdigit() and int(said) > 0:
-        return int(said)
+    columns_variable = os.environ.get("COLUMNS", "")
+    if columns_variable.isascii() and columns_variable.isdigit() and int(columns_variable) > 0:
+        return int(columns_variable)
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def table(
     heads: Sequence[TableColumn], rows: Sequence[Sequence[str]], width: int | None = None, *, wraps: bool = False
 ) -> str:
-    """Return an aligned table, not wider than `width` if its flexible columns allow it.
+    """Return an aligned table, at most `width` characters wide if the flexible columns allow it.
 
     A text that is too long for its column is cut, or continued on further lines if the table `wraps`.
     """
@@ -52,14 +52,14 @@ def table(
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     if width is not None:
         widths = _shrunk_widths(heads, widths, width)
-    whole = (part for line in lines for part in _wrapped_lines(widths, line)) if wraps else lines
-    return "\n".join(_line(heads, widths, line) for line in whole)
+    all_lines = (part for line in lines for part in _wrapped_row_lines(widths, line)) if wraps else lines
+    return "\n".join(_table_line(heads, widths, line) for line in all_lines)
 
 
 def column_table(
     columns: Sequence[Column[Row]], rows: Sequence[Row], flexible: Collection[str], narrowest: int = 12
 ) -> str:
-    """Return `rows` as a table fitted to the terminal, where the columns with the keys `flexible` may shrink."""
+    """Return `rows` as a table fitted to the terminal's width; only columns with a key in `flexible` may shrink."""
     heads = [
         TableColumn(column.title, column.align, column.key in flexible, column.unit, narrowest) for column in columns
     ]
@@ -67,7 +67,7 @@ def column_table(
 
 
 def wrap_paragraph(text: str, width: int | None, first: str = "") -> str:
-    """Wrap a paragraph after `first` at `width`; longer words, such as URLs, are not broken."""
+    """Return a paragraph wrapped at `width` with `first` before it; longer words, such as URLs, are not broken."""
     if width is None:
         return f"{first}{text}"
     return textwrap.fill(
@@ -80,29 +80,29 @@ def wrap_paragraph(text: str, width: int | None, first: str = "") -> str:
     )
 
 
-def _wrapped_lines(widths: list[int], line: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Yield the lines of one row whose cells are wrapped."""
-    cells = [_text_parts(text, size) for text, size in zip(line, widths, strict=True)]
+def _wrapped_row_lines(widths: list[int], line: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Yield the lines of one table row with wrapped cells."""
+    cells = [_wrapped_cell(text, size) for text, size in zip(line, widths, strict=True)]
     yield from zip_longest(*cells, fillvalue="")
 
 
-def _text_parts(text: str, size: int) -> list[str]:
+def _wrapped_cell(text: str, size: int) -> list[str]:
     if len(text) <= size:
         return [text]
-    hang = " " * (len(text) - len(text.lstrip()))
-    return textwrap.wrap(text, size, subsequent_indent=hang, break_on_hyphens=False)
+    indent = " " * (len(text) - len(text.lstrip()))
+    return textwrap.wrap(text, size, subsequent_indent=indent, break_on_hyphens=False)
 
 
-def _line(heads: Sequence[TableColumn], widths: list[int], line: Sequence[str]) -> str:
-    cells = (_cell(text, head, size) for text, head, size in zip(line, heads, widths, strict=True))
+def _table_line(heads: Sequence[TableColumn], widths: list[int], line: Sequence[str]) -> str:
+    cells = (_aligned_cell(text, head, size) for text, head, size in zip(line, heads, widths, strict=True))
     return _GAP.join(cells).rstrip()
 
 
 def _shrunk_widths(heads: Sequence[TableColumn], widths: list[int], width: int) -> list[int]:
-    """Shrink the widest flexible columns, down to their narrowest width, until the table fits."""
+    """Return column widths with which the table fits `width`, if possible; the widest flexible columns shrink first."""
     shrunk = list(widths)
     for _ in range(sum(widths) + len(_GAP) * (len(widths) - 1) - width):
-        flexible = (place for place, head in enumerate(heads) if head.flexible and shrunk[place] > head.narrowest)
+        flexible = (index for index, head in enumerate(heads) if head.flexible and shrunk[index] > head.narrowest)
         widest = max(flexible, key=shrunk.__getitem__, default=None)
         if widest is None:
             break
@@ -110,12 +110,12 @@ def _shrunk_widths(heads: Sequence[TableColumn], widths: list[int], width: int) 
     return shrunk
 
 
-def _cell(text: str, head: TableColumn, size: int) -> str:
+def _aligned_cell(text: str, head: TableColumn, size: int) -> str:
     shown = text if len(text) <= size else (f"…{text[1 - size :]}" if head.keep == "end" else f"{text[: size - 1]}…")
     return shown.rjust(size) if head.align == "right" else shown.ljust(size)
 
 
-_HEADS: Final = (
+_DETAIL_COLUMNS: Final = (
     TableColumn("Figure", flexible=True, narrowest=16),
     TableColumn("Value", flexible=True, narrowest=16),
     TableColumn("Certainty", flexible=True),
@@ -124,23 +124,23 @@ _HEADS: Final = (
 
 
 def details(name: str, groups: Sequence[DetailGroup], notes: Sequence[str]) -> str:
-    """Return `name`, the groups of details as a table, the numbered sources and the notes."""
+    """Return the details of a card, system or model as text: name, table, numbered sources and notes."""
     numbers: dict[str, int] = {}
     rows: list[tuple[str, str, str, str]] = []
     for group in groups:
         rows.append((group.title, "", "", ""))
-        rows.extend(_row(detail, numbers) for detail in group.details)
-    used = [place for place in range(len(_HEADS)) if any(row[place] for row in rows)]
-    cells = [[row[place] for place in used] for row in rows]
+        rows.extend(_detail_cells(detail, numbers) for detail in group.details)
+    used_indices = [index for index in range(len(_DETAIL_COLUMNS)) if any(row[index] for row in rows)]
+    cells = [[row[index] for index in used_indices] for row in rows]
     width = terminal_width()
-    shown = table([_HEADS[place] for place in used], cells, width, wraps=True)
+    shown = table([_DETAIL_COLUMNS[index] for index in used_indices], cells, width, wraps=True)
     sources = "\n".join(wrap_paragraph(source, width, f"[{number}] ") for source, number in numbers.items())
     blocks = (name, shown, sources, "\n".join(wrap_paragraph(note, width, "- ") for note in notes))
     return "\n\n".join(block for block in blocks if block)
 
 
-def _row(detail: Detail, numbers: dict[str, int]) -> tuple[str, str, str, str]:
-    """Return the cells of one detail; a new source gets the next number."""
+def _detail_cells(detail: Detail, numbers: dict[str, int]) -> tuple[str, str, str, str]:
+    """Return the table cells of one detail; a new source gets the next number."""
     text = f"{detail.text} ({detail.exact})" if detail.exact else detail.text
     source = "; ".join(part for part in (detail.basis, detail.source, detail.as_of) if part)
     mark = f"[{numbers.setdefault(source, len(numbers) + 1)}]" if source else ""

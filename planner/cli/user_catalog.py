@@ -15,25 +15,28 @@ from planner.workload.parallel import CardCount
 
 
 def user_catalog() -> Catalog:
-    """Return the catalog with the user's own hardware and prices.
+    """Return the catalog with the user's own hardware and the prices in use.
 
     If the user's hardware file cannot be read, a warning is printed on stderr and the file is ignored.
 
     Raises:
         CatalogError: If a bundled record does not validate.
     """
-    catalog, unread = load_catalog_or_bundled(prices_dir(), own_hardware_file())
-    if unread is not None:
-        print(f"warning: your own hardware is ignored: {unread.message}\nhint: {unread.hint}", file=sys.stderr)
+    catalog, own_hardware_error = load_catalog_or_bundled(prices_dir(), own_hardware_file())
+    if own_hardware_error is not None:
+        print(
+            f"warning: your own hardware is ignored: {own_hardware_error.message}\nhint: {own_hardware_error.hint}",
+            file=sys.stderr,
+        )
     return catalog
 
 
 MOST_MACHINES: Final = 1_000
-"""Most machines of one system."""
+"""Highest accepted number of machines of one system."""
 
 
 def named_cards(texts: Sequence[str], catalog: Catalog, option: str = "--gpu") -> tuple[CardCount, ...]:
-    """Resolve names of cards such as `RTX 4090`, `2 x RTX 3090`, or the system `dgx-a100-640gb` with all its cards.
+    """Return the cards that texts such as `RTX 4090`, `2 x RTX 3090` or the system `dgx-a100-640gb` name.
 
     `2×RTX 3090` and `2xrtx-3090` are accepted, too. Errors name `option`.
 
@@ -45,7 +48,7 @@ def named_cards(texts: Sequence[str], catalog: Catalog, option: str = "--gpu") -
 
 
 def named_system(text: str, hardware: HardwareCatalog) -> System | None:
-    """Return the system that `text` names, or None if it names a card or several machines.
+    """Return the system that `text` names, or None if `text` names a card or several machines.
 
     Raises:
         SpecError: If there is no card or system of that name.
@@ -54,34 +57,38 @@ def named_system(text: str, hardware: HardwareCatalog) -> System | None:
     number, name = parse_count(text)
     if number is not None:
         return None
-    found = resolve_hardware(hardware, name)
-    return found if isinstance(found, System) else None
+    hardware_record = resolve_hardware(hardware, name)
+    return hardware_record if isinstance(hardware_record, System) else None
 
 
 def named_machines(text: str, hardware: HardwareCatalog, option: str) -> tuple[int, System] | None:
     """Return the number of machines and the system that `text` names, such as `3 x dgx-h100`; None for a card.
 
     Raises:
-        SpecError: If there is no card or system of that name, or the number is out of range; it names `option`.
+        SpecError: If there is no card or system of that name, or the number is out of range; the error names `option`.
         AmbiguousNameError: If the name matches several cards or systems.
     """
-    named, name = parse_count(text)
-    number, found = 1 if named is None else named, resolve_hardware(hardware, name)
-    if not isinstance(found, System):
+    parsed_count, name = parse_count(text)
+    number, hardware_record = 1 if parsed_count is None else parsed_count, resolve_hardware(hardware, name)
+    if not isinstance(hardware_record, System):
         return None
     if not 1 <= number <= MOST_MACHINES:
-        raise SpecError(option, f"{number:,} machines are out of range", f"From 1 to {MOST_MACHINES:,}.")
-    return number, found
+        raise SpecError(option, f"{number:,} machines are out of range", f"Give a number from 1 to {MOST_MACHINES:,}.")
+    return number, hardware_record
 
 
 def _named_card_count(text: str, catalog: Catalog, option: str) -> CardCount:
-    named, name = parse_count(text)
-    number = 1 if named is None else named
+    parsed_count, name = parse_count(text)
+    number = 1 if parsed_count is None else parsed_count
     if not 1 <= number <= 100_000:
-        raise SpecError(option, f"{number:,} cards are out of range", "From 1 to 100,000.")
-    found = resolve_hardware(catalog.hardware, name)
-    if isinstance(found, Gpu):
-        return CardCount(id=found.id, count=number)
-    if found.gpu_id is None or found.gpu_count is None:
-        raise SpecError(option, f"the catalog does not list the cards of {found.name}", "Name them: 4 x V100.")
-    return CardCount(id=found.gpu_id, count=number * found.gpu_count)
+        raise SpecError(option, f"{number:,} cards are out of range", "Give a number from 1 to 100,000.")
+    hardware_record = resolve_hardware(catalog.hardware, name)
+    if isinstance(hardware_record, Gpu):
+        return CardCount(id=hardware_record.id, count=number)
+    if hardware_record.gpu_id is None or hardware_record.gpu_count is None:
+        raise SpecError(
+            option,
+            f"the catalog does not list the cards of {hardware_record.name}",
+            "Name the cards instead: 4 x V100.",
+        )
+    return CardCount(id=hardware_record.gpu_id, count=number * hardware_record.gpu_count)

@@ -13,7 +13,7 @@ from planner.gui.theme import Theme
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """An action of a window; `text` has a mnemonic and may be a function. `menu` ends with a group, like `File/1`."""
+    """Action of a window; `text` has a mnemonic and may be a function. `menu` is a path with a group: `File/1`."""
 
     id: str
     text: str | Callable[[], str]
@@ -31,7 +31,7 @@ Returned = TypeVar("Returned")
 
 @dataclass(frozen=True, slots=True)
 class UnboundAction(Generic[Subject]):
-    """An action declared without a window: its functions take the subject, a window or a tab."""
+    """Action declared without a window: its functions take a subject, which is the window or a tab."""
 
     id: str
     text: str | Callable[[Subject], str]
@@ -43,7 +43,7 @@ class UnboundAction(Generic[Subject]):
     checked_when: Callable[[Subject], bool] | None = None
 
     def of(self, find: Callable[[], Subject]) -> Action:
-        """Return the action bound to the subject that `find` returns; it is called each time."""
+        """Return the action bound to the subject that `find` returns when the action runs."""
 
         def bound(function: Callable[[Subject], Returned]) -> Callable[[], Returned]:
             return lambda: function(find())
@@ -61,15 +61,15 @@ class UnboundAction(Generic[Subject]):
 
 
 class ActionSet(QObject):
-    """The declared actions as Qt actions; `refresh` updates them."""
+    """The declared actions as Qt actions; `refresh` updates their text and state."""
 
     def __init__(self, theme: Theme, actions: Sequence[Action], parent: QWidget) -> None:
         super().__init__(parent)
         self._theme = theme
         self.declared = tuple(actions)
-        self._made = {action.id: self._make(action, parent) for action in actions}
+        self._made = {action.id: self._make_qt_action(action, parent) for action in actions}
         self._is_tinted = False
-        theme.changed.connect(self._forget_icons)
+        theme.changed.connect(self._mark_icons_outdated)
         self.refresh()
 
     def __getitem__(self, action_id: str) -> QAction:
@@ -92,7 +92,7 @@ class ActionSet(QObject):
 
     @Slot()
     def prepare(self) -> None:
-        """Refresh the actions and their icons for a menu that is about to be shown."""
+        """Update the actions and their icons for a menu that is about to be shown."""
         self.refresh()
         if self._is_tinted:
             return
@@ -102,34 +102,34 @@ class ActionSet(QObject):
                 self._made[action.id].setIcon(self._theme.icon(action.icon, "muted"))
 
     @Slot()
-    def _forget_icons(self) -> None:
+    def _mark_icons_outdated(self) -> None:
         self._is_tinted = False
 
     def fill(self, bar: QMenuBar) -> dict[str, QMenu]:
-        """Build the menus with separators between groups, and return them by path (`View/Theme` is a submenu)."""
+        """Build the menus with separators between groups, and return the menus by path, such as `View/Theme`."""
         menus: dict[str, QMenu] = {}
         groups: dict[str, str] = {}
         for action in self.declared:
             *path, group = action.menu.split("/")
-            menu = _menu_at(bar, menus, path)
+            menu = _menu_at_path(bar, menus, path)
             if groups.get(path[0], group) != group:
                 menus[path[0]].addSeparator()
             groups[path[0]] = group
             menu.addAction(self._made[action.id])
         return menus
 
-    def _make(self, action: Action, parent: QWidget) -> QAction:
-        made = QAction(parent)
-        made.setObjectName(action.id)
-        made.setCheckable(action.checked_when is not None)
+    def _make_qt_action(self, action: Action, parent: QWidget) -> QAction:
+        qt_action = QAction(parent)
+        qt_action.setObjectName(action.id)
+        qt_action.setCheckable(action.checked_when is not None)
         if action.shortcut:
-            made.setShortcuts(QKeySequence.listFromString(action.shortcut))
-        made.triggered.connect(lambda _checked=False: action.run())
-        parent.addAction(made)
-        return made
+            qt_action.setShortcuts(QKeySequence.listFromString(action.shortcut))
+        qt_action.triggered.connect(lambda _checked=False: action.run())
+        parent.addAction(qt_action)
+        return qt_action
 
 
-def _menu_at(bar: QMenuBar, menus: dict[str, QMenu], path: list[str]) -> QMenu:
+def _menu_at_path(bar: QMenuBar, menus: dict[str, QMenu], path: list[str]) -> QMenu:
     parent: QMenuBar | QMenu = bar
     for depth in range(len(path)):
         name = "/".join(path[: depth + 1])

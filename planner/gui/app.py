@@ -1,4 +1,4 @@
-"""The composition root: it creates the application's objects and shuts them down."""
+"""Composition root: creates the application's objects and shuts the objects down."""
 
 import gc
 import sys
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _DETECTION: Final = "cards of this machine"
 _LONGEST_START_SECONDS: Final = 10.0
-"""Timeout for opening the driver; a slower one is left to the Monitor, which shows that it waits."""
+"""Timeout for opening the GPU driver; for a slower driver, the Monitor tab detects the cards and shows progress."""
 CANNOT_START: Final = 3
 _DETECT_AFTER_MS: Final = 1500
 """Delay of the detection of cards, so that the window is drawn and responsive first."""
@@ -43,11 +43,11 @@ _IMPORTED_NEXT: Final = (
     "planner.gui.monitor.tab",
     "planner.gui.monitor.plots.metric_plot",
 )
-"""Modules that the first clicks are likely to need, in this order."""
+"""Modules to import in the background, first those that the first clicks are likely to need."""
 
 
 def read_machine_devices() -> "tuple[Device, ...]":
-    """Return the cards of this machine, read by a short-lived process; none without a driver."""
+    """Return the cards of this machine, read in a short-lived process; an empty tuple without a driver."""
     from planner.monitor.settings import Timeouts
     from planner.monitor.supervisor.snapshot import take_snapshot  # the first frame of the window does not need them
 
@@ -55,7 +55,7 @@ def read_machine_devices() -> "tuple[Device, ...]":
 
 
 class CardDetector(QObject):
-    """Detects the cards of this machine when the catalog is first shown, unless the Monitor has found them by then.
+    """Detects the cards of this machine when the Catalog tab is first shown, unless the Monitor has detected them.
 
     `detect` runs in the background.
     """
@@ -80,7 +80,7 @@ class CardDetector(QObject):
 
 
 def _ignore_failure(error: BaseException) -> None:
-    """Ignore that the cards could not be read: the Monitor shows why."""
+    """Ignore the error of a failed detection, because the Monitor tab shows it."""
     if not isinstance(error, PlannerError | OSError):
         raise error
 
@@ -92,11 +92,11 @@ def create(argv: Sequence[str]) -> tuple[QApplication, MainWindow]:
         CatalogError: If the catalog cannot be read.
     """
     with _frozen_objects():
-        return _create(argv)
+        return _create_application_and_window(argv)
 
 
-def _create(argv: Sequence[str]) -> tuple[QApplication, MainWindow]:
-    app = _application(argv)
+def _create_application_and_window(argv: Sequence[str]) -> tuple[QApplication, MainWindow]:
+    app = _qt_application(argv)
     catalog, unread = load_catalog_or_bundled(prices_dir(), own_hardware_file())
     home = state_dir()
     diagnostics = Diagnostics(home / "logs")
@@ -117,7 +117,7 @@ def _create(argv: Sequence[str]) -> tuple[QApplication, MainWindow]:
         QTimer.singleShot(0, window, lambda: window.documents.open(Path(argv[1])))
     problems = [*([] if unread is None else [unread]), *autosave.unrestored]
     if problems:
-        window.show_error(_combined(problems))
+        window.show_error(_combined_error(problems))
     return app, window
 
 
@@ -155,7 +155,7 @@ def _detect_cards_when_needed(window: MainWindow) -> None:
     detector.on_tab(window.tab.key)
 
 
-def _application(argv: Sequence[str]) -> QApplication:
+def _qt_application(argv: Sequence[str]) -> QApplication:
     existing = QApplication.instance()
     app = existing if isinstance(existing, QApplication) else QApplication(list(argv[:1]))
     app.setApplicationName("gpu-planner")
@@ -165,8 +165,8 @@ def _application(argv: Sequence[str]) -> QApplication:
     return app
 
 
-def _combined(problems: Sequence[PlannerError]) -> PlannerError:
-    """Return the problems of the start as one error, since the banner shows one."""
+def _combined_error(problems: Sequence[PlannerError]) -> PlannerError:
+    """Return the errors of the start as a single error, because the banner shows only one."""
     return PlannerError(
         "\n".join(problem.message for problem in problems),
         "\n".join(problem.hint for problem in problems if problem.hint),
@@ -174,10 +174,10 @@ def _combined(problems: Sequence[PlannerError]) -> PlannerError:
 
 
 def _show_start_messages(window: MainWindow, diagnostics: Diagnostics) -> None:
-    """Report a crash of the last run and a recording that it left unfinished."""
+    """Report a crash of the last run, and a recording that the crash left unfinished."""
     if diagnostics.crashed_before:
         hint = "The reason is in crash-last.log; see Help › Open log folder."
         window.show_error(PlannerError("GPU Planner crashed the last time. Your plan is as you left it.", hint))
     unfinished = window.workspace.settings.current.monitor.unfinished
-    if unfinished is not None and unfinished.left_over is not None:
-        window.banner.show_notice(*unfinished_message(unfinished.left_over))
+    if unfinished is not None and unfinished.interrupted_path is not None:
+        window.banner.show_notice(*unfinished_message(unfinished.interrupted_path))

@@ -1,4 +1,4 @@
-"""Autosave: each window's plan is written within a second of every change and restored at the next start.
+"""Autosave: writes each window's plan within a second of a change, and restores the plan at the next start.
 
 Every window owns one file in the folder and holds its lock. A file whose lock is free belongs to a window that was
 closed or crashed: the next window to start restores the newest of them and takes over the file. A plan that can no
@@ -41,7 +41,7 @@ class SavedSession(Spec):
 
 
 class Autosave(QObject):
-    """Keeps one window's session on disk; `unrestored` lists the plans that could not be restored, as errors."""
+    """Keeps one window's session on disk; `unrestored` lists an error per plan that could not be restored."""
 
     def __init__(self, workspace: Workspace, folder: Path, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -49,34 +49,34 @@ class Autosave(QObject):
         self._folder = folder
         self.unrestored: list[PlannerError] = []
         folder.mkdir(parents=True, exist_ok=True)
-        self._file, self._lock = self._take_over() or self._start_fresh()
+        self._file, self._lock = self._restore_newest_session() or self._new_session_file()
         self._timer = QTimer(self, singleShot=True, interval=DELAY_MS)
         self._timer.timeout.connect(self.flush)
-        workspace.changed.connect(self._on_changed)
-        workspace.file_changed.connect(self._on_changed)
-        workspace.pin.changed.connect(self._on_changed)
+        workspace.changed.connect(self._schedule_write)
+        workspace.file_changed.connect(self._schedule_write)
+        workspace.pin.changed.connect(self._schedule_write)
         self.flush()
 
     @Slot()
     def flush(self) -> None:
         """Write the session now."""
-        self._write(closed=False)
+        self._write_session(closed=False)
 
     def close(self) -> None:
         """Write the session as closed by the user, and release its lock."""
-        self._write(closed=True)
-        self._workspace.changed.disconnect(self._on_changed)
-        self._workspace.file_changed.disconnect(self._on_changed)
-        self._workspace.pin.changed.disconnect(self._on_changed)
+        self._write_session(closed=True)
+        self._workspace.changed.disconnect(self._schedule_write)
+        self._workspace.file_changed.disconnect(self._schedule_write)
+        self._workspace.pin.changed.disconnect(self._schedule_write)
         self._lock.unlock()
 
     @Slot()
-    def _on_changed(self) -> None:
+    def _schedule_write(self) -> None:
         # Not restarted while it runs: otherwise the file would never be written during a long drag.
         if not self._timer.isActive():
             self._timer.start()
 
-    def _write(self, *, closed: bool) -> None:
+    def _write_session(self, *, closed: bool) -> None:
         self._timer.stop()
         workspace = self._workspace
         path = None if workspace.path is None else str(workspace.path)
@@ -88,44 +88,46 @@ class Autosave(QObject):
         except OSError as error:
             _log.warning("The plan could not be saved: %s", error)
 
-    def _take_over(self) -> tuple[Path, QLockFile] | None:
-        """Restore the newest session without a window, and delete closed and expired ones."""
-        self._clear_unfinished()
+    def _restore_newest_session(self) -> tuple[Path, QLockFile] | None:
+        """Restore the newest session that no window has open, and delete closed and expired sessions."""
+        self._delete_temporary_files()
         taken: tuple[Path, QLockFile] | None = None
-        for file in sorted(self._folder.glob("*.json"), key=_modified_at, reverse=True):
-            lock = _lock_of(file)
+        for file in sorted(self._folder.glob("*.json"), key=_modified_seconds, reverse=True):
+            lock = _session_lock(file)
             if not lock.tryLock(0):
                 continue
-            session = _read(file)
-            if taken is None and session is not None and self._restore(file, session):
+            session = _read_session(file)
+            if taken is None and session is not None and self._restore_session(file, session):
                 taken = file, lock
                 continue
-            if session is None or session.closed or time.time() - _modified_at(file) > KEEP_SECONDS:
+            if session is None or session.closed or time.time() - _modified_seconds(file) > KEEP_SECONDS:
                 file.unlink(missing_ok=True)
             lock.unlock()
         return taken
 
-    def _clear_unfinished(self) -> None:
+    def _delete_temporary_files(self) -> None:
         """Delete temporary files of windows that were killed while writing."""
         for file in self._folder.glob(f".*{UNFINISHED_SUFFIX}"):
-            if time.time() - _modified_at(file) > UNFINISHED_SECONDS:
+            if time.time() - _modified_seconds(file) > UNFINISHED_SECONDS:
                 file.unlink(missing_ok=True)
 
-    def _restore(self, file: Path, session: SavedSession) -> bool:
-        """Restore `session`; return False if its file was renamed because nothing else holds its plan."""
+    def _restore_session(self, file: Path, session: SavedSession) -> bool:
+        """Restore `session`; return False if its file was renamed to preserve a plan that cannot be shown."""
         path = None if session.path is None else Path(session.path)
         take_plan = partial(self._workspace.replace, session.plan, path, session.modified)
-        taken = self._take("plan", session.plan, take_plan, file)
+        taken = self._show_or_keep_plan("plan", session.plan, take_plan, file)
         if taken and session.pinned is not None:
-            self._take("pinned plan", session.pinned, partial(self._workspace.pin.put, session.pinned), file)
+            self._show_or_keep_plan(
+                "pinned plan", session.pinned, partial(self._workspace.pin.put, session.pinned), file
+            )
         return taken
 
-    def _take(self, plan_role: str, plan: Plan, take: Callable[[], None], file: Path) -> bool:
-        """Show `plan`, or save it elsewhere and note why; return False if `file` itself was renamed for it."""
+    def _show_or_keep_plan(self, plan_role: str, plan: Plan, show_plan: Callable[[], None], file: Path) -> bool:
+        """Show `plan`, or save it elsewhere with an error; return False if `file` was renamed to preserve the plan."""
         try:
-            take()
+            show_plan()
         except PlannerError as error:
-            kept = self._keep(plan)
+            kept = self._keep_plan(plan)
             message = f"The {plan_role} of your last session cannot be shown: {error.message}."
             where = f"The {plan_role} is saved in {kept or file.replace(file.with_suffix('.json.kept'))}."
             how = " File › Recent opens it once the catalog has the card and model again." if kept else ""
@@ -134,7 +136,7 @@ class Autosave(QObject):
             return kept is not None
         return True
 
-    def _keep(self, plan: Plan) -> Path | None:
+    def _keep_plan(self, plan: Plan) -> Path | None:
         """Save `plan` as a plan file and return its path, or None if it cannot be written."""
         file = self._folder / "kept" / f"{date.today().isoformat()}-{uuid.uuid4().hex[:8]}.json"
         try:
@@ -146,28 +148,28 @@ class Autosave(QObject):
         self._workspace.settings.add_recent(file)
         return file
 
-    def _start_fresh(self) -> tuple[Path, QLockFile]:
+    def _new_session_file(self) -> tuple[Path, QLockFile]:
         file = self._folder / f"{uuid.uuid4().hex}.json"
-        lock = _lock_of(file)
+        lock = _session_lock(file)
         lock.tryLock(0)
         return file, lock
 
 
-def _lock_of(file: Path) -> QLockFile:
+def _session_lock(file: Path) -> QLockFile:
     lock = QLockFile(str(file.with_suffix(".lock")))
     # Never stale by age, since a window may stay open for weeks; Qt still checks whether its process lives.
     lock.setStaleLockTime(0)
     return lock
 
 
-def _modified_at(file: Path) -> float:
+def _modified_seconds(file: Path) -> float:
     try:
         return file.stat().st_mtime
     except FileNotFoundError:
         return 0.0
 
 
-def _read(file: Path) -> SavedSession | None:
+def _read_session(file: Path) -> SavedSession | None:
     try:
         return SavedSession.model_validate_json(file.read_bytes())
     except (OSError, ValidationError) as error:

@@ -16,7 +16,7 @@ _MOST: Final = 1_000
 
 
 def model_choices(workspace: Workspace) -> list[Choice]:
-    """Return every model in each of its published formats, with its parameters and context length."""
+    """Return the choices of all models in each published format, with parameters and context length."""
     return [
         Choice(
             name,
@@ -30,13 +30,13 @@ def model_choices(workspace: Workspace) -> list[Choice]:
 
 
 def hub_choice(text: str) -> Choice | None:
-    """Return the Hugging Face Hub model that was typed as `hf:owner/name`, or None."""
+    """Return the choice of a Hugging Face Hub model for a typed `hf:owner/name`, or None for other text."""
     name = text.strip()
     return Choice(name, name, "read from the Hugging Face Hub") if name.startswith(HUB_PREFIX) else None
 
 
 def choose_model(workspace: Workspace, key: object) -> None:
-    """Set the plan's model to one of the catalog, or request one of the Hub."""
+    """Set the plan's model to a catalog model, or request a model from the Hugging Face Hub."""
     name = str(key)
     if name.startswith(HUB_PREFIX):
         workspace.navigator.hub_model_requested.emit(name)
@@ -45,7 +45,7 @@ def choose_model(workspace: Workspace, key: object) -> None:
 
 
 def card_choices(workspace: Workspace) -> list[Choice]:
-    """Return every card with its memory and the plan's verdict on it."""
+    """Return the choices of all cards, each with its memory and the plan's verdict."""
     fits = fits_by_gpu(workspace.plan, workspace.catalog)
     return [
         Choice(gpu.id, gpu.name, fmt.size(gpu.memory_bytes), verdict_icon(fits[gpu.id].verdict), " ".join(gpu.aliases))
@@ -54,7 +54,7 @@ def card_choices(workspace: Workspace) -> list[Choice]:
 
 
 def hardware_choices(workspace: Workspace) -> list[Choice]:
-    """Return every card and then every system, with keys of the comparison: `accelerators:rtx-4090`."""
+    """Return the choices of all cards and then all systems, with keys such as `accelerators:rtx-4090`."""
     from planner.present.catalog.system_row import system_rows  # takes 25 ms, which the start does not wait for
 
     cards = [replace(choice, key=f"accelerators:{choice.key}") for choice in card_choices(workspace)]
@@ -66,7 +66,7 @@ def hardware_choices(workspace: Workspace) -> list[Choice]:
 
 
 def several_of(choices: Sequence[Choice], text: str) -> Choice | None:
-    """Parse `2 x DGX H100` as two of the best match among `choices`; return None without a number."""
+    """Return the choice for text such as `2 x DGX H100`: two of the best match in `choices`; None without a number."""
     from planner.hardware.names import parse_count  # as above
 
     number, name = parse_count(text)
@@ -78,7 +78,7 @@ def several_of(choices: Sequence[Choice], text: str) -> Choice | None:
 
 
 def selected_card_name(workspace: Workspace, gpu_id: object) -> str:
-    """Return the name of a card, or `No card`."""
+    """Return the name of the card `gpu_id`, or `No card` for None."""
     return "No card" if gpu_id is None else workspace.catalog.hardware.gpu(str(gpu_id)).name
 
 

@@ -25,25 +25,25 @@ if TYPE_CHECKING:
 
 
 def declare(window: "MainWindow") -> list[Action]:
-    """Return the actions of `window` in menu order; those of a tab only if the window has that tab."""
+    """Return the actions of `window` in menu order, with the actions of each tab that the window has."""
 
-    def itself() -> "MainWindow":
+    def own_window() -> "MainWindow":
         return window
 
     tabs = {place.name for place in window.places}
     cost_commands = _COST if "CostTab" in tabs else ()
     return [
         *(
-            command.of(itself)
+            command.of(own_window)
             for command in (*_FILE, *_EDIT, *_tab_commands(window), *_VIEW, *_PLAN, *cost_commands, *_TAB)
         ),
         *(command.of(window.catalog) for command in CATALOG_COMMANDS if "CatalogTab" in tabs),
         *(command.of(window.monitor) for command in MONITOR_COMMANDS if "MonitorTab" in tabs),
-        *(command.of(itself) for command in _HELP),
+        *(command.of(own_window) for command in _HELP),
     ]
 
 
-def _named(verb: str, step: str) -> str:
+def _undo_or_redo_text(verb: str, step: str) -> str:
     return f"{verb} {step}".strip()
 
 
@@ -51,15 +51,15 @@ def _can_save(window: "MainWindow") -> bool:
     return window.workspace.path is None or window.workspace.modified
 
 
-def _is_traced(window: "MainWindow") -> bool:
+def _is_plan_traced(window: "MainWindow") -> bool:
     return window.workspace.evaluation.traced is not None
 
 
-def _is_estimated(window: "MainWindow") -> bool:
-    return not _is_traced(window)
+def _is_plan_estimated(window: "MainWindow") -> bool:
+    return not _is_plan_traced(window)
 
 
-def _is_pinned(window: "MainWindow") -> bool:
+def _has_pinned_plan(window: "MainWindow") -> bool:
     return window.workspace.pin.plan is not None
 
 
@@ -67,35 +67,35 @@ def _copy_result(window: "MainWindow") -> None:
     QGuiApplication.clipboard().setText(window.tab.copy_result())
 
 
-def _swap_text(window: "MainWindow") -> str:
+def _task_switch_text(window: "MainWindow") -> str:
     return "&Train this model" if window.workspace.plan.workload.task == "inference" else "&Run this model"
 
 
-def _swap_task(window: "MainWindow") -> None:
+def _switch_task(window: "MainWindow") -> None:
     task = "training" if window.workspace.plan.workload.task == "inference" else "inference"
     with window.workspace.reporting():
         window.workspace.answer("task", {"workload.task": task})
 
 
-def _show_pinned(window: "MainWindow") -> None:
-    """Show a tab that compares the plan with the pinned one: Cost if it is shown, else Memory."""
+def _show_comparison_tab(window: "MainWindow") -> None:
+    """Show a tab that compares the plan with the pinned plan: Cost if it is the current tab, else Memory."""
     if window.tab.key != "cost":
         window.show_tab("memory")
 
 
 def _pin_plan(window: "MainWindow") -> None:
-    _show_pinned(window)
+    _show_comparison_tab(window)
     with window.workspace.reporting():
         window.workspace.pin.put(window.workspace.plan)
 
 
-def _swap_pinned(window: "MainWindow") -> None:
-    _show_pinned(window)
+def _swap_pinned_plan(window: "MainWindow") -> None:
+    _show_comparison_tab(window)
     with window.workspace.reporting():
         window.workspace.pin.swap()
 
 
-def _open_logs(_window: "MainWindow") -> None:
+def _open_log_folder(_window: "MainWindow") -> None:
     QDesktopServices.openUrl(QUrl.fromLocalFile(str(state_dir() / "logs")))
 
 
@@ -105,7 +105,7 @@ def _show_manual(window: "MainWindow") -> None:
 
 
 def _show_shortcuts(window: "MainWindow") -> None:
-    """List every action that has a keyboard shortcut, by menu."""
+    """Show a dialog that lists the keyboard shortcuts by menu."""
     dialog = QDialog(window)
     dialog.setWindowTitle("Keyboard shortcuts")
     grid = QGridLayout()
@@ -154,14 +154,20 @@ _FILE: Final[tuple[UnboundAction["MainWindow"], ...]] = (
     UnboundAction("file.save", "&Save", "File/2", lambda w: w.documents.save(), "Ctrl+S", "save", _can_save),
     UnboundAction("file.save-as", "Save &as…", "File/2", lambda w: w.documents.save_as(), "Ctrl+Shift+S"),
     UnboundAction(
-        "file.save-trace", "Save trac&e…", "File/2", lambda w: w.documents.save_trace(), "Ctrl+Alt+S", "", _is_traced
+        "file.save-trace",
+        "Save trac&e…",
+        "File/2",
+        lambda w: w.documents.save_trace(),
+        "Ctrl+Alt+S",
+        "",
+        _is_plan_traced,
     ),
     UnboundAction("file.quit", "&Quit", "File/4", lambda w: w.close(), "Ctrl+Q"),
 )
 _EDIT: Final[tuple[UnboundAction["MainWindow"], ...]] = (
     UnboundAction(
         "edit.undo",
-        lambda w: _named("&Undo", w.workspace.undo_stack.undoText()),
+        lambda w: _undo_or_redo_text("&Undo", w.workspace.undo_stack.undoText()),
         "Edit/1",
         lambda w: w.workspace.undo_stack.undo(),
         "Ctrl+Z",
@@ -170,7 +176,7 @@ _EDIT: Final[tuple[UnboundAction["MainWindow"], ...]] = (
     ),
     UnboundAction(
         "edit.redo",
-        lambda w: _named("&Redo", w.workspace.undo_stack.redoText()),
+        lambda w: _undo_or_redo_text("&Redo", w.workspace.undo_stack.redoText()),
         "Edit/1",
         lambda w: w.workspace.undo_stack.redo(),
         "Ctrl+Shift+Z; Ctrl+Y",
@@ -190,7 +196,7 @@ _PLAN: Final[tuple[UnboundAction["MainWindow"], ...]] = (
     UnboundAction(
         "plan.preset", "Start from a rec&ipe…", "Plan/1", lambda w: w.navigator.start_from_recipe(), "Ctrl+Shift+R"
     ),
-    UnboundAction("plan.swap-task", _swap_text, "Plan/2", _swap_task, "Ctrl+T", "swap", _is_estimated),
+    UnboundAction("plan.swap-task", _task_switch_text, "Plan/2", _switch_task, "Ctrl+T", "swap", _is_plan_estimated),
     UnboundAction("plan.trace", "Trace a mo&dule…", "Plan/3", lambda w: w.navigator.trace(), "Ctrl+Shift+T", "trace"),
     UnboundAction(
         "plan.check-estimate",
@@ -199,7 +205,7 @@ _PLAN: Final[tuple[UnboundAction["MainWindow"], ...]] = (
         lambda w: w.navigator.check_estimate(),
         "Ctrl+Shift+E",
         "check",
-        _is_estimated,
+        _is_plan_estimated,
     ),
     UnboundAction(
         "plan.compare-log",
@@ -210,7 +216,13 @@ _PLAN: Final[tuple[UnboundAction["MainWindow"], ...]] = (
         "table",
     ),
     UnboundAction(
-        "plan.trace-again", "Trace a&gain", "Plan/3", lambda w: w.navigator.trace_again(), "F5", "trace", _is_traced
+        "plan.trace-again",
+        "Trace a&gain",
+        "Plan/3",
+        lambda w: w.navigator.trace_again(),
+        "F5",
+        "trace",
+        _is_plan_traced,
     ),
     UnboundAction(
         "plan.trace-cancel",
@@ -222,10 +234,16 @@ _PLAN: Final[tuple[UnboundAction["MainWindow"], ...]] = (
     ),
     UnboundAction("plan.pin", "Pin t&his plan to compare", "Plan/4", _pin_plan, "Ctrl+D"),
     UnboundAction(
-        "plan.swap-pinned", "Swap with the pi&nned plan", "Plan/4", _swap_pinned, "Ctrl+Shift+D", "swap", _is_pinned
+        "plan.swap-pinned",
+        "Swap with the pi&nned plan",
+        "Plan/4",
+        _swap_pinned_plan,
+        "Ctrl+Shift+D",
+        "swap",
+        _has_pinned_plan,
     ),
     UnboundAction(
-        "plan.unpin", "&Unpin the plan", "Plan/4", lambda w: w.workspace.pin.put(None), enabled_when=_is_pinned
+        "plan.unpin", "&Unpin the plan", "Plan/4", lambda w: w.workspace.pin.put(None), enabled_when=_has_pinned_plan
     ),
 )
 _COST: Final[tuple[UnboundAction["MainWindow"], ...]] = (
@@ -261,7 +279,7 @@ _TAB: Final[tuple[UnboundAction["MainWindow"], ...]] = (
 _HELP: Final[tuple[UnboundAction["MainWindow"], ...]] = (
     UnboundAction("help.manual", "&Manual", "Help/1", _show_manual, "F1", "info"),
     UnboundAction("help.shortcuts", "&Keyboard shortcuts", "Help/1", _show_shortcuts, "Ctrl+/", "keyboard"),
-    UnboundAction("help.logs", "Open &log folder", "Help/1", _open_logs),
+    UnboundAction("help.logs", "Open &log folder", "Help/1", _open_log_folder),
     UnboundAction("help.about", "&About GPU Planner", "Help/2", _show_about, icon="info"),
 )
 _MANUAL_PAGES: Final = {
@@ -270,7 +288,7 @@ _MANUAL_PAGES: Final = {
     "cost": "cost.md",
     "monitor": "monitor.md",
 }
-"""The page of the manual about each tab."""
+"""Manual page about each tab, by the tab's key."""
 _SCHEMES: Final[tuple[tuple[Scheme, str], ...]] = (("system", "&System"), ("light", "&Light"), ("dark", "&Dark"))
 
 
@@ -278,10 +296,10 @@ def _tab_commands(window: "MainWindow") -> Iterator[UnboundAction["MainWindow"]]
     """Yield a command for each tab of `window` and for each color scheme."""
     titles = _with_mnemonics(place.title for place in window.places)
     for number, (place, text) in enumerate(zip(window.places, titles, strict=True), start=1):
-        show, is_shown = partial(_show_tab, place.key), partial(_is_shown, place.key)
+        show, is_shown = partial(_show_tab, place.key), partial(_is_tab_shown, place.key)
         yield UnboundAction(f"view.{place.key}", text, "View/1", show, f"Ctrl+{number}", place.icon, None, is_shown)
     for scheme, title in _SCHEMES:
-        choose, is_chosen = partial(_choose_scheme, scheme), partial(_is_scheme, scheme)
+        choose, is_chosen = partial(_choose_scheme, scheme), partial(_is_scheme_chosen, scheme)
         yield UnboundAction(f"view.theme-{scheme}", title, "View/Theme/1", choose, "", "theme", None, is_chosen)
 
 
@@ -289,7 +307,7 @@ def _show_tab(key: str, window: "MainWindow") -> None:
     window.show_tab(key)
 
 
-def _is_shown(key: str, window: "MainWindow") -> bool:
+def _is_tab_shown(key: str, window: "MainWindow") -> bool:
     return window.tab.key == key
 
 
@@ -297,12 +315,12 @@ def _choose_scheme(scheme: Scheme, window: "MainWindow") -> None:
     window.choose_scheme(scheme)
 
 
-def _is_scheme(scheme: Scheme, window: "MainWindow") -> bool:
+def _is_scheme_chosen(scheme: Scheme, window: "MainWindow") -> bool:
     return window.theme.scheme == scheme
 
 
 def _with_mnemonics(titles: Iterable[str]) -> Iterator[str]:
-    """Yield each title with `&` before its first letter that is not the mnemonic of an earlier title."""
+    """Yield each title with `&` before its mnemonic: its first letter that no earlier title uses."""
     taken: set[str] = set()
     for title in titles:
         at = next(at for at, letter in enumerate(title) if letter.lower() not in taken)

@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 
 class Diagnostics(QObject):
-    """The log file, the crash file and the error hooks; `save_work` is called before the dialog opens."""
+    """Log file, crash file and hooks for unexpected errors; `save_work` is called before the error dialog opens."""
 
     caught = Signal(str)
 
@@ -41,15 +41,15 @@ class Diagnostics(QObject):
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self.save_work: Callable[[], None] | None = None
-        self.crashed_before, self._crash_file = _start_crash_file(folder)
+        self.crashed_before, self._crash_file = _open_crash_file(folder)
         self._handler = RotatingFileHandler(
             folder / "gpu-planner.log", maxBytes=_LOG_BYTES, backupCount=2, encoding="utf-8", delay=True
         )
         self._handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-        self._told_at: float | None = None
+        self._shown_at_seconds: float | None = None
         self._dialog: QMessageBox | None = None
         # Queued: a paint event or another thread can raise, and neither must open a dialog.
-        self.caught.connect(self._tell, Qt.ConnectionType.QueuedConnection)
+        self.caught.connect(self._show_report, Qt.ConnectionType.QueuedConnection)
 
     def install(self) -> None:
         """Install the log handler and the error hooks."""
@@ -81,13 +81,13 @@ class Diagnostics(QObject):
             self._on_exception(hook.exc_type, hook.exc_value, hook.exc_traceback)
 
     @Slot(str)
-    def _tell(self, details: str) -> None:
+    def _show_report(self, details: str) -> None:
         if self.save_work is not None:
             self.save_work()
         now = time.monotonic()
-        if self._told_at is not None and now - self._told_at < QUIET_SECONDS:
+        if self._shown_at_seconds is not None and now - self._shown_at_seconds < QUIET_SECONDS:
             return
-        self._told_at = now
+        self._shown_at_seconds = now
         # Nothing else owns the dialog, so without this reference it would be destroyed before it is seen.
         self._dialog = report_dialog(details, self.folder)
         self._dialog.open()
@@ -105,8 +105,8 @@ def report_dialog(details: str, folder: Path) -> QMessageBox:
     return box
 
 
-def _start_crash_file(folder: Path) -> tuple[bool, TextIO]:
-    """Open the file for the traceback of a fatal signal; return whether the last run wrote one, which is renamed.
+def _open_crash_file(folder: Path) -> tuple[bool, TextIO]:
+    """Open the crash file for the traceback of a fatal signal; return whether the last run crashed, and the file.
 
     The file is opened for appending, since several windows may share it.
     """

@@ -26,7 +26,7 @@ _TRACES = "Traces (*.trace.json.gz *.json.gz *.json);;All files (*)"
 
 
 class Documents(QObject):
-    """The actions of the File menu."""
+    """Opens and saves files; the actions of the File menu."""
 
     def __init__(self, workspace: Workspace, tasks: TaskRunner, window: QWidget) -> None:
         super().__init__(window)
@@ -34,57 +34,59 @@ class Documents(QObject):
 
     @Slot()
     def new(self) -> None:
-        """Start a new plan, after asking about unsaved changes."""
+        """Replace the plan with the sample plan, after asking about unsaved changes."""
         if self.may_leave():
             with self._workspace.reporting():
                 self._workspace.new_plan()
 
     @Slot()
     def choose_plan(self) -> None:
-        """Ask for a plan and open it."""
-        self._choose("Open a plan", _PLANS)
+        """Ask for a plan file, and open the plan."""
+        self._choose_and_open("Open a plan", _PLANS)
 
     @Slot()
     def choose_model(self) -> None:
         """Ask for a model's configuration or weights, and plan for that model."""
-        self._choose("Open a model", _MODELS)
+        self._choose_and_open("Open a model", _MODELS)
 
     @Slot()
     def choose_hub_model(self) -> None:
-        """Ask for a model of the Hugging Face Hub, and plan for it."""
-        label = "The model's name, as owner/name. Its configuration and the headers of its weight files are read."
+        """Ask for the name of a Hugging Face Hub model, and plan for that model."""
+        label = "Name of the model, as owner/name. Only its configuration and the headers of its weight files are read."
         name, given = QInputDialog.getText(self._window, "Open from Hugging Face", label)
         if given and name.strip():
             self.open_hub(f"{HUB_PREFIX}{name.strip().removeprefix(HUB_PREFIX)}")
 
     @Slot(str)
     def open_hub(self, name: str) -> None:
-        """Read the model `hf:owner/name` in the background, with a button to cancel, and plan for it."""
+        """Read the Hugging Face Hub model `name` in the background, with a *Cancel* button, and plan for that model."""
         stop = Event()
         waiting = QProgressDialog(f"Reading {name} from the Hugging Face Hub…", "Cancel", 0, 0, self._window)
         waiting.setWindowTitle("Hugging Face Hub")
         waiting.canceled.connect(lambda: self._tasks.cancel("open"))
 
-        def finish() -> None:
+        def close_progress() -> None:
             stop.set()
             waiting.canceled.disconnect()
             waiting.reset()
             waiting.deleteLater()
 
-        def take(model: LoadedModel) -> None:
-            finish()
-            self._take_model(model)
+        def use_model(model: LoadedModel) -> None:
+            close_progress()
+            self._use_model(model)
 
-        def report(error: BaseException) -> None:
-            finish()
-            self._report(error)
+        def report_error(error: BaseException) -> None:
+            close_progress()
+            self._report_error(error)
 
-        self._tasks.run("open", partial(load_hub_model, name, stop.is_set), take, report, stop=finish)
+        self._tasks.run(
+            "open", partial(load_hub_model, name, stop.is_set), use_model, report_error, stop=close_progress
+        )
 
     @Slot()
     def choose_trace(self) -> None:
         """Ask for a recorded trace, and plan for its module."""
-        self._choose("Open a trace", _TRACES)
+        self._choose_and_open("Open a trace", _TRACES)
 
     @Slot()
     def save_trace(self) -> None:
@@ -92,62 +94,64 @@ class Documents(QObject):
         facts = self._workspace.evaluation.traced
         if facts is None:
             return
-        suggestion = Path(self._folder()) / f"{self._suggested_name().replace(':', '-')}.trace.json.gz"
+        suggestion = Path(self._recent_folder_text()) / f"{self._suggested_file_stem().replace(':', '-')}.trace.json.gz"
         name, _ = QFileDialog.getSaveFileName(self._window, "Save the trace", str(suggestion), _TRACES)
         if name:
-            save = partial(_copy_recording, facts.digest, Path(name))
-            self._tasks.run("save-trace", save, lambda _saved: None, self._report)
+            save = partial(_save_recording, facts.digest, Path(name))
+            self._tasks.run("save-trace", save, lambda _saved: None, self._report_error)
 
     def open(self, path: Path) -> None:
         """Open a plan, a model's file or folder, a training file or a trace."""
-        self._tasks.run("open", partial(_read, path), partial(self._take, path), self._report)
+        self._tasks.run("open", partial(_read_content, path), partial(self._use_content, path), self._report_error)
 
     @Slot()
     def save(self) -> bool:
-        """Save to the plan's file, or ask for one if it has none; return whether it was saved."""
+        """Save the plan to its file, or ask for a file name if it has none; return whether the plan was saved."""
         return self.save_as() if self._workspace.path is None else self._save_to(self._workspace.path)
 
     @Slot()
     def save_as(self) -> bool:
-        """Ask for a file, and save to it; return whether it was saved."""
-        suggestion = self._workspace.path or Path(self._folder()) / f"{self._suggested_name()}.plan.json"
+        """Ask for a file name, and save the plan to that file; return whether the plan was saved."""
+        suggestion = (
+            self._workspace.path or Path(self._recent_folder_text()) / f"{self._suggested_file_stem()}.plan.json"
+        )
         name, _ = QFileDialog.getSaveFileName(self._window, "Save the plan", str(suggestion), _PLANS)
         return bool(name) and self._save_to(Path(name))
 
     def may_leave(self) -> bool:
-        """Ask what to do with unsaved changes of an open file; return whether to continue.
+        """Ask what to do with unsaved changes of the plan's file; return whether the user wants to continue.
 
         A plan without a file is autosaved and restored at the next start, so there is no need to ask.
         """
         workspace = self._workspace
         if workspace.path is None or not workspace.modified:
             return True
-        answer = self._ask(f"Save the changes to {workspace.path.name}?")
+        answer = self._ask_to_save(f"Save the changes to {workspace.path.name}?")
         if answer == QMessageBox.StandardButton.Save:
             return self.save()
         return answer == QMessageBox.StandardButton.Discard
 
-    def _choose(self, title: str, kinds: str) -> None:
-        name, _ = QFileDialog.getOpenFileName(self._window, title, self._folder(), kinds)
+    def _choose_and_open(self, title: str, kinds: str) -> None:
+        name, _ = QFileDialog.getOpenFileName(self._window, title, self._recent_folder_text(), kinds)
         if name:
             self.open(Path(name))
 
-    def _ask(self, question: str) -> QMessageBox.StandardButton:
+    def _ask_to_save(self, question: str) -> QMessageBox.StandardButton:
         buttons = QMessageBox.StandardButton
         box = QMessageBox(QMessageBox.Icon.Question, "GPU Planner", question, parent=self._window)
         box.setStandardButtons(buttons.Save | buttons.Discard | buttons.Cancel)
         box.setDefaultButton(buttons.Save)
         return QMessageBox.StandardButton(box.exec())
 
-    def _take(self, path: Path, content: "Plan | LoadedModel | TracedFacts | Recipe") -> None:
+    def _use_content(self, path: Path, content: "Plan | LoadedModel | TracedFacts | Recipe") -> None:
         with self._workspace.reporting():
             if isinstance(content, TracedFacts):
                 self._workspace.take_trace(content, f"trace of {content.request.target.short_title}")
                 self._workspace.navigator.show_memory()
             elif isinstance(content, LoadedModel):
-                self._take_model(content)
+                self._use_model(content)
             elif not isinstance(content, Plan):
-                self._take_recipe(content, path)
+                self._apply_recipe(content, path)
             elif self.may_leave():
                 self._workspace.replace(content, path)
                 self._workspace.settings.add_recent(path)
@@ -159,10 +163,10 @@ class Documents(QObject):
 
         read = partial(request_of_config, text, self._workspace.catalog)
         self._workspace.navigator.show_memory()
-        self._tasks.run("open", read, self._workspace.navigator.trace_requested.emit, self._report)
+        self._tasks.run("open", read, self._workspace.navigator.trace_requested.emit, self._report_error)
 
-    def _take_recipe(self, recipe: "Recipe", path: Path) -> None:
-        """Apply a training file to the plan in one step, with its network if it is known, and report what was read."""
+    def _apply_recipe(self, recipe: "Recipe", path: Path) -> None:
+        """Apply a training file to the plan in one undo step, with its model if known, and report what was read."""
         from planner.plan.recipes.files import plan_of_recipe, with_recipe
         from planner.present.plan.starting_points import recipe_summary
 
@@ -180,13 +184,13 @@ class Documents(QObject):
         first, *others = recipe_summary(recipe, path.name)
         workspace.noticed.emit(first, " ".join(others) + unchanged)
 
-    def _take_model(self, model: LoadedModel) -> None:
+    def _use_model(self, model: LoadedModel) -> None:
         with self._workspace.reporting():
             choice = ModelChoice.of_file(model.name, model.architecture, model.path or model.name)
             self._workspace.end_gesture()
             self._workspace.answer("model", {"model": choice})
 
-    def _report(self, error: BaseException) -> None:
+    def _report_error(self, error: BaseException) -> None:
         with self._workspace.reporting():
             raise error
 
@@ -196,15 +200,15 @@ class Documents(QObject):
             return True
         return False
 
-    def _folder(self) -> str:
+    def _recent_folder_text(self) -> str:
         recent = self._workspace.settings.current.recent
         return str(Path(recent[0]).parent if recent else Path.home())
 
-    def _suggested_name(self) -> str:
+    def _suggested_file_stem(self) -> str:
         return self._workspace.plan.model.id.rpartition("/")[2] or "plan"
 
 
-def _read(path: Path) -> "Plan | LoadedModel | TracedFacts | Recipe":
+def _read_content(path: Path) -> "Plan | LoadedModel | TracedFacts | Recipe":
     if is_plan_file(path):
         return load_plan(path)
     from planner.plan.recipes.files import is_recipe_file, load_recipe  # few starts need a YAML reader
@@ -222,7 +226,7 @@ def _read(path: Path) -> "Plan | LoadedModel | TracedFacts | Recipe":
     return facts_of(recording)
 
 
-def _copy_recording(digest: str, path: Path) -> None:
+def _save_recording(digest: str, path: Path) -> None:
     from planner.trace.files import find_recording, save_recording
 
     recording = find_recording(traces_dir(), digest)

@@ -40,12 +40,12 @@ def manual_pages(folder: Path) -> dict[str, str]:
 
 
 def heading_slug(heading: str) -> str:
-    """Return the anchor that links name a heading by: `Time and cost` → `time-and-cost`."""
+    """Return the anchor of a heading in links: `Time and cost` → `time-and-cost`."""
     return re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", heading.strip().lower()))
 
 
 class Manual(QDialog):
-    """The manual, opened at `page`: its pages, which a search narrows to those with the words, and the page itself."""
+    """Window of the manual, opened at `page`: a searchable list of the pages, and the text of the current page."""
 
     def __init__(self, theme: Theme, page: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -56,15 +56,15 @@ class Manual(QDialog):
         self.search = QLineEdit()
         self.search.setPlaceholderText("Search the manual")
         self.search.setClearButtonEnabled(True)
-        self.search.textChanged.connect(self._narrow)
-        self.search.returnPressed.connect(self._find_next)
+        self.search.textChanged.connect(self._show_matching_pages)
+        self.search.returnPressed.connect(self._find_next_match)
         self.pages = QListWidget()
         self.pages.setAccessibleName("Pages of the manual")
         for path, title in manual_pages(self._folder).items():
             item = QListWidgetItem(title, self.pages)
             item.setData(_PAGE_ROLE, path)
         self.text = _Page(self._folder)
-        self.text.sourceChanged.connect(self._mark_page)
+        self.text.sourceChanged.connect(self._select_page_in_list)
         back = push_button("&Back")
         back.setEnabled(False)
         back.clicked.connect(self.text.backward)
@@ -84,7 +84,7 @@ class Manual(QDialog):
         body.setSizes([240, _SIZE.width() - 240])
         in_column((body, 1), in_row(back, forward, STRETCH, closing), owner=self, margins=None)
         self.open_page(page)
-        self.pages.currentItemChanged.connect(self._open_item)
+        self.pages.currentItemChanged.connect(self._open_list_item)
         self.search.setFocus()
 
     def open_page(self, path: str) -> None:
@@ -92,13 +92,13 @@ class Manual(QDialog):
         self.text.setSource(QUrl(path))
 
     @Slot(QListWidgetItem)
-    def _open_item(self, item: QListWidgetItem | None) -> None:
+    def _open_list_item(self, item: QListWidgetItem | None) -> None:
         if item is not None and item.data(_PAGE_ROLE) != self.text.source().path():
             self.open_page(item.data(_PAGE_ROLE))
 
     @Slot(QUrl)
-    def _mark_page(self, source: QUrl) -> None:
-        """Select the page in the list, after a link or Back has changed it."""
+    def _select_page_in_list(self, source: QUrl) -> None:
+        """Select the current page in the list, after a link or Back has changed the page."""
         blocker = QSignalBlocker(self.pages)  # or selecting it would open it again, without its heading
         for row in range(self.pages.count()):
             item = self.pages.item(row)
@@ -107,19 +107,19 @@ class Manual(QDialog):
         blocker.unblock()
 
     @Slot(str)
-    def _narrow(self, text: str) -> None:
-        """List the pages that contain every word, and go to the first place in the page shown."""
+    def _show_matching_pages(self, text: str) -> None:
+        """List the pages that contain every word of `text`, and go to the first match in the current page."""
         words = text.lower().split()
         for row in range(self.pages.count()):
             item = self.pages.item(row)
             content = f"{item.text()} {self.text.markdown(item.data(_PAGE_ROLE))}".lower()
             item.setHidden(not all(word in content for word in words))
         self.text.moveCursor(QTextCursor.MoveOperation.Start)
-        self._find_next()
+        self._find_next_match()
 
     @Slot()
-    def _find_next(self) -> None:
-        """Go to the next place of the searched text; after the last one, to the first of the next page listed."""
+    def _find_next_match(self) -> None:
+        """Go to the next match of the search; after a page's last match, to the first match of the next listed page."""
         wanted = self.search.text()
         if not wanted or self.text.find(wanted):
             return
@@ -134,27 +134,27 @@ class Manual(QDialog):
 
 
 class _Page(QTextBrowser):
-    """A page of the manual; pictures fit its width, and links to headings work."""
+    """Text view of a manual page; pictures fit its width, and links to headings work."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
         self._folder = folder
         self.setOpenExternalLinks(True)
         self.document().setDocumentMargin(_MARGIN)
-        self.sourceChanged.connect(self._arrange)
+        self.sourceChanged.connect(self._format_and_scroll)
 
     def markdown(self, path: str) -> str:
-        """Return the Markdown of the page at `path`, without the marks that only scripts read."""
+        """Return the Markdown text of the page at `path`, without comments that only scripts read."""
         text = (self._folder / path).read_text(encoding="utf-8")
         return re.sub(r"<!--.*?-->\n?", "", text).replace("<br>", " ")
 
     def loadResource(self, kind: int, name: QUrl | str) -> object:
-        """Return a page as text, and a picture no wider than the page."""
+        """Return the Markdown text of a page, or a picture scaled to the width of the page."""
         path = self._folder / QUrl(name).path()
         if kind == QTextDocument.ResourceType.ImageResource.value:
             picture = QImage(str(self._folder / "pictures" / path.name))
             ratio = self.devicePixelRatioF()
-            width = round(min(self._room(), _WIDEST_PICTURE) * ratio)
+            width = round(min(self._picture_width_limit(), _WIDEST_PICTURE) * ratio)
             shown = picture.scaledToWidth(max(width, 1), Qt.TransformationMode.SmoothTransformation)
             shown.setDevicePixelRatio(ratio)
             return shown
@@ -164,19 +164,19 @@ class _Page(QTextBrowser):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Scale the pictures to the new width."""
-        before = self._room()
+        before = self._picture_width_limit()
         super().resizeEvent(event)
-        if self._room() != before and self.source().isValid():
+        if self._picture_width_limit() != before and self.source().isValid():
             place = self.verticalScrollBar().value()
             self.reload()
             self.verticalScrollBar().setValue(place)
 
-    def _room(self) -> int:
+    def _picture_width_limit(self) -> int:
         return self.viewport().width() - round(2 * self.document().documentMargin())
 
     @Slot(QUrl)
-    def _arrange(self, source: QUrl) -> None:
-        """Set off the headings, and scroll to the one that the link names: Markdown has no anchors of its own."""
+    def _format_and_scroll(self, source: QUrl) -> None:
+        """Format the headings of the page, and scroll to the heading that the link to the page names."""
         cursor = QTextCursor(self.document())
         headings: dict[str, QTextBlock] = {}
         block = self.document().begin()

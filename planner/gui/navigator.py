@@ -1,10 +1,10 @@
-"""Requests between parts of the window that do not know each other."""
+"""Requests between parts of the window that do not refer to each other."""
 
 from PySide6.QtCore import QObject, Signal, Slot
 
 
 class Navigator(QObject):
-    """Signals for requests to the window or to a tab, most of which first show that tab.
+    """Signals that request an action of the window or of a tab; most requests also show that tab.
 
     `hub_model_requested` carries a model's name; `trace_requested` a module's file, an earlier request or None;
     `log_requested` a log file or None. `trace_cancel_requested` shows no tab.
@@ -28,7 +28,7 @@ class Navigator(QObject):
 
     @Slot()
     def start_from_recipe(self) -> None:
-        """Open the list of recipes to start from."""
+        """Show the Memory tab and open its list of recipes to start from."""
         self.show_memory()
         self.preset_requested.emit()
 

@@ -20,7 +20,7 @@ _WIDTH, _HEIGHT = 560, 420
 
 
 class CommandPalette(SearchPopover):
-    """A popup list that runs the chosen command."""
+    """Popup with a searchable list; it runs the chosen command, or uses the chosen card or model."""
 
     def __init__(self, parent: QWidget, theme: Theme, workspace: Workspace, actions: ActionSet) -> None:
         super().__init__(parent, theme, "Type a command, a card or a model")
@@ -28,12 +28,12 @@ class CommandPalette(SearchPopover):
         self._workspace = workspace
         self._actions = actions
         self.setAccessibleName("Command palette")
-        self.chosen.connect(self._run)
+        self.chosen.connect(self._run_command)
 
     @Slot()
     def open(self) -> None:
         """Open the palette at the top center of the window."""
-        self.list.set_choices([*self._commands(), *self._cards(), *self._models()])
+        self.list.set_choices([*self._command_choices(), *self._card_choices(), *self._model_choices()])
         window = self._window
         width = min(_WIDTH, window.width())
         self.resize(width, min(_HEIGHT, window.height()))
@@ -41,20 +41,20 @@ class CommandPalette(SearchPopover):
         self.show()
         self.list.setFocus()
 
-    def _commands(self) -> list[Choice]:
+    def _command_choices(self) -> list[Choice]:
         return [
             Choice(
-                made.trigger,
-                _title(action, made),
-                detail=made.shortcut().toString(QKeySequence.SequenceFormat.NativeText),
+                qt_action.trigger,
+                _command_title(action, qt_action),
+                detail=qt_action.shortcut().toString(QKeySequence.SequenceFormat.NativeText),
                 mark=(action.icon or "chevron-right", "muted"),
-                words=" ".join([*action.menu.split("/")[:-1], _plain(made.text())]),
+                words=" ".join([*action.menu.split("/")[:-1], _without_mnemonic(qt_action.text())]),
             )
-            for action, made in self._actions.enabled()
+            for action, qt_action in self._actions.enabled()
             if action.id != "view.palette"
         ]
 
-    def _cards(self) -> list[Choice]:
+    def _card_choices(self) -> list[Choice]:
         return [
             replace(
                 choice, key=partial(self._workspace.answer, "card", {"gpu": choice.key}), title=f"Use {choice.title}"
@@ -62,7 +62,7 @@ class CommandPalette(SearchPopover):
             for choice in card_choices(self._workspace)
         ]
 
-    def _models(self) -> list[Choice]:
+    def _model_choices(self) -> list[Choice]:
         return [
             replace(
                 choice,
@@ -74,16 +74,16 @@ class CommandPalette(SearchPopover):
         ]
 
     @Slot(object)
-    def _run(self, command: Callable[[], object]) -> None:
+    def _run_command(self, command: Callable[[], object]) -> None:
         with self._workspace.step():
             command()
 
 
-def _title(action: Action, made: QAction) -> str:
+def _command_title(action: Action, qt_action: QAction) -> str:
     """Return the action's text, prefixed with the name of its submenu: `Theme: Dark`."""
     submenus = action.menu.split("/")[1:-1]
-    return ": ".join([*submenus, _plain(made.text())])
+    return ": ".join([*submenus, _without_mnemonic(qt_action.text())])
 
 
-def _plain(text: str) -> str:
+def _without_mnemonic(text: str) -> str:
     return text.replace("&", "").rstrip("…")

@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 class TableLayout(Spec):
-    """The column layout of a table by column keys, so that it survives added and removed columns."""
+    """Column layout of a table by column keys, so that the layout stays valid with added and removed columns."""
 
     shown: tuple[str, ...] = ()
     widths: dict[str, int] = Field(default_factory=dict)
@@ -31,7 +31,7 @@ class TableLayout(Spec):
 
 
 class WindowSettings(Spec):
-    """The settings; every field has a default, so an empty file is valid."""
+    """Settings of the window; every field has a default, so an empty file is valid."""
 
     scheme: Scheme = "system"
     tab: str = "memory"
@@ -51,12 +51,12 @@ class WindowSettings(Spec):
 
 
 class SettingsStore(QObject):
-    """The settings and their file; changes are written after half a second and when the window closes."""
+    """The window's settings and their file, which is written soon after a change and when the window closes."""
 
     def __init__(self, path: Path, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._path = path
-        self.current = _read(path)
+        self.current = _read_settings(path)
         self._timer = QTimer(self, singleShot=True, interval=_WRITE_DELAY_MS)
         self._timer.timeout.connect(self.flush)
 
@@ -77,14 +77,14 @@ class SettingsStore(QObject):
 
     def add_recent(self, path: Path) -> None:
         """Add `path` as the first of the recently opened plans."""
-        self.update(recent=_with_first(str(path), self.current.recent))
+        self.update(recent=_with_name_first(str(path), self.current.recent))
 
     def add_traced(self, path: Path) -> None:
         """Add `path` as the first of the recently traced files."""
-        self.update(traced_files=_with_first(str(path), self.current.traced_files))
+        self.update(traced_files=_with_name_first(str(path), self.current.traced_files))
 
     def trust(self, digest: str) -> None:
-        """Store that the code with this digest may be run."""
+        """Store the user's consent to run the code whose SHA-256 is `digest`."""
         others = tuple(known for known in self.current.trusted_code if known != digest)
         self.update(trusted_code=(digest, *others)[:_TRUSTED_LIMIT])
 
@@ -98,26 +98,26 @@ class SettingsStore(QObject):
             _log.warning("The settings could not be written: %s", error)
 
 
-def _with_first(name: str, names: tuple[str, ...]) -> tuple[str, ...]:
+def _with_name_first(name: str, names: tuple[str, ...]) -> tuple[str, ...]:
     return (name, *(other for other in names if other != name))[:_RECENT_LIMIT]
 
 
-def _read(path: Path) -> WindowSettings:
+def _read_settings(path: Path) -> WindowSettings:
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return WindowSettings()
     except (OSError, ValueError):
-        _keep_bad_copy(path)
+        _rename_unreadable_file(path)
         return WindowSettings()
-    settings, rejected = _accept(stored)
+    settings, rejected = _valid_settings(stored)
     if rejected:
-        _keep_bad_copy(path)
+        _rename_unreadable_file(path)
     return settings
 
 
-def _accept(stored: object) -> tuple[WindowSettings, bool]:
-    """Return the settings from the valid fields, and whether a field was rejected."""
+def _valid_settings(stored: object) -> tuple[WindowSettings, bool]:
+    """Return the settings with the valid fields of `stored`, and whether a field was rejected."""
     if not isinstance(stored, dict):
         return WindowSettings(), True
     settings, rejected = WindowSettings(), False
@@ -129,7 +129,7 @@ def _accept(stored: object) -> tuple[WindowSettings, bool]:
     return settings, rejected
 
 
-def _keep_bad_copy(path: Path) -> None:
+def _rename_unreadable_file(path: Path) -> None:
     bad = path.with_suffix(".json.bad")
     try:
         path.replace(bad)

@@ -19,7 +19,7 @@ from planner.plan.evaluate import Evaluation
 
 
 class Tab(QWidget):
-    """A page of the window. Subclasses build their widgets in `__init__` and override `refresh`.
+    """Tab of the window. Subclasses build their widgets in `__init__` and override `refresh`.
 
     The window creates a tab when it is first shown. `refresh` is called after every change of the plan while the tab is
     visible, and otherwise when it is shown again.
@@ -37,7 +37,7 @@ class Tab(QWidget):
         self.tasks = tasks
         self._stale = True
         self.setAccessibleName(self.title)
-        workspace.changed.connect(self._on_changed)
+        workspace.changed.connect(self._on_plan_changed)
 
     def refresh(self, evaluation: Evaluation) -> None:
         """Show `evaluation` with the widgets' signals blocked."""
@@ -48,14 +48,14 @@ class Tab(QWidget):
         raise NotImplementedError
 
     def focus_search(self) -> None:
-        """Focus the tab's search field."""
+        """Move the keyboard focus to the tab's search field."""
         raise NotImplementedError
 
     def show_fitting_cards(self) -> None:
-        """Filter the tab to cards that the plan fits on; does nothing in tabs without cards."""
+        """Show only the cards on which the plan fits; does nothing in tabs without cards."""
 
     def run_primary_action(self) -> None:
-        """Run the action named by `primary_action`; does nothing in tabs without one."""
+        """Run the tab's main action, named by `primary_action`; does nothing in tabs without a main action."""
 
     def shut_down(self) -> None:
         """Stop background work because the window is closing."""
@@ -64,21 +64,21 @@ class Tab(QWidget):
         """Refresh the tab if the plan changed while it was hidden."""
         super().showEvent(event)
         if self._stale:
-            self._draw()
+            self._refresh_now()
 
     @Slot(object, object)
-    def _on_changed(self, _old: object, _new: object) -> None:
+    def _on_plan_changed(self, _old: object, _new: object) -> None:
         self._stale = True
         if self.isVisible():
-            self._draw()
+            self._refresh_now()
 
-    def _draw(self) -> None:
+    def _refresh_now(self) -> None:
         self._stale = False
         self.refresh(self.workspace.evaluation)
 
 
 class QuestionTab(Tab):
-    """A tab with a form on the left and a scrolling column of results on the right.
+    """Tab with a question form on the left and a scrolling column of results on the right.
 
     Subclasses fill `_column` and then call `_lay_out`. The results are refreshed when another plan is pinned.
     """
@@ -89,10 +89,10 @@ class QuestionTab(Tab):
         space = theme.spacing
         margins = (space.large, space.medium, space.large, space.small)
         self._column = in_column(owner=self._body, margins=margins, spacing=space.medium)
-        workspace.pin.changed.connect(self._on_pinned)
+        workspace.pin.changed.connect(self._on_pinned_plan_changed)
 
     def _lay_out(self, questions: QWidget, *fixed: QWidget) -> None:
-        """Place the form `questions` to the left of the column; `fixed` widgets stay above it while it scrolls."""
+        """Place the form `questions` to the left of the results; the `fixed` widgets do not scroll with the results."""
         self.results = scrolled(self._body)
         in_row(
             questions,
@@ -103,12 +103,12 @@ class QuestionTab(Tab):
         )
 
     def _picture_of(self, first: QWidget, last: QWidget) -> QPixmap:
-        """Return a picture of the column from `first` to `last`."""
+        """Return a picture of the column of results from the widget `first` to the widget `last`."""
         return picture_of(self._body, first.geometry().united(last.geometry()), self.theme.spacing.medium)
 
     @Slot()
-    def _on_pinned(self) -> None:
-        self._on_changed(None, None)
+    def _on_pinned_plan_changed(self) -> None:
+        self._on_plan_changed(None, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,28 +136,28 @@ TABS: Final = (
 
 
 class PinButtons(QWidget):
-    """Buttons that swap and unpin the pinned plan, followed by `last`, which exports the comparison."""
+    """Row of buttons that swap and unpin the pinned plan, and the button `last`, which exports the comparison."""
 
     def __init__(self, workspace: Workspace, theme: Theme, last: QAbstractButton) -> None:
         super().__init__()
         self._workspace = workspace
-        self.swap = link_button("Swap", "Continue with the pinned plan, and pin this one.")
+        self.swap = link_button("Swap", "Continue with the pinned plan, and pin the current plan.")
         self.unpin = link_button("Unpin", "End the comparison.")
         row = in_row(owner=self, spacing=theme.spacing.small)
         for button in (self.swap, self.unpin, last):
             row.addWidget(button, 0, Qt.AlignmentFlag.AlignTop)
-        self.swap.clicked.connect(self._swap)
-        self.unpin.clicked.connect(self._unpin)
+        self.swap.clicked.connect(self._swap_plans)
+        self.unpin.clicked.connect(self._unpin_plan)
 
     def refresh(self) -> None:
-        """Enable Swap if the plans differ."""
+        """Enable the *Swap* button if the pinned plan differs from the current plan."""
         self.swap.setEnabled(self._workspace.plan != self._workspace.pin.plan)
 
     @Slot()
-    def _swap(self) -> None:
+    def _swap_plans(self) -> None:
         with self._workspace.reporting():
             self._workspace.pin.swap()
 
     @Slot()
-    def _unpin(self) -> None:
+    def _unpin_plan(self) -> None:
         self._workspace.pin.put(None)

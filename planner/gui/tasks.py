@@ -16,6 +16,8 @@ _log = logging.getLogger(__name__)
 
 
 class _Outcome(NamedTuple):
+    """End of a run in a background thread: its key, its number among the runs of that key, and its future."""
+
     key: str
     generation: int
     future: Future[object]
@@ -39,11 +41,11 @@ class TaskRunner(QObject):
         self._stops: dict[str, Callable[[], None]] = {}
         self._open = True
         # Queued even on this thread: a quick function can finish before `run` has noted it.
-        self._finished.connect(self._deliver, Qt.ConnectionType.QueuedConnection)
+        self._finished.connect(self._call_back, Qt.ConnectionType.QueuedConnection)
 
     @property
     def busy(self) -> bool:
-        """Return whether a run is still in progress."""
+        """Return whether any background run is still in progress."""
         return bool(self._waiting)
 
     def run(
@@ -54,57 +56,57 @@ class TaskRunner(QObject):
         on_error: Callable[[BaseException], None] | None = None,
         stop: Callable[[], None] | None = None,
     ) -> None:
-        """Run `work` in the background; call `on_done` with its result or `on_error` with its exception.
+        """Run `work` in a background thread; call `on_done` with its result or `on_error` with its exception.
 
         Without `on_error` the exception is raised on the window's thread, as an unexpected error.
         `stop` makes `work` end early; it is called once its outcome is no longer needed.
         """
-        self._stop(key)
+        self._stop_work(key)
         if stop is not None:
             self._stops[key] = stop
         generation = self._generations.get(key, 0) + 1
         self._generations[key] = generation
-        self._waiting[key] = (on_done, on_error or _raise)
+        self._waiting[key] = (on_done, on_error or _reraise_error)
         self.busy_changed.emit(True)
-        self._pool.submit(work).add_done_callback(partial(self._announce, key, generation))
+        self._pool.submit(work).add_done_callback(partial(self._emit_outcome, key, generation))
 
     def cancel(self, key: str) -> None:
-        """Discard the run with this key."""
-        self._stop(key)
+        """Discard the outcome of the background run called `key`, and ask the run to stop."""
+        self._stop_work(key)
         self._generations[key] = self._generations.get(key, 0) + 1
         self._waiting.pop(key, None)
         self.busy_changed.emit(self.busy)
 
     def shutdown(self) -> None:
-        """Discard all outcomes and wait for running tasks, for ten seconds at most."""
+        """Discard the outcomes of all runs, and wait at most ten seconds for runs in progress."""
         self._open = False
         self._waiting.clear()
         for key in tuple(self._stops):
-            self._stop(key)
+            self._stop_work(key)
         ending = Thread(target=self._pool.shutdown, kwargs={"cancel_futures": True}, name="tasks' end", daemon=True)
         ending.start()
         ending.join(_LONGEST_END_SECONDS)
         if ending.is_alive():
             _log.warning("A task did not end within %g seconds", _LONGEST_END_SECONDS)
 
-    def _stop(self, key: str) -> None:
+    def _stop_work(self, key: str) -> None:
         stop = self._stops.pop(key, None)
         if stop is not None:
             stop()
 
-    def _announce(self, key: str, generation: int, future: Future[object]) -> None:
+    def _emit_outcome(self, key: str, generation: int, future: Future[object]) -> None:
         # Called on the worker's thread; the signal passes the outcome to the window's thread.
         if self._open:
             self._finished.emit(_Outcome(key, generation, future))
 
     @Slot(object)
-    def _deliver(self, outcome: _Outcome) -> None:
+    def _call_back(self, outcome: _Outcome) -> None:
         if not self._open or outcome.generation != self._generations[outcome.key]:
             return
         on_done, on_error = self._waiting.pop(outcome.key)
         self._stops.pop(outcome.key, None)
         self.busy_changed.emit(self.busy)
-        if _is_gone(on_done):
+        if _is_receiver_destroyed(on_done):
             return
         try:
             error = outcome.future.exception()
@@ -117,11 +119,11 @@ class TaskRunner(QObject):
             on_error(error)
 
 
-def _raise(error: BaseException) -> None:
+def _reraise_error(error: BaseException) -> None:
     raise error
 
 
-def _is_gone(on_done: Callable[[Any], None]) -> bool:
+def _is_receiver_destroyed(on_done: Callable[[Any], None]) -> bool:
     """Return whether `on_done` is a method of a destroyed Qt object."""
     receiver = getattr(on_done, "__self__", None)
     return isinstance(receiver, QObject) and not shiboken6.isValid(receiver)

@@ -29,7 +29,7 @@ class Spacing(Spec):
 
 
 class Tokens(Spec):
-    """The tokens of a color scheme, with the distances and type sizes shared by all schemes."""
+    """Design tokens: the colors of a scheme, and the distances and font sizes shared by all schemes."""
 
     colors: dict[str, str]
     spacing: Spacing
@@ -40,7 +40,7 @@ class Tokens(Spec):
 
 @cache
 def load_tokens(scheme: Literal["light", "dark"]) -> Tokens:
-    """Read the tokens of a scheme, with every role resolved to its base color."""
+    """Return the design tokens of a color scheme, with every color role resolved to its color."""
     folder = resources_dir() / "tokens"
     colors = tomllib.loads((folder / f"{scheme}.toml").read_text(encoding="utf-8"))
     common = tomllib.loads((folder / "common.toml").read_text(encoding="utf-8"))
@@ -53,7 +53,7 @@ def load_tokens(scheme: Literal["light", "dark"]) -> Tokens:
 
 
 class Theme(QObject):
-    """The current color scheme; `changed` is emitted after a switch, once the palette is updated."""
+    """Colors, fonts and icons of the current color scheme; `changed` is emitted after a switch of the scheme."""
 
     changed = Signal()
 
@@ -62,7 +62,7 @@ class Theme(QObject):
         self._app = app
         self._base_font = QFont(app.font())
         app.setStyle("Fusion")
-        app.styleHints().colorSchemeChanged.connect(self._on_system_changed)
+        app.styleHints().colorSchemeChanged.connect(self._on_system_scheme_changed)
         self.scheme: Scheme = scheme
         self.tokens = load_tokens("light")
         # A start uses forty icons, each more than twice: caching them saves a hundredth of its time.
@@ -84,17 +84,17 @@ class Theme(QObject):
         return self.tokens.spacing
 
     def color(self, role: str) -> QColor:
-        """Return the color of a role, such as `text`, `bad`, `series-1` or a memory component's name."""
+        """Return the color of a role, such as `text`, `bad`, `series-1` or the name of a memory term."""
         return QColor(self.tokens.colors[role])
 
     def color_on(self, role: str) -> QColor:
-        """Return the text or the surface color, whichever has more contrast with the color of `role`."""
+        """Return the color for text on the color of `role`: the text or the surface color, whichever contrasts more."""
         background = self.color(role)
         inks = (self.color("text"), self.color("surface"))
         return max(inks, key=lambda ink: contrast(ink, background))
 
     def font(self, step: TypeStep = "body", bold: bool = False) -> QFont:
-        """Return the system font at a step of the type scale."""
+        """Return the system font in the size of `step`."""
         font = QFont(self._base_font)
         font.setPointSizeF(self._base_font.pointSizeF() * self.tokens.type[step])
         if bold:
@@ -103,55 +103,55 @@ class Theme(QObject):
 
     @property
     def icon_side(self) -> int:
-        """Return the side of a small icon, in logical pixels."""
+        """Return the side length of a small icon, in logical pixels."""
         return ICON_PIXELS
 
     def icon(self, name: str, role: str = "text") -> QIcon:
-        """Return an icon of `resources/icons` in the color of `role`; it is outdated after `changed`."""
+        """Return an icon of `resources/icons` in the color of `role`, which is outdated after `changed`."""
         icon = self._icons.get((name, role))
         if icon is None:
             icon = self._icons[name, role] = QIcon()
             for density in sorted({math.ceil(screen.devicePixelRatio()) for screen in self._app.screens()}):
-                icon.addPixmap(_tinted(name, self.tokens.colors[role], density))
+                icon.addPixmap(_colored_pixmap(name, self.tokens.colors[role], density))
         return icon
 
     def pixmap(self, name: str, role: str, ratio: float, scale: float = 1.0) -> QPixmap:
-        """Return an icon for a device with this pixel ratio, `scale` times as large as a small one."""
+        """Return the pixmap of an icon for a device pixel ratio, `scale` times as large as a small icon."""
         side = round(ICON_PIXELS * scale)
         return self.icon(name, role).pixmap(QSize(side, side), ratio)
 
     def apply(self, scheme: Scheme) -> None:
-        """Switch to a scheme; `system` follows the desktop."""
+        """Switch to a color scheme; `system` follows the desktop."""
         self.scheme = scheme
         hints = {"system": Qt.ColorScheme.Unknown, "light": Qt.ColorScheme.Light, "dark": Qt.ColorScheme.Dark}
         self._app.styleHints().setColorScheme(hints[scheme])
-        self._restyle()
+        self._apply_current_scheme()
 
     def dress(self) -> None:
-        """Apply the style sheet just before the first window is shown.
+        """Apply the style sheet of the current scheme, just before the first window is shown.
 
         Widgets that are created under a style sheet are styled again whenever they get a parent, which doubles the time
         of creating them.
         """
         self._dressed = True
-        self._put_sheet_on()
+        self._apply_style_sheet()
         self.changed.emit()  # sizes that were measured without the style sheet are measured again
 
     @Slot()
-    def _on_system_changed(self) -> None:
+    def _on_system_scheme_changed(self) -> None:
         if self.scheme == "system":
-            self._restyle()
+            self._apply_current_scheme()
 
-    def _restyle(self) -> None:
+    def _apply_current_scheme(self) -> None:
         self.tokens = load_tokens("dark" if self.dark else "light")
         self._icons.clear()
-        self._app.setPalette(_palette(self.tokens))
+        self._app.setPalette(_qt_palette(self.tokens))
         if self._dressed:
-            self._put_sheet_on()
+            self._apply_style_sheet()
         self.changed.emit()
 
-    def _put_sheet_on(self) -> None:
-        self._app.setStyleSheet(_style_sheet(self.tokens, "dark" if self.dark else "light"))
+    def _apply_style_sheet(self) -> None:
+        self._app.setStyleSheet(_style_sheet_text(self.tokens, "dark" if self.dark else "light"))
 
 
 def set_style_role(widget: QWidget, value: str, name: str = "role") -> None:
@@ -168,11 +168,11 @@ def contrast(first: QColor, second: QColor) -> float:
 
     **Source**: WCAG 2.2, definition of contrast ratio and relative luminance.
     """
-    lighter, darker = sorted((_luminance(first), _luminance(second)), reverse=True)
+    lighter, darker = sorted((_relative_luminance(first), _relative_luminance(second)), reverse=True)
     return (lighter + 0.05) / (darker + 0.05)
 
 
-def _luminance(color: QColor) -> float:
+def _relative_luminance(color: QColor) -> float:
     channels = (color.redF(), color.greenF(), color.blueF())
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
@@ -204,7 +204,7 @@ _PALETTE_ROLES: Final = {
 _TEXT_ROLES: Final = (QPalette.ColorRole.WindowText, QPalette.ColorRole.Text, QPalette.ColorRole.ButtonText)
 
 
-def _palette(tokens: Tokens) -> QPalette:
+def _qt_palette(tokens: Tokens) -> QPalette:
     palette = QPalette()
     for role, token in _PALETTE_ROLES.items():
         palette.setColor(role, QColor(tokens.colors[token]))
@@ -213,7 +213,7 @@ def _palette(tokens: Tokens) -> QPalette:
     return palette
 
 
-def _style_sheet(tokens: Tokens, scheme: str) -> str:
+def _style_sheet_text(tokens: Tokens, scheme: str) -> str:
     sheet = (resources_dir() / "tokens" / "style.qss").read_text(encoding="utf-8")
     lengths = {**dict(tokens.spacing), "radius": tokens.radius, "hairline": tokens.hairline}
     values = {**tokens.colors, **lengths, "scheme": scheme, "icons": (resources_dir() / "icons").as_posix()}
@@ -223,13 +223,13 @@ def _style_sheet(tokens: Tokens, scheme: str) -> str:
 
 
 @cache
-def _icon_source(name: str) -> str:
+def _icon_svg(name: str) -> str:
     return (resources_dir() / "icons" / f"{name}.svg").read_text(encoding="utf-8")
 
 
 @cache
-def _tinted(name: str, color: str, density: int) -> QPixmap:
-    renderer = QSvgRenderer(QByteArray(_icon_source(name).replace("currentColor", color).encode()))
+def _colored_pixmap(name: str, color: str, density: int) -> QPixmap:
+    renderer = QSvgRenderer(QByteArray(_icon_svg(name).replace("currentColor", color).encode()))
     pixmap = QPixmap(ICON_PIXELS * density, ICON_PIXELS * density)
     pixmap.fill(Qt.GlobalColor.transparent)
     painter = QPainter(pixmap)

@@ -22,29 +22,29 @@ _EVERY_MS: Final = 1000
 def import_in_background(modules: Sequence[str], parent: QtCore.QObject) -> None:
     """Import `modules` in a thread, once Qt's classes have been created in small batches while the window is idle."""
     timer = QtCore.QTimer(parent)
-    timer.timeout.connect(partial(_make_or_import, timer, tuple(modules)))
+    timer.timeout.connect(partial(_create_classes_or_import, timer, tuple(modules)))
     timer.start(0)
 
 
 def import_finished(module: str) -> bool:
-    """Return whether `module` can be imported without waiting; the first call starts to import it in a thread.
+    """Return whether `module` is imported; the first call starts to import the module in a thread.
 
     A failed import counts as finished: the caller's own import then raises the error.
     """
     create_qt_classes()
-    importing = _importing((module,))
+    importing = _started_import_thread((module,))
     importing.join(_MOMENT_SECONDS)
     return not importing.is_alive()
 
 
 def create_qt_classes(seconds: float = inf) -> bool:
-    """Create PySide6's lazy classes for about `seconds`; return whether all are created.
+    """Create PySide6's lazily created classes for about `seconds`; return whether all are created.
 
     All of them take a tenth of a second. They must be created on the window's thread before another thread imports a
     module that uses Qt.
     """
     until = perf_counter() + seconds
-    for module, name in _unmade():
+    for module, name in _uncreated_qt_classes():
         getattr(module, name)
         if perf_counter() > until:
             return False
@@ -52,32 +52,32 @@ def create_qt_classes(seconds: float = inf) -> bool:
 
 
 @cache
-def _unmade() -> Iterator[tuple[ModuleType, str]]:
-    """Return the one iterator over the classes that are not created yet."""
+def _uncreated_qt_classes() -> Iterator[tuple[ModuleType, str]]:
+    """Return the shared iterator over module and name of the Qt classes that are not created yet."""
     return iter([(module, name) for module in _QT for name in dir(module)])
 
 
-def _make_or_import(timer: QtCore.QTimer, modules: tuple[str, ...]) -> None:
+def _create_classes_or_import(timer: QtCore.QTimer, modules: tuple[str, ...]) -> None:
     if create_qt_classes(_MOMENT_SECONDS):
         timer.stop()
         timer.deleteLater()
-        _importing(modules)
+        _started_import_thread(modules)
 
 
 @cache
-def _importing(modules: tuple[str, ...]) -> Thread:
-    thread = Thread(target=_import_all, args=(modules,), name="imports")
+def _started_import_thread(modules: tuple[str, ...]) -> Thread:
+    thread = Thread(target=_import_modules, args=(modules,), name="imports")
     thread.start()
     return thread
 
 
-def _import_all(modules: tuple[str, ...]) -> None:
+def _import_modules(modules: tuple[str, ...]) -> None:
     for module in modules:
         import_module(module)
 
 
 class GarbageCollector(QObject):
-    """Runs Python's garbage collection on the window's thread, about as often as Python would.
+    """Runs Python's garbage collection on the window's thread, about as often as Python itself would.
 
     Python itself collects in whichever thread allocates the object that exceeds the threshold. A widget in a cycle
     would then be destroyed in another thread, which can deadlock: one thread holds the interpreter's lock and waits for
@@ -93,13 +93,13 @@ class GarbageCollector(QObject):
 
     @Slot()
     def collect(self) -> None:
-        """Collect the oldest generation that exceeds its threshold, with the younger ones."""
+        """Collect the oldest generation of objects that exceeds its threshold, and all younger generations."""
         grown = [count > threshold for count, threshold in zip(gc.get_count(), gc.get_threshold(), strict=True)]
         if any(grown):
             gc.collect(max(generation for generation, is_grown in enumerate(grown) if is_grown))
 
     @Slot()
     def close(self) -> None:
-        """Return garbage collection to Python."""
+        """Let Python run its garbage collection itself again."""
         self._timer.stop()
         gc.enable()

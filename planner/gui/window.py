@@ -48,7 +48,7 @@ _SMALLEST_SIZE: Final = QSize(960, 600)
 
 
 class TabList(QWidget):
-    """A button for each tab; the arrow keys move between them. `chosen` carries the tab's key."""
+    """List with a button for each tab; the arrow keys move between the buttons. `chosen` carries the tab's key."""
 
     chosen = Signal(str)
 
@@ -61,10 +61,10 @@ class TabList(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         set_style_role(self, "sunken")
         self._layout = in_column(STRETCH, owner=self, margins=theme.spacing.small, spacing=theme.spacing.tiny)
-        theme.changed.connect(self._tint)
+        theme.changed.connect(self._update_icons)
 
     def add(self, key: str, title: str, icon: str, tooltip: str) -> None:
-        """Append a tab."""
+        """Append the button of a tab."""
         button = QToolButton(self)
         button.setText(title)
         button.setToolTip(tooltip)
@@ -77,21 +77,21 @@ class TabList(QWidget):
         self._group.addButton(button)
         self._layout.insertWidget(self._layout.count() - 1, button)
         self._buttons[key], self._icons[key] = button, icon
-        self._tint()
+        self._update_icons()
 
     def set_current(self, key: str) -> None:
         """Check the button of the current tab."""
         self._buttons[key].setChecked(True)
-        self._tint()
+        self._update_icons()
 
     @Slot()
-    def _tint(self) -> None:
+    def _update_icons(self) -> None:
         for key, button in self._buttons.items():
             button.setIcon(self._theme.icon(self._icons[key], "accent" if button.isChecked() else "muted"))
 
 
 class MainWindow(QMainWindow):
-    """The main window around one workspace."""
+    """Main window of the application, which shows one workspace."""
 
     tab_shown = Signal(str)
     workspace: Workspace
@@ -114,11 +114,11 @@ class MainWindow(QMainWindow):
         self._tabs: dict[str, Tab] = {}
         self._status = StatusLine(workspace, tasks)
         self._lay_out()
-        self._restore()
+        self._restore_geometry_and_tab()
         self.commands = ActionSet(theme, declare(self), self)
         self._fill_menus()
         self._connect()
-        self._name()
+        self._update_title()
         self._pages.setFocus()
 
     @property
@@ -131,7 +131,7 @@ class MainWindow(QMainWindow):
 
     @Slot(str)
     def show_tab(self, key: str) -> None:
-        """Show a tab, which is created the first time."""
+        """Show the tab `key`, which is created when it is first shown."""
         if key not in self._tabs:
             place = next(place for place in self.places if place.key == key)
             self._tabs[key] = place.build(self.workspace, self.theme, self.tasks)
@@ -142,22 +142,22 @@ class MainWindow(QMainWindow):
         self.tab_shown.emit(key)
 
     def show_fitting_cards(self) -> None:
-        """Show the Catalog tab filtered to cards that the plan fits on."""
+        """Show the Catalog tab with only the cards on which the plan fits."""
         self.show_tab("catalog")
         self.tab.show_fitting_cards()
 
     def monitor(self) -> "MonitorTab":
-        """Show the Monitor tab and return it."""
+        """Show and return the Monitor tab."""
         self.show_tab("monitor")
         return cast("MonitorTab", self.tab)
 
     def catalog(self) -> "CatalogTab":
-        """Show the Catalog tab and return it."""
+        """Show and return the Catalog tab."""
         self.show_tab("catalog")
         return cast("CatalogTab", self.tab)
 
     def cost(self) -> "CostTab":
-        """Show the Cost tab and return it."""
+        """Show and return the Cost tab."""
         self.show_tab("cost")
         return cast("CostTab", self.tab)
 
@@ -170,10 +170,10 @@ class MainWindow(QMainWindow):
     def open_palette(self) -> None:
         """Open the command palette."""
         self.commands.refresh()
-        self._palette.open()
+        self._command_palette.open()
 
     @cached_property
-    def _palette(self) -> CommandPalette:
+    def _command_palette(self) -> CommandPalette:
         return CommandPalette(self, self.theme, self.workspace, self.commands)
 
     @Slot(object)
@@ -197,12 +197,12 @@ class MainWindow(QMainWindow):
         elif path.suffix in _LOGS:
             self.navigator.compare_with_log(path)
         elif path.suffix in _RECORDINGS:
-            self.monitor().controller.open(path)
+            self.monitor().controller.open_recording_file(path)
         else:
             self.documents.open(path)
 
     def closeEvent(self, event: QCloseEvent) -> None:
-        """Ask about unsaved changes, and store the window's geometry."""
+        """Ask about unsaved changes before closing, and store the window's geometry."""
         if not self.documents.may_leave():
             event.ignore()
             return
@@ -224,7 +224,7 @@ class MainWindow(QMainWindow):
         self.setCentralWidget(center)
         self.setStatusBar(self._status)
 
-    def _restore(self) -> None:
+    def _restore_geometry_and_tab(self) -> None:
         settings = self.workspace.settings.current
         self.resize(_START_SIZE)
         if settings.geometry is not None:
@@ -236,7 +236,7 @@ class MainWindow(QMainWindow):
         bar = self.menuBar()
         menus = self.commands.fill(bar)
         self._recent = QMenu("&Recent", self)
-        self._recent.aboutToShow.connect(self._fill_recent)
+        self._recent.aboutToShow.connect(self._fill_recent_menu)
         menus["File"].insertMenu(self.commands["file.save"], self._recent)
         for menu in menus.values():
             menu.aboutToShow.connect(self.commands.prepare)
@@ -256,7 +256,7 @@ class MainWindow(QMainWindow):
         self.banner.trace_wanted.connect(self.documents.trace_network)
         workspace.changed.connect(self.commands.refresh)
         workspace.pin.changed.connect(self.commands.refresh)
-        workspace.file_changed.connect(self._name)
+        workspace.file_changed.connect(self._update_title)
         navigator.tab_requested.connect(self.show_tab)
         navigator.fitting_cards_requested.connect(self.show_fitting_cards)
         navigator.model_file_requested.connect(self.documents.choose_model)
@@ -266,14 +266,14 @@ class MainWindow(QMainWindow):
         self._tab_list.chosen.connect(self.show_tab)
 
     @Slot()
-    def _name(self) -> None:
+    def _update_title(self) -> None:
         path = self.workspace.path
         self.setWindowTitle("GPU Planner" if path is None else f"{path.name}[*] – GPU Planner")
         self.setWindowModified(path is not None and self.workspace.modified)
         self.commands.refresh()
 
     @Slot()
-    def _fill_recent(self) -> None:
+    def _fill_recent_menu(self) -> None:
         self._recent.clear()
         for name in self.workspace.settings.current.recent:
             self._recent.addAction(name, partial(self.documents.open, Path(name)))

@@ -28,7 +28,7 @@ SAMPLE_PLAN: Final = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), workl
 
 
 class PlanState(NamedTuple):
-    """A plan evaluated with `catalog`, and the `pinned` plan that an undo step restores with it, if any."""
+    """Plan evaluated with `catalog`, and the `pinned` plan, if any, that an undo step restores with the plan."""
 
     evaluation: Evaluation
     catalog: Catalog
@@ -40,7 +40,7 @@ class PlanState(NamedTuple):
         return self.evaluation.plan
 
     def with_catalog(self, catalog: Catalog) -> "PlanState":
-        """Return the same plans evaluated with `catalog`.
+        """Return a state with the same plan and pinned plan, evaluated with `catalog`.
 
         Raises:
             PlannerError: If one of them cannot be evaluated with it.
@@ -52,7 +52,7 @@ class PlanState(NamedTuple):
 
 
 class PlanUndoStep(QUndoCommand):
-    """An undo step; it merges with the next one of the same label and gesture.
+    """Undo step of the plan; it merges with the next step of the same label and gesture.
 
     `take` shows a state and returns whether that succeeded; otherwise the step is removed from the history.
     """
@@ -61,24 +61,24 @@ class PlanUndoStep(QUndoCommand):
         self, take: Callable[[PlanState], bool], label: str, gesture: int, old: PlanState, new: PlanState
     ) -> None:
         super().__init__(label)
-        self._take = take
+        self._set_state = take
         self.gesture = gesture
         self.old, self.new = old, new
 
     def redo(self) -> None:
         """Show the plan after the change."""
-        self.setObsolete(not self._take(self.new))
+        self.setObsolete(not self._set_state(self.new))
 
     def undo(self) -> None:
         """Show the plan before the change."""
-        self.setObsolete(not self._take(self.old))
+        self.setObsolete(not self._set_state(self.old))
 
     def id(self) -> int:
-        """Return the only kind of step, as Qt needs for merging."""
+        """Return the same id for all undo steps, which Qt needs for merging."""
         return 1
 
     def mergeWith(self, other: QUndoCommand) -> bool:
-        """Merge `other` into this step if both have the same label and gesture."""
+        """Merge the undo step `other` into this one if both have the same label and gesture."""
         if not isinstance(other, PlanUndoStep) or (other.text(), other.gesture) != (self.text(), self.gesture):
             return False
         self.new = other.new
@@ -87,7 +87,7 @@ class PlanUndoStep(QUndoCommand):
 
 
 class Pin(QObject):
-    """The pinned plan, to which the current one is compared; `changed` is emitted when it is replaced or removed."""
+    """The pinned plan, with which the current plan is compared; `changed` is emitted on each pin and unpin."""
 
     changed = Signal()
 
@@ -102,7 +102,7 @@ class Pin(QObject):
         return None if self.evaluation is None else self.evaluation.plan
 
     def put(self, plan: Plan | None) -> None:
-        """Pin `plan`, or unpin with None.
+        """Pin `plan` for comparison; None unpins the pinned plan.
 
         Raises:
             PlannerError: If it cannot be evaluated; the pinned plan stays.
@@ -110,12 +110,12 @@ class Pin(QObject):
         self.show(None if plan is None else evaluate(plan, self._workspace.catalog))
 
     def show(self, evaluation: Evaluation | None) -> None:
-        """Pin a plan evaluated with the current catalog, or unpin with None."""
+        """Pin an evaluated plan for comparison; None unpins the pinned plan."""
         self.evaluation = evaluation
         self.changed.emit()
 
     def renew(self) -> None:
-        """Evaluate the pinned plan with the current catalog; unpin it with an error message if that fails."""
+        """Evaluate the pinned plan with the current catalog; after a failure, unpin the plan and report the error."""
         try:
             self.put(self.plan)
         except PlannerError as error:
@@ -178,11 +178,11 @@ class Workspace(QObject):
 
     @property
     def modified(self) -> bool:
-        """Return whether the plan differs from its file or, without one, from the initial plan."""
+        """Return whether the plan differs from its file or, without a file, from the initial plan."""
         return not self.undo_stack.isClean()
 
     def apply(self, label: str, **changes: object) -> None:
-        """Change fields of the plan in an undo step; steps with the same label merge within a gesture.
+        """Change fields of the plan in an undo step called `label`; such steps merge within a gesture.
 
         Raises:
             SpecError: If a value is not allowed; the plan stays as it was.
@@ -192,10 +192,10 @@ class Workspace(QObject):
             plan = self.plan.evolve(**changes)
         except ValidationError as error:
             raise SpecError.from_validation(error) from None
-        self._push(label, plan)
+        self._push_step(label, plan)
 
     def answer(self, label: str, answer: Mapping[str, object]) -> None:
-        """Change fields as `apply` does, and adjust other fields that conflict with them in the same step.
+        """Change fields of the plan, and adjust other fields that conflict with the change, in one undo step.
 
         Fields of the workload are named like `workload.lora.rank`. Conflicts are resolved against the plan from before
         the gesture, so that a half-typed number adjusts nothing for good.
@@ -214,11 +214,11 @@ class Workspace(QObject):
         if task is not None:
             start = start.evolve(workload=self.workload_of(task))
         resolved = resolve_conflicts(start, fields, self.catalog)
-        self._push(label, resolved.plan)
+        self._push_step(label, resolved.plan)
         self.adjusted.emit(adjustments_sentence(resolved.adjustments, resolved.plan.workload))
 
     def take_trace(self, facts: TracedFacts, label: str) -> None:
-        """Make a traced module the plan's model in one undo step; several ranks set as many cards.
+        """Make a traced module the plan's model in one undo step; for several ranks, the plan gets a card per rank.
 
         Raises:
             PlannerError: If the plan cannot be evaluated with it.
@@ -230,7 +230,7 @@ class Workspace(QObject):
         self.end_gesture()
 
     def apply_workload(self, label: str, **changes: object) -> None:
-        """Change fields of the workload as `apply` does.
+        """Change fields of the plan's workload in an undo step called `label`.
 
         A change of `task` restores the last workload of that task, on the current cards.
         """
@@ -239,7 +239,7 @@ class Workspace(QObject):
             changed = workload.evolve(**changes)
         except ValidationError as error:
             raise SpecError.from_validation(error, "workload") from None
-        self._push(label, self.plan.evolve(workload=changed))
+        self._push_step(label, self.plan.evolve(workload=changed))
 
     @contextmanager
     def reporting(self) -> Iterator[None]:
@@ -251,7 +251,7 @@ class Workspace(QObject):
 
     @contextmanager
     def step(self) -> Iterator[None]:
-        """Combine the changes made inside into a separate undo step; a failure is shown in the banner."""
+        """Combine all changes made inside into one undo step; a `PlannerError` is shown in the banner."""
         self.end_gesture()
         with self.reporting():
             yield
@@ -259,12 +259,12 @@ class Workspace(QObject):
 
     @Slot()
     def end_gesture(self) -> None:
-        """End the current undo step; call it on release and when a field loses the focus."""
+        """End the current undo step, on a mouse release or when a field loses the focus."""
         self._idle.stop()
         self._gesture += 1
 
     def set_catalog(self, catalog: Catalog) -> None:
-        """Replace the catalog, for example by one with fresh prices, and evaluate the plan with it.
+        """Replace the catalog, for example after a price update, and evaluate the plan with the new catalog.
 
         If a card is missing in it, the undo history is cleared, since a step could lead to that card. A pinned plan
         that cannot be evaluated is unpinned with an error message.
@@ -275,11 +275,11 @@ class Workspace(QObject):
         state = self._state.with_catalog(catalog)
         known = {gpu.id for gpu in catalog.hardware.gpus}
         if any(gpu.id not in known for gpu in self.catalog.hardware.gpus):
-            self._forget_history(self.modified)
+            self._clear_history(self.modified)
         self.catalog = catalog
         if self.pin.evaluation is not None:
             self.pin.renew()
-        self._take(state)
+        self._set_state(state)
 
     def note_devices(self, devices: "tuple[Device, ...]") -> None:
         """Store the detected cards of this machine; an empty tuple is ignored."""
@@ -292,7 +292,7 @@ class Workspace(QObject):
         self.replace(SAMPLE_PLAN, None)
 
     def save_plan(self, path: Path | None = None) -> None:
-        """Save the plan to `path`, which becomes its file, or to its file.
+        """Save the plan to `path`, which becomes the plan's file, or without `path` to the plan's current file.
 
         Raises:
             PlanFileError: If it cannot be written.
@@ -307,24 +307,24 @@ class Workspace(QObject):
         self.file_changed.emit()
 
     def replace(self, plan: Plan, path: Path | None, modified: bool = False) -> None:
-        """Open `plan` of the file `path` with an empty history."""
+        """Show `plan`, which was read from `path`, with an empty undo history."""
         self._workloads = {"training": Training(), "inference": Inference()}
         state = PlanState(evaluate(plan, self.catalog), self.catalog)
-        self._forget_history(modified)
+        self._clear_history(modified)
         self.path = path
-        self._take(state)
+        self._set_state(state)
         self.file_changed.emit()
 
     def swap_pinned(self, pinned: Evaluation) -> None:
-        """Show the `pinned` plan and pin the current one in one undo step."""
+        """Show the `pinned` plan and pin the current plan, in one undo step."""
         old = PlanState(self.evaluation, self.catalog, pinned)
         new = PlanState(pinned, self.catalog, self.evaluation)
         self.end_gesture()
-        self.undo_stack.push(PlanUndoStep(self._step, "swap of the plans", self._gesture, old, new))
+        self.undo_stack.push(PlanUndoStep(self._show_state, "swap of the plans", self._gesture, old, new))
         self.end_gesture()
 
     def workload_of(self, task: object) -> Workload:
-        """Return the last workload of `task`, on the current cards and with their memory used by other programs."""
+        """Return the last workload of `task`, with the current cards and the memory that other programs use on them."""
         workload, now = self._workloads.get(str(task)), self.plan.workload
         if workload is None:
             raise SpecError("workload.task", f"{task!r} is not a task", hint="Choose training or inference.")
@@ -335,27 +335,27 @@ class Workspace(QObject):
         return workload.evolve(**changed) if changed else workload
 
     def before(self, label: str) -> Plan:
-        """Return the plan from before the current gesture's step called `label`, or the current plan without one."""
+        """Return the plan before the current gesture's step called `label`, or the current plan without such a step."""
         last = self.undo_stack.command(self.undo_stack.index() - 1)
         if isinstance(last, PlanUndoStep) and (last.text(), last.gesture) == (label, self._gesture):
             return last.old.plan
         return self.plan
 
-    def _forget_history(self, modified: bool) -> None:
+    def _clear_history(self, modified: bool) -> None:
         self.end_gesture()
         self.undo_stack.clear()
         if modified:
             self.undo_stack.resetClean()
 
-    def _push(self, label: str, plan: Plan) -> None:
+    def _push_step(self, label: str, plan: Plan) -> None:
         if plan == self.plan:
             return
         new = PlanState(evaluate(plan, self.catalog), self.catalog)
         self._idle.start()
-        self.undo_stack.push(PlanUndoStep(self._step, label, self._gesture, self._state, new))
+        self.undo_stack.push(PlanUndoStep(self._show_state, label, self._gesture, self._state, new))
 
-    def _step(self, state: PlanState) -> bool:
-        """Show `state` with the current catalog; report an error and return False if that fails."""
+    def _show_state(self, state: PlanState) -> bool:
+        """Show the plan in `state` with the current catalog; report an error and return False if that fails."""
         try:
             state = state.with_catalog(self.catalog)
         except PlannerError as error:
@@ -368,10 +368,10 @@ class Workspace(QObject):
         if state.pinned is not None:
             self.pin.show(state.pinned)
         # Without the pinned plan: later steps from here leave the pin alone.
-        self._take(state._replace(pinned=None))
+        self._set_state(state._replace(pinned=None))
         return True
 
-    def _take(self, state: PlanState) -> None:
+    def _set_state(self, state: PlanState) -> None:
         old, self._state = self._state, state
         self._workloads[state.plan.workload.task] = state.plan.workload
         self.changed.emit(old.plan, state.plan)

@@ -39,13 +39,13 @@ class HardwareCatalog:
         return _find_record(self._systems_by_id, "system", system_id)
 
     def usable_memory(self, gpu: Gpu) -> UsableMemory | None:
-        """Return the usable memory of one device, or None if neither a measurement nor an estimate is known."""
+        """Return the usable memory of one device of `gpu`, or None if it can be neither looked up nor estimated."""
         if gpu not in self._usable_memory_by_gpu:
             self._usable_memory_by_gpu[gpu] = usable_memory(gpu, self.usable_shares)
         return self._usable_memory_by_gpu[gpu]
 
     def machine(self, system: System) -> EquippedSystem:
-        """Return a system with its accelerator, which is None if its record does not name one.
+        """Return `system` with its accelerator's record, or with None if it names no accelerator of the catalog.
 
         Raises:
             SpecError: If the named accelerator is not in the catalog.
@@ -59,7 +59,7 @@ class HardwareCatalog:
 
     @cached_property
     def usable_shares(self) -> UsableShares:
-        """Return the memory losses of the measured cards by family, used for cards without a measurement."""
+        """Return the memory losses of measured cards by family, the basis of estimates for unmeasured cards."""
         return measured_shares(self.gpus)
 
     @cached_property
@@ -89,5 +89,5 @@ def _find_record(records: Mapping[str, _Record], field: str, name: str) -> _Reco
     try:
         return records[name]
     except KeyError:
-        hint = "The window's Catalog tab, or `gpu-planner gpus` in a shell, lists the accelerators that there are."
+        hint = "The window's Catalog tab, or `gpu-planner gpus` in a shell, lists all accelerators."
         raise SpecError(field, f"there is no record with the id {name!r}", hint) from None

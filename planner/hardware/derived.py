@@ -16,7 +16,7 @@ Input = Callable[[Gpu], float | None]
 
 
 def half_rate(gpu: Gpu) -> Rate | None:
-    """Return the dense 16-bit rate of training and prefill: BF16, or FP16 if the card has no BF16.
+    """Return the card's dense 16-bit rate: BF16, or FP16 if the card has no BF16.
 
     None for cards whose FP16 is slower than their FP32, such as the GeForce GTX 10.
     """
@@ -26,7 +26,7 @@ def half_rate(gpu: Gpu) -> Rate | None:
     return None if fp32 and fp16.ops_per_s < fp32.ops_per_s else fp16
 
 
-def _half_tflops(gpu: Gpu) -> float | None:
+def _half_rate_tflops(gpu: Gpu) -> float | None:
     rate = half_rate(gpu)
     return None if rate is None else rate.ops_per_s / _TERA
 
@@ -46,15 +46,15 @@ def _power_watts(gpu: Gpu) -> float | None:
 INPUTS: Final[Mapping[str, Input]] = {
     "memory": _memory_gib,
     "bandwidth": _bandwidth_gb_per_s,
-    "16-bit rate": _half_tflops,
+    "16-bit rate": _half_rate_tflops,
     "power": _power_watts,
 }
-"""The inputs of derived figures other than prices, in GiB, GB/s, TFLOPS and W."""
+"""Inputs of derived figures by name, except prices: functions that return GiB, GB/s, TFLOPS or W of a card."""
 
 
 @dataclass(frozen=True, slots=True)
 class DerivedFigure:
-    """A quotient of two figures of a card; `over` or `under` is None where the price in US dollars is meant."""
+    """A figure derived as the quotient of two inputs; `over` or `under` is None for the price in US dollars."""
 
     key: str
     title: str
@@ -66,19 +66,19 @@ class DerivedFigure:
     lower_is_better: bool | None = False
 
     @property
-    def priced(self) -> bool:
+    def has_price(self) -> bool:
         """Return whether a price is one of the inputs."""
         return self.over is None or self.under is None
 
     @property
     def formula(self) -> str:
-        """Return the formula as text: `launch price ÷ memory`."""
+        """Return the formula as text: `price ÷ memory`."""
         scale = f" × {self.scale:g}" if self.scale != 1 else ""
         return f"{self.over or 'price'} ÷ {self.under or 'price'}{scale}"
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """Return the names of the inputs."""
+        """Return the names of numerator and denominator, such as `price` and `memory`."""
         return tuple(name or "price" for name in (self.over, self.under))
 
     def value(self, gpu: Gpu, price_usd: float | None = None) -> float | None:
@@ -92,9 +92,9 @@ class DerivedFigure:
         return None if over is None or under is None else over / under * self.scale
 
     def explained(self, gpu: Gpu, price_usd: float | None = None, price_name: str = LAUNCH_PRICE) -> str:
-        """Return the formula with the numbers of `gpu`, or the unknown inputs."""
+        """Return the formula as text with the numbers of `gpu`, or a text that names the unknown inputs."""
         price = gpu.launch_price_usd if price_usd is None else price_usd
-        sides = [_operand(name, gpu, price, price_name) for name in (self.over, self.under)]
+        sides = [_operand_text(name, gpu, price, price_name) for name in (self.over, self.under)]
         missing = [name for name, text in sides if text is None]
         if missing:
             return f"unknown without the {' and the '.join(missing)}"
@@ -102,7 +102,7 @@ class DerivedFigure:
         return " ÷ ".join(f"{name} {text}" for name, text in sides) + scale
 
 
-def _operand(name: str | None, gpu: Gpu, price_usd: float | None, price_name: str) -> tuple[str, str | None]:
+def _operand_text(name: str | None, gpu: Gpu, price_usd: float | None, price_name: str) -> tuple[str, str | None]:
     if name is None:
         return price_name, None if price_usd is None else f"{price_usd:,.0f} USD"
     value = INPUTS[name](gpu)
@@ -119,13 +119,13 @@ DERIVED_FIGURES: Final[Mapping[str, DerivedFigure]] = {
     figure.key: figure
     for figure in (
         DerivedFigure(
-            "usd_per_gib", "Price per GiB", "USD/GiB", "price of a GiB of memory", None, "memory", lower_is_better=True
+            "usd_per_gib", "Price per GiB", "USD/GiB", "price per GiB of memory", None, "memory", lower_is_better=True
         ),
         DerivedFigure(
             "usd_per_tflops",
             "Price per TFLOPS",
             "USD/TFLOPS",
-            "price of a dense 16-bit TFLOPS (BF16; FP16 where there is no BF16)",
+            "price per TFLOPS of the dense 16-bit rate (BF16; FP16 if there is no BF16)",
             None,
             "16-bit rate",
             lower_is_better=True,

@@ -26,7 +26,7 @@ Test = Callable[[AnyRecord, QueryContext], bool | None]
 
 
 def _lowercase_reader(field: QueryField[AnyRecord]) -> Callable[[AnyRecord, QueryContext], Value]:
-    """Return a function that reads the field's value and converts text to lower case."""
+    """Return a function that reads the value of `field` from a record, with text in lower case."""
     if field.kind not in ("text", "version"):
         return field.read
 
@@ -38,7 +38,7 @@ def _lowercase_reader(field: QueryField[AnyRecord]) -> Callable[[AnyRecord, Quer
 
 
 def flag_test(field: QueryField[AnyRecord]) -> Test[AnyRecord]:
-    """Return a test that the flag is true."""
+    """Return a test that is true for records whose flag `field` is true."""
 
     def test(record: AnyRecord, context: QueryContext) -> bool | None:
         value = field.read(record, context)
@@ -50,7 +50,7 @@ def flag_test(field: QueryField[AnyRecord]) -> Test[AnyRecord]:
 def equality_test(
     field: QueryField[AnyRecord], holds: Callable[[Any, Any], bool], wanted_value: Value
 ) -> Test[AnyRecord]:
-    """Return a test that the field equals, or differs from, the wanted value."""
+    """Return a test that compares `field` with `wanted_value` by the operator `holds`: equal or not equal."""
     read = _lowercase_reader(field)
 
     def test(record: AnyRecord, context: QueryContext) -> bool | None:
@@ -63,7 +63,7 @@ def equality_test(
 def ordering_test(
     field: QueryField[AnyRecord], holds: Callable[[Any, Any], bool], wanted_value: Value
 ) -> Test[AnyRecord]:
-    """Return a test of the field's order relative to the wanted value.
+    """Return a test that compares `field` with `wanted_value` by the operator `holds`: <, <=, > or >=.
 
     Text and versions have no common order; comparing them is unknown.
     """
@@ -77,7 +77,7 @@ def ordering_test(
 
 
 def contains_test(field: QueryField[AnyRecord], part: str) -> Test[AnyRecord]:
-    """Return a test that the field's text contains `part`, which is in lower case."""
+    """Return a test that the text of `field` contains `part`, ignoring case; `part` is in lower case."""
     read = _lowercase_reader(field)
 
     def test(record: AnyRecord, context: QueryContext) -> bool | None:
@@ -88,7 +88,7 @@ def contains_test(field: QueryField[AnyRecord], part: str) -> Test[AnyRecord]:
 
 
 def membership_test(field: QueryField[AnyRecord], values: frozenset[Value]) -> Test[AnyRecord]:
-    """Return a test that the field has one of `values`."""
+    """Return a test that `field` has one of `values`."""
     read = _lowercase_reader(field)
 
     def test(record: AnyRecord, context: QueryContext) -> bool | None:
@@ -101,42 +101,42 @@ def membership_test(field: QueryField[AnyRecord], values: frozenset[Value]) -> T
 def negate(test: Test[AnyRecord]) -> Test[AnyRecord]:
     """Return the negation of a test; unknown stays unknown."""
 
-    def opposed(record: AnyRecord, context: QueryContext) -> bool | None:
+    def negated(record: AnyRecord, context: QueryContext) -> bool | None:
         passes = test(record, context)
         return None if passes is None else not passes
 
-    return opposed
+    return negated
 
 
 def any_of(tests: list[Test[AnyRecord]]) -> Test[AnyRecord]:
     """Return a test that passes if any of `tests` does."""
-    return _joined_test(tests, settled=True)
+    return _joined_test(tests, decisive=True)
 
 
 def all_of(tests: list[Test[AnyRecord]]) -> Test[AnyRecord]:
     """Return a test that passes if all of `tests` do."""
-    return _joined_test(tests, settled=False)
+    return _joined_test(tests, decisive=False)
 
 
-def _joined_test(tests: list[Test[AnyRecord]], *, settled: bool) -> Test[AnyRecord]:
-    """Return a test with the result `settled` if any of `tests` has this result, else unknown if any is unknown."""
+def _joined_test(tests: list[Test[AnyRecord]], *, decisive: bool) -> Test[AnyRecord]:
+    """Return a test that combines `tests`: `decisive` if any of them yields it, else None if any is unknown."""
     if len(tests) == 1:
         return tests[0]
 
-    def joined(record: AnyRecord, context: QueryContext) -> bool | None:
+    def combined(record: AnyRecord, context: QueryContext) -> bool | None:
         unknown = False
         for test in tests:
             passes = test(record, context)
-            if passes is settled:
-                return settled
+            if passes is decisive:
+                return decisive
             unknown = unknown or passes is None
-        return None if unknown else not settled
+        return None if unknown else not decisive
 
-    return joined
+    return combined
 
 
 def _version_as_text(value: Value) -> str:
-    """Format a version: 8.9."""
+    """Return a version as text, such as 8.9."""
     return ".".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
@@ -175,7 +175,7 @@ _LOOKS_FOR_TEXT: Final = "~ searches for text within text."
 
 @dataclass(frozen=True)
 class Expression(Generic[AnyRecord]):
-    """A parsed expression: `test` evaluates it on a record; `fields` are the fields that it uses."""
+    """A parsed `--where` expression: `test` evaluates the expression on a record; `fields` are the fields in it."""
 
     test: Test[AnyRecord]
     fields: frozenset[str]
@@ -231,7 +231,7 @@ def _unreadable_text_error(text: str, position: int) -> SpecError:
 
 
 class _Parser(Generic[AnyRecord]):
-    """Recursive-descent parser; each rule returns the test that it parsed."""
+    """Recursive-descent parser of `--where`; each rule returns the test that it parsed."""
 
     def __init__(self, tokens: list[_Token], schema: QuerySchema[AnyRecord]) -> None:
         self._tokens = tokens
@@ -345,7 +345,7 @@ class _Parser(Generic[AnyRecord]):
         token = self._next_token
         value = _token_value(field, token)
         if value is None or value in (inf, -inf):
-            too_much = "" if value is None else "It is too large for a number."
+            too_much = "" if value is None else "The number is too large."
             raise self._expected_error(f"{_EXPECTED_VALUE[field.kind]} for {field.name}", hint=too_much)
         self._next += 1
         return value

@@ -14,7 +14,7 @@ from planner.base import Spec
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _DAY_OR_LESS: Final = re.compile(r"\d{4}(-\d{2}(-\d{2})?)?", re.ASCII)
 _UNSEEN: Final = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
-"""Unicode categories of control and format characters, surrogates, and line and paragraph separators."""
+"""Unicode categories of refused characters: control, format, surrogates, and line and paragraph separators."""
 _FIRST: Final = "-01-01"
 
 
@@ -49,7 +49,7 @@ def _is_date(text: str) -> bool:
 
 
 Line = Annotated[str, AfterValidator(_require_one_line)]
-"""Non-blank text of one line."""
+"""A non-blank text of one line, without control characters."""
 Day = Annotated[str, AfterValidator(_require_date)]
 """A calendar date in ISO format."""
 DayOrLess = Annotated[str, AfterValidator(_require_date_or_part)]
@@ -79,8 +79,8 @@ class Provenance(Spec):
     )
     certainty: Certainty = Field(description="confirmed: two documents agree; yours: entered by the user")
     source: Line = Field(min_length=3)
-    as_of: Day = Field(description="the day the figure was read or entered")
-    formula: Line | None = Field(default=None, description="for derived figures")
+    as_of: Day = Field(description="day on which the figure was read or entered")
+    formula: Line | None = Field(default=None, description="formula of a derived figure")
 
     @model_validator(mode="after")
     def _check_derived_has_formula(self) -> Self:
@@ -108,22 +108,26 @@ class FigureNote(Spec):
 
 
 def find_provenance(notes: Iterable[FigureNote], field: str, record: Provenance) -> Provenance:
-    """Return the provenance of `field` from `notes`, or the provenance `record` of the whole record."""
+    """Return the provenance of `field` from `notes`, by default `record`, the provenance of the whole record."""
     return next((note.provenance for note in notes if note.field == field), record)
 
 
 class Rate(Spec):
-    """A dense arithmetic rate of one number format; sparse rates are not stored."""
+    """The dense arithmetic rate of a card in one number format; sparse rates are not stored."""
 
     model_config = ConfigDict(allow_inf_nan=False)
 
     dtype: Literal["fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp4"]
-    ops_per_s: float = Field(gt=0, le=_MOST_OPS_PER_S, description="FLOP/s, or integer operations per second for int8")
+    ops_per_s: float = Field(
+        gt=0, le=_MOST_OPS_PER_S, description="rate in FLOP/s, or in integer operations per second for int8"
+    )
     unit: Literal["vector", "tensor"] = Field(description="vector: shader cores; tensor: matrix units")
     accumulate: Literal["fp16", "fp32", "int32"] | None = Field(
-        default=None, description="the accumulator's format; none if the source does not state it"
+        default=None, description="format of the accumulator; none if the source does not state it"
     )
-    provenance: Provenance | None = Field(default=None, description="where it differs from the record's")
+    provenance: Provenance | None = Field(
+        default=None, description="provenance of the rate, if it differs from the record's"
+    )
 
 
 class Gpu(Spec):
@@ -143,26 +147,29 @@ class Gpu(Spec):
     aliases: tuple[Line, ...] = ()
     released: DayOrLess | None = None
 
-    memory_label: Line = Field(description="as marketed, such as 24 GB; not a number to compute with")
+    memory_label: Line = Field(description="memory size as marketed, such as 24 GB; not for computing")
     memory_bytes: int | None = Field(
-        gt=0, le=_MOST_BYTES, description="physical bytes of the card, without DRAM that it disables"
+        gt=0, le=_MOST_BYTES, description="physical memory of the card, without disabled DRAM"
     )
     usable_memory_bytes: int | None = Field(
-        default=None, gt=0, le=_MOST_BYTES, description="total a process sees on one device (cudaMemGetInfo)"
+        default=None,
+        gt=0,
+        le=_MOST_BYTES,
+        description="total memory that a process sees on one device (cudaMemGetInfo)",
     )
     usable_memory_high_bytes: int | None = Field(
         default=None,
         gt=0,
         le=_MOST_BYTES,
-        description="the highest such total where several were measured; the field above is the lowest",
+        description="highest measured total on one device, if several were measured; usable_memory_bytes is the lowest",
     )
     smi_memory_bytes: int | None = Field(
-        default=None, gt=0, le=_MOST_BYTES, description="nvidia-smi's total of one device"
+        default=None, gt=0, le=_MOST_BYTES, description="total memory of one device in nvidia-smi"
     )
     memory_type: Line | None = None
     memory_bus_bits: int | None = Field(default=None, gt=0, le=_MOST_UNITS)
     bandwidth_bytes_per_s: float | None = Field(default=None, gt=0, le=_MOST_BYTES_PER_S)
-    unified_memory: bool = Field(default=False, description="shared with the host's processor")
+    unified_memory: bool = Field(default=False, description="whether GPU and CPU share the memory")
     device_count: int = Field(default=1, ge=1, le=_MOST_UNITS)
 
     rates: tuple[Rate, ...] = ()
@@ -175,7 +182,7 @@ class Gpu(Spec):
 
     board_power_watts: float | None = Field(default=None, gt=0, le=MOST_WATTS)
     power_limit_watts: float | None = Field(
-        default=None, gt=0, le=MOST_WATTS, description="power limit set by the user; the rates are without it"
+        default=None, gt=0, le=MOST_WATTS, description="power limit set by the user; the rates assume no limit"
     )
     form_factor: Line | None = None
     interconnect: Line | None = None
@@ -183,10 +190,12 @@ class Gpu(Spec):
     ecc: bool | None = None
     launch_price_usd: float | None = Field(default=None, gt=0, le=MOST_USD)
 
-    preliminary: bool = Field(default=False, description="announced; figures may change")
-    own: bool = Field(default=False, description="added or changed by the user")
+    preliminary: bool = Field(
+        default=False, description="whether the card is only announced, so that figures may change"
+    )
+    own: bool = Field(default=False, description="whether the user added or changed the card")
     purchase_price_usd: float | None = Field(
-        default=None, gt=0, le=MOST_USD, description="price that the user paid for one"
+        default=None, gt=0, le=MOST_USD, description="price in USD that the user paid for one card"
     )
     provenance: Provenance
     figure_notes: tuple[FigureNote, ...] = ()
@@ -210,16 +219,16 @@ class Gpu(Spec):
 
     @property
     def is_laptop(self) -> bool:
-        """Return whether this is a laptop part, which shares its name with a card but not its clocks or cores."""
+        """Return whether this is a laptop GPU, which shares its name with a card but not its clocks or cores."""
         return "laptop" in self.name.lower()
 
     @property
     def device_memory_bytes(self) -> int | None:
-        """Return the physical memory of one device of the card."""
+        """Return the physical memory of one device of the card in bytes, or None if unknown."""
         return None if self.memory_bytes is None else self.memory_bytes // self.device_count
 
     def rate(self, dtype: str) -> Rate | None:
-        """Return the dense rate for `dtype`; the tensor units' rate takes precedence over the shader cores'."""
+        """Return the card's dense rate in `dtype`: of its tensor cores, else of its shader cores; None if unknown."""
         return self._rates_by_dtype.get(dtype)
 
     @cached_property
@@ -235,7 +244,7 @@ class Gpu(Spec):
         return "\n".join((self.name, *self.aliases, self.id, squeezed, self.vendor, self.architecture)).lower()
 
     def ops_per_s(self, dtype: str) -> float | None:
-        """Return the dense rate of a number format in operations per second, or None if unknown."""
+        """Return the card's dense rate in `dtype` in operations per second, or None if unknown."""
         rate = self.rate(dtype)
         return None if rate is None else rate.ops_per_s
 
@@ -251,7 +260,7 @@ _LINKS: Final = re.compile(r"(?:NVLink\d|NVLink-C2C|Fabric|ICI|NeuronLink-v\d|sc
 
 
 def parse_link_bytes_per_s(interconnect: str | None) -> float | None:
-    """Return one accelerator's total link bandwidth in both directions, parsed from its `interconnect` text.
+    """Return an accelerator's link bandwidth in bytes per second, both directions together.
 
     None if the text names no links or no bandwidth.
     """

@@ -36,7 +36,7 @@ def _compute_capability(gpu: Gpu, _: QueryContext) -> Value:
 
 
 def _derived_field(figure: DerivedFigure) -> QueryField[Gpu]:
-    at_launch = ", at launch" if figure.priced else ""
+    at_launch = ", at launch" if figure.has_price else ""
     return _OF.number(figure.key, figure.title, figure.unit, f"{figure.help}{at_launch}", figure.value)
 
 
@@ -45,15 +45,15 @@ PRICE_FIELDS: Final = {
     "used": ("Used price", "median price of used cards"),
     "rent": ("Rent", "lowest on-demand price per card and hour"),
 }
-"""Fields of prices that are not part of a card's record, with title and help; kinds of prices are never mixed."""
+"""Query fields of prices that are not part of a card's record, with title and help; price kinds are never mixed."""
 
 _VENDORS: Final = "NVIDIA, AMD, Intel, Apple, Google or AWS"
 _SEGMENTS: Final = "consumer, workstation, datacenter, edge, soc or tpu"
 _CAPABILITY: Final = "NVIDIA compute capability, compared as a version; AMD target such as gfx942"
 _CERTAINTY: Final = "confirmed where two documents agree; single-source, conflicting, preliminary or yours"
-_HOURS: Final = "of a run of the plan's job; of a month's work for services and daily hours"
-_JOB: Final = "of a run, or of a month, at the cheapest offer that can be compared"
-_TOKENS: Final = "of the job's work: compares cards that do different amounts of it in a month"
+_HOURS: Final = "hours of one run of the plan's job; for services and daily hours, of a month's work"
+_JOB: Final = "cost of one run, or of a month, at the cheapest comparable offer"
+_TOKENS: Final = "cost per million tokens of the job: compares cards that process different amounts a month"
 
 GPU_QUERY_FIELDS: Final[Mapping[str, QueryField[Gpu]]] = {
     field.name: field
@@ -62,7 +62,7 @@ GPU_QUERY_FIELDS: Final[Mapping[str, QueryField[Gpu]]] = {
         _OF.text("vendor", "Vendor", _VENDORS, lambda gpu: gpu.vendor),
         _OF.text("segment", "Segment", _SEGMENTS, lambda gpu: gpu.segment),
         _OF.text("architecture", "Architecture", "such as Ada Lovelace", lambda gpu: gpu.architecture),
-        _OF.number("year", "Year", "", "of release", lambda gpu: gpu.year),
+        _OF.number("year", "Year", "", "year of release", lambda gpu: gpu.year),
         _OF.number(
             "memory_gib", "Memory", "GiB", "physical memory of the whole card", lambda gpu: gpu.memory_bytes, GIB
         ),
@@ -85,11 +85,13 @@ GPU_QUERY_FIELDS: Final[Mapping[str, QueryField[Gpu]]] = {
         *(_OF.price(word, title, said) for word, (title, said) in PRICE_FIELDS.items()),
         _OF.number("paid", "Paid", "USD", "price that you paid for your own card", lambda gpu: gpu.purchase_price_usd),
         *(_derived_field(figure) for figure in DERIVED_FIGURES.values()),
-        _OF.flag("nvlink", "NVLink", "true where cards can be joined by NVLink", _has_nvlink),
+        _OF.flag("nvlink", "NVLink", "true where NVLink can connect several cards", _has_nvlink),
         _OF.flag("mig", "MIG", "true where the card can be split into instances", lambda gpu: gpu.mig),
         _OF.number("devices", "Devices", "", "number of devices that frameworks see", lambda gpu: gpu.device_count),
-        _OF.flag("laptop", "Laptop", "true for parts of laptops", lambda gpu: gpu.is_laptop),
-        _OF.flag("preliminary", "Preliminary", "true where figures may change", lambda gpu: gpu.preliminary),
+        _OF.flag("laptop", "Laptop", "true for laptop GPUs", lambda gpu: gpu.is_laptop),
+        _OF.flag(
+            "preliminary", "Preliminary", "true where figures of the card may change", lambda gpu: gpu.preliminary
+        ),
         _OF.text("certainty", "Certainty", _CERTAINTY, lambda gpu: gpu.provenance.certainty),
         _OF.verdict(),
         _OF.outcome("hours", "Hours of my job", "h", _HOURS, lambda outcome: outcome.hours),
@@ -104,7 +106,7 @@ GPU_QUERY_FIELDS: Final[Mapping[str, QueryField[Gpu]]] = {
     )
 }
 JUDGED_FIELDS: Final = ("fits", "hours", "job_cost", "job_cost_tokens")
-"""The fields that need a plan."""
+"""Query fields that need a plan."""
 GPU_QUERY_SCHEMA: Final = QuerySchema(
     "accelerators",
     GPU_QUERY_FIELDS,
@@ -115,4 +117,4 @@ GPU_QUERY_SCHEMA: Final = QuerySchema(
     JUDGED_FIELDS,
     tuple(PRICE_FIELDS),
 )
-"""Fields and facets of accelerators."""
+"""Query fields and facets of accelerators."""

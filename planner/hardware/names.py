@@ -19,11 +19,11 @@ _SUGGESTIONS: Final = 5
 _LIST_COMMAND: Final = "`gpu-planner gpus WORDS` lists the accelerators."
 
 # Words that never distinguish two accelerators.
-_FILLER: Final = frozenset(
+_FILLER_WORDS: Final = frozenset(
     re.split(" ", "accelerator card chip cloud core design edition generation gpu graphics oam tensor with w")
 )
 # Words that may be omitted, but that must match the record if they are written.
-_BRANDS: Final = frozenset(
+_BRAND_WORDS: Final = frozenset(
     re.split(" ", "amd apple arc aws center data geforce google gtx instinct intel nvidia radeon rtx rx tesla")
 )
 # Words that name a configuration of a model: "A100" matches every A100 with any of these.
@@ -43,7 +43,7 @@ _SPELLINGS: Final = {"mobile": "laptop", "notebook": "laptop", "max-q": "maxq"}
 
 
 class _SplitName(NamedTuple):
-    """One spelling of a record's name, split into its words."""
+    """One spelling of an accelerator's name, split into model words and brand words."""
 
     gpu: Gpu
     core: Words
@@ -94,7 +94,7 @@ def resolve_hardware(catalog: HardwareCatalog, text: str) -> Gpu | System:
 
 
 def systems_named(catalog: HardwareCatalog, text: str) -> tuple[System, ...]:
-    """Return the systems whose words equal `text`, else equal it apart from the memory size, else contain it.
+    """Return the systems named `text`, else those named so apart from the memory size, else those that contain it.
 
     "DGX A100" returns both memory sizes and not the DGX Station; "DGX Station" returns all DGX Stations.
     """
@@ -103,16 +103,16 @@ def systems_named(catalog: HardwareCatalog, text: str) -> tuple[System, ...]:
         return ()  # a number alone, such as 8, occurs in many names and identifies none
     found = []
     for each in catalog.systems:
-        words = _name_words(f"{each.id} {each.name}") - _FILLER
+        words = _name_words(f"{each.id} {each.name}") - _FILLER_WORDS
         asked = {f"{word}gb" if f"{word}gb" in words else word for word in core}  # "DGX A100 640"
         if asked <= words and brands <= words | {each.vendor.lower()}:
-            found.append((each, words - asked - _BRANDS))
+            found.append((each, words - asked - _BRAND_WORDS))
     sizes = [(each, rest) for each, rest in found if all(map(_MEMORY_SIZE.fullmatch, rest))]
     return tuple(each for each, _ in [pair for pair in sizes if not pair[1]] or sizes or found)
 
 
 def find_gpu_candidates(catalog: HardwareCatalog, text: str) -> tuple[Gpu, ...]:
-    """Return the accelerators whose name is `text` plus configuration words only: "A100" returns all A100s.
+    """Return the accelerators whose name is `text` plus configuration words: "A100" returns all A100s.
 
     Laptop parts and other models of the same number ("Ti", "SUPER") match only if `text` contains these words.
     """
@@ -132,12 +132,12 @@ def find_by_name(catalog: HardwareCatalog, text: str) -> tuple[Gpu, ...]:
     core, brands = _split_brand_words(text)
     # Splitting names is most of the work and never changes a digit: skip records without these digits.
     digits = _DIGITS.findall(text)
-    names = (name for gpu in catalog.gpus if _has_digits(gpu, digits) for name in _names_of(gpu))
+    names = (name for gpu in catalog.gpus if _contains_digits(gpu, digits) for name in _names_of(gpu))
     found = {name.gpu.id: name.gpu for name in names if name.core == core and brands <= name.brands}
     return tuple(found.values())
 
 
-def _has_digits(gpu: Gpu, digits: list[str]) -> bool:
+def _contains_digits(gpu: Gpu, digits: list[str]) -> bool:
     written = " ".join((gpu.id, gpu.name, gpu.memory_label, *gpu.aliases))
     return all(run in written for run in digits)
 
@@ -182,14 +182,14 @@ def _names_of(gpu: Gpu) -> tuple[_SplitName, ...]:
 
 
 def _with_memory_words(core: Words, gpu: Gpu) -> Words:
-    """Return `core` with the card's memory size, which users add to any name: "RTX 4090 24GB"."""
+    """Return the words `core` plus the card's memory size, which users add to any name: "RTX 4090 24GB"."""
     return core if any(map(_MEMORY_SIZE.fullmatch, core)) else core | _name_words(gpu.memory_label)
 
 
 def _split_brand_words(text: str) -> tuple[Words, Words]:
-    """Return the words of `text` that distinguish models, and its brand words."""
-    words = _name_words(text) - _FILLER
-    return words - _BRANDS, words & _BRANDS
+    """Return the words of a name that distinguish models, and the brand words in it."""
+    words = _name_words(text) - _FILLER_WORDS
+    return words - _BRAND_WORDS, words & _BRAND_WORDS
 
 
 def _name_words(text: str) -> Words:

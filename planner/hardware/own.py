@@ -18,10 +18,10 @@ from planner.units import GIB
 
 OWN_SCHEMA: Final = 1
 OWN_FIGURE: Final = "your own figure"
-"""The source of a figure that the user entered."""
+"""Source of a figure that the user entered."""
 _BETWEEN_WORDS: Final = re.compile(r"[^a-z0-9.]+")
 _ADDED_AFTER: Final = "Added by you, after the "
-_PERSONS: Final = ("purchase_price_usd", "power_limit_watts")
+_USER_ONLY_FIELDS: Final = ("purchase_price_usd", "power_limit_watts")
 """Fields that only the user sets, never the catalog."""
 
 
@@ -30,11 +30,15 @@ class CardChange(Spec):
 
     model_config = ConfigDict(allow_inf_nan=False)
 
-    gpu: Line = Field(description="the catalog's id of the card")
-    purchase_price_usd: float | None = Field(default=None, gt=0, le=MOST_USD, description="price paid for one")
-    power_limit_watts: float | None = Field(default=None, gt=0, le=MOST_WATTS, description="as set with nvidia-smi -pl")
+    gpu: Line = Field(description="catalog id of the card")
+    purchase_price_usd: float | None = Field(
+        default=None, gt=0, le=MOST_USD, description="price in USD that the user paid for one card"
+    )
+    power_limit_watts: float | None = Field(
+        default=None, gt=0, le=MOST_WATTS, description="power limit, as set with nvidia-smi -pl"
+    )
     note: Line | None = None
-    date: Day = Field(description="the day it was entered")
+    date: Day = Field(description="day on which the change was entered")
 
     @model_validator(mode="after")
     def _require_change(self) -> Self:
@@ -71,24 +75,24 @@ class OwnHardware(Spec):
         return self
 
     def merged_with(self, newer: "OwnHardware") -> "OwnHardware":
-        """Merge with the hardware `newer`, which takes precedence for a card or change that both contain."""
+        """Return this hardware merged with `newer`, which takes precedence for cards and changes in both."""
         cards = {card.id: card for card in (*self.cards, *newer.cards)}
         changes = {change.gpu: change for change in (*self.changes, *newer.changes)}
         return OwnHardware(cards=tuple(cards.values()), changes=tuple(changes.values()))
 
     def without(self, gpu_id: str) -> "OwnHardware":
-        """Return a copy without the card of this id and without the changes to it."""
+        """Return a copy without the card `gpu_id` and without the changes to this card."""
         return OwnHardware(
             cards=tuple(card for card in self.cards if card.id != gpu_id),
             changes=tuple(change for change in self.changes if change.gpu != gpu_id),
         )
 
     def change_of(self, gpu_id: str) -> CardChange | None:
-        """Return the changes to a card, or None."""
+        """Return the user's changes to the card `gpu_id`, or None."""
         return next((change for change in self.changes if change.gpu == gpu_id), None)
 
     def with_change_replaced(self, gpu_id: str, change: CardChange | None) -> "OwnHardware":
-        """Return a copy with the changes to a card replaced by `change`, or removed if it is None."""
+        """Return a copy in which `change` replaces the changes to the card `gpu_id`; None removes them."""
         others = tuple(each for each in self.changes if each.gpu != gpu_id)
         return OwnHardware(cards=self.cards, changes=others if change is None else (*others, change))
 
@@ -102,7 +106,7 @@ class OwnHardware(Spec):
 
 
 def with_own_hardware(hardware: HardwareCatalog, own: OwnHardware) -> HardwareCatalog:
-    """Return the catalog with the user's cards first and the user's changes applied.
+    """Return the catalog `hardware` with the user's cards first and the user's changes applied.
 
     A custom card replaces the bundled card of the same id.
 
@@ -113,12 +117,12 @@ def with_own_hardware(hardware: HardwareCatalog, own: OwnHardware) -> HardwareCa
     mine = {card.id: card.evolve(own=True) for card in own.cards}
     bundled = (gpu for gpu in hardware.gpus if gpu.id not in mine)
     changes = {change.gpu: change for change in own.changes}
-    cards = (_with_change(gpu, changes.get(gpu.id)) for gpu in (*mine.values(), *bundled))
+    cards = (_with_change_applied(gpu, changes.get(gpu.id)) for gpu in (*mine.values(), *bundled))
     return HardwareCatalog(gpus=tuple(cards), systems=hardware.systems)
 
 
 class CardOverrides(Spec):
-    """Figures in which a custom card differs from the card it is based on; None means no difference."""
+    """Figures of a custom card that differ from those of its base card; None means no difference."""
 
     model_config = ConfigDict(allow_inf_nan=False)
 
@@ -129,7 +133,7 @@ class CardOverrides(Spec):
 
 
 def derive_card(base: Gpu, name: str, figures: CardOverrides, day: str) -> Gpu:
-    """Return a custom card based on `base`, with another name and some other figures, entered on `day`.
+    """Return a custom card that the user entered on `day`: `base` with another name and other figures.
 
     Another memory size discards the measured usable memory. The launch price, the purchase price and the power limit of
     `base` are not copied, but its notes are: pass the card without the user's changes to it.
@@ -143,7 +147,7 @@ def derive_card(base: Gpu, name: str, figures: CardOverrides, day: str) -> Gpu:
     told = figures.model_dump(exclude_none=True)
     fresh = {} if figures.memory_bytes is None else _memory_size_fields(figures.memory_bytes)
     mine = (*told, *(field for field, value in fresh.items() if value is not None))
-    kept = tuple(note for note in base.figure_notes if note.field not in (*mine, *_PERSONS))
+    kept = tuple(note for note in base.figure_notes if note.field not in (*mine, *_USER_ONLY_FIELDS))
     facts = (note for note in base.notes if not note.startswith(_ADDED_AFTER))
     try:
         return base.evolve(
@@ -153,7 +157,7 @@ def derive_card(base: Gpu, name: str, figures: CardOverrides, day: str) -> Gpu:
             launch_price_usd=None,
             figure_notes=(*_user_figure_notes(mine, day), *kept),
             notes=(f"{_ADDED_AFTER}{base.name}", *facts),
-            **{**dict.fromkeys(_PERSONS), **told, **fresh},
+            **{**dict.fromkeys(_USER_ONLY_FIELDS), **told, **fresh},
         )
     except ValidationError as error:
         raise SpecError.from_validation(error) from error
@@ -170,22 +174,22 @@ def unknown_changes(hardware: HardwareCatalog, own: OwnHardware) -> tuple[str, .
     return tuple(change.gpu for change in own.changes if change.gpu not in known)
 
 
-def _with_change(gpu: Gpu, change: CardChange | None) -> Gpu:
-    """Return the card with the user's changes applied; a power limit above the board power is ignored."""
+def _with_change_applied(gpu: Gpu, change: CardChange | None) -> Gpu:
+    """Return `gpu` with the user's changes applied; a power limit above the board power is ignored."""
     if change is None:
         return gpu
     limit = change.power_limit_watts
     held = limit is not None and not is_above_board_power(gpu, limit)
     said = {"purchase_price_usd": change.purchase_price_usd, "power_limit_watts": limit if held else None}
     told = {field: value for field, value in said.items() if value is not None}
-    notes = (*gpu.notes, *_changed_notes(gpu, change, is_effective=held))
+    notes = (*gpu.notes, *_change_notes(gpu, change, is_effective=held))
     return gpu.evolve(
         **told, own=True, notes=notes, figure_notes=(*_user_figure_notes(told, change.date), *gpu.figure_notes)
     )
 
 
 def is_above_board_power(gpu: Gpu, limit_watts: float) -> bool:
-    """Return whether a power limit is above the card's board power; false if that is unknown."""
+    """Return whether a power limit is above the card's board power; false if the board power is unknown."""
     return gpu.board_power_watts is not None and limit_watts > gpu.board_power_watts
 
 
@@ -194,12 +198,12 @@ def _user_figure_notes(fields: Iterable[str], day: str) -> tuple[FigureNote, ...
     return tuple(FigureNote(field=field, provenance=source) for field in fields)
 
 
-def _changed_notes(gpu: Gpu, change: CardChange, *, is_effective: bool) -> Iterable[str]:
+def _change_notes(gpu: Gpu, change: CardChange, *, is_effective: bool) -> Iterable[str]:
     if change.power_limit_watts is not None:
         limit = f"{change.power_limit_watts:,.0f} W"
         full = "" if gpu.board_power_watts is None else f" of {gpu.board_power_watts:,.0f} W"
         if is_effective:
-            yield f"Your power limit: {limit}{full}; the rates are without a limit"
+            yield f"Your power limit: {limit}{full}; the rates assume no limit"
         else:
             yield f"Your power limit of {limit} is above the board power{full} and is ignored"
     if change.note is not None:
@@ -224,24 +228,24 @@ def first_problem(hardware: HardwareCatalog, added: OwnHardware) -> OwnProblem |
 
 
 def _name_conflict(hardware: HardwareCatalog, card: Gpu) -> OwnProblem | None:
-    for field, text in _field_names(card):
+    for field, text in _identifying_fields(card):
         other = next((gpu for gpu in find_by_name(hardware, text) if gpu.id != card.id), None)
         if other is not None:
             reason = f"{text!r} is the name of {other.id} ({other.name}) already"
-            return OwnProblem(card.id, field, reason, _conflict_hint(card, field))
+            return OwnProblem(card.id, field, reason, _name_conflict_hint(card, field))
     return None
 
 
-def _field_names(card: Gpu) -> Iterator[tuple[str, str]]:
+def _identifying_fields(card: Gpu) -> Iterator[tuple[str, str]]:
     yield "id", card.id
     yield "name", card.name
     yield from ((f"aliases.{place}", alias) for place, alias in enumerate(card.aliases))
 
 
-def _conflict_hint(card: Gpu, field: str) -> str:
+def _name_conflict_hint(card: Gpu, field: str) -> str:
     if field.startswith("aliases"):
         return "Remove this alias."
-    return f"Choose another, such as {card.name + ', mine'!r}." if field == "name" else "Choose another id."
+    return f"Choose another name, such as {card.name + ', mine'!r}." if field == "name" else "Choose another id."
 
 
 def _power_limit_problem(hardware: HardwareCatalog, change: CardChange) -> OwnProblem | None:

@@ -14,22 +14,22 @@ from planner.storage import UnreadableFileError, decode_text, read_regular, writ
 from planner.units import MIB
 
 _MOST_BYTES: Final = 16 * MIB
-_WHAT: Final = "file of hardware"
+_FILE_KIND: Final = "hardware file"
 _HINT: Final = (
-    'Such a file holds {"cards": [...], "changes": [...]}, a list of cards or one card. In the window, '
+    'A hardware file holds {"cards": [...], "changes": [...]}, a list of cards or one card. In the window, '
     "“Add a card like this one…” (menu Catalog, Your own) makes a card without a file; in a shell, "
     '`gpu-planner gpus --show "RTX 4090" --json` prints one to start from.'
 )
-_MEND: Final = "Fix it in an editor, or move it away to start over; it is not overwritten until then."
-_PRINTED_BESIDE: Final = frozenset(
+_REPAIR_HINT: Final = "Fix the file in an editor, or move it away to start over; until then it is not overwritten."
+_ADDITIONAL_PRINTED_KEYS: Final = frozenset(
     (
         *("derived", "prices", "software", "speeds", "fit", "job", "plan", "count", "totals"),
         *("street_price_usd", "street_price_source", "used_price_usd", "used_price_source"),
         *("rent_usd_per_hour", "rent_source"),
     )
 )
-"""Keys that `gpus --show --json` prints in addition to the record; they are ignored when such output is added."""
-_OWN_WORD: Final = "your own word"
+"""Keys that `gpus --show --json` prints besides the fields of a card's record; the reader ignores these keys."""
+_USER_SOURCE: Final = "your own word"
 _YOURS: Final = {"basis": "yours", "certainty": "yours"}
 
 
@@ -42,16 +42,16 @@ def read_own(path: Path, today: date | None = None) -> OwnHardware:
     Raises:
         CatalogError: If the file cannot be read or a record does not validate; it names the record and the field.
     """
-    hint = _HINT if today else _MEND
+    hint = _HINT if today else _REPAIR_HINT
     try:
         if not path.exists() and today is None:
             return OwnHardware()
-        content = json.loads(decode_text(read_regular(path, _WHAT, _MOST_BYTES)))
-        return OwnHardware.model_validate(_mark_as_yours(_whole_file_content(content, today)))
+        content = json.loads(decode_text(read_regular(path, _FILE_KIND, _MOST_BYTES)))
+        return OwnHardware.model_validate(_with_user_figures_marked(_whole_file_content(content, today)))
     except UnreadableFileError as error:
-        raise CatalogError(path, "", "", error.reason, error.hint if today else _MEND) from error
+        raise CatalogError(path, "", "", error.reason, error.hint if today else _REPAIR_HINT) from error
     except json.JSONDecodeError as error:
-        raise CatalogError(path, "", "", f"is no JSON (line {error.lineno}: {error.msg})", hint) from error
+        raise CatalogError(path, "", "", f"is not JSON (line {error.lineno}: {error.msg})", hint) from error
     except RecursionError as error:
         raise CatalogError(path, "", "", "is nested too deep", hint) from error
     except ValidationError as error:
@@ -78,33 +78,33 @@ def own_json(own: OwnHardware) -> str:
 
 
 def _whole_file_content(content: object, today: date | None) -> object:
-    """Return the content in the form of a whole file; cards without a provenance get one if `today` is given."""
+    """Return the content in the form of a whole file; with `today`, cards without a provenance get one of that day."""
     if isinstance(content, list):
         content = {"cards": content}
     elif isinstance(content, dict) and "id" in content:
         content = {"cards": [content]}
     if today is None or not isinstance(content, dict) or not isinstance(content.get("cards"), list):
         return content
-    said = Provenance.own(_OWN_WORD, today.isoformat()).model_dump(mode="json", exclude_defaults=True)
+    said = Provenance.own(_USER_SOURCE, today.isoformat()).model_dump(mode="json", exclude_defaults=True)
     cards = [
         {"provenance": said, **_record_fields(card)} if isinstance(card, dict) else card for card in content["cards"]
     ]
     return {**content, "cards": cards}
 
 
-def _mark_as_yours(content: object) -> object:
-    """Mark the user's own figures as `yours`: older files have them as `measured`."""
+def _with_user_figures_marked(content: object) -> object:
+    """Return the file content with the user's figures marked as `yours`; older files mark them as `measured`."""
     if isinstance(content, list):
-        return [_mark_as_yours(each) for each in content]
+        return [_with_user_figures_marked(each) for each in content]
     if not isinstance(content, dict):
         return content
-    is_own = content.get("basis") == "measured" and content.get("source") in (OWN_FIGURE, _OWN_WORD)
-    return content | _YOURS if is_own else {name: _mark_as_yours(each) for name, each in content.items()}
+    is_own = content.get("basis") == "measured" and content.get("source") in (OWN_FIGURE, _USER_SOURCE)
+    return content | _YOURS if is_own else {name: _with_user_figures_marked(each) for name, each in content.items()}
 
 
 def _record_fields(card: dict[str, object]) -> dict[str, object]:
-    """Return a printed card without the keys that are not part of its record."""
-    return {name: value for name, value in card.items() if name not in _PRINTED_BESIDE}
+    """Return the fields of a card's record from the output of `gpus --show --json`."""
+    return {name: value for name, value in card.items() if name not in _ADDITIONAL_PRINTED_KEYS}
 
 
 def _own_file_error(path: Path, content: object, error: ValidationError, hint: str) -> CatalogError:

@@ -11,16 +11,16 @@ from typing import Final, Literal
 from planner.hardware.gpu import Gpu
 from planner.hardware.system import System
 
-CONTINUOUS: Final = 0.8
-"""Maximum share of a circuit's rating for loads of three hours or more. **Source** NEC 210.19 and 210.20: 125 %."""
+CONTINUOUS_LOAD_SHARE: Final = 0.8
+"""Maximum share of a circuit's rating for a load of three hours or more. **Source** NEC 210.19 and 210.20: 125 %."""
 BTU_PER_HOUR_PER_WATT: Final = 3.412
 _CFM_CONSTANT: Final = 1.085
-"""Heat that one cubic foot per minute of air removes per degree Fahrenheit, BTU/h.
+"""Heat in BTU/h that an airflow of 1 CFM removes per degree Fahrenheit of warming.
 
 **Source** https://insidehpc.com/2011/04/calculating-cfms-for-hpc-power-and-cooling/."""
 _M3_PER_HOUR_PER_CFM: Final = 1.699
 WARMING_F: Final = 20.0
-"""Lower end of the 20 to 30 °F between intake and exhaust that the same article measured."""
+"""Default warming of the air in °F: the lower end of the 20 to 30 °F between intake and exhaust in the same article."""
 _NEC: Final = "NEC 210.19 and 210.20; outside North America the 80 % is customary, not a rule"
 _AIR: Final = "insidehpc.com 2011-04: air warms by 20 to 30 °F"
 
@@ -40,8 +40,8 @@ class Circuit:
 
     @property
     def continuous_watts(self) -> float:
-        """Return the maximum continuous load. **Formula** volts × amperes × 0.8."""
-        return self.volts * self.amperes * CONTINUOUS
+        """Return the maximum continuous load in watts. **Formula** volts × amperes × 0.8."""
+        return self.volts * self.amperes * CONTINUOUS_LOAD_SHARE
 
     def needed_circuits(self, watts: float) -> int:
         """Return the number of circuits of this kind that a continuous load of `watts` needs."""
@@ -56,7 +56,7 @@ CIRCUITS: Final[dict[str, Circuit]] = {
     "230V-16A": Circuit("16 A at 230 V", 230, 16),
     "230V-13A": Circuit("13 A at 230 V", 230, 13),
 }
-"""Outlets of North America, of most of Europe, and of the United Kingdom (whose plug has a fuse of 13 A)."""
+"""Circuits of North America, of most of Europe, and of the United Kingdom, where plugs have a fuse of 13 A."""
 DEFAULT_CIRCUIT: Final = CIRCUITS["120V-15A"]
 """Default circuit: the smallest one, so that no overload goes unnoticed."""
 
@@ -86,7 +86,7 @@ WALL_TITLES: Final = (
 def wall_figures(
     circuit: Circuit, watts: float, formula: str, source: str, warming_f: float = WARMING_F
 ) -> tuple[PowerFigure, ...]:
-    """Return wall power, current, circuits, heat and airflow for a load of `watts`, with its formula and source.
+    """Return wall power, current, circuits, heat and airflow for a wall power of `watts`; `formula` explains `watts`.
 
     `warming_f` is the allowed warming of the air in degrees Fahrenheit. **Assumes** that all power becomes heat.
     """
@@ -116,13 +116,13 @@ def smallest_circuit(watts: float) -> Circuit:
 Rating = Literal["bronze", "gold", "platinum", "titanium"]
 
 HOST_WATTS: Final = 450.0
-"""Power of the host: 300 W for the CPU and 150 W for the rest.
+"""Power of the host in watts: 300 for the CPU and 150 for the rest.
 
 **Source** Intel's budget for ATX 3.0 supplies, quoted by https://www.tweaktown.com/news/85717/ (2022-04)."""
-EXCURSION: Final = 3.0
-"""Allowed power excursion of a card for 100 µs, as a factor. **Source** PCIe CEM 5.0, in the same article."""
-SUPPLY_EXCURSION: Final = 2.0
-"""Excursion of 100 µs that a supply above 450 W with a 12VHPWR connector tolerates, as a multiple of its rating.
+CARD_EXCURSION_FACTOR: Final = 3.0
+"""Allowed power of a card for 100 µs as a multiple of its board power. **Source** PCIe CEM 5.0, in the same article."""
+SUPPLY_EXCURSION_FACTOR: Final = 2.0
+"""Power for 100 µs that a supply above 450 W with a 12VHPWR connector tolerates, as a multiple of its rating.
 
 **Source** Intel ATX12VO design guide, table 3-3 (https://www.easymanua.ls/intel/atx12vo/manual?p=23)."""
 EFFICIENCY: Final[dict[Rating, dict[int, tuple[float, float]]]] = {
@@ -142,14 +142,14 @@ _BOARD_SLOTS: Final = 7
 """**Source** ATX specification 2.2, 3.2: up to seven expansion slots."""
 _SLOTS: Final = {"Single-slot": 1, "Dual-slot": 2, "Triple-slot": 3}
 _SUPPLY_STEP_WATTS: Final = 50
-_LEAST_LIMIT: Final = 0.5
+_MIN_LIMIT_SHARE: Final = 0.5
 NOISE_UNKNOWN: Final = "unknown: vendors publish no noise level per card, and partner coolers differ"
 """Reason why a build has no noise figure."""
 
 
 @dataclass(frozen=True, slots=True)
 class BuildCards:
-    """Identical cards of a build, each with the power limit `limit_watts` if set."""
+    """Identical cards of a build, with an optional power limit per card."""
 
     gpu: Gpu
     count: int
@@ -157,7 +157,7 @@ class BuildCards:
 
     @property
     def watts_each(self) -> float | None:
-        """Return the maximum power of one card: the build's limit, else the card's; None if unknown."""
+        """Return the maximum power of one card in watts: `limit_watts`, else the card's own limit or board power."""
         return self.gpu.drawn_watts if self.limit_watts is None else self.limit_watts
 
 
@@ -181,7 +181,7 @@ class PowerAndCooling:
     warnings: tuple[str, ...]
 
     def value(self, key: str) -> float | None:
-        """Return the value of the figure `key`."""
+        """Return the value of the figure with the key `key`, or None if unknown."""
         return next(step.value for step in self.steps if step.key == key)
 
 
@@ -211,7 +211,7 @@ def machine_figures(system: System, circuit: Circuit) -> tuple[PowerFigure, ...]
 
 
 def wall_watts(build: Build) -> float | None:
-    """Return the wall power of the build, or None if a card's power is unknown.
+    """Return the wall power of the build in watts, or None if a card's power is unknown.
 
     **Formula** (cards + host) ÷ the supply's efficiency at that load.
     """
@@ -220,24 +220,24 @@ def wall_watts(build: Build) -> float | None:
 
 
 def spikes_watts(cards_watts: float, host_watts: float) -> float:
-    """Return the peak power for 100 µs: three times the cards' power plus the host's."""
-    return EXCURSION * cards_watts + host_watts
+    """Return the peak power for 100 µs in watts: three times the cards' power plus the host's power."""
+    return CARD_EXCURSION_FACTOR * cards_watts + host_watts
 
 
 def supply_watts(cards_watts: float, host_watts: float) -> float:
-    """Return the minimum rating of an ATX 3 supply for the load and the cards' spikes, rounded up to 50 W.
+    """Return the minimum rating of an ATX 3 supply in watts, for load and spikes, rounded up to a multiple of 50 W.
 
     The load and the spikes require the same rating if the host draws as much as the cards.
 
     **Formula** max(cards + host, (3 × cards + host) ÷ 2).
     **Assumes** that all cards may spike at once, which is rare; older supplies (ATX 2) need a higher rating.
     """
-    needed = max(cards_watts + host_watts, spikes_watts(cards_watts, host_watts) / SUPPLY_EXCURSION)
+    needed = max(cards_watts + host_watts, spikes_watts(cards_watts, host_watts) / SUPPLY_EXCURSION_FACTOR)
     return ceil(needed / _SUPPLY_STEP_WATTS) * float(_SUPPLY_STEP_WATTS)
 
 
 def efficiency(build: Build, cards_watts: float) -> float:
-    """Return the supply's guaranteed efficiency: the half-load value up to half load, the full-load value above."""
+    """Return the supply's guaranteed efficiency: its half-load value up to half load, else its full-load value."""
     half, full = EFFICIENCY[build.rating][build.circuit.mains_volts]
     rated = supply_watts(cards_watts, build.host_watts)
     return half if cards_watts + build.host_watts <= rated / 2 else full
@@ -246,25 +246,25 @@ def efficiency(build: Build, cards_watts: float) -> float:
 _TITLES: Final = (
     ("cards", "Cards", "W"),
     ("load", "Cards and host", "W"),
-    ("spikes", "Spikes of 100 µs, at most", "W"),
-    ("supply", "ATX 3 supply for both, at least", "W"),
+    ("spikes", "Maximum spikes of 100 µs", "W"),
+    ("supply", "Minimum ATX 3 supply", "W"),
     *WALL_TITLES,
     ("slots", "Slots", ""),
 )
-_BOARD_POWER: Final = "board power, or the limit that is set"
+_BOARD_POWER: Final = "board power, or the power limit if set"
 _EXCURSION_SOURCE: Final = "PCIe CEM 5.0: a card may draw three times its power for 100 µs"
-_SUPPLY_SOURCE: Final = "ATX 3: a supply carries its rating for hours and twice as much for 100 µs"
+_SUPPLY_SOURCE: Final = "ATX 3: a supply delivers its rating for hours and twice its rating for 100 µs"
 _SERVER_SUPPLIES: Final = "a server's own supplies"
-_RATING_SOURCE: Final = "80 PLUS, least efficiency at half and at full load"
-_FORM: Final = "the cards' form factors; unknown for modules on a baseboard"
+_RATING_SOURCE: Final = "80 PLUS: minimum efficiency at half and at full load"
+_FORM: Final = "form factors of the cards; unknown for modules on a baseboard"
 
 
 def _power_steps(build: Build, wall_draw: float) -> Iterator[PowerFigure]:
-    host, slots = build.host_watts, _needed_slots(build)
+    host, slots = build.host_watts, _total_slots(build)
     load, share = wall_draw + host, efficiency(build, wall_draw)
     wall = load / share
     spikes, supply = (
-        (None, None) if _module_names(build) else (spikes_watts(wall_draw, host), supply_watts(wall_draw, host))
+        (None, None) if _baseboard_card_names(build) else (spikes_watts(wall_draw, host), supply_watts(wall_draw, host))
     )
     tripled = f"3 × {wall_draw:,.0f} + {host:,.0f} (host)"
     largest = f"max({load:,.0f}, {spikes:,.0f} ÷ 2), rounded up to {_SUPPLY_STEP_WATTS} W" if spikes else ""
@@ -286,21 +286,21 @@ def _cards_watts(build: Build) -> float | None:
     return None if any(each is None for each, _ in watts) else sum((each or 0.0) * count for each, count in watts)
 
 
-def _needed_slots(build: Build) -> int | None:
-    wide = [(_slots_of(each.gpu), each.count) for each in build.cards]
+def _total_slots(build: Build) -> int | None:
+    wide = [(_slot_count(each.gpu), each.count) for each in build.cards]
     return None if any(slots is None for slots, _ in wide) else sum((slots or 0) * count for slots, count in wide)
 
 
-def _slots_of(gpu: Gpu) -> int | None:
+def _slot_count(gpu: Gpu) -> int | None:
     form = (gpu.form_factor or "").removeprefix("PCIe ").capitalize()
     return next((slots for name, slots in _SLOTS.items() if form.startswith(name)), None)
 
 
 def _connector_texts(build: Build) -> Iterator[str]:
-    """Yield the minimum power connectors of each kind of card; the vendor's manual states the actual ones."""
+    """Yield a sentence on the minimum power connectors of each kind of card; manuals state the actual connectors."""
     for each in build.cards:
         watts = each.gpu.board_power_watts
-        if _slots_of(each.gpu) is None:
+        if _slot_count(each.gpu) is None:
             yield f"{each.gpu.name}: powered by its baseboard or system, not by cables from the power supply."
         elif watts is not None and watts <= _SLOT_WATTS:
             yield f"{each.gpu.name}: none; the slot supplies 75 W."
@@ -326,7 +326,7 @@ def _circuit_warnings(build: Build) -> Iterator[str]:
 
 
 def _fitting_limit_watts(build: Build) -> float | None:
-    """Return the power limit per card at which one circuit suffices for the build, or None if none is practical.
+    """Return the power limit per card in watts with which one circuit suffices, or None if that limit is impractical.
 
     **Assumes** that limits below half of the board power are impractical: drivers refuse much lower ones.
     """
@@ -334,21 +334,21 @@ def _fitting_limit_watts(build: Build) -> float | None:
     left = build.circuit.continuous_watts * full - build.host_watts
     each = left / sum(cards.count for cards in build.cards)
     most = max(cards.gpu.board_power_watts or 0.0 for cards in build.cards)
-    return float(int(each)) if each >= most * _LEAST_LIMIT else None
+    return float(int(each)) if each >= most * _MIN_LIMIT_SHARE else None
 
 
 def _board_warnings(build: Build) -> Iterator[str]:
-    slots = _needed_slots(build)
+    slots = _total_slots(build)
     if slots is not None and slots > _BOARD_SLOTS:
         yield f"The cards occupy {slots} slots, but an ATX board has {_BOARD_SLOTS}: use risers or narrower cards."
-    if modules := _module_names(build):
+    if modules := _baseboard_card_names(build):
         host = f"The host's {build.host_watts:,.0f} W is for a PC; a server draws more"
         yield f"{' and '.join(modules)}: not a slot card; sold with a baseboard or system. {host}."
-    passive = [each.gpu.name for each in build.cards if each.gpu.segment == "datacenter" and _slots_of(each.gpu)]
+    passive = [each.gpu.name for each in build.cards if each.gpu.segment == "datacenter" and _slot_count(each.gpu)]
     if passive:
         yield f"{' and '.join(passive)}: most data-center cards have no fans and need a server's airflow."
 
 
-def _module_names(build: Build) -> list[str]:
+def _baseboard_card_names(build: Build) -> list[str]:
     """Return the names of accelerators that are not slot cards: modules on a baseboard, laptop parts, chips."""
-    return [each.gpu.name for each in build.cards if _slots_of(each.gpu) is None]
+    return [each.gpu.name for each in build.cards if _slot_count(each.gpu) is None]

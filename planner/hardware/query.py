@@ -20,7 +20,7 @@ _Test = Callable[[Any], bool]
 
 
 class CatalogQuery(Spec):
-    """A filter and sort order of records; an empty query returns all records in the catalog's order.
+    """Filter and sort order of catalog records; an empty query selects all records in the catalog's order.
 
     All conditions must hold. A subclass for each kind of record defines its schema in `words` and an attribute for the
     selected values of each facet. An invalid expression or sort key raises SpecError when the query is created.
@@ -28,8 +28,8 @@ class CatalogQuery(Spec):
 
     words: ClassVar[QuerySchema[Any]]
     text: str = Field(default="", description="words that must occur in name, aliases, vendor or architecture")
-    where: str = Field(default="", description='such as memory_gib >= 24 and vendor == "NVIDIA"')
-    sort: tuple[str, ...] = Field(default=(), description="query fields; a leading - sorts descending")
+    where: str = Field(default="", description='expression such as memory_gib >= 24 and vendor == "NVIDIA"')
+    sort: tuple[str, ...] = Field(default=(), description="fields to sort by; a leading - sorts descending")
 
     @field_validator("where")
     @classmethod
@@ -49,7 +49,7 @@ class CatalogQuery(Spec):
         return keys
 
     def range_tests(self) -> list[_Test]:
-        """Return the tests of range attributes; subclasses with such attributes override this."""
+        """Return a test for each range in the query, such as of release years; the base class has none."""
         return []
 
 
@@ -66,7 +66,7 @@ class GpuQuery(CatalogQuery):
     year_max: int | None = None
 
     def range_tests(self) -> list[_Test]:
-        """Return the tests of the ranges of memory and release year."""
+        """Return the tests that memory and release year lie in the ranges of the query."""
         ranges: tuple[tuple[Callable[[Gpu], int | None], int | None, int | None], ...] = (
             (lambda gpu: gpu.memory_bytes, self.memory_min_bytes, self.memory_max_bytes),
             (lambda gpu: gpu.year, self.year_min, self.year_max),
@@ -97,7 +97,7 @@ def select(
 def facet_counts(
     records: Iterable[AnyRecord], query: CatalogQuery, fits: PlanOutcomes | None = None, prices: Prices | None = None
 ) -> Mapping[str, Mapping[str | None, int]]:
-    """Return, for each facet, the number of matching records per value, ignoring the selection in that facet.
+    """Return the number of matching records per value of each facet, ignoring the selection in that facet.
 
     Records with an unknown value count under None.
 
@@ -116,7 +116,7 @@ def facet_counts(
 
 
 def used_fields(query: CatalogQuery) -> frozenset[str]:
-    """Return the fields that the query filters or sorts by."""
+    """Return the names of the fields that the query filters or sorts by."""
     used = {key.removeprefix("-") for key in query.sort}
     return frozenset(used | parse_expression(query.where, query.words).fields if query.where.strip() else used)
 
@@ -156,7 +156,7 @@ def _membership_test(values: frozenset[str | None], read: Callable[[Any], str | 
 
 
 def _records_with_words(records: Iterable[AnyRecord], text: str) -> list[AnyRecord]:
-    """Return the records whose search text contains every word; a plain loop, because it runs at every keystroke."""
+    """Return the records whose search text contains every word in `text`."""
     found = list(records)
     for word in text.lower().split():
         found = [record for record in found if word in record.search_text]

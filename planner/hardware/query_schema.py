@@ -29,7 +29,7 @@ AnyRecord = TypeVar("AnyRecord", bound=SearchableRecord)
 
 @dataclass(frozen=True, slots=True)
 class PlanOutcome:
-    """The plan's result on one record: verdict, hours and cost of the job; an unknown figure is None."""
+    """The plan's result on one catalog record: verdict, hours and cost of the job; an unknown figure is None."""
 
     verdict: str | None = None
     hours: float | None = None
@@ -38,29 +38,29 @@ class PlanOutcome:
 
 
 PlanOutcomes = Mapping[str, PlanOutcome]
-"""The plan's result on each record, by record id."""
+"""The plan's result on each catalog record, by record id."""
 _UNKNOWN_OUTCOME: Final = PlanOutcome()
 
 
 @dataclass(frozen=True)
 class QueryContext:
-    """Data outside the records, by record id: the plan's results, and prices in USD by query field."""
+    """Data for queries beyond the records, by record id: the plan's results, and prices in USD by query field."""
 
     fits: PlanOutcomes = field(default_factory=dict)
     prices: Prices = field(default_factory=dict)
 
     def outcome_of(self, record: SearchableRecord) -> PlanOutcome:
-        """Return the plan's result on a record, with unknown figures if the record was not evaluated."""
+        """Return the plan's result on `record`; all its figures are None if the plan was not evaluated on it."""
         return self.fits.get(record.id, _UNKNOWN_OUTCOME)
 
     def price(self, record: SearchableRecord, word: str) -> float | None:
-        """Return the price of a record in the field `word`, or None if unknown."""
+        """Return the price of `record` in the query field `word`, in USD, or None if unknown."""
         return self.prices.get(record.id, {}).get(word)
 
 
 @dataclass(frozen=True)
 class QueryField(Generic[AnyRecord]):
-    """A field of the query language; `read` returns None where the figure is unknown."""
+    """A field of the query language; `read` returns its value for a record, or None if unknown."""
 
     name: str
     title: str
@@ -76,13 +76,13 @@ class FieldFactory(Generic[AnyRecord]):
     def text(
         self, name: str, title: str, help_text: str, read: Callable[[AnyRecord], str | None]
     ) -> QueryField[AnyRecord]:
-        """Return a text field."""
+        """Return a query field with text."""
         return QueryField(name, title, "", help_text, "text", lambda record, _: read(record))
 
     def flag(
         self, name: str, title: str, help_text: str, read: Callable[[AnyRecord], bool | None]
     ) -> QueryField[AnyRecord]:
-        """Return a field that is true or false."""
+        """Return a query field that is true or false."""
         return QueryField(name, title, "", help_text, "flag", lambda record, _: read(record))
 
     def number(
@@ -94,20 +94,20 @@ class FieldFactory(Generic[AnyRecord]):
         read: Callable[[AnyRecord], float | None],
         per: float = 1,
     ) -> QueryField[AnyRecord]:
-        """Return a number field that is read in base units and shown in `unit`, which is `per` base units."""
+        """Return a query field with a number; one `unit` is `per` of the units in which `read` returns it."""
 
-        def scaled(record: AnyRecord, _: QueryContext) -> Value:
+        def read_scaled(record: AnyRecord, _: QueryContext) -> Value:
             value = read(record)
             return value if value is None or per == 1 else value / per
 
-        return QueryField(name, title, unit, help_text, "number", scaled)
+        return QueryField(name, title, unit, help_text, "number", read_scaled)
 
     def price(self, name: str, title: str, help_text: str) -> QueryField[AnyRecord]:
-        """Return the field of a price that is not part of the record."""
+        """Return the query field of a price that is not part of the record."""
         return QueryField(name, title, "USD", help_text, "number", lambda record, context: context.price(record, name))
 
     def verdict(self) -> QueryField[AnyRecord]:
-        """Return the field of the plan's verdict."""
+        """Return the query field of the plan's verdict."""
         help_text = "the plan's verdict: fits, tight or does-not-fit"
         return QueryField(
             "fits", "Fits", "", help_text, "text", lambda record, context: context.outcome_of(record).verdict
@@ -116,7 +116,7 @@ class FieldFactory(Generic[AnyRecord]):
     def outcome(
         self, name: str, title: str, unit: str, help_text: str, read: Callable[[PlanOutcome], float | None]
     ) -> QueryField[AnyRecord]:
-        """Return a number field that is read from the plan's result on a record."""
+        """Return a query field with a number from the plan's result on a record."""
         return QueryField(
             name, title, unit, help_text, "number", lambda record, context: read(context.outcome_of(record))
         )
@@ -124,7 +124,7 @@ class FieldFactory(Generic[AnyRecord]):
 
 @dataclass(frozen=True)
 class Facet(Generic[AnyRecord]):
-    """A field whose values are counted for filters; `chosen` is the attribute of a query with the selected values."""
+    """A field whose values are counted for filters; `chosen` is the query attribute that holds the selected values."""
 
     name: str
     title: str
@@ -147,7 +147,7 @@ class QuerySchema(Generic[AnyRecord]):
     price_fields: tuple[str, ...]
 
     def missing(self, word: str) -> str:
-        """Return the hint for an unknown field: similar names, and the list of all fields."""
+        """Return the hint for the unknown field `word`: similar names, and the list of all fields."""
         from difflib import get_close_matches  # 2 ms to import at every start, and rarely needed
 
         parts = [name for name in self.fields if word in name.split("_") or name in word.split("_")]

@@ -33,18 +33,18 @@ FEATURES: Final[dict[Feature, str]] = {
     "jax": "JAX",
     "rocm": "ROCm",
 }
-"""The displayed features in order, with their titles; other number formats are shown only if unsupported."""
+"""The displayed software features in order, with titles; other number formats are shown only if unsupported."""
 _FORMATS: Final[frozenset[Feature]] = frozenset(("fp64", "tf32", "fp16", "bf16", "fp8", "int8", "fp4"))
 _ONLY_NVIDIA: Final[frozenset[Feature]] = frozenset(("marlin", "mig", "cuda", "driver", "flash-attention-3"))
-_NOT_READ: Final = "no source that was read states it for this card"
-_HAS_RATE: Final = "a rate is published for it"
+_NOT_READ: Final = "none of the sources states the support for this card"
+_HAS_RATE: Final = "a rate is published for this format"
 
 
 class SoftwareFact(Spec):
     """Support of a software feature on some build targets, according to one source.
 
-    `targets` are as `target_of` returns them. `oldest` and `newest` are the first and the last supported version; None
-    if the range is open, or if the note explains why the version is unknown.
+    `targets` are as `software_target` returns them. `oldest` and `newest` are the first and the last supported version;
+    None if the range is open, or if the note explains why the version is unknown.
     """
 
     id: str = Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")
@@ -55,11 +55,11 @@ class SoftwareFact(Spec):
     newest: str | None = Field(default=None, min_length=1)
     note: str | None = Field(default=None, min_length=3)
     source: str = Field(min_length=3)
-    as_of: str = Field(pattern=r"^\d{4}-\d{2}-\d{2}$", description="the day the source was read")
+    as_of: str = Field(pattern=r"^\d{4}-\d{2}-\d{2}$", description="day on which the source was read")
 
 
 class FeatureSupport(NamedTuple):
-    """Support of a feature on one card; `support` is None if unknown, for the given `reason`."""
+    """Support of a software feature on one card; `support` is None if unknown, for the stated `reason`."""
 
     feature: Feature
     support: Support | None
@@ -71,12 +71,12 @@ class FeatureSupport(NamedTuple):
 
     @property
     def title(self) -> str:
-        """Return the title of the feature."""
+        """Return the display title of the feature."""
         return FEATURES[self.feature]
 
     @property
     def versions(self) -> str:
-        """Return the supported versions: `from 9.0 to 12.x`, `to 2.14`, or an empty text."""
+        """Return the supported versions as text: `from 9.0 to 12.x`, `to 2.14`, or an empty text."""
         parts = (f"from {self.oldest}" if self.oldest else "", f"to {self.newest}" if self.newest else "")
         return " ".join(part for part in parts if part)
 
@@ -90,7 +90,7 @@ def software_target(gpu: Gpu) -> str:
 
 
 def software_of(gpu: Gpu, facts: Iterable[SoftwareFact]) -> tuple[FeatureSupport, ...]:
-    """Return the support of every feature that applies to `gpu`, in the order of `FEATURES`.
+    """Return the support of every software feature that applies to `gpu`, in the order of `FEATURES`.
 
     CUDA features apply to NVIDIA cards only, ROCm to AMD cards only. A number format with a published rate counts as
     supported even without a fact.
@@ -153,7 +153,7 @@ CPU: channels × 8 bytes × transfers per second, 2 × 8 × 5.6e9 = 89.6 GB/s (J
 
 
 def describe_other_hardware(text: str) -> str:
-    """Return a sentence on each unlisted kind of hardware that `text` mention, or an empty text."""
+    """Return a sentence on each unlisted kind of hardware in `text`, or an empty text."""
     named = set(text.upper().split())
     mentioned = (name for name, also in _ALSO_CALLED.items() if named & {name, *also})
     return " ".join(OTHER_HARDWARE[name] for name in mentioned)

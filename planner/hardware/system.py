@@ -22,19 +22,20 @@ class System(Spec):
     vendor: str
     kind: SystemKind
     released: str | None = Field(default=None, pattern=r"^\d{4}(-\d{2}(-\d{2})?)?$")
-    gpu_id: str | None = Field(default=None, description="the accelerator's id in the catalog")
+    gpu_id: str | None = Field(default=None, description="catalog id of the accelerator")
     gpu_count: int | None = Field(default=None, ge=1)
-    memory_label: str | None = Field(default=None, description="accelerator memory as marketed")
-    memory_bytes: int | None = Field(default=None, gt=0, description="total accelerator memory")
+    memory_label: str | None = Field(default=None, description="total accelerator memory as marketed")
+    memory_bytes: int | None = Field(default=None, gt=0, description="total accelerator memory in bytes")
     host_cpu: str | None = None
     host_memory_bytes: int | None = Field(default=None, gt=0)
     interconnect: str | None = None
     topology: Topology | None = Field(default=None, description="topology of the links between accelerators")
-    performance_label: str | None = Field(default=None, description="as marketed; see performance_basis")
+    performance_label: str | None = Field(default=None, description="performance as marketed; see performance_basis")
     performance_basis: str | None = Field(
-        default=None, description="dense or sparse, vector or tensor, and the number format"
+        default=None,
+        description="meaning of performance_label: dense or sparse, vector or tensor, and the number format",
     )
-    max_power_watts: float | None = Field(default=None, gt=0, description="of the whole machine, at its input")
+    max_power_watts: float | None = Field(default=None, gt=0, description="maximum input power of the whole machine")
     price_usd: float | None = Field(default=None, gt=0)
     price_kind: PriceKind | None = None
     price_date: str | None = Field(default=None, pattern=r"^\d{4}(-\d{2}(-\d{2})?)?$")
@@ -48,13 +49,13 @@ class System(Spec):
 
 
 def total_of_equal(count: int | None, each: float | None) -> float | None:
-    """Return `count` times the figure `each` of one accelerator, or None if the count or the figure is unknown."""
+    """Return `count` times the figure `each` of one accelerator, or None if one of the two is unknown."""
     return None if count is None or each is None else count * each
 
 
 @dataclass(frozen=True, slots=True)
 class EquippedSystem:
-    """A system with its accelerator, which is None if the catalog does not name it."""
+    """A system with its accelerator's record, which is None if the catalog does not name the accelerator."""
 
     system: System
     gpu: Gpu | None
@@ -66,12 +67,12 @@ class EquippedSystem:
 
     @property
     def chip(self) -> str | None:
-        """Return the name of its accelerator."""
+        """Return the name of the system's accelerator, or None if unknown."""
         return None if self.gpu is None else self.gpu.name
 
     @property
     def accelerators(self) -> str | None:
-        """Return the accelerators' number and name, `8 × H100 SXM5 80 GB`, or only the name if there is no number."""
+        """Return number and name of the accelerators, `8 × H100 SXM5 80 GB`, or the name if the number is unknown."""
         name, count = self.chip, self.system.gpu_count
         return f"{count:,} × {name}" if name and count else name
 
@@ -83,7 +84,7 @@ class EquippedSystem:
 
     @property
     def year(self) -> int | None:
-        """Return the year of release."""
+        """Return the system's year of release, or None if unknown."""
         return int(self.system.released[:4]) if self.system.released else None
 
     @property
@@ -98,19 +99,19 @@ class EquippedSystem:
 
     @property
     def architecture(self) -> str | None:
-        """Return the architecture of its accelerators."""
+        """Return the architecture of the system's accelerators, or None if unknown."""
         return None if self.gpu is None else self.gpu.architecture
 
     @property
     def memory_bytes_each(self) -> int | None:
-        """Return the memory of one accelerator."""
+        """Return the physical memory of one accelerator in bytes, or None if unknown."""
         return None if self.gpu is None else self.gpu.memory_bytes
 
     @property
     def links_bytes_per_s(self) -> float | None:
-        """Return the link bandwidth of each accelerator, both directions, or None if unknown."""
+        """Return the link bandwidth of each accelerator in bytes per second, both directions together, or None."""
         return None if self.gpu is None else parse_link_bytes_per_s(self.gpu.interconnect)
 
     def total_of_all(self, each: float | None) -> float | None:
-        """Return the system's total from the figure `each` of one accelerator, or None if unknown."""
+        """Return the system's total of a figure that is `each` for one accelerator, or None if unknown."""
         return total_of_equal(self.system.gpu_count, each)

@@ -11,11 +11,11 @@ from planner.hardware.system import EquippedSystem, PriceKind, SystemKind, Topol
 from planner.units import GB, GIB
 
 RENT_FIELD: Final = "rent"
-"""The field of the rental price, which is not part of a system's record."""
+"""Query field of the rental price, which is not part of a system's record."""
 _OF: Final = FieldFactory[EquippedSystem]()
 _KINDS: Final = "server, baseboard, rack, workstation, cloud instance, pod slice or pod"
 _TOPOLOGIES: Final = "switch, full mesh, hybrid cube mesh, hypercube, 2D torus or 3D torus"
-_LINKS: Final = "of each accelerator to the others, both directions together"
+_LINKS: Final = "link bandwidth of each accelerator to the others, both directions together"
 _CERTAINTY: Final = "confirmed where two documents agree; single-source, conflicting or preliminary"
 
 
@@ -33,20 +33,27 @@ SYSTEM_FIELDS: Final[Mapping[str, QueryField[EquippedSystem]]] = {
         _OF.text("name", "Name", "as sold", lambda machine: machine.system.name),
         _OF.text("vendor", "Vendor", "NVIDIA, AMD, Google or AWS", lambda machine: machine.system.vendor),
         _OF.text("kind", "Kind", _KINDS, lambda machine: machine.system.kind),
-        _OF.text("chip", "Accelerator", "name of its accelerator", lambda machine: machine.chip),
+        _OF.text("chip", "Accelerator", "name of the system's accelerator", lambda machine: machine.chip),
         _OF.text(
-            "architecture", "Architecture", "of its accelerators, such as Hopper", lambda machine: machine.architecture
+            "architecture",
+            "Architecture",
+            "architecture of the accelerators, such as Hopper",
+            lambda machine: machine.architecture,
         ),
         _OF.text("topology", "Topology", _TOPOLOGIES, lambda machine: machine.system.topology),
-        _OF.number("year", "Year", "", "of release", lambda machine: machine.year),
+        _OF.number("year", "Year", "", "year of release", lambda machine: machine.year),
         _OF.number(
-            "cards", "Number of cards", "", "how many accelerators it has", lambda machine: machine.system.gpu_count
+            "cards",
+            "Number of cards",
+            "",
+            "number of accelerators in the system",
+            lambda machine: machine.system.gpu_count,
         ),
         _OF.number(
             "memory_gib",
             "Memory",
             "GiB",
-            "of all accelerators together",
+            "memory of all accelerators together",
             lambda machine: machine.system.memory_bytes,
             GIB,
         ),
@@ -54,7 +61,7 @@ SYSTEM_FIELDS: Final[Mapping[str, QueryField[EquippedSystem]]] = {
             "memory_each_gib",
             "Memory of each",
             "GiB",
-            "of one accelerator",
+            "memory of one accelerator",
             lambda machine: machine.memory_bytes_each,
             GIB,
         ),
@@ -71,12 +78,23 @@ SYSTEM_FIELDS: Final[Mapping[str, QueryField[EquippedSystem]]] = {
         _OF.number(
             "power", "Power", "W", "maximum power of the whole system", lambda machine: machine.system.max_power_watts
         ),
-        _OF.number("price", "Price", "USD", "of the kind in price_kind", lambda machine: machine.system.price_usd),
+        _OF.number(
+            "price",
+            "Price",
+            "USD",
+            "price of the whole system, of the kind in price_kind",
+            lambda machine: machine.system.price_usd,
+        ),
         _OF.text(
             "price_kind", "Kind of price", "list, street, used or estimate", lambda machine: machine.system.price_kind
         ),
         _OF.price(RENT_FIELD, "Rent", "lowest on-demand price of the whole system per hour"),
-        _OF.flag("preliminary", "Preliminary", "true where figures may change", lambda machine: machine.preliminary),
+        _OF.flag(
+            "preliminary",
+            "Preliminary",
+            "true where figures of the system may change",
+            lambda machine: machine.preliminary,
+        ),
         _OF.text("certainty", "Certainty", _CERTAINTY, lambda machine: machine.system.provenance.certainty),
         _OF.verdict(),
     )
@@ -97,11 +115,11 @@ SYSTEM_QUERY_SCHEMA: Final = QuerySchema(
     ("fits",),
     (RENT_FIELD,),
 )
-"""Fields and facets of systems."""
+"""Query fields and facets of systems."""
 
 
 class SystemQuery(CatalogQuery):
-    """A query of systems; None among the selected values of a facet matches systems where it is unknown."""
+    """A query of systems; the value None in a facet's selection matches systems with an unknown value."""
 
     words = SYSTEM_QUERY_SCHEMA
     vendors: tuple[str, ...] = ()

@@ -16,12 +16,12 @@ from planner.units import GIB
 
 DeviceFamily = tuple[str, ...]
 
-_ENOUGH_DEVICES: Final = 3
+_MIN_DEVICES: Final = 3
 _APPLE_LARGE_BYTES: Final = 32 * GIB
 
 
 class UsableMemory(Spec):
-    """Usable memory of one device with its uncertainty interval; `bytes` is the figure to plan with."""
+    """Usable memory of one device in bytes, with its uncertainty interval; plans use `bytes`."""
 
     bytes: int
     low_bytes: int
@@ -33,7 +33,7 @@ class UsableMemory(Spec):
 
 @dataclass(frozen=True)
 class FamilySpread:
-    """Lowest, median and highest value of a quantity among a family's measured devices."""
+    """Lowest, median and highest value of a memory loss among the measured devices of one family."""
 
     low: float
     middle: float
@@ -42,7 +42,7 @@ class FamilySpread:
 
 
 class UsableShares(NamedTuple):
-    """Memory losses by device family, from measured devices.
+    """Memory losses of measured devices, by device family.
 
     `lost_share` is 1 − usable ÷ physical bytes; `smi_gap_bytes` is nvidia-smi's total minus the usable bytes.
     """
@@ -64,8 +64,8 @@ def measured_shares(records: Iterable[Gpu]) -> UsableShares:
             if gpu.smi_memory_bytes is not None:
                 gaps.setdefault(family, []).append(gpu.smi_memory_bytes - gpu.usable_memory_bytes)
     return UsableShares(
-        lost_share={family: _spread(values) for family, values in lost.items()},
-        smi_gap_bytes={family: _spread(values) for family, values in gaps.items()},
+        lost_share={family: _family_spread(values) for family, values in lost.items()},
+        smi_gap_bytes={family: _family_spread(values) for family, values in gaps.items()},
     )
 
 
@@ -79,11 +79,11 @@ def usable_memory(gpu: Gpu, shares: UsableShares) -> UsableMemory | None:
     if fewer than three of them were measured, those of a wider family count.
     """
     if gpu.usable_memory_bytes is not None:
-        return _measured_memory(gpu, gpu.usable_memory_bytes)
+        return _measured_usable_memory(gpu, gpu.usable_memory_bytes)
     return _unified_memory_limit(gpu) or _estimate_from_smi(gpu, shares) or _estimate_from_physical(gpu, shares)
 
 
-def _measured_memory(gpu: Gpu, usable: int) -> UsableMemory:
+def _measured_usable_memory(gpu: Gpu, usable: int) -> UsableMemory:
     high = gpu.usable_memory_high_bytes or usable
     spread = "" if high == usable else f", up to {high / GIB:.2f} by driver version"
     provenance = gpu.provenance_of("usable_memory_bytes")
@@ -99,7 +99,7 @@ def _measured_memory(gpu: Gpu, usable: int) -> UsableMemory:
 
 
 def _unified_memory_limit(gpu: Gpu) -> UsableMemory | None:
-    """Return the platform's default limit for unified memory.
+    """Return the usable part of unified memory under the platform's default limit, or None for other devices.
 
     **Source** Apple: macOS wires about 67 % of 32 GB or less, and 75 % above. Ryzen AI Max: Windows assigns at most
     75 % (96 of 128 GB), Linux about 108 to 120 of 128 GB. MI300A: the ROCm documentation, 96 of 128 GiB.
@@ -135,7 +135,7 @@ def _estimate_from_smi(gpu: Gpu, shares: UsableShares) -> UsableMemory | None:
         high_bytes=round(gpu.smi_memory_bytes - gap.low),
         certainty="assumed",
         source=gpu.provenance_of("smi_memory_bytes").source,
-        explanation=f"assumed: nvidia-smi's total less {gap.middle / GIB:.2f} GiB, as on {_cards_text(family, gap)}",
+        explanation=f"assumed: nvidia-smi's total minus {gap.middle / GIB:.2f} GiB, as on {_family_text(family, gap)}",
     )
 
 
@@ -144,7 +144,7 @@ def _estimate_from_physical(gpu: Gpu, shares: UsableShares) -> UsableMemory | No
     if found is None or gpu.device_memory_bytes is None:
         return None
     family, lost = found
-    text = f"the physical memory less {lost.middle:.1%}, as on {_cards_text(family, lost)}"
+    text = f"physical memory minus {lost.middle:.1%}, as on {_family_text(family, lost)}"
     return _assumed_memory(gpu.device_memory_bytes, lost, gpu.provenance_of("memory_bytes").source, text)
 
 
@@ -179,18 +179,18 @@ def _memory_kind(gpu: Gpu) -> str:
 
 
 def _nearest_spread(gpu: Gpu, spreads: Mapping[DeviceFamily, FamilySpread]) -> tuple[DeviceFamily, FamilySpread] | None:
-    """Return the narrowest family with enough measured devices for a range, else the widest with any device."""
+    """Return the narrowest family with at least three measured devices, else the widest with any, and its spread."""
     known = [(family, spreads[family]) for family in _families(gpu) if family in spreads]
-    several = [found for found in known if found[1].count >= _ENOUGH_DEVICES]
+    several = [found for found in known if found[1].count >= _MIN_DEVICES]
     return next(iter(several or reversed(known)), None)
 
 
-def _spread(values: list[float]) -> FamilySpread:
+def _family_spread(values: list[float]) -> FamilySpread:
     if len(values) == 1:
         return FamilySpread(low=0.0, middle=values[0], high=2 * values[0], count=1)
     return FamilySpread(low=min(values), middle=median(values), high=max(values), count=len(values))
 
 
-def _cards_text(family: DeviceFamily, spread: FamilySpread) -> str:
+def _family_text(family: DeviceFamily, spread: FamilySpread) -> str:
     devices = "1 measured device" if spread.count == 1 else f"{spread.count} measured devices"
     return f"{devices} of {' '.join(family)}"

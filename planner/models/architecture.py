@@ -59,44 +59,57 @@ _PLAIN_FORMATS: Final = {"BF16": "bf16", "F16": "fp16", "F32": "fp32"}
 
 
 class Architecture(Spec):
-    """The architecture of a whole network.
+    """The architecture of a whole network: its stacks of layers or pipeline components, and its output head.
 
     **Assumes** that tied tensors (an output head that is the input embedding) are listed once, in `before`, with
     `tied_head` set.
     """
 
-    model_type: str = Field(description="of the Hugging Face configuration")
+    model_type: str = Field(description="`model_type` in the Hugging Face configuration")
     kind: ModelKind
     hidden: int = Field(ge=1, description="width of the main stack")
-    vocabulary: int | None = Field(default=None, ge=1, description="rows of the token embedding; none without tokens")
-    max_context: int | None = Field(default=None, ge=1, description="tokens, as the configuration states it")
-    stacks: tuple[Stack, ...] = Field(default=(), description="the main stack, which makes the output, is last")
-    components: tuple[Component, ...] = Field(default=(), description="of a diffusion pipeline, instead of stacks")
-    head: tuple[Tensor, ...] = Field(default=(), description="output projection and its bias, unless tied")
+    vocabulary: int | None = Field(
+        default=None, ge=1, description="rows of the token embedding; none for networks without tokens"
+    )
+    max_context: int | None = Field(
+        default=None, ge=1, description="maximum context length in tokens, as the configuration states it"
+    )
+    stacks: tuple[Stack, ...] = Field(
+        default=(), description="stacks of layers; the last one is the main stack, which produces the output"
+    )
+    components: tuple[Component, ...] = Field(
+        default=(), description="components of a diffusion pipeline, which has no stacks"
+    )
+    head: tuple[Tensor, ...] = Field(default=(), description="tensors of the output head, unless tied to the embedding")
     tied_head: bool = False
-    stored_dtype: str | None = Field(default=None, description="of the checkpoint: bf16, fp16, fp32")
-    quantization: str | None = Field(default=None, description="scheme the checkpoint is stored in, such as fp8, mxfp4")
+    stored_dtype: str | None = Field(default=None, description="number format of the checkpoint: bf16, fp16, fp32")
+    quantization: str | None = Field(
+        default=None, description="quantization scheme of the checkpoint, such as fp8 or mxfp4"
+    )
     quantized_roles: tuple[Role, ...] = Field(
-        default=("linear", "expert"), description="which tensors of the checkpoint its quantisation replaces"
+        default=("linear", "expert"), description="roles of the tensors that the checkpoint stores quantized"
     )
     container: Literal["safetensors", "gguf"] | None = Field(
-        default=None, description="kind of the files that `stored` was read from"
+        default=None, description="file format from which `stored` was read"
     )
     stored: tuple[StoredTensors, ...] = Field(
-        default=(), description="what the checkpoint's files hold of this network; empty where they were not read"
+        default=(),
+        description="stored sizes of the network's tensors in the checkpoint; empty if its files were not read",
     )
-    labels: int | None = Field(default=None, ge=1, description="classes of an encoder's classification head")
+    labels: int | None = Field(default=None, ge=1, description="number of classes of an encoder's classification head")
     loss_reads: LossInput = Field(
         default="fp32-copy",
-        description="what the loss is computed from: an fp32 copy of the logits, the logits, or their sum with an fp32 "
-        "bias that is no part of the head (BART)",
+        description="input of the loss: an fp32 copy of the logits, the logits, or the logits plus an fp32 bias "
+        "outside the head (BART)",
     )
-    softcapped_logits: bool = Field(default=False, description="logits pass through tanh, which keeps them (Gemma 2)")
-    reader_notes: tuple[str, ...] = Field(default=(), description="what was assumed or ignored when it was read")
+    softcapped_logits: bool = Field(
+        default=False, description="whether logits pass through tanh, which saves a copy (Gemma 2)"
+    )
+    reader_notes: tuple[str, ...] = Field(default=(), description="notes on what the reader assumed or ignored")
 
     @model_validator(mode="after")
     def _check_kind(self) -> Self:
-        """Refuse a pipeline without components, and any other network without stacks."""
+        """Refuse a diffusion pipeline without components, and any other network without stacks."""
         if bool(self.components) != (self.kind == "diffusion") or bool(self.components) == bool(self.stacks):
             raise ValueError("a diffusion pipeline has components, and every other network has stacks")
         return self
@@ -118,12 +131,12 @@ class Architecture(Spec):
 
     @property
     def depth(self) -> int:
-        """Return the number of layers of the main stack; 0 for a diffusion pipeline."""
+        """Return the number of layers in the main stack; 0 for a diffusion pipeline."""
         return self.stacks[-1].layer_count if self.stacks else 0
 
     @cached_property
     def stored_bytes(self) -> int:
-        """Return the size of the network's tensors in the checkpoint; 0 if its files were not read."""
+        """Return the size of the network's tensors in the checkpoint in bytes; 0 if its files were not read."""
         parts = (*self.stored, *(part for component in self.components for part in component.stored))
         return sum(part.bytes for part in parts)
 
@@ -140,13 +153,13 @@ class Architecture(Spec):
 
     @cached_property
     def parameters(self) -> int:
-        """Return the exact number of parameters; tied parameters count once."""
+        """Return the exact number of parameters in the network; tied parameters count once."""
         inside = sum(stack.parameters for stack in self.stacks) + sum(tensor.parameters for tensor in self.head)
         return inside + sum(component.parameters for component in self.components)
 
     @cached_property
     def active_parameters(self) -> int:
-        """Return the number of parameters that one token uses, including embeddings.
+        """Return the number of parameters that one token uses, including embeddings and only the selected experts.
 
         **Formula**: all parameters less those of the experts that are not selected, experts · (1 − top_k / E).
         """

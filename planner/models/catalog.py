@@ -30,7 +30,9 @@ class PublishedSize(Spec):
 
     value: str
     source: str = Field(min_length=3)
-    difference: str | None = Field(default=None, description="reason why it differs from the exact count")
+    difference: str | None = Field(
+        default=None, description="reason why the stated number differs from the exact count"
+    )
 
 
 class ModelRecord(Spec):
@@ -39,12 +41,12 @@ class ModelRecord(Spec):
     id: str = Field(pattern=r"^[\w.-]+(/[\w.-]+)?$")
     aliases: tuple[str, ...] = ()
     variants: dict[str, str] = Field(
-        default={}, description="checkpoints of the same network in another format, with the scheme that they name"
+        default={}, description="checkpoints of the same network in another format, with their weight format"
     )
     family: str
     kind: ModelKind
-    config: dict[str, Any] = Field(description="the fields of its config.json that decide its tensors")
-    parameters: int = Field(gt=0, description="counted: every tensor once")
+    config: dict[str, Any] = Field(description="fields of config.json that determine the tensors")
+    parameters: int = Field(gt=0, description="exact number of parameters, with every tensor counted once")
     published: PublishedSize | None = None
     sources: tuple[str, ...] = Field(min_length=1)
     verification: Literal[
@@ -55,8 +57,8 @@ class ModelRecord(Spec):
         "inherited",
         "recalled_count_checked",
         "other",
-    ] = Field(description="what was read: a copy of the file, another framework's, a table, …")
-    as_of: str = Field(pattern=r"^\d{4}-\d{2}-\d{2}$", description="the day the sources were read")
+    ] = Field(description="kind of source: a copy of config.json, another framework's configuration, a table, …")
+    as_of: str = Field(pattern=r"^\d{4}-\d{2}-\d{2}$", description="day on which the sources were read")
     notes: tuple[str, ...] = ()
 
     @field_validator("variants")
@@ -73,7 +75,7 @@ class ModelRecord(Spec):
 
     @property
     def name(self) -> str:
-        """Return the id without its owner."""
+        """Return the model's id without its owner."""
         return self.id.rpartition("/")[2]
 
     @property
@@ -84,12 +86,12 @@ class ModelRecord(Spec):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return all names of this network: the id, the aliases and the variants."""
+        """Return all names of the model: its id, aliases and variants."""
         return (self.id, *self.aliases, *self.variants)
 
 
 class UnsupportedModel(Spec):
-    """A model without a published architecture in enough detail to build it, with the reason."""
+    """A model that cannot be built because its architecture is not published in enough detail."""
 
     id: str
     family: str
@@ -99,14 +101,14 @@ class UnsupportedModel(Spec):
 
 @dataclass(frozen=True, eq=False)
 class ModelCatalog:
-    """All models. Catalogs compare by identity, so that a catalog can be a cache key."""
+    """All models of the catalog. Catalogs compare by identity, so that a catalog can be a cache key."""
 
     records: tuple[ModelRecord, ...]
     not_built: tuple[UnsupportedModel, ...] = ()
     _built: dict[str, Architecture] = field(default_factory=dict, init=False, repr=False)
 
     def record(self, name: str) -> ModelRecord:
-        """Return the record with exactly this id, alias or variant; `resolve_model` accepts other spellings.
+        """Return the record with exactly the id, alias or variant `name`; `resolve_model` accepts other spellings.
 
         Raises:
             SpecError: If there is none.
@@ -117,7 +119,7 @@ class ModelCatalog:
             raise SpecError("model", f"there is no model with the id {name!r}", hint=_LIST_COMMAND) from None
 
     def model(self, name: str) -> Architecture:
-        """Return the architecture with exactly this id, alias or variant, built on first use.
+        """Return the architecture with exactly the id, alias or variant `name`, built on first use.
 
         Raises:
             SpecError: If there is none.
@@ -173,7 +175,7 @@ def resolve_model(catalog: ModelCatalog, text: str) -> str:
 
 
 def normalize_name(name: str) -> str:
-    """Return a name in lower case with uniform separators."""
+    """Return a model name in lower case with uniform separators."""
     return _SEPARATORS.sub("-", name.strip().casefold())
 
 

@@ -17,7 +17,7 @@ Part = Literal["text", "denoiser", "image-decoder", "other"]
 
 
 class UNetModule(NamedTuple):
-    """One module of a U-Net; `skip` is the number of channels that its skip connection adds to the input."""
+    """One module of a U-Net; `skip` is the number of input channels from its skip connection."""
 
     kind: Literal["resnet", "transformer", "down", "up", "mid"]
     level: int
@@ -31,13 +31,13 @@ class UNet(Spec):
     """A convolutional denoiser with down- and upsampling levels and attention at some of them."""
 
     kind: Literal["unet"] = "unet"
-    channels: tuple[int, ...] = Field(min_length=1, description="of each level, the largest maps first")
-    depths: tuple[int, ...] = Field(description="transformer blocks after each convolution block; 0 for none")
-    mid_depth: int = Field(ge=0, description="transformer blocks in the middle")
-    layers: int = Field(ge=1, description="convolution blocks of a level on the way down; one more on the way up")
+    channels: tuple[int, ...] = Field(min_length=1, description="channels of each level, from the largest feature maps")
+    depths: tuple[int, ...] = Field(description="number of transformer blocks after each convolution block, by level")
+    mid_depth: int = Field(ge=0, description="number of transformer blocks in the middle block")
+    layers: int = Field(ge=1, description="convolution blocks per level of the down path; the up path has one more")
     latent_channels: int = Field(ge=1)
     text_width: int = Field(ge=1)
-    sample_size: int = Field(ge=1, description="side in latent pixels of the images that it is made for")
+    sample_size: int = Field(ge=1, description="image side in latent pixels that the model was trained for")
     linear_projection: bool = False
 
     def steps(self) -> Iterator[UNetModule]:
@@ -76,25 +76,33 @@ class DiffusionTransformer(Spec):
     hidden: int = Field(ge=1)
     intermediate: int = Field(ge=1, description="width of the feed-forward blocks")
     head_dim: int = Field(ge=1)
-    blocks: int = Field(ge=0, description="blocks that attend to image and text jointly, or to one after the other")
-    single_blocks: int = Field(default=0, ge=0, description="over image and text in one sequence (FLUX)")
-    dual_blocks: int = Field(default=0, ge=0, description="blocks with a second attention over the image only (SD 3.5)")
-    patch: int = Field(ge=1, description="side of a token's square of latent pixels")
+    blocks: int = Field(ge=0, description="number of blocks with joint attention or cross-attention to the text")
+    single_blocks: int = Field(
+        default=0, ge=0, description="number of blocks over image and text in one sequence (FLUX)"
+    )
+    dual_blocks: int = Field(
+        default=0, ge=0, description="number of blocks with a second attention over the image alone (SD 3.5)"
+    )
+    patch: int = Field(ge=1, description="side of a patch in latent pixels")
     latent_channels: int = Field(ge=1)
     text_width: int = Field(ge=1)
-    sample_size: int = Field(default=128, ge=1, description="side in latent pixels of the images that it is made for")
-    guidance_embedded: bool = Field(default=False, description="distilled: no second pass without the prompt")
+    sample_size: int = Field(
+        default=128, ge=1, description="image side in latent pixels that the model was trained for"
+    )
+    guidance_embedded: bool = Field(
+        default=False, description="whether the model is distilled and needs no second pass without the prompt"
+    )
 
 
 class ImageDecoder(Spec):
     """An autoencoder's decoder from a latent image to pixels; every level except the last doubles the side."""
 
     kind: Literal["image-decoder"] = "image-decoder"
-    channels: tuple[int, ...] = Field(min_length=1, description="of each level, those of the full image first")
-    layers: int = Field(ge=1, description="convolution blocks of a level of the encoder; one more in the decoder")
+    channels: tuple[int, ...] = Field(min_length=1, description="channels of each level, from the full image size")
+    layers: int = Field(ge=1, description="convolution blocks per level of the encoder; the decoder has one more")
     latent_channels: int = Field(ge=1)
     sample_size: int = Field(ge=1, description="side in pixels of the tiles in tiled decoding")
-    upcast: bool = Field(default=False, description="overflows in fp16, so that diffusers decodes in fp32")
+    upcast: bool = Field(default=False, description="whether fp16 overflows, so that diffusers decodes in fp32")
 
     @property
     def scale(self) -> int:
@@ -107,30 +115,32 @@ Network = Annotated[Denoiser | ImageDecoder, Field(discriminator="kind")]
 
 
 class Component(Spec):
-    """One model of a pipeline: its role, its tensors, and its network."""
+    """One model of a diffusion pipeline: its role, tensors and network."""
 
-    name: str = Field(description="as in model_index.json: text_encoder_2, unet, vae")
+    name: str = Field(description="name in model_index.json, such as text_encoder_2, unet or vae")
     part: Part
     tensors: tuple[Tensor, ...]
     network: Network | None = None
-    stacks: tuple[Stack, ...] = Field(default=(), description="the layers of a text encoder")
-    tokens: int | None = Field(default=None, ge=1, description="length that prompts are padded to")
-    buffers: int = Field(default=0, ge=0, description="elements of stored tables that are not parameters")
-    stored: tuple[StoredTensors, ...] = Field(default=(), description="what its files hold; empty if not read")
+    stacks: tuple[Stack, ...] = Field(default=(), description="stacks of layers of a text encoder")
+    tokens: int | None = Field(default=None, ge=1, description="padded prompt length in tokens")
+    buffers: int = Field(default=0, ge=0, description="number of elements in stored tables that are not parameters")
+    stored: tuple[StoredTensors, ...] = Field(
+        default=(), description="stored sizes of the component's tensors; empty if its files were not read"
+    )
 
     @cached_property
     def parameters(self) -> int:
-        """Return the number of parameters."""
+        """Return the number of parameters in the component."""
         return sum(tensor.parameters for tensor in self.tensors)
 
     @cached_property
     def largest_tensor(self) -> int:
-        """Return the number of elements of the largest parameter."""
+        """Return the number of elements in the component's largest tensor."""
         return max(tensor.size for tensor in self.tensors)
 
 
 def find_networks(components: Iterable[Component]) -> tuple[Denoiser, ImageDecoder]:
-    """Return the denoiser and the image decoder.
+    """Return the denoiser and the image decoder of a diffusion pipeline.
 
     Raises:
         ValueError: If the denoiser or the decoder is missing.

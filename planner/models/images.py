@@ -1,4 +1,4 @@
-"""Numbers of patches and tokens of images for vision encoders and vision-language models."""
+"""Number of patches and tokens that images have in vision encoders and vision-language models."""
 
 from functools import lru_cache
 from math import isqrt
@@ -59,7 +59,7 @@ def image_patches(tower: Stack, size: tuple[int, int] | None) -> int:
 
 
 def image_elements(tower: Stack, patches: int) -> int:
-    """Return the number of input elements of an image with `patches`; 0 if the tower has no patch convolution.
+    """Return the number of pixel values in an image of `patches` patches; 0 if the tower has no patch convolution.
 
     Tokens that are not patches, such as a class token, are not counted.
     """
@@ -71,5 +71,5 @@ def image_elements(tower: Stack, patches: int) -> int:
 
 
 def image_tokens(tower: Stack, size: tuple[int, int] | None) -> int:
-    """Return the number of language-model tokens of an image."""
+    """Return the number of tokens that an image of `size` takes in the language model's prompt."""
     return max(1, image_patches(tower, size) // (tower.merge or 1))

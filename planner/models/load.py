@@ -17,7 +17,7 @@ _FILE_ENDINGS: Final = (".json", ".safetensors", ".gguf", ".bin", ".pt", ".pth",
 
 
 class LoadedModel(NamedTuple):
-    """A loaded architecture with its name; `path` is its file or Hub name, None for models of the catalog."""
+    """A loaded architecture with its name, and the file or Hub name that it was read from (None for the catalog)."""
 
     name: str
     architecture: Architecture
@@ -25,7 +25,7 @@ class LoadedModel(NamedTuple):
 
 
 def load_model(text: str, catalog: ModelCatalog) -> LoadedModel:
-    """Load the model that `text` names.
+    """Load the model `text`: a catalog name, a path, or a name on the Hugging Face Hub.
 
     `text` is an id or alias of the catalog; the path of a `config.json`, a safetensors or GGUF file, or a folder with
     some; or a model on the Hugging Face Hub, `hf:owner/name`. A name of the catalog takes precedence over a file of the
@@ -43,7 +43,7 @@ def load_model(text: str, catalog: ModelCatalog) -> LoadedModel:
 
 
 def load_config(text: str, catalog: ModelCatalog) -> tuple[str, Mapping[str, object]]:
-    """Return the name and the raw configuration of the model `text`, an argument as for `load_model`.
+    """Return the name and the raw configuration of the model `text`, which is named as for `load_model`.
 
     Its architecture need not be supported by the estimator.
 
@@ -77,7 +77,7 @@ def load_hub_model(text: str, stop: Callable[[], bool] = lambda: False) -> Loade
 
 
 def load_model_file(path: Path) -> LoadedModel:
-    """Load the model in a local file or folder.
+    """Load the model in the local file or folder `path`.
 
     Raises:
         ModelFileError: If it cannot be read.

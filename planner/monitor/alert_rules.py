@@ -1,4 +1,4 @@
-"""Alert settings, kept apart from `alerts` so that reading the settings does not load the alert detection."""
+"""Thresholds of alerts, in a module of their own so that reading settings does not load the alert detection."""
 
 from pydantic import Field
 
@@ -6,7 +6,7 @@ from planner.base import Spec
 
 
 class AlertRules(Spec):
-    """Thresholds at which the monitor raises an alert; None switches a threshold off.
+    """Thresholds at which the monitor raises alerts; a threshold of None raises no alert.
 
     The temperature is in °C, memory use a fraction of the card's memory; an alert is raised once the value has stayed
     at or above the threshold for `hold_seconds`.

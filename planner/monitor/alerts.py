@@ -37,14 +37,14 @@ class Alert(NamedTuple):
 
 
 class _ThresholdState:
-    """State of one threshold: alerts once after a sustained excess, and again only after the value fell clearly."""
+    """State of one threshold: one alert after a sustained excess, the next only after the value fell clearly below."""
 
     def __init__(self) -> None:
         self._since: float | None = None
         self._has_fired = False
 
     def should_alert(self, now: float, *, is_exceeded: bool, is_left: bool, hold_seconds: float) -> bool:
-        """Return whether to alert now; the state is kept between the two levels (hysteresis)."""
+        """Return whether to alert now; between the levels `is_exceeded` and `is_left` nothing changes (hysteresis)."""
         if is_left:
             self._since, self._has_fired = None, False
         elif is_exceeded and self._since is None:
@@ -56,7 +56,7 @@ class _ThresholdState:
 
 
 class AlertWatch:
-    """Checks every update against the rules and reports each alert once."""
+    """Checks every update of the readings against the alert rules; each alert is reported once."""
 
     def __init__(self, rules: AlertRules) -> None:
         self.rules = rules
@@ -65,7 +65,7 @@ class AlertWatch:
         self._processes: dict[tuple[str, int], CardProcess] | None = None
 
     def note(self, update: Inventory | Sample, latest: Latest) -> tuple[Alert, ...]:
-        """Return the new alerts; `latest` must already include `update`."""
+        """Return the alerts that an update raises; `latest` must already include `update`."""
         if not self.rules.is_on:
             return ()
         now = latest.monotonic_seconds or 0.0

@@ -21,7 +21,7 @@ _OUTCOMES: Final[Mapping[Severity, Outcome]] = {"error": "fails", "warning": "pa
 
 
 class SetupCheck(NamedTuple):
-    """Result of checking one part of the setup (`found`), with advice if action is needed."""
+    """Result of one setup check as text (`found`), with advice if action is needed."""
 
     subject: str
     outcome: Outcome
@@ -46,7 +46,7 @@ def check_setup(
 
 
 def binding_version() -> str | None:
-    """Return the version of nvidia-ml-py, None if it is not installed."""
+    """Return the version of the package nvidia-ml-py, None if it is not installed."""
     try:
         return metadata.version(_DISTRIBUTION)
     except metadata.PackageNotFoundError:
@@ -64,7 +64,7 @@ def _driver_check(latest: Latest) -> SetupCheck:
     if inventory.driver_version:
         versions = f"{inventory.driver_version}, NVML {inventory.nvml_version}, CUDA {inventory.cuda_version}"
         return SetupCheck("Driver", "works", versions)
-    return SetupCheck("Driver", "fails", "does not respond; see below")
+    return SetupCheck("Driver", "fails", "does not respond; the faults below say why")
 
 
 def _pci_check(latest: Latest, pci_cards: Mapping[str, PowerState]) -> SetupCheck:
@@ -103,7 +103,9 @@ def _fault_check(latest: Latest, fault: Fault) -> SetupCheck:
     names = {device.uuid: device.name for device in latest.inventory.devices}
     subject = names.get(fault.uuid or "", "State")
     detail = f" ({fault.detail})" if fault.detail else ""
-    return SetupCheck(subject, _OUTCOMES[fault.about.severity], f"{fault.about.title}{detail}", fault.about.advice)
+    return SetupCheck(
+        subject, _OUTCOMES[fault.description.severity], f"{fault.description.title}{detail}", fault.description.advice
+    )
 
 
 def _host_check(latest: Latest) -> SetupCheck:
@@ -151,10 +153,10 @@ def readings_blocking_fault(latest: Latest) -> Fault | None:
 def unavailable_error(fault: Fault) -> MonitorUnavailableError:
     """Return the error for a fault that prevents reading all cards."""
     detail = f" ({fault.detail})" if fault.detail else ""
-    hint = f"{fault.about.advice} See also: gpu-planner monitor --doctor"
-    return MonitorUnavailableError(f"{fault.about.title}{detail}", hint, fault.kind.value)
+    hint = f"{fault.description.advice} See also: gpu-planner monitor --doctor"
+    return MonitorUnavailableError(f"{fault.description.title}{detail}", hint, fault.kind.value)
 
 
 def _worst_fault(latest: Latest) -> Fault | None:
     order: tuple[Severity, ...] = ("error", "warning", "note")
-    return min(latest.inventory.faults, key=lambda fault: order.index(fault.about.severity), default=None)
+    return min(latest.inventory.faults, key=lambda fault: order.index(fault.description.severity), default=None)

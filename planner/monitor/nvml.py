@@ -95,7 +95,7 @@ class NoBindingError(Exception):
 
 
 class ListedProcess(NamedTuple):
-    """A process as the driver lists it; its memory is None if the driver does not report it."""
+    """A process as listed by the driver; the memory is None if not reported."""
 
     pid: int
     memory_bytes: int | None
@@ -203,7 +203,7 @@ class Nvml:
         return [(sample.pid, sample.timeStamp, sample.smUtil, sample.memUtil) for sample in samples]
 
     def gpm_request(self, ids: Sequence[int]) -> Any:
-        """Return a reusable request for the GPM metrics with NVIDIA's numbers `ids`."""
+        """Return a reusable request for the GPM metrics `ids` (NVIDIA's metric numbers)."""
         request = self._binding.c_nvmlGpmMetricsGet_t()
         request.version = self._binding.NVML_GPM_METRICS_GET_VERSION
         request.numMetrics = len(ids)

@@ -45,12 +45,12 @@ class Timeouts(NamedTuple):
 
     @property
     def stop(self) -> float:
-        """Return the longest time to stop the sampler; only a process stuck in the kernel takes longer."""
+        """Return the longest time to stop the sampler, in seconds; only a process stuck in the kernel needs longer."""
         return 5.0 + 4 * self.end
 
 
 class BackOff:
-    """Pauses that double from `first_seconds` to `longest_seconds`, until a success resets them."""
+    """Pauses that double from `first_seconds` to `longest_seconds`, until `reset`."""
 
     def __init__(self, first_seconds: float, longest_seconds: float) -> None:
         self._first, self._longest = first_seconds, longest_seconds

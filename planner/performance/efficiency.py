@@ -6,10 +6,10 @@ from typing import Final, Literal, NamedTuple
 from planner.hardware.gpu import Gpu
 
 MatrixFormat = Literal["fp32", "tf32", "fp16", "bf16", "fp8", "fp4"]
-Size = Literal["32", "19", "16", "8", "4"]
-"""Bits of the inputs of matrix units: fp32, tf32, fp16 and bf16, fp8, fp4."""
+InputBits = Literal["32", "19", "16", "8", "4"]
+"""Input width of matrix units in bits: 32 for fp32, 19 for tf32, 16 for fp16 and bf16, 8 for fp8, 4 for fp4."""
 
-SIZES: Final[Mapping[MatrixFormat, Size]] = {
+INPUT_BITS: Final[Mapping[MatrixFormat, InputBits]] = {
     "fp32": "32",
     "tf32": "19",
     "fp16": "16",
@@ -37,17 +37,18 @@ Family = Literal[
 ]
 
 MatrixFamily = Family | Literal["Turing half rate", "Ampere full rate", "Ada full rate", "Blackwell full rate"]
-"""Card families with regard to matrix units: GeForce cards add up in fp32 at half of the rate of the same chips in
-workstations and servers, and so reach more of it."""
-_AT_OTHER_RATE: Final[Mapping[Family, MatrixFamily]] = {
+"""Card families by the rate of their matrix units: with fp32 accumulation, GeForce cards run at half the rate of the
+same chips in workstations and servers, and so reach a larger share of that rate."""
+_OTHER_RATE_FAMILY: Final[Mapping[Family, MatrixFamily]] = {
     "Turing": "Turing half rate",
     "Ampere GDDR": "Ampere full rate",
     "Ada": "Ada full rate",
     "Blackwell GDDR": "Blackwell full rate",
 }
-_FULL_RATE_FROM: Final[Mapping[Family, float]] = {"Turing": 6, "Ampere GDDR": 3, "Ada": 3, "Blackwell GDDR": 3}
-"""Products in 16 bits for each one of the shader cores from which the rate is whole: 8 on Turing and 4 later, halved 4
-and 2 (NVIDIA's Turing, GA102 and Ada whitepapers)."""
+_FULL_RATE_THRESHOLD: Final[Mapping[Family, float]] = {"Turing": 6, "Ampere GDDR": 3, "Ada": 3, "Blackwell GDDR": 3}
+"""Threshold of the 16-bit matrix rate relative to the fp32 rate of the shader cores, above which a card runs at full
+rate: full-rate cards have 8 on Turing and 4 on later chips, halved cards 4 and 2 (NVIDIA's Turing, GA102 and Ada
+whitepapers)."""
 
 _BY_ARCHITECTURE: dict[str, Family] = {
     "Volta": "Volta",
@@ -85,14 +86,14 @@ def family_of(gpu: Gpu) -> Family:
 def matrix_family(gpu: Gpu) -> MatrixFamily:
     """Return the family whose measurements apply to the matrix units of `gpu`, which run at full or half rate."""
     family, products, cores = family_of(gpu), gpu.rate("fp16"), gpu.rate("fp32")
-    if family not in _AT_OTHER_RATE or products is None or cores is None:
+    if family not in _OTHER_RATE_FAMILY or products is None or cores is None:
         return family
-    is_full = products.ops_per_s > _FULL_RATE_FROM[family] * cores.ops_per_s
-    return family if is_full == (family == "Turing") else _AT_OTHER_RATE[family]
+    is_full = products.ops_per_s > _FULL_RATE_THRESHOLD[family] * cores.ops_per_s
+    return family if is_full == (family == "Turing") else _OTHER_RATE_FAMILY[family]
 
 
 class EfficiencyClasses(NamedTuple):
-    """Efficiencies and fixed costs of training, by class of card.
+    """Efficiencies and fixed costs of training, by card family and number format.
 
     `matrix` is the share of the dense rate that large matrix products reach while a network trains, `attention` that of
     fused attention kernels, of the 16-bit rate; `experts` the fraction of `matrix` for routed experts. `rows` is the
@@ -108,7 +109,7 @@ class EfficiencyClasses(NamedTuple):
     SemiAnalysisAI/InferenceX 843c625) and `backward_passes` (a derivative for each input).
     """
 
-    matrix: Mapping[tuple[MatrixFamily, Size], float]
+    matrix: Mapping[tuple[MatrixFamily, InputBits], float]
     attention: Mapping[Family, float]
     experts: float
     rows: float
@@ -131,7 +132,7 @@ _A100: Final = (
     "mosaicml/llm-foundry 8c8dd48 (MPT, 125 million to 70 billion parameters), pytorch/torchtune bd2a0fc, "
     f"Lightning-AI/litgpt 2685705, NVIDIA/DeepLearningExamples 729963d, {_LAMBDA}"
 )
-SOURCES: Final[Mapping[tuple[MatrixFamily, Size], str]] = {
+SOURCES: Final[Mapping[tuple[MatrixFamily, InputBits], str]] = {
     ("A100", "16"): _A100,
     ("A100", "19"): f"NVIDIA/DeepLearningExamples 729963d, {_LAMBDA}",
     ("Hopper SXM", "16"): "KempnerInstitute/KempnerForge 5666d0d, pytorch/ao 36027d8, Llama 3 report (405B)",
@@ -153,7 +154,7 @@ SOURCES: Final[Mapping[tuple[MatrixFamily, Size], str]] = {
     ("Ada", "19"): _LAMBDA,
     ("Instinct", "8"): _MLPERF,
 }
-"""Sources of the measurements that each class is fitted to; their deviations are in `training.spread`."""
+"""Sources of the measurements to which each efficiency is fitted; the deviations are in `training.spread`."""
 MEASURED_CARDS: Final = frozenset(
     (
         "a100-pcie-40gb",
@@ -175,7 +176,7 @@ MEASURED_CARDS: Final = frozenset(
         "tesla-v100-sxm2-32gb",
     )
 )
-"""Cards whose measurements the classes are fitted to."""
+"""Catalog ids of the cards with measured training speeds, to which the efficiencies are fitted."""
 MEASURED: Final = EfficiencyClasses(
     matrix={
         ("A100", "16"): 0.71,
@@ -214,7 +215,7 @@ MEASURED: Final = EfficiencyClasses(
 )
 
 
-ALONE: Final[Mapping[tuple[MatrixFamily, Size], float]] = {
+ISOLATED_MATRIX_SHARES: Final[Mapping[tuple[MatrixFamily, InputBits], float]] = {
     ("A100", "16"): 0.87,
     ("Hopper SXM", "16"): 0.80,
     ("Hopper SXM", "8"): 0.71,
@@ -230,42 +231,44 @@ ALONE: Final[Mapping[tuple[MatrixFamily, Size], float]] = {
     ("Instinct", "16"): 0.60,
     ("Intel", "16"): 0.74,
 }
-"""Share that large products alone reach: stas00/ml-engineering 744d01e (maximum achievable matmul FLOPS; of several
-cards the middle) and ai-dynamo/aiconfigurator 095f58a (L40S, RTX PRO 6000, NVFP4)."""
-TRAINED_OF_ALONE: Final = 0.75
-"""Fraction of this share that products reach in training: 0.60 to 0.95 where both were measured in 16 and 8 bits."""
-_ALIKE: Final[Mapping[MatrixFamily, MatrixFamily]] = {
+"""Share of the dense rate that large matrix products reach in isolation: stas00/ml-engineering 744d01e (maximum
+achievable matmul FLOPS; the median of several cards) and ai-dynamo/aiconfigurator 095f58a (L40S, RTX PRO 6000,
+NVFP4)."""
+TRAINING_FRACTION: Final = 0.75
+"""Rate of matrix products in training relative to their rate in isolation: 0.60 to 0.95 on cards with measurements of
+both rates in 16 and 8 bits."""
+_SIMILAR_FAMILY: Final[Mapping[MatrixFamily, MatrixFamily]] = {
     "Turing half rate": "Ampere GDDR",
     "Ampere GDDR": "Ada",
     "Ada": "Ampere GDDR",
     "Blackwell GDDR": "Ada",
 }
-"""Families that halve the same rate as another family and use its measurements if they were not measured."""
+"""Substitute for a family without measurements: another family that halves the same rate."""
 
 
-def matrix_share(classes: EfficiencyClasses, family: MatrixFamily, size: Size) -> float:
-    """Return the share of the dense rate that large matrix products in numbers of `size` reach on cards of `family`.
+def matrix_share(classes: EfficiencyClasses, family: MatrixFamily, bits: InputBits) -> float:
+    """Return the share of the dense rate that large matrix products with `bits`-bit inputs reach on cards of `family`.
 
-    Without measurements of training, it is that of a similar family, follows from products alone, or is the
-    median of the other families; sizes that were never measured reach half.
+    Without measurements of training, it is the share of a similar family, follows from isolated products, or is the
+    median of the other families; input widths that were never measured reach half.
     """
-    found = classes.matrix.get((family, size)) or classes.matrix.get((_ALIKE.get(family, family), size))
+    found = classes.matrix.get((family, bits)) or classes.matrix.get((_SIMILAR_FAMILY.get(family, family), bits))
     if found is not None:
         return found
-    alone = ALONE.get((family, size))
+    alone = ISOLATED_MATRIX_SHARES.get((family, bits))
     if alone is not None:
-        return alone * TRAINED_OF_ALONE
-    return _median_share([share for (_, other), share in classes.matrix.items() if other == size])
+        return alone * TRAINING_FRACTION
+    return _median_share([share for (_, other), share in classes.matrix.items() if other == bits])
 
 
 def attention_share(classes: EfficiencyClasses, family: Family) -> float:
-    """Return the share of the 16-bit rate that fused attention reaches on cards of `family`, or the median share."""
+    """Return the share of the 16-bit rate that fused attention reaches on cards of `family`; unmeasured: the median."""
     found = classes.attention.get(family)
     return _median_share(list(classes.attention.values())) if found is None else found
 
 
 def memory_share(classes: EfficiencyClasses, family: Family) -> float:
-    """Return the share of the bandwidth that element-wise operations reach.
+    """Return the share of the memory bandwidth that element-wise operations reach on cards of `family`.
 
     **Source**: 0.80 is the factor of ai-dynamo/aiconfigurator 095f58a; other families are fitted.
     """
@@ -276,22 +279,24 @@ def _median_share(shares: list[float]) -> float:
     return sorted(shares)[(len(shares) - 1) // 2] if shares else 0.5
 
 
-def class_source(family: MatrixFamily, size: Size) -> str:
-    """Return the source of the measured matrix products in numbers of `size` on cards of `family`."""
-    for own in (family, _ALIKE.get(family, family)):
-        if (own, size) in SOURCES:
-            return SOURCES[own, size]
-    if (family, size) in ALONE:
-        return f"products alone (ml-engineering 744d01e, aiconfigurator 095f58a), × {TRAINED_OF_ALONE:g} in training"
-    return "no measurement of this family: the median of the others"
+def class_source(family: MatrixFamily, bits: InputBits) -> str:
+    """Return the source of the measured rate of matrix products with `bits`-bit inputs on cards of `family`."""
+    for own in (family, _SIMILAR_FAMILY.get(family, family)):
+        if (own, bits) in SOURCES:
+            return SOURCES[own, bits]
+    if (family, bits) in ISOLATED_MATRIX_SHARES:
+        return (
+            f"isolated products (ml-engineering 744d01e, aiconfigurator 095f58a), × {TRAINING_FRACTION:g} in training"
+        )
+    return "no measurement of this card family: the median of the other families"
 
 
-def is_training_measured(family: MatrixFamily, size: Size) -> bool:
-    """Return whether training in numbers of `size` was measured on cards of `family`."""
-    return (family, size) in MEASURED.matrix
+def is_training_measured(family: MatrixFamily, bits: InputBits) -> bool:
+    """Return whether training with `bits`-bit matrix inputs was measured on cards of `family`."""
+    return (family, bits) in MEASURED.matrix
 
 
 def is_family_measured(gpu: Gpu) -> bool:
     """Return whether training in any number format was measured on cards of the family of `gpu`."""
-    families = {family for family, _size in MEASURED.matrix}
+    families = {family for family, _bits in MEASURED.matrix}
     return not families.isdisjoint((family_of(gpu), matrix_family(gpu)))

@@ -13,14 +13,14 @@ from planner.workload.workload import Inference
 CardCounts: TypeAlias = tuple[tuple[Gpu, int], ...]
 """Kinds of cards, each with its count."""
 
-_AS_IS = TimeSetting()
+_DEFAULT_SETTING = TimeSetting()
 
 
 def estimate_time(
     architecture: Architecture,
     workload: Training | Inference,
     cards: CardCounts,
-    setting: TimeSetting = _AS_IS,
+    setting: TimeSetting = _DEFAULT_SETTING,
     measured_on: Gpu | None = None,
 ) -> TimeResult:
     """Return the time of one step of `workload`, or one request, on `cards`.

@@ -1,4 +1,4 @@
-"""Operations and bytes moved in one forward pass of a network, by kind of operation.
+"""Floating-point operations and bytes moved in one forward pass of a network, by kind of operation.
 
 A multiplication and an addition are two operations. Attention is counted as it is computed: a causal layer reads half
 of the square of its context, a window no more than the window. Figures that count the full square, as those of PaLM's
@@ -24,7 +24,7 @@ from planner.models.architecture import (
 
 
 class MatrixProduct(NamedTuple):
-    """Matrix products of one shape: `number` of `rows` × `inputs` by `inputs` × `outputs`."""
+    """`number` matrix products of one shape: (`rows` × `inputs`) times (`inputs` × `outputs`)."""
 
     rows: float
     inputs: int
@@ -34,17 +34,17 @@ class MatrixProduct(NamedTuple):
 
     @property
     def flops(self) -> float:
-        """Return the operations of all products."""
+        """Return the floating-point operations of all products."""
         return 2 * self.rows * self.inputs * self.outputs * self.number
 
     def moved_bytes(self, size: float) -> float:
-        """Return the size of the factors and the result in bytes, with `size` bytes per element."""
+        """Return the bytes of factors and results that all products read and write, with `size` bytes per element."""
         read = self.inputs * self.outputs + self.rows * self.inputs
         return size * self.number * (read + self.rows * self.outputs)
 
 
 class ForwardWork(NamedTuple):
-    """One forward pass over a number of sequences.
+    """Work of one forward pass over a number of sequences: matrix products, attention and logits.
 
     `products` are the matrix products of the layers, `head` those of the output head; `attention_flops` the products
     of queries, keys and values with each other; `logits` the number of outputs of the head.
@@ -59,23 +59,23 @@ class ForwardWork(NamedTuple):
 
     @property
     def layer_flops(self) -> float:
-        """Return the operations of matrix products inside the layers, without attention."""
+        """Return the floating-point operations of matrix products inside the layers, without attention."""
         return sum([product.flops for product in self.products])
 
     @property
     def head_flops(self) -> float:
-        """Return the operations of the output head."""
+        """Return the floating-point operations of the output head."""
         return sum([product.flops for product in self.head])
 
     @property
     def flops(self) -> float:
-        """Return the total operations, including attention and the head."""
+        """Return the total floating-point operations, including attention and the output head."""
         return self.layer_flops + self.head_flops + self.attention_flops
 
 
 @lru_cache(maxsize=1024)
 def forward_work(architecture: Architecture, sequences: float, length: int, outputs: int | None = None) -> ForwardWork:
-    """Return the work of a forward pass over `sequences` of `length` tokens; the head reads `outputs` tokens of each.
+    """Return the work of a forward pass; the output head reads only the last `outputs` tokens of each sequence, if set.
 
     **Formula**: Σ 2 · rows · inputs · outputs over the matrices that a token passes through, plus attention
     2 · context · (width of the queries + width of the values) for each token, with a context of (s + 1) / 2 where it is
@@ -97,7 +97,7 @@ def forward_work(architecture: Architecture, sequences: float, length: int, outp
             for product in _layer_products(group.layer, sequences * tokens, sequences * (source or tokens)):
                 key = (product.rows, product.inputs, product.outputs, product.expert)
                 products[key] = products.get(key, 0.0) + product.number * group.count
-            attention += sequences * tokens * group.count * _attention_flops(group, stack, tokens, source)
+            attention += sequences * tokens * group.count * _attention_flops_per_token(group, stack, tokens, source)
         for tensor in stack.before:
             if tensor.role in ("conv", "linear"):
                 key = (sequences * tokens, prod(tensor.shape[1:]), tensor.shape[0], False)
@@ -136,13 +136,13 @@ def _matrix_product(tensor: Tensor, layer: Layer, rows: float, source_rows: floa
         )
     if tensor.role not in ("linear", "router"):
         return None
-    crossed = layer.cross_attention is not None and _reads_the_encoder(tensor.name)
+    crossed = layer.cross_attention is not None and _reads_encoder_output(tensor.name)
     return MatrixProduct(
         source_rows if crossed else rows, prod(tensor.shape[1:]), tensor.shape[0], tensor.copies, False
     )
 
 
-def _reads_the_encoder(name: str) -> bool:
+def _reads_encoder_output(name: str) -> bool:
     """Return whether a cross-attention projection computes keys or values, which come from the encoder."""
     crossed = "encoder_attn" in name or "EncDecAttention" in name or "cross" in name
     return crossed and any(part in name for part in ("k_proj", "v_proj", ".k.", ".v."))
@@ -158,8 +158,8 @@ def _head_products(architecture: Architecture, rows: float) -> list[MatrixProduc
     return [MatrixProduct(rows, prod(tensor.shape[1:]), tensor.shape[0], tensor.copies, False) for tensor in tensors]
 
 
-def _attention_flops(group: LayerGroup, stack: Stack, tokens: int, source: int) -> float:
-    """Return the operations of attention per token in one layer of `group`."""
+def _attention_flops_per_token(group: LayerGroup, stack: Stack, tokens: int, source: int) -> float:
+    """Return the floating-point operations of attention per token in one layer of `group`."""
     layer, causal = group.layer, stack.name == "decoder"
     found = 0.0
     for mixer in (layer.mixer, layer.second_mixer):
@@ -176,7 +176,7 @@ def _attention_flops(group: LayerGroup, stack: Stack, tokens: int, source: int) 
 
 
 def mean_context_tokens(tokens: int, window: int | None, *, causal: bool) -> float:
-    """Return the mean number of tokens that each of `tokens` attends to.
+    """Return the mean number of tokens that a token attends to in a sequence of `tokens` tokens.
 
     **Formula**: causal (s + 1) / 2; within a window w the mean of min(i, w) over i = 1 … s.
     """

@@ -6,11 +6,11 @@ from planner.performance.result import TimeResult
 from planner.performance.setting import MeasuredSpeed
 
 CALIBRATED_SPREAD: Final = 1.1
-"""Four of five steps lie within this factor of a speed measured in the same setup: per-model calibration leaves 2 to
-5 %, other nodes of the same kind differ by 4 % (MLPerf) to 11 % (community runs)."""
+"""Spread factor after calibration in the same setup, within which four of five steps lie: per-model calibration leaves
+2 to 5 %, other nodes of the same kind differ by 4 % (MLPerf) to 11 % (community runs)."""
 CARRIED_OVER_SPREAD: Final = 1.15
-"""The spread factor of a speed measured on another card: a ratio of two cards predicts other models within 4 to 7 %
-(timm, 3090 to 5090)."""
+"""Spread factor after calibration on another card: the ratio of two cards predicts other models within 4 to 7 % (timm,
+3090 to 5090)."""
 _TIMES: Final = ("seconds", "first_token_seconds", "output_token_seconds")
 _RATES: Final = ("tokens_per_second", "samples_per_second", "mfu_fraction")
 
@@ -18,18 +18,18 @@ _RATES: Final = ("tokens_per_second", "samples_per_second", "mfu_fraction")
 def scale_to_measured(
     estimated: TimeResult, counterpart: TimeResult, measured: MeasuredSpeed, *, is_same: bool
 ) -> TimeResult:
-    """Return `estimated` scaled so that its counterpart `counterpart` would match `measured`.
+    """Return `estimated` scaled by the ratio between the measured speed and `counterpart`, the estimate for that setup.
 
     Tokens per second are those of answers during generation; a step is a whole request.
     """
-    ratio = _measured_ratio(counterpart, measured)
+    ratio = _time_ratio(counterpart, measured)
     spread = CALIBRATED_SPREAD if is_same else CARRIED_OVER_SPREAD
     terms = tuple(
         term.evolve(seconds=term.seconds * ratio, overlapped_seconds=term.overlapped_seconds * ratio)
         for term in estimated.terms
     )
-    where = "on these cards" if is_same else "on other cards, scaled by the ratio of both estimates"
-    note = f"Measured {where}; the estimate was {1 / ratio:.2f} times as long; all its parts are scaled alike."
+    where = "on these cards" if is_same else "on other cards, scaled by the ratio of the two estimates"
+    note = f"Measured {where}; the estimate was {1 / ratio:.2f} times as long; all terms are scaled alike."
     return estimated.evolve(
         **_scaled_figures(estimated, _TIMES, ratio, spread),
         **_scaled_figures(estimated, _RATES, 1 / ratio, spread),
@@ -39,7 +39,7 @@ def scale_to_measured(
     )
 
 
-def _measured_ratio(counterpart: TimeResult, measured: MeasuredSpeed) -> float:
+def _time_ratio(counterpart: TimeResult, measured: MeasuredSpeed) -> float:
     if measured.unit == "seconds/step":
         return measured.value / (counterpart.seconds or measured.value)
     rate = counterpart.tokens_per_second if measured.unit == "tokens/s" else counterpart.samples_per_second

@@ -1,4 +1,4 @@
-"""Achievable shares of a card's bandwidth and rates, by kind of memory, family and number format."""
+"""Achievable shares of a card's memory bandwidth and dense rates, by kind of memory, family and number format."""
 
 from typing import Final, Literal, NamedTuple
 
@@ -9,10 +9,11 @@ from planner.performance.power import share_within_power_limit
 
 MemoryClass = Literal["GDDR", "HBM", "unified"]
 Width = Literal["16", "8", "4", "float4"]
+"""Class of kernels by the width of the weights that they read: 16, 8 or 4 bits, or 4-bit floats."""
 
 
 class MeasuredShare(NamedTuple):
-    """A measured share of a card's bandwidth or rate, with its source."""
+    """A measured share of a card's memory bandwidth or dense rate, with its source."""
 
     fraction: float
     source: str
@@ -21,12 +22,12 @@ class MeasuredShare(NamedTuple):
 OLDER_HOSTS: Final = ("Pascal", "Volta", "Turing", "Ampere", "CDNA", "CDNA2")
 """Architectures of cards in older hosts; the CPUs of these hosts launch fewer kernels per second."""
 _FEWER_MULTIPROCESSORS: Final = {"h20-96gb": 78 / 132, "h20-141gb": 78 / 132}
-"""Fraction of multiprocessors of cards with a larger card's memory; each can have a limited number of reads in flight.
+"""Fraction of multiprocessors on cut-down cards; each multiprocessor has a limited number of reads in flight.
 
 **Source**: the H20 has 78 of the 132 of an H100, and reads no faster than that share of an H100 (QwenLM/Qwen3@7a2f61f).
 """
-_WHOLE_CARD_BANDWIDTH: Final = 3.35e12
-"""Bytes a second of the H100 that these cards are cut from."""
+_UNCUT_CARD_BANDWIDTH: Final = 3.35e12
+"""Memory bandwidth of the H100 in bytes per second; the H20 is its cut-down version."""
 
 _CEILINGS: Final[dict[tuple[Family, str], float]] = {
     ("Volta", "16"): 0.70,
@@ -50,31 +51,33 @@ _CEILINGS: Final[dict[tuple[Family, str], float]] = {
     ("Intel", "16"): 0.46,
     ("Apple", "16"): 0.75,
 }
-_HALVED: Final = 3.0
-"""Ratio of 8-bit integers to 16 bits above which 16 bits are halved: twice is typical, four times means halved."""
+_HALVED_RATE_RATIO: Final = 3.0
+"""Threshold of the int8 rate relative to the 16-bit rate, above which the 16-bit rate is halved: 2 is typical, 4
+halved."""
 _HALVED_CEILING: Final = 0.85
-"""Halved units are easier to keep busy: pytorch/torchtune@bd2a0fc reaches 0.84 to 0.90 of that rate on RTX 4090."""
+"""Share of a halved 16-bit rate that products reach, more than of a full one: pytorch/torchtune@bd2a0fc has 0.84 to
+0.90 on RTX 4090."""
 _USUAL_CEILING: Final = 0.55
 
 
 def reachable_bandwidth(gpu: Gpu) -> float | None:
-    """Return the bandwidth that the card's multiprocessors can use, in bytes per second; less on cut-down cards."""
+    """Return the memory bandwidth that one device can use, in bytes per second: less than stated on cut-down cards."""
     if gpu.bandwidth_bytes_per_s is None:
         return None
     whole = gpu.bandwidth_bytes_per_s / gpu.device_count
     share = _FEWER_MULTIPROCESSORS.get(gpu.id)
-    return whole if share is None else min(whole, share * _WHOLE_CARD_BANDWIDTH)
+    return whole if share is None else min(whole, share * _UNCUT_CARD_BANDWIDTH)
 
 
 def memory_class(gpu: Gpu) -> MemoryClass:
-    """Return the kind of memory, which determines the achievable share of its bandwidth."""
+    """Return the card's kind of memory, which determines the achievable share of its bandwidth."""
     if gpu.unified_memory:
         return "unified"
     return "HBM" if (gpu.memory_type or "").startswith("HBM") else "GDDR"
 
 
 def kernel_width(weights: str) -> Width:
-    """Return the class of kernels that read weights of a format."""
+    """Return the width class of the kernels that read weights in the format `weights`."""
     if weights == AS_STORED or weights not in SCHEMES:
         return "4"
     scheme = SCHEMES[weights]
@@ -84,15 +87,15 @@ def kernel_width(weights: str) -> Width:
     return "16" if bits > 10 else "8" if bits > 7 else "4"
 
 
-def full_rate(gpu: Gpu, dtype: str) -> float | None:
-    """Return the dense operations per second of one device for a format, with fallbacks if the card lacks it."""
+def dense_ops_per_s(gpu: Gpu, dtype: str) -> float | None:
+    """Return one device's dense rate in `dtype`, or in a fallback format, in operations per second; None if unknown."""
     order = {"fp16": ("fp16", "bf16", "fp32"), "fp32": ("fp32",)}.get(dtype, (dtype, "fp16"))
     found = next((rate for rate in map(gpu.rate, order) if rate is not None), None)
     return found.ops_per_s / gpu.device_count if found else None
 
 
 def product_ceiling(gpu: Gpu, dtype: str) -> float:
-    """Return the share of its dense rate that a card reaches with large products in `dtype`."""
+    """Return the share of the dense rate that large matrix products in `dtype` reach on `gpu`."""
     width = {"fp8": "8", "fp4": "4"}.get(dtype, "16")
     if width == "16" and _halves_16_bit_rate(gpu):
         return _HALVED_CEILING
@@ -100,6 +103,6 @@ def product_ceiling(gpu: Gpu, dtype: str) -> float:
 
 
 def _halves_16_bit_rate(gpu: Gpu) -> bool:
-    """Return whether a card halves its 16-bit rate when accumulating in 32 bits, as GeForce cards do."""
+    """Return whether `gpu` runs at half its 16-bit rate when accumulating in fp32, as GeForce cards do."""
     wide, narrow = gpu.rate("fp16"), gpu.rate("int8")
-    return wide is not None and narrow is not None and narrow.ops_per_s > _HALVED * wide.ops_per_s
+    return wide is not None and narrow is not None and narrow.ops_per_s > _HALVED_RATE_RATIO * wide.ops_per_s

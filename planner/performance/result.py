@@ -33,12 +33,12 @@ TimeTermName = Literal[
 ]
 Bound = Literal["compute", "memory bandwidth", "communication", "host", "input"]
 Basis = Literal["measured", "same card", "family", "unmeasured"]
-"""measured: a speed measured by the user; else the closest cards on which the efficiencies were measured; unmeasured:
-none of the card's family."""
+"""Basis of an estimate: `measured` is a speed measured by the user; `same card` and `family` are the closest cards on
+which the efficiencies were measured; `unmeasured` means that no card of the family was."""
 
 
 class TimeTerm(Spec):
-    """A named part of the time with its formula.
+    """A named part of the total time with its formula.
 
     `overlapped_seconds` of `seconds` overlap with other work and do not lengthen the total.
     """
@@ -67,28 +67,34 @@ class TimeResult(Spec):
 
     task: Literal["training", "inference"]
     kind: Literal["step", "service"]
-    seconds: float | None = Field(default=None, gt=0, description="of one optimizer step, or of one request")
+    seconds: float | None = Field(default=None, gt=0, description="time of one optimizer step, or of one request")
     low_seconds: float | None = None
     high_seconds: float | None = None
     tokens_per_second: float | None = None
     low_tokens_per_second: float | None = None
     high_tokens_per_second: float | None = None
-    samples_per_second: float | None = Field(default=None, description="sequences, images or requests")
+    samples_per_second: float | None = Field(default=None, description="sequences, images or requests per second")
     first_token_seconds: float | None = None
     low_first_token_seconds: float | None = None
     high_first_token_seconds: float | None = None
-    output_token_seconds: float | None = Field(default=None, description="between two tokens of one answer")
+    output_token_seconds: float | None = Field(default=None, description="time between two tokens of one answer")
     low_output_token_seconds: float | None = None
     high_output_token_seconds: float | None = None
-    bound: Bound | None = Field(default=None, description="what takes most of the time")
-    token_bound: Bound | None = Field(default=None, description="what takes most of a token after the prompt")
+    bound: Bound | None = Field(default=None, description="resource that takes most of the time")
+    token_bound: Bound | None = Field(
+        default=None, description="resource that takes most of the time of an output token"
+    )
     basis: Basis = "family"
     terms: tuple[TimeTerm, ...] = ()
-    flops_per_step: float | None = Field(default=None, description="of the model, on all cards; recomputation not")
-    mfu_fraction: float | None = Field(default=None, description="of the cards' dense rate that the model's FLOPs take")
+    flops_per_step: float | None = Field(
+        default=None, description="FLOPs of the model on all cards, without recomputation"
+    )
+    mfu_fraction: float | None = Field(
+        default=None, description="share of the cards' dense rate that the model's FLOPs use"
+    )
     unsupported: str | None = None
     notes: tuple[str, ...] = ()
 
     def term(self, name: str) -> TimeTerm | None:
-        """Return the term called `name`, None if there is none."""
+        """Return the term with the name `name`, or None."""
         return next((term for term in self.terms if term.name == name), None)

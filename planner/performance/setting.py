@@ -10,40 +10,51 @@ CardLink = Literal["nvlink", "nvlink-pair", "xgmi", "pcie"]
 
 
 class MeasuredSpeed(Spec):
-    """A speed measured by the user, which replaces the estimate.
+    """A speed measured by the user, to which the estimate is scaled.
 
     It was measured with the same plan on `count` cards of `gpu`, by default those of the plan. For other cards it is
     scaled by the ratio of the two cards' estimates.
     """
 
-    value: float = Field(gt=0, description="in `unit`")
+    value: float = Field(gt=0, description="measured speed in `unit`")
     unit: Literal["tokens/s", "samples/s", "seconds/step"]
-    gpu: str | None = Field(default=None, description="catalog id of the card that it was measured on")
+    gpu: str | None = Field(default=None, description="catalog id of the card on which the speed was measured")
     count: int | None = Field(default=None, ge=1)
     note: str = Field(default="", max_length=500)
 
 
 class TimeSetting(Spec):
-    """Settings that affect the time but not the memory; for `None` the default of the cards applies."""
+    """Settings that affect the time but not the memory; `None` is the default of the cards."""
 
-    cards_per_node: int | None = Field(default=None, ge=1, le=1024, description="by default 8, or the whole of a rack")
-    link: CardLink | None = Field(default=None, description="between the cards of one node; by default the card's own")
+    cards_per_node: int | None = Field(
+        default=None, ge=1, le=1024, description="cards in one node; by default 8, or all cards of a rack"
+    )
+    link: CardLink | None = Field(
+        default=None, description="link between the cards in one node; by default from the catalog"
+    )
     network_bytes_per_s: float | None = Field(
-        default=None, gt=0, description="from each card to other nodes; by default one port of its generation"
+        default=None,
+        gt=0,
+        description="bandwidth from each card to other nodes; by default one network port of the card's generation",
     )
     matrix_format: Literal["fp8", "fp4"] | None = Field(
         default=None,
-        description="what Transformer Engine computes the products of layers in, whatever their inputs are kept in",
+        description="format of the layers' matrix products in Transformer Engine, whatever the stored format",
     )
     compiled: bool = Field(default=False, description="whether the network is compiled (torch.compile)")
     channels_last: bool = Field(
         default=False, description="whether a convolutional network is trained with torch.channels_last"
     )
     diffusion_steps: int | None = Field(
-        default=None, ge=1, le=10_000, description="of an image, each with one pass or two; by default 30"
+        default=None,
+        ge=1,
+        le=10_000,
+        description="denoising steps of an image, each with one or two passes; by default 30",
     )
     input_samples_per_second: float | None = Field(
-        default=None, gt=0, description="sequences or images that loading brings, for all cards"
+        default=None, gt=0, description="loading rate in sequences or images per second, for all cards together"
     )
-    parameter_server: bool = Field(default=False, description="gradients go through one host instead of a ring")
+    parameter_server: bool = Field(
+        default=False, description="whether gradients are summed on one host instead of by a collective"
+    )
     measured: MeasuredSpeed | None = None

@@ -1,4 +1,4 @@
-"""Time of a step of any traced module, and of diffusion images, from operation counts."""
+"""Time of one step of any traced module or diffusion pipeline, from operation counts."""
 
 from typing import Final, Literal, NamedTuple
 
@@ -20,21 +20,21 @@ from planner.performance.vision import (
 
 _DATA_CENTRE: Final = ("A100", "Hopper SXM", "Hopper PCIe", "Blackwell data centre")
 SPREAD: Final = 1.3
-"""Four of five held-out rows lie within this factor, with a margin for other kinds of networks.
+"""Spread factor of a measured card family: four of five held-out measurements lie within it, with some margin.
 
 **Source**: benchmarks/throughput_left_out.py, one source left out at a time: 1.11 to 1.22 in reading and making images,
 1.08 to 1.13 in training.
 """
 UNMEASURED_SPREAD: Final = 1.6
-"""The spread factor for a card family without such measurements: the survey's factor for unknown cards."""
+"""Spread factor of a card family without such measurements: the survey's factor for unknown cards."""
 _MEASURED: Final[dict[Kind, tuple[Family, ...]]] = {
     "convolutions": (*_DATA_CENTRE, "Ada", "Ampere GDDR", "Blackwell GDDR", "Turing", "Volta"),
     "attention": ("Ada", "Ampere GDDR", "Blackwell GDDR"),
     "diffusion": (*_DATA_CENTRE, "Ada", "Ampere GDDR", "Blackwell GDDR"),
 }
-_GUESSED: Final = "No such network was measured on this family of cards, so the interval is wider."
-_OVERLAPPED: Final = 2 / 3
-"""Share of a training step with which the gradient exchange can overlap: its backward pass.
+_GUESSED: Final = "No network of this kind was measured on this card family, so the interval is wider."
+_OVERLAPPED_SHARE: Final = 2 / 3
+"""Share of the training step that can overlap with the gradient exchange: the backward pass.
 
 **Source**: torch DistributedDataParallel sends each bucket as soon as its gradients are ready.
 """
@@ -43,7 +43,7 @@ _NORMALISED: Final = "lambdal/deeplearning-benchmark@aa5addb: ResNet-50 on A100,
 
 
 class TracedStep(NamedTuple):
-    """One step on one card: operation counts, number of samples, and size of the exchanged gradients in bytes.
+    """One step of a module on one card: operation counts, number of samples, and bytes of exchanged gradients.
 
     `channels_last` means that images are stored pixel by pixel (torch.channels_last), not channel by channel.
     """
@@ -60,7 +60,7 @@ class TracedStep(NamedTuple):
 def step_time(
     step: TracedStep, gpu: Gpu, links: Links, cards: int = 1, input_samples_per_second: float | None = None
 ) -> TimeResult:
-    """Return the time of a step in which each card processes its own samples.
+    """Return the time of a data-parallel step, in which each card processes its own samples.
 
     **Formula**: F ÷ (a · C) + max(b · n · w ÷ B, n ÷ e), the calls of operators and the loading of samples if
     these take longer, and the exposed part of the gradient exchange.
@@ -89,7 +89,7 @@ def step_time(
         basis="family" if is_measured else "unmeasured",
         terms=tuple(terms),
         flops_per_step=cards * step.counts.flops,
-        mfu_fraction=_used_rate_share(step, gpu, seconds),
+        mfu_fraction=_mfu_fraction(step, gpu, seconds),
         notes=() if is_measured else (_GUESSED,),
     )
 
@@ -109,7 +109,7 @@ def _device_terms(step: TracedStep, gpu: Gpu, time: ModuleTime) -> list[TimeTerm
             "F ÷ (a × C)",
             (
                 traced("F", counts.flops, "operations of the step"),
-                library("a", reach, "share of the rate that products reach"),
+                library("a", reach, "share of the dense rate that products reach"),
                 card("C", counts.flops / (reach * time.products), f"dense operations a second in {step.precision}"),
             ),
         ),
@@ -124,8 +124,8 @@ def _device_terms(step: TracedStep, gpu: Gpu, time: ModuleTime) -> list[TimeTerm
 
 def _elementwise_term(counts: OperationCounts, gpu: Gpu, time: ModuleTime, moved: float) -> TimeTerm:
     outputs = traced("n", counts.elements, "output elements of products")
-    if time.by_element is not None:
-        handled = library("e", time.by_element, "elements per second that the multiprocessors normalise")
+    if time.elements_per_s is not None:
+        handled = library("e", time.elements_per_s, "elements per second that the multiprocessors normalise")
         return _term("elementwise", time.memory, "n ÷ e", (outputs, handled), _NORMALISED)
     passed = library("b", moved, "passes over memory per output element of a product")
     bandwidth = card("B", gpu.bandwidth_bytes_per_s or 0.0, "bytes a second of the card's memory")
@@ -150,12 +150,12 @@ def _gradient_exchange_terms(step: TracedStep, links: Links, cards: int, seconds
         TimeTerm(
             name="gradient_exchange",
             seconds=spent,
-            overlapped_seconds=min(spent, _OVERLAPPED * seconds),
+            overlapped_seconds=min(spent, _OVERLAPPED_SHARE * seconds),
             formula="2 × (g − 1) ÷ g × G ÷ B",
             symbols=(
                 library("g", cards, "cards"),
                 traced("G", step.gradient_bytes, "bytes of gradients"),
-                card("B", links.bus_bytes_per_s(cards), "bytes a second between them"),
+                card("B", links.bus_bytes_per_s(cards), "bytes a second between the cards"),
             ),
             source=links.source,
             certainty="measured",
@@ -167,9 +167,9 @@ def _loading_wait_term(seconds: float) -> TimeTerm:
     return TimeTerm(
         name="input",
         seconds=seconds,
-        formula="samples ÷ loading rate − the above",
+        formula="samples ÷ loading rate − the other terms",
         symbols=(),
-        source="the given loading rate",
+        source="the loading rate in the plan's settings",
         certainty="assumed",
     )
 
@@ -189,9 +189,9 @@ def _limiting_resource(terms: list[TimeTerm], time: ModuleTime) -> Bound:
     if terms[-1].name == "input":
         return "input"
     longest = max(terms, key=lambda term: term.exposed_seconds).name
-    return "compute" if longest == "elementwise" and time.by_element is not None else _BOUNDS[longest]
+    return "compute" if longest == "elementwise" and time.elements_per_s is not None else _BOUNDS[longest]
 
 
-def _used_rate_share(step: TracedStep, gpu: Gpu, seconds: float) -> float | None:
+def _mfu_fraction(step: TracedStep, gpu: Gpu, seconds: float) -> float | None:
     rate = gpu.rate("fp32" if step.precision == "fp32" else "fp16")
     return step.counts.flops * gpu.device_count / (seconds * rate.ops_per_s) if rate else None

@@ -1,4 +1,4 @@
-"""Time of a network from its counts: operations, output elements of products, and operators.
+"""Time of a network from counts of operations, output elements of products, and operator launches.
 
 These counts exist for convolutional networks and any other traced module.
 """
@@ -12,6 +12,7 @@ from planner.performance.reach import OLDER_HOSTS, product_ceiling
 
 Precision = Literal["fp32", "tf32", "fp16", "fp8"]
 Kind = Literal["convolutions", "attention", "diffusion"]
+"""Kind of network, which determines how often its data pass through memory."""
 
 _SHARE_OF_RATE: Final = 0.95
 """Share of the dense rate that matrix products reach, without memory passes.
@@ -33,19 +34,20 @@ _PASSES: Final[dict[tuple[Kind, bool], float]] = {
 diffusion on LambdaLabsML/lambda-diffusers@8571d8d, whose U-Net also changes layouts and normalises groups in fp32.
 """
 _STACKED_MEMORY: Final = 1.35
-"""Factor of apparent passes on cards with stacked memory, which reach less of their bandwidth.
+"""Factor on the passes over memory for cards with stacked memory (HBM), which reach a smaller share of their bandwidth.
 
 **Source**: lambdal/deeplearning-benchmark@aa5addb and NVIDIA/DeepLearningExamples@729963d, ResNet-50 on A100 and H100.
 """
 _CALL_SECONDS: Final = 10e-6
-"""Time that PyTorch needs to launch one operator.
+"""Seconds in which PyTorch launches one operator.
 
 **Source**: 0.61 ms for the 60 operators of a layer, QwenLM/Qwen3@7a2f61f with Transformers.
 """
 _OLDER_CALL_SECONDS: Final = 14e-6
-"""Launch time of one operator in the hosts of older cards: 0.84 ms, Qwen2.5 benchmark on A100."""
+"""Seconds in which PyTorch launches one operator in the hosts of older cards: 0.84 ms a layer, Qwen2.5 benchmark on
+A100."""
 _ELEMENTS_PER_CLOCK: Final = 0.37
-"""Elements that one multiprocessor handles per clock in training with batch norm, channels first.
+"""Elements that one multiprocessor normalises per clock in training with batch norm, channels first.
 
 **Source**: lambdal/deeplearning-benchmark@aa5addb, ResNet-50 with data stored on the card: 0.35 to 0.40 on A100,
 H100 and B200, without the products; B200 and GH200 gain nothing from their memory, and B200 is as fast in
@@ -64,7 +66,8 @@ _OPERATIONS_PER_CLOCK: Final[dict[Family, int]] = {
 }
 """fp32 operations of one multiprocessor per clock: twice its 64 or 128 cores (NVIDIA's whitepapers)."""
 _BACKWARD: Final = 3.0
-"""Cost of a training step in forward passes: the backward pass repeats the products for inputs and for weights.
+"""Cost of a training step in units of a forward pass: the backward pass repeats the products for inputs and for
+weights.
 
 **Source**: measured 3.43 (3.04 to 4.92) on pytorch-image-models.
 """
@@ -77,11 +80,11 @@ _RATES: Final[dict[Precision, tuple[str, ...]]] = {
     "tf32": ("tf32", "fp32"),
     "fp32": ("fp32",),
 }
-"""Formats used for each precision, in order of preference."""
+"""Number formats whose dense rate applies to each precision, in order of preference."""
 
 
 class OperationCounts(NamedTuple):
-    """Operation and output-element counts of one pass; `calls` is the number of operator launches, 0 if unknown.
+    """Counts of operations, output elements and operator launches (`calls`, 0 if unknown) in one pass.
 
     `trains` means that it is a whole training step.
     """
@@ -98,20 +101,20 @@ class OperationCounts(NamedTuple):
 
 
 class ModuleTime(NamedTuple):
-    """Seconds of matrix products, of memory passes, and of the host's time that exceeds products and memory passes.
+    """Seconds of a network by kind of work: products, memory passes, and launches beyond these two.
 
-    `by_element` is how many elements per second the multiprocessors normalise, if that and not the memory takes
+    `elements_per_s` is how many elements per second the multiprocessors normalise, if that and not the memory takes
     longest.
     """
 
     products: float
     memory: float
     host: float
-    by_element: float | None = None
+    elements_per_s: float | None = None
 
     @property
     def seconds(self) -> float:
-        """Return the total time in seconds."""
+        """Return the total time of the network in seconds."""
         return self.products + self.memory + self.host
 
 
@@ -131,18 +134,18 @@ def module_time(
     moved = memory_passes(gpu, counts.kind, compiled=compiled) * counts.elements * _BYTES[precision]
     memory = moved * gpu.device_count / gpu.bandwidth_bytes_per_s
     normalises = counts.trains and counts.kind == "convolutions" and not (compiled or channels_last)
-    by_element = _elements_per_s(gpu) if normalises else None
-    if by_element is None or counts.elements <= by_element * memory:
-        by_element = None
+    elements_per_s = _elements_per_s(gpu) if normalises else None
+    if elements_per_s is None or counts.elements <= elements_per_s * memory:
+        elements_per_s = None
     else:
-        memory = counts.elements / by_element
+        memory = counts.elements / elements_per_s
     launches = 0.0 if compiled else counts.calls * _call_seconds(gpu)
     hidden = 0.0 if counts.kind == "diffusion" else products + memory
-    return ModuleTime(products, memory, max(0.0, launches - hidden), by_element)
+    return ModuleTime(products, memory, max(0.0, launches - hidden), elements_per_s)
 
 
 def _elements_per_s(gpu: Gpu) -> float | None:
-    """Return the elements per second that the card's multiprocessors normalise; None for other vendors, unmeasured."""
+    """Return the elements per second that an NVIDIA card's multiprocessors normalise; None for other vendors."""
     rate, each = gpu.rate("fp32"), _OPERATIONS_PER_CLOCK.get(family_of(gpu))
     return _ELEMENTS_PER_CLOCK * rate.ops_per_s / each / gpu.device_count if rate and each else None
 
@@ -152,14 +155,14 @@ def _call_seconds(gpu: Gpu) -> float:
 
 
 def product_share(gpu: Gpu, precision: Precision) -> float:
-    """Return the share of the dense rate that products reach, which is lower in 8 bits."""
+    """Return the share of the dense rate that matrix products reach in `precision`; it is lower in 8 bits."""
     if precision == "fp8" and gpu.rate("fp8"):
         return product_ceiling(gpu, "fp8")
     return share_within_power_limit(gpu, _SHARE_OF_RATE) if precision in ("fp16", "fp8") else _SHARE_OF_RATE
 
 
 def memory_passes(gpu: Gpu, kind: Kind, *, compiled: bool) -> float:
-    """Return the apparent passes over memory per output element of a product."""
+    """Return how often each output element of a product passes through memory in a network of this kind."""
     stacked = (gpu.memory_type or "").startswith("HBM") and family_of(gpu) != "Volta"
     return _PASSES[kind, compiled] * (_STACKED_MEMORY if stacked else 1.0)
 

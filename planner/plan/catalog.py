@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Catalog:
-    """Bundled data on hardware and models, and price data that is loaded on first use."""
+    """Hardware and model data for evaluating plans, with price data that is loaded on first use."""
 
     hardware: HardwareCatalog
     models: ModelCatalog
@@ -42,14 +42,14 @@ class Catalog:
 
     @cached_property
     def software(self) -> "tuple[SoftwareFact, ...]":
-        """Return the support of software versions on cards."""
+        """Return what is known about the support of software versions on cards."""
         from planner.hardware.software_support import SoftwareFact  # only details need it
 
         return read_records(self.folder / "software", SoftwareFact)
 
     @cached_property
     def speeds(self) -> "tuple[PublishedSpeed, ...]":
-        """Return published speeds that were measured on cards."""
+        """Return the published speeds that were measured on cards."""
         from planner.hardware.speeds import PublishedSpeed  # only details need it
 
         return read_records(self.folder / "speeds", PublishedSpeed)
@@ -75,7 +75,7 @@ def load_catalog(folder: Path | None = None, prices: Path | None = None, own: Pa
 
 
 def load_catalog_or_bundled(prices: Path, own: Path) -> tuple[Catalog, CatalogError | None]:
-    """Return the catalog with the user's own hardware; if that file is invalid, the catalog without it and the error.
+    """Return the catalog with the user's own hardware, or, if that file is invalid, without it and with the error.
 
     Raises:
         CatalogError: If a bundled record does not validate.

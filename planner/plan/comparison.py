@@ -13,7 +13,7 @@ Value = bool | int | float | str | None
 
 
 class SettingDifference(Spec):
-    """A plan or workload field with different values in two plans."""
+    """A plan or workload field with a different value in each plan."""
 
     field: str
     value: Value
@@ -38,7 +38,7 @@ class PhaseDifference(Spec):
 
 
 class PlanComparison(Spec):
-    """Comparison of a plan with the `other` plan; differences are positive where the first plan needs more memory."""
+    """Comparison of a plan with another; differences are positive where the first plan needs more memory."""
 
     other: Evaluation
     settings: tuple[SettingDifference, ...]
@@ -48,7 +48,7 @@ class PlanComparison(Spec):
 
 
 def versus(plan: Plan, other: Plan, catalog: Catalog) -> PlanComparison:
-    """Compare `plan` with `other`.
+    """Compare the settings, memory terms and phases of `plan` with those of `other`.
 
     Raises:
         SpecError: If one of them cannot be evaluated.
@@ -77,6 +77,7 @@ def _setting_differences(evaluation: Evaluation, other: Evaluation) -> Iterator[
 
 
 def _plan_fields(evaluation: Evaluation) -> dict[str, Value]:
+    """Return the values of a plan's fields by dotted name, with defaults filled in."""
     plan = evaluation.plan
     workload = evaluation.workload.model_dump(mode="json", exclude={"gpus"})
     cards: Value = " + ".join(f"{kind.count} × {kind.id}" for kind in plan.workload.gpus) or None
@@ -90,6 +91,7 @@ def _plan_fields(evaluation: Evaluation) -> dict[str, Value]:
 
 
 def _flatten_fields(fields: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Value]]:
+    """Yield the dotted names and values of nested fields."""
     for name, value in fields.items():
         if isinstance(value, Mapping):
             yield from _flatten_fields(value, f"{prefix}{name}.")

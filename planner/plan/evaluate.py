@@ -86,7 +86,7 @@ class Evaluation(Spec):
 
     @property
     def traced(self) -> TracedFacts | None:
-        """Return the facts of the trace, if the plan is for a traced module."""
+        """Return the facts from the trace if the plan is for a traced module, else None."""
         return self.plan.model.trace
 
     @property
@@ -97,12 +97,12 @@ class Evaluation(Spec):
 
     @property
     def max_context(self) -> int | None:
-        """Return the maximum context length of the model, if it has one."""
+        """Return the maximum context length of the model in tokens, if it has one."""
         return None if self.architecture is None else self.architecture.max_context
 
 
 def evaluate(plan: Plan, catalog: Catalog) -> Evaluation:
-    """Evaluate `plan`: the memory that it needs and, if it names a card, whether it fits.
+    """Return the memory and time that `plan` needs and, if it names a card, whether it fits.
 
     Raises:
         SpecError: If the plan names a model or a card that the catalog does not have.
@@ -204,7 +204,7 @@ def _evaluate_traced(plan: Plan, facts: TracedFacts, catalog: Catalog, gpu: Gpu 
 
 
 def architecture_of(plan: Plan, catalog: Catalog) -> Architecture:
-    """Return the model architecture, which the plan contains or the catalog provides.
+    """Return the model architecture in the plan, or else in the catalog.
 
     Raises:
         SpecError: If the catalog has no such model, or the model was traced.
@@ -216,7 +216,7 @@ def architecture_of(plan: Plan, catalog: Catalog) -> Architecture:
 
 
 def cards_of(plan: Plan, catalog: Catalog) -> tuple[CardGroup, ...]:
-    """Return the card groups of `plan`, in order: the workload's cards of several kinds, else equal cards.
+    """Return the card groups of `plan`: its cards of several kinds in order, else one group of equal cards.
 
     Raises:
         SpecError: If the catalog does not have one of the cards.
@@ -232,7 +232,7 @@ def _card_group(gpu_id: str, number: int, catalog: Catalog) -> CardGroup:
 
 
 def on_equal_cards(plan: Plan, gpu_id: str, count: int) -> Plan:
-    """Return `plan` on `count` cards of one kind, with its parallelism unchanged.
+    """Return `plan` on `count` cards of the kind `gpu_id`, with its parallelism unchanged.
 
     Raises:
         SpecError: If `count` is not a valid number of cards.
@@ -299,6 +299,7 @@ _settle = lru_cache(maxsize=256)(settle_sharing)
 
 
 def _without_unequal_gpus(workload: Workload) -> Workload:
+    """Return the workload without its list of cards of several kinds."""
     return workload.evolve(gpus=()) if workload.gpus else workload
 
 
@@ -336,4 +337,5 @@ def _cards_with_memory(catalog: Catalog, ids: tuple[str, ...] | None) -> Iterato
 
 
 def _smallest_fits(plan: Plan, catalog: Catalog) -> tuple[str, ...]:
+    """Return the ids of the smallest cards that a plan without a card fits on."""
     return () if plan.gpu or plan.workload.gpus else tuple(fit.gpu_id for fit in find_fits(plan, catalog)[:_SMALLEST])

@@ -26,7 +26,7 @@ def load_plan(path: Path | str) -> Plan:
 
 
 def is_plan_file(path: Path) -> bool:
-    """Return whether the file has the format of a plan.
+    """Return whether the file at `path` identifies itself as a plan.
 
     An unreadable file does not count as a plan; the next reader reports the error.
     """
@@ -42,7 +42,7 @@ def is_plan_file(path: Path) -> bool:
 
 
 def parse_plan(text: str, path: Path) -> Plan:
-    """Return the plan in `text`; errors name `path`.
+    """Return the plan in a plan file's `text`; errors name `path`.
 
     Raises:
         PlanFileError: If it is not a plan, or comes from a newer version.
@@ -82,7 +82,7 @@ def save_plan(path: Path | str, plan: Plan) -> None:
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a small file.
+    """Return the text of a file that is small enough for a plan.
 
     Raises:
         PlanFileError: If it is a folder, too large, unreadable or not text.

@@ -31,12 +31,12 @@ class CardJob(NamedTuple):
 
     @property
     def usd(self) -> float | None:
-        """Return the cost of a run or month, or None if there is no comparable offer."""
+        """Return the rental cost of a run or month in US dollars, or None if there is no comparable offer."""
         return None if self.offer is None else self.offer.usd
 
     @property
     def slowness(self) -> float:
-        """Return the time for ranking by speed: hours of a run, else seconds per token or sample."""
+        """Return the sort key for speed: hours of a run, else seconds per token or sample."""
         throughput = self.time.tokens_per_second or self.time.samples_per_second
         return self.hours if self.period == "run" or not throughput else 1 / throughput
 
@@ -44,7 +44,7 @@ class CardJob(NamedTuple):
 def job_by_gpu(
     plan: Plan, catalog: Catalog, today: date, stop: Callable[[], bool] = lambda: False
 ) -> Mapping[str, CardJob] | None:
-    """Return the time and cost of the plan's job on every card on which the plan likely fits, by card id.
+    """Return the time and cost of the plan's job by card id, for every card on which the plan likely fits.
 
     Cards of unknown speed are missing. Returns None as soon as `stop` returns true.
     """
@@ -77,12 +77,14 @@ class _TimedJob(NamedTuple):
 
 
 def _card_job(timed: _TimedJob, offer: OfferRow | None) -> CardJob:
+    """Return the job with its cost at the price of `offer`."""
     demand = timed.demand
     per_million = None if offer is None else usd_per_million_tokens(offer.usd / demand.busy_hours, timed.throughput)
     return CardJob(demand.period, demand.busy_hours, timed.time, offer, per_million)
 
 
 def _time_job(plan: Plan, gpu_id: str, parallel: Parallel, catalog: Catalog) -> _TimedJob | None:
+    """Return the time of the plan's job on the card `gpu_id`, or None if it is unknown."""
     workload = plan.workload.evolve(gpus=(), parallel=parallel)
     evaluation = evaluate(plan.evolve(gpu=gpu_id, workload=workload), catalog)
     throughput = plan_throughput(evaluation)

@@ -22,13 +22,13 @@ _MIN_REPORTED: Final = 0.9
 _MAX_REPORTED: Final = 1.02
 
 MeasurementBasis = Literal["process", "card"]
-"""The measured quantity: memory of one process, or all memory in use on the card."""
+"""Measured quantity: the memory of one process, or all memory in use on the card."""
 DifferenceReason = Literal["in-range", "before-peak", "other-processes", "more-than-expected", "engine-fills-card"]
 """Position of the measurement relative to the estimate's range, with the likely cause."""
 
 
 class CardPrediction(NamedTuple):
-    """Predicted memory and power of one card, for plotting next to measurements.
+    """Predicted memory and power of one card, for plots together with measurements.
 
     `power_watts` is the published power limit, None if unknown.
     """
@@ -71,17 +71,17 @@ class PredictionCheck:
 
     @property
     def difference_bytes(self) -> int:
-        """Return measured minus predicted memory."""
+        """Return measured minus predicted memory in bytes."""
         return self.measured_bytes - self.expected.memory_bytes
 
     @property
     def difference_fraction(self) -> float:
-        """Return the difference as a fraction of the predicted memory."""
+        """Return the difference between measured and predicted memory as a fraction of the predicted."""
         return self.difference_bytes / self.expected.memory_bytes
 
 
 def predict_card(evaluation: Evaluation, gpu: Gpu | None = None) -> CardPrediction:
-    """Return the predicted memory on the plan's fullest card; `gpu` is the local GPU, by default the plan's card.
+    """Return the predicted memory and power of the plan's fullest card; `gpu` is the local card, or the plan's.
 
     An engine that reserves the rest of the card for its cache is predicted to do so, however little the plan needs.
     """
@@ -99,7 +99,7 @@ def _unneeded_cache_pool(memory: MemoryResult) -> int:
 
 
 def measure_card(processes: tuple[CardProcess, ...], used_bytes: float) -> MeasuredCard:
-    """Return the measurement of a card with `used_bytes` of memory in use.
+    """Return what is measured on a card with `used_bytes` in use: the total, and the plan's process if found.
 
     The compute process with the most memory is assumed to be the plan's, since nothing else identifies it.
     """
@@ -117,6 +117,7 @@ def measure_card(processes: tuple[CardProcess, ...], used_bytes: float) -> Measu
 
 
 def _reserving_engine(process: CardProcess) -> str:
+    """Return the name of an engine that reserves most of the card, if the process runs one, else an empty text."""
     host = process.host
     command = "" if host is None else f"{host.name} {host.command}".lower()
     return next((name for part, name in MEMORY_RESERVING_PROGRAMS.items() if part in command), "")
@@ -158,11 +159,11 @@ def matching_gpus(catalog: HardwareCatalog, device: Device) -> tuple[Gpu, ...]:
     except SpecError:
         return ()
     total = device.fact("memory_total_bytes")
-    return tuple(gpu for gpu in named if total is None or _has_memory(gpu, total))
+    return tuple(gpu for gpu in named if total is None or _has_reported_memory(gpu, total))
 
 
 def plan_for_card(plan: Plan, gpu: Gpu, count: int = 1, other_processes_bytes: int = 0) -> Plan:
-    """Return `plan` on `count` local GPUs of one kind, with the memory used there by other programs.
+    """Return `plan` on `count` local GPUs of one kind, on which other programs use `other_processes_bytes`.
 
     Parallelism that does not divide `count` is removed, so that the sharing is left to the software.
     """
@@ -187,6 +188,7 @@ def largest_batches(plan: Plan, catalog: Catalog) -> tuple[SolveResult, SolveRes
 def _difference_reason(
     expected: CardPrediction, measured_bytes: int, basis: MeasurementBasis, *, fills_card: bool
 ) -> DifferenceReason:
+    """Return the likeliest reason for a difference between predicted and measured memory."""
     if measured_bytes < expected.low_bytes:
         return "before-peak"
     if measured_bytes <= expected.high_bytes:
@@ -208,6 +210,7 @@ def _least_certain_term(memory: MemoryResult, difference: int) -> TermName | Non
     return roomiest if rooms[roomiest] else None
 
 
-def _has_memory(gpu: Gpu, total_bytes: float) -> bool:
+def _has_reported_memory(gpu: Gpu, total_bytes: float) -> bool:
+    """Return whether the memory that a driver reports, `total_bytes`, matches the card's physical memory."""
     physical = gpu.device_memory_bytes
     return physical is None or _MIN_REPORTED * physical <= total_bytes <= _MAX_REPORTED * physical

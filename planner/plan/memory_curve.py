@@ -24,7 +24,7 @@ from planner.workload.training import Lora, Training
 from planner.workload.workload import Parallel, Workload
 
 Axis = SolvableField | Literal["lora_rank", "count"]
-"""A plan setting for the x axis of memory curves: a workload field, the LoRA rank, or the number of cards."""
+"""Plan setting on the x axis of a memory curve: a workload field, the LoRA rank, or the number of cards."""
 
 _UNSHARDED: Final = {"sharing": "auto", **without_degrees()}
 _MAX_DOUBLINGS: Final = 10
@@ -42,7 +42,7 @@ class MemoryPoint(Spec):
 
 @dataclass(frozen=True, slots=True)
 class CountScaling:
-    """Scaling of a plan to other numbers of cards: `settings` returns the fields of `parallel` for each of `counts`.
+    """Scaling of a plan to other card counts: `settings` returns the fields of `parallel` for each of `counts`.
 
     `how` names the kind of parallelism if it is not the plan's own.
     """
@@ -72,7 +72,7 @@ def plan_axes(evaluation: Evaluation) -> tuple[Axis, ...]:
 
 
 def current_value(evaluation: Evaluation, axis: Axis) -> int:
-    """Return the value of `axis` in an evaluated plan, with defaults filled in."""
+    """Return the value of the setting `axis` in an evaluated plan, with defaults filled in."""
     if axis == "count":
         return evaluation.plan.count
     workload = evaluation.workload
@@ -86,7 +86,7 @@ def current_value(evaluation: Evaluation, axis: Axis) -> int:
 
 
 def plan_at_value(plan: Plan, catalog: Catalog, axis: Axis, value: int) -> Plan:
-    """Return `plan` with `axis` set to `value`; for `count`, with the scaling from `count_scaling`.
+    """Return `plan` with the setting `axis` at `value`; for `count`, scaled as by `count_scaling`.
 
     Raises:
         SpecError: If the plan has no such number or does not allow the value, or the model was traced.
@@ -102,7 +102,7 @@ def plan_at_value(plan: Plan, catalog: Catalog, axis: Axis, value: int) -> Plan:
 
 
 def memory_curve(plan: Plan, catalog: Catalog, axis: Axis, values: tuple[int, ...]) -> tuple[MemoryPoint, ...]:
-    """Return the memory per card of `plan` with `axis` at each of `values`.
+    """Return the memory per card of `plan` at each of `values` of the setting `axis`.
 
     Raises:
         SpecError: If the plan has no such number or does not allow one of the values, or the model was traced.
@@ -113,7 +113,7 @@ def memory_curve(plan: Plan, catalog: Catalog, axis: Axis, values: tuple[int, ..
 
 
 def count_scaling(plan: Plan, catalog: Catalog) -> CountScaling | None:
-    """Return the scaling of `plan` to other numbers of cards, or None if the memory per card does not change.
+    """Return the scaling of `plan` to other card counts, or None if its memory per card is the same for all.
 
     A plan on one card, or shared as its software would, scales in this way. A plan with ZeRO scales by the number of
     replicas.
@@ -137,12 +137,12 @@ def _count_scaling(plan: Plan, architecture: Architecture, gpus: tuple[Gpu | Non
     def schemes(count: int) -> tuple[SharingScheme, ...]:
         return sharing_schemes(plain, architecture, count, domain) if count > 1 else ()
 
-    def settings(count: int) -> Mapping[str, object]:
+    def parallel_settings(count: int) -> Mapping[str, object]:
         return {**_UNSHARDED, **(own[-1].settings if (own := schemes(count)) else {})}
 
     counts, own = sharing_counts(plain, architecture), workload.parallel.evolve(sharing="auto", data=None)
-    if counts and own == own.evolve(**settings(plan.count)):
-        return CountScaling((1, *counts), settings, schemes(counts[0])[-1].title)
+    if counts and own == own.evolve(**parallel_settings(plan.count)):
+        return CountScaling((1, *counts), parallel_settings, schemes(counts[0])[-1].title)
     if isinstance(workload, Training) and own.zero:
         unit = own.model_shards * own.expert
         return CountScaling([unit << exponent for exponent in range(_MAX_DOUBLINGS)], lambda _count: {})
@@ -150,6 +150,7 @@ def _count_scaling(plan: Plan, architecture: Architecture, gpus: tuple[Gpu | Non
 
 
 def _with_rank(plan: Plan, rank: int) -> Plan:
+    """Return `plan` with adapters of another LoRA rank."""
     lora = _adapter_settings(plan.workload)
     try:
         return plan.evolve(workload=plan.workload.evolve(lora=lora.evolve(rank=rank)))

@@ -26,7 +26,7 @@ _ENTER_SPEED: Final = "Enter a measured speed, or choose another card."
 
 @dataclass(frozen=True, eq=False)
 class PlanCost:
-    """The cost of a plan, or the reason why it cannot be estimated; `field` is the plan field to change.
+    """Cost of a plan, or the reason why it cannot be estimated, with the plan field to change.
 
     `error` is the error behind the reason, if it is in the plan's cost terms. `blocked` says why the plan cannot run,
     and is also in the result of the estimate, if there is one.
@@ -55,7 +55,7 @@ def evaluate_cost(evaluation: Evaluation, catalog: Catalog, today: date) -> Plan
             plan.cost, gpu, plan.count, plan_throughput(evaluation), catalog.cost, today, linked_cards(evaluation)
         )
     except SpecError as error:
-        return PlanCost(None, error.explained, f"cost.{error.field}", error, blocked)
+        return PlanCost(None, error.explanation, f"cost.{error.field}", error, blocked)
     if blocked is not None:
         result = estimate.result.evolve(blocked=blocked, answer=None, break_even=None, curve=())
         return PlanCost(replace(estimate, result=result), blocked=blocked)
@@ -82,7 +82,7 @@ def find_blocked(evaluation: Evaluation) -> Blocked | None:
 
 
 def _with_system_prices(estimate: CostEstimate, systems: Iterable[System]) -> CostEstimate:
-    """Return the cost estimate with a note if its cards are also sold as one machine, at another price."""
+    """Return the cost estimate, with a note if its cards are also sold as one machine, at another price."""
     own = estimate.result.own
     if own is None:
         return estimate
@@ -126,11 +126,12 @@ def plan_throughput(evaluation: Evaluation) -> Throughput | None:
     job, plan = evaluation.plan.cost.job, evaluation.plan
     if throughput is None or not isinstance(job, Service) or plan.timing.measured is not None:
         return throughput
-    served = _service_rate(evaluation, job)
-    return throughput if served is None else _service_throughput(throughput, served, job)
+    service_rate = _sustained_service_rate(evaluation, job)
+    return throughput if service_rate is None else _service_throughput(throughput, service_rate, job)
 
 
-def _service_rate(evaluation: Evaluation, job: Service) -> "ServiceRate | None":
+def _sustained_service_rate(evaluation: Evaluation, job: Service) -> "ServiceRate | None":
+    """Return the rate at which the cards serve the job's requests, or None if it is unknown."""
     from planner.performance.inference.service import service_rate  # estimates time, which takes a while to load
 
     architecture, workload = evaluation.architecture, evaluation.workload
@@ -140,11 +141,12 @@ def _service_rate(evaluation: Evaluation, job: Service) -> "ServiceRate | None":
     return service_rate(architecture, workload, evaluation.cards[0][0], setting, job.prompt_tokens, job.output_tokens)
 
 
-def _service_throughput(throughput: Throughput, served: "ServiceRate", job: Service) -> Throughput:
+def _service_throughput(throughput: Throughput, service_rate: "ServiceRate", job: Service) -> Throughput:
+    """Return `throughput` at the rate and with the request lengths of a service."""
     return throughput.evolve(
-        tokens_per_second=served.tokens_per_second,
-        samples_per_second=served.requests_per_second,
-        concurrent_requests=served.at_once,
-        prompt_token_seconds=served.reading_seconds / job.prompt_tokens if job.prompt_tokens else 0.0,
-        output_token_seconds=served.output_token_seconds,
+        tokens_per_second=service_rate.tokens_per_second,
+        samples_per_second=service_rate.requests_per_second,
+        concurrent_requests=service_rate.at_once,
+        prompt_token_seconds=service_rate.reading_seconds / job.prompt_tokens if job.prompt_tokens else 0.0,
+        output_token_seconds=service_rate.output_token_seconds,
     )

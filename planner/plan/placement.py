@@ -20,7 +20,7 @@ _NO_ACCELERATOR: Final = "the catalog does not name this system's accelerator"
 
 @dataclass(frozen=True, eq=False)
 class Placement:
-    """Evaluation and cost of a plan on given cards, or the reason why the plan cannot run there."""
+    """Evaluation and cost of a plan on other cards, or the reason why the plan cannot run there."""
 
     evaluation: Evaluation | None
     cost: PlanCost | None = None

@@ -21,10 +21,12 @@ SCHEMA_VERSION: Final = 2
 class ModelChoice(Spec):
     """The model of a plan: a catalog id, or the user's own architecture or trace, stored in the plan."""
 
-    id: str = Field(min_length=1, description="the catalog's id, or the name of the user's own model")
-    architecture: Architecture | None = Field(default=None, description="for models that are not in the catalog")
+    id: str = Field(min_length=1, description="catalog id, or the name of the user's own model")
+    architecture: Architecture | None = Field(
+        default=None, description="architecture of a model that is not in the catalog"
+    )
     trace: TracedFacts | None = Field(default=None, description="facts from tracing the user's own module")
-    path: str | None = Field(default=None, description="the file that the model was read from")
+    path: str | None = Field(default=None, description="file or Hugging Face name that the model was read from")
 
     @classmethod
     def of_file(cls, name: str, architecture: Architecture, path: Path | str) -> Self:
@@ -42,7 +44,8 @@ class ModelChoice(Spec):
         return cls(id=_readable_text(target.short_title), trace=facts, path=path)
 
     @model_validator(mode="after")
-    def _is_of_one_kind(self) -> Self:
+    def _check_single_source(self) -> Self:
+        """Reject a model with both an architecture and a trace."""
         if self.architecture is not None and self.trace is not None:
             raise ValueError("a model has an architecture or a trace, not both")
         return self
@@ -54,7 +57,7 @@ class Plan(Spec):
     schema_version: Literal[2] = SCHEMA_VERSION
     model: ModelChoice
     workload: Workload = Inference()
-    gpu: str | None = Field(default=None, description="the catalog's id of the card")
+    gpu: str | None = Field(default=None, description="catalog id of the card")
     count: int = Field(
         default_factory=lambda known: _named_card_count(known.get("workload")) or 1,
         ge=1,
@@ -66,7 +69,7 @@ class Plan(Spec):
         default=(), description="corrections of the estimate by the user's own logs"
     )
     timing: TimeSetting = Field(default=TimeSetting(), description="interconnects, input pipeline and a measured speed")
-    cost: CostTerms = Field(default=CostTerms(), description="the job, and the terms of renting and owning")
+    cost: CostTerms = Field(default=CostTerms(), description="job, and terms of renting and owning")
 
     @model_validator(mode="before")
     @classmethod
@@ -77,7 +80,7 @@ class Plan(Spec):
         return {**fields, "schema_version": SCHEMA_VERSION, "workload": _as_replicas(fields)}
 
     @model_validator(mode="after")
-    def _counts_unequal_cards(self) -> Self:
+    def _check_card_count(self) -> Self:
         """Reject a card count that differs from the total of the unequal cards."""
         named = _named_card_count(self.workload)
         if named and named != self.count:
@@ -97,8 +100,10 @@ def _as_replicas(fields: Mapping[str, object]) -> object:
 
 
 def _named_card_count(workload: Workload | None) -> int:
+    """Return the total number of cards of several kinds that a workload names, 0 if it names none."""
     return sum(kind.count for kind in workload.gpus) if workload else 0
 
 
 def _readable_text(text: str) -> str:
+    """Return `text` with undecodable bytes replaced by question marks."""
     return text.encode("utf-8", "replace").decode("utf-8")

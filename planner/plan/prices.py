@@ -27,7 +27,7 @@ _CURRENT_KINDS: Final[tuple[BoughtKind, ...]] = ("street", "used")
 
 
 def prices_of(gpu: Gpu, catalog: Catalog, today: date) -> CardPrices:
-    """Return the purchase and rental prices of a card by kind of price, with their age on `today`.
+    """Return a card's purchase and rental prices by kind, with their age on `today`.
 
     The price at launch counts as a list price of the day of release.
     """
@@ -36,7 +36,7 @@ def prices_of(gpu: Gpu, catalog: Catalog, today: date) -> CardPrices:
 
 
 def prices_by_card(catalog: Catalog, today: date) -> dict[str, CardPrices]:
-    """Return the purchase and rental prices of every card, by its id."""
+    """Return the purchase and rental prices of every card, by card id."""
     offers, purchases = defaultdict[str, list[Offer]](list), defaultdict[str, list[Purchase]](list)
     for offer in catalog.cost.offers:
         for card in offer.cards:
@@ -51,12 +51,12 @@ def prices_by_card(catalog: Catalog, today: date) -> dict[str, CardPrices]:
 
 
 def rents_of(system: System, catalog: Catalog, today: date) -> dict[RentMode, PriceSpread]:
-    """Return the whole-machine rental prices of a system, or of a machine with the same accelerators."""
+    """Return the whole-machine rental prices of a system, or of machines with the same accelerators, by rental mode."""
     return _rents_of_system(system, catalog.cost.offers, today)
 
 
 def rents_by_system(catalog: Catalog, today: date) -> dict[str, dict[RentMode, PriceSpread]]:
-    """Return the rental prices of every system, by its id, as `rents_of` returns them."""
+    """Return the whole-machine rental prices of every system, by system id and rental mode."""
     named = defaultdict[str, dict[str, Offer]](dict)
     for offer in catalog.cost.offers:
         for name in {offer.gpu, offer.system} - {None}:
@@ -68,7 +68,7 @@ def rents_by_system(catalog: Catalog, today: date) -> dict[str, dict[RentMode, P
 
 
 def system_price_fields(rents: Mapping[str, Mapping[RentMode, PriceSpread]]) -> dict[str, dict[str, float]]:
-    """Return the price field for system queries: the lowest hourly on-demand price of the whole system."""
+    """Return the price field for system queries, by system id: the lowest on-demand price per hour."""
     return {
         system: {RENT_FIELD: known["on-demand"].low.price_usd} if "on-demand" in known else {}
         for system, known in rents.items()
@@ -76,7 +76,7 @@ def system_price_fields(rents: Mapping[str, Mapping[RentMode, PriceSpread]]) -> 
 
 
 def price_words(prices: Mapping[str, CardPrices]) -> dict[str, dict[str, float]]:
-    """Return the price fields for card queries, by card: median purchase prices and the lowest on-demand rent."""
+    """Return the price fields for card queries, by card id: median purchase prices and the lowest on-demand rent."""
     words: dict[str, dict[str, float]] = {}
     for card, known in prices.items():
         fields: dict[str, float] = {
@@ -95,6 +95,7 @@ def _rents_of_system(system: System, offers: Iterable[Offer], today: date) -> di
 
 
 def _launch_price(gpu: Gpu, today: date) -> PricePoint | None:
+    """Return a card's launch price with its age on `today`, or None."""
     if gpu.launch_price_usd is None:
         return None
     return PricePoint(

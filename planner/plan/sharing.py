@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from math import isqrt
 from typing import Final, NamedTuple
 
@@ -118,7 +119,8 @@ def settle_sharing(
         return SharedFit(workload.parallel, _fit_on(architecture, workload, cards, corrections))
     domain = tensor_domain((kind.gpu for kind in cards), timing)
     as_replicas = workload.parallel.evolve(data=count)
-    return _choose(architecture, workload, count, domain, SharedFit(as_replicas, fit(as_replicas)), fit)
+    replicas = SharedFit(as_replicas, fit(as_replicas))
+    return _choose(workload, replicas, lambda: _open_schemes(workload, architecture, count, domain), fit)
 
 
 def shared_fits(
@@ -138,48 +140,52 @@ def shared_fits(
     as_replicas = workload.parallel.evolve(data=count)
     replicas = list(fits_on(architecture, workload.evolve(parallel=as_replicas), known, count, corrections))
     lacking = [card for card, own in zip(known, replicas, strict=True) if _may_be_shared(own)]
-    by_parallel: dict[Parallel, dict[str, CardFit]] = {}
 
+    @cache
     def fits(parallel: Parallel) -> dict[str, CardFit]:
-        if parallel not in by_parallel:
-            shared = workload.evolve(parallel=parallel)
-            by_parallel[parallel] = {
-                own.gpu_id: own for own in fits_on(architecture, shared, lacking, count, corrections)
-            }
-        return by_parallel[parallel]
+        shared = workload.evolve(parallel=parallel)
+        return {own.gpu_id: own for own in fits_on(architecture, shared, lacking, count, corrections)}
+
+    @cache
+    def schemes(domain: int) -> tuple[SharingScheme, ...]:
+        return _open_schemes(workload, architecture, count, domain)
 
     for (gpu, _), own in zip(known, replicas, strict=True):
 
         def fit(parallel: Parallel, gpu_id: str = gpu.id) -> CardFit:
             return fits(parallel)[gpu_id]
 
-        start, domain = SharedFit(as_replicas, own), tensor_domain((gpu,), timing)
-        yield _choose(architecture, workload, count, domain, start, fit)
+        domain = tensor_domain((gpu,), timing)
+        yield _choose(workload, SharedFit(as_replicas, own), partial(schemes, domain), fit)
 
 
 def _may_be_shared(replicas: CardFit) -> bool:
     return replicas.verdict in ("tight", "does-not-fit")
 
 
+def _open_schemes(workload: Workload, architecture: Architecture, count: int, domain: int) -> tuple[SharingScheme, ...]:
+    """Return the schemes for a workload whose defaults are not filled in."""
+    return sharing_schemes(with_defaults(workload, architecture, count), architecture, count, domain)
+
+
 def _choose(
-    architecture: Architecture,
     workload: Workload,
-    count: int,
-    domain: int,
     replicas: SharedFit,
+    schemes: Callable[[], tuple[SharingScheme, ...]],
     fit: Callable[[Parallel], CardFit],
 ) -> SharedFit:
     """Return the first sharing that fits, replicas first; else the first that is tight, else that of the least need."""
     tried = [replicas]
     if _may_be_shared(replicas.fit):
-        filled = with_defaults(workload.evolve(parallel=replicas.parallel), architecture, count)
-        for scheme in sharing_schemes(filled, architecture, count, domain):
+        for scheme in schemes():
             parallel = workload.parallel.evolve(**scheme.settings)
             try:
-                tried.append(SharedFit(parallel, fit(parallel), scheme))
+                own = fit(parallel)
             except SpecError:
                 continue  # a combination that the software allows, but whose memory cannot be estimated
-            if tried[-1].fit.verdict == "fits":
+            if own.verdict is not None:
+                tried.append(SharedFit(parallel, own, scheme))
+            if own.verdict == "fits":
                 break
     tight = (shared for shared in tried if shared.fit.verdict == "tight")
     least = min(tried, key=lambda shared: shared.fit.total_bytes)

@@ -37,7 +37,7 @@ def assess_fit(plan: Plan, catalog: Catalog, architecture: Architecture) -> Card
 
 
 def meets(fit: CardFit, at_worst: MinimumVerdict) -> bool:
-    """Return whether the verdict of `fit` is at least as good as `at_worst`."""
+    """Return whether a memory verdict is at least as good as `at_worst`."""
     return fit.verdict == "fits" or (at_worst == "tight" and fit.likely)
 
 
@@ -72,7 +72,7 @@ class SolveResult(Spec):
 def largest_that_fits(
     plan: Plan, catalog: Catalog, field: SolvableField, at_worst: MinimumVerdict = "fits"
 ) -> SolveResult:
-    """Search for the largest value of `field` with which `plan` fits on its card.
+    """Return the largest value of the workload `field` with which `plan` fits on its card.
 
     With `at_worst` "tight", a tight fit counts as well. Lengths are limited to the model's maximum.
 
@@ -108,7 +108,7 @@ def largest_that_fits(
 
 
 def fewest_cards(plan: Plan, catalog: Catalog, at_worst: MinimumVerdict = "fits") -> SolveResult:
-    """Search for the smallest number of the plan's cards on which `plan` fits.
+    """Return the smallest number of the plan's cards on which `plan` fits.
 
     A plan with its own parallelism keeps it, over as many replicas as necessary. If each card holds the whole model and
     one is not enough, the cards share it as the software would, and `how` names the way.
@@ -143,7 +143,7 @@ def fewest_cards(plan: Plan, catalog: Catalog, at_worst: MinimumVerdict = "fits"
 
 
 def smallest_card(plan: Plan, catalog: Catalog, at_worst: MinimumVerdict = "fits") -> SolveResult:
-    """Search for the card with the least memory on which `plan` fits; traced plans are supported, too."""
+    """Return the card with the least memory on which `plan` fits; traced plans are supported, too."""
     fit = next((fit for fit in find_fits(plan, catalog) if meets(fit, at_worst)), None)
     if fit is None:
         return SolveResult(asked="gpu", reason="no card in the catalog is large enough")
@@ -152,7 +152,7 @@ def smallest_card(plan: Plan, catalog: Catalog, at_worst: MinimumVerdict = "fits
 
 
 def largest_allowed(plan: Plan, field: SolvableField) -> int:
-    """Return the largest value that validation allows for `field`, even if it does not fit.
+    """Return the largest value of `field` that validation allows, whether or not it fits.
 
     Raises:
         SpecError: If the workload has no such field.
@@ -167,7 +167,7 @@ def layer_count(architecture: Architecture) -> int:
 
 
 def with_value(plan: Plan, field: SolvableField, value: int) -> Plan:
-    """Return `plan` with `field` of its workload set to `value`; a prompt longer than the context is cut.
+    """Return `plan` with `value` in the workload's `field`; a prompt longer than the context is shortened.
 
     Raises:
         SpecError: If the workload has no such field or does not allow the value.
@@ -270,6 +270,7 @@ def _search_result(asked: str, value: int | str, plan: Plan, shared: SharedFit, 
 
 
 def _no_solution_reason(fit: CardFit, too_small: str = "not even 1 fits") -> str:
+    """Return why even the smallest value does not fit."""
     if fit.unsupported:
         return "; ".join(fit.unsupported)
     if not fit.gpu_id:

@@ -44,21 +44,23 @@ def traced_step(facts: TracedFacts, *, compiled: bool = False, channels_last: bo
 
 
 def samples_per_step(request: TraceRequest) -> int:
-    """Return the samples per step: the requested batch size, else the first dimension of the first tensor input."""
+    """Return the samples per traced step: the requested batch size, else the first tensor input's first dimension."""
     if request.batch is not None:
         return request.batch * (request.gradient_accumulation if request.task == "training" else 1)
-    return next((size for tensor_input in request.inputs if (size := _first_extent(tensor_input.value))), 1)
+    return next((size for tensor_input in request.inputs if (size := _first_dimension(tensor_input.value))), 1)
 
 
-def _first_extent(value: InputValue) -> int | None:
+def _first_dimension(value: InputValue) -> int | None:
+    """Return the first dimension of the first tensor in `value`, or None."""
     if isinstance(value, TensorInput):
         return value.shape[0] if value.shape else None
     if isinstance(value, ListInput):
-        return next((size for item in value.items if (size := _first_extent(item))), None)
+        return next((size for item in value.items if (size := _first_dimension(item))), None)
     return None
 
 
 def _trace_precision(request: TraceRequest, *, convolves: bool) -> Precision:
+    """Return the precision of the traced matrix products, for the rate at which they run."""
     if request.autocast is not None or request.dtype in _GRADIENT_BYTES:
         return "fp16"
     return "tf32" if convolves else "fp32"
@@ -78,7 +80,7 @@ def estimate_plan_time(
 
 
 def _traced_time(facts: TracedFacts, gpu: Gpu, plan: Plan, measured_on: Gpu | None) -> TimeResult:
-    """Return the time of the traced step; a measured speed replaces the estimate."""
+    """Return the time of a traced step on `gpu`, scaled to the plan's measured speed if it has one."""
     setting = plan.timing
     step, measured = (
         traced_step(facts, compiled=setting.compiled, channels_last=setting.channels_last),
@@ -89,13 +91,13 @@ def _traced_time(facts: TracedFacts, gpu: Gpu, plan: Plan, measured_on: Gpu | No
         reason = "this trace does not include operation counts: trace the module again"
         return TimeResult(task=task, kind="step" if task == "training" else "service", unsupported=reason)
 
-    def on(card: Gpu, count: int) -> TimeResult:
+    def time_on(card: Gpu, count: int) -> TimeResult:
         links = links_of(card, plan.timing)
         return step_time(step, card, links, count, plan.timing.input_samples_per_second)
 
-    estimated = on(gpu, plan.count)
+    estimated = time_on(gpu, plan.count)
     if measured is None or estimated.seconds is None:
         return estimated
     measured_gpu, measured_count = measured_on or gpu, measured.count or plan.count
     is_same = (measured_gpu.id, measured_count) == (gpu.id, plan.count)
-    return scale_to_measured(estimated, on(measured_gpu, measured_count), measured, is_same=is_same)
+    return scale_to_measured(estimated, time_on(measured_gpu, measured_count), measured, is_same=is_same)

@@ -25,7 +25,7 @@ _TO_CHECK: Final = "to check the estimate."
 
 
 def training_fields(workload: Training, architecture: Architecture, count: int) -> dict[str, object]:
-    """Return the trace-request fields for `workload`, whose defaults are filled in, on `count` cards.
+    """Return the trace-request fields for a training workload with defaults filled in, on `count` cards.
 
     Raises:
         SpecError: If the workload needs more than PyTorch and transformers; the error names the field.
@@ -74,11 +74,13 @@ def _check_traceable(workload: Training) -> None:
 
 
 def _adapter_fields(lora: Lora) -> dict[str, object]:
+    """Return the trace-request fields for LoRA adapters."""
     targets = (lora.targets,) if isinstance(lora.targets, str) else lora.targets
     return {"rank": lora.rank, "targets": targets, "dtype": lora.adapter_dtype, "dropout": lora.dropout}
 
 
 def _rank_fields(parallel: Parallel, count: int) -> dict[str, object]:
+    """Return the trace-request fields for `count` data-parallel ranks; empty for one card."""
     if count == 1:
         return {}
     if parallel.is_plain:
@@ -110,6 +112,7 @@ def _frozen_patterns(architecture: Architecture, trainable: tuple[str, ...]) -> 
 
 
 def _matches_any(path: str, patterns: tuple[str, ...]) -> bool:
+    """Return whether one of `patterns` matches the parameter's `path`."""
     return any(matches(path, pattern) for pattern in patterns)
 
 
@@ -128,17 +131,22 @@ def request_of_plan(plan: Plan, catalog: Catalog) -> TraceRequest:
     architecture = architecture_of(plan, catalog)
     workload = with_defaults(with_settled_sharing(plan, catalog).workload, architecture, plan.count)
     if isinstance(workload, Training):
-        how = training_fields(workload, architecture, plan.count)
+        fields = training_fields(workload, architecture, plan.count)
     else:
-        how = _inference_fields(workload)
+        fields = _inference_fields(workload)
     gpu = catalog.hardware.gpu(plan.gpu) if plan.gpu else None
     return TraceRequest.model_validate(
-        {"target": _trace_target(plan, catalog), "attention": _attention_name(workload), **how, **operator_fields(gpu)}
+        {
+            "target": _trace_target(plan, catalog),
+            "attention": _attention_name(workload),
+            **fields,
+            **operator_fields(gpu),
+        }
     )
 
 
 def request_of_config(text: str, catalog: Catalog) -> TraceRequest:
-    """Return the trace request for the model in `text`, even if its memory cannot be estimated.
+    """Return the trace request for the model named in `text`, even if its memory cannot be estimated.
 
     Raises:
         PlannerError: If its configuration cannot be read.
@@ -154,6 +162,7 @@ def operator_fields(gpu: Gpu | None) -> dict[str, object]:
 
 
 def _trace_target(plan: Plan, catalog: Catalog) -> Target:
+    """Return the trace target: the configuration of the plan's model."""
     if plan.model.architecture is None:
         name, config = load_config(plan.model.id, catalog.models)
         return Target(kind="config", place=name, config=json.dumps(config))
@@ -166,6 +175,7 @@ def _trace_target(plan: Plan, catalog: Catalog) -> Target:
 
 
 def _inference_fields(workload: Inference) -> dict[str, object]:
+    """Return the trace-request fields for an inference workload with defaults filled in."""
     if workload.weights not in _PLAIN or workload.weights != workload.compute:
         raise SpecError(
             "weights",
@@ -191,4 +201,5 @@ def _inference_fields(workload: Inference) -> dict[str, object]:
 
 
 def _attention_name(workload: Training | Inference) -> str:
+    """Return the attention implementation of transformers: `eager` or `sdpa`."""
     return "eager" if workload.attention == "eager" else "sdpa"

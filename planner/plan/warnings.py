@@ -36,7 +36,7 @@ SAME_PLAN: Final = "the estimate for the same plan with this one change"
 
 
 class PlanWarning(Spec):
-    """An easily overlooked effect of a plan; `name` is the kind of warning."""
+    """A memory or speed effect of a plan that is easily overlooked; `name` is the kind of warning."""
 
     name: WarningName
     sentence: str
@@ -44,7 +44,7 @@ class PlanWarning(Spec):
 
 
 def bytes_saved_by(evaluation: Evaluation, architecture: Architecture, **changes: object) -> int:
-    """Return the reduction in peak memory, in bytes, by `changes` of the workload's fields."""
+    """Return by how many bytes `changes` of workload fields reduce the peak memory."""
     return evaluation.memory.total_bytes - memory_with_changes(evaluation, architecture, **changes).total_bytes
 
 
@@ -70,8 +70,8 @@ _NCCL: Final = "torch.cuda.max_memory_allocated counts PyTorch's allocator only;
 _STAGES: Final = "the memory of each stage, as listed by card"
 
 
-def sharing_warnings(evaluation: Evaluation, architecture: Architecture) -> Iterator[PlanWarning]:
-    """Yield the warnings about parallelism: ZeRO-3 buffers, repeated caches, NCCL buffers, and uneven stages."""
+def parallelism_warnings(evaluation: Evaluation, architecture: Architecture) -> Iterator[PlanWarning]:
+    """Yield warnings about parallelism: ZeRO-3 buffers, repeated caches, NCCL buffers, and uneven stages."""
     yield from _warn_zero_3_buffers(evaluation, architecture)
     yield from _warn_repeated_cache(evaluation, architecture)
     yield from _warn_nccl_buffers(evaluation, architecture)
@@ -79,6 +79,7 @@ def sharing_warnings(evaluation: Evaluation, architecture: Architecture) -> Iter
 
 
 def _warn_zero_3_buffers(evaluation: Evaluation, architecture: Architecture) -> Iterator[PlanWarning]:
+    """Warn if ZeRO-3's gathering buffers are larger than the parameters that it shards."""
     workload = evaluation.settled_workload
     if not isinstance(workload, Training) or workload.gpus:
         return
@@ -95,6 +96,7 @@ def _warn_zero_3_buffers(evaluation: Evaluation, architecture: Architecture) -> 
 
 
 def _warn_repeated_cache(evaluation: Evaluation, architecture: Architecture) -> Iterator[PlanWarning]:
+    """Warn if tensor parallelism repeats a part of the KV cache on each card."""
     workload = evaluation.workload
     cards, cache = workload.parallel.tensor, evaluation.memory.term("kv_cache")
     if not isinstance(workload, Inference) or cache is None or cards == 1:
@@ -117,6 +119,7 @@ def _warn_repeated_cache(evaluation: Evaluation, architecture: Architecture) -> 
 
 
 def _warn_nccl_buffers(evaluation: Evaluation, architecture: Architecture) -> Iterator[PlanWarning]:
+    """Warn about NCCL's buffers if they take a notable part of the card."""
     memory = evaluation.memory
     program = memory_of(architecture, evaluation.workload)
     parts = program.communicators(evaluation.workload) if memory.term("communication") else ()
@@ -131,6 +134,7 @@ def _warn_nccl_buffers(evaluation: Evaluation, architecture: Architecture) -> It
 
 
 def _warn_uneven_stages(evaluation: Evaluation) -> Iterator[PlanWarning]:
+    """Warn if one pipeline stage needs much more memory than the others."""
     rows = [row for row in evaluation.memory.per_gpu if row.stage is not None]
     if len(rows) < 2 or len({row.gpu for row in rows}) > 1:
         return
@@ -145,7 +149,7 @@ def _warn_uneven_stages(evaluation: Evaluation) -> Iterator[PlanWarning]:
 
 
 def software_warnings(evaluation: Evaluation, facts: Iterable[SoftwareFact]) -> Iterator[PlanWarning]:
-    """Yield a warning if newer PyTorch has no builds for the plan's card and the program needs PyTorch."""
+    """Yield a warning if newer PyTorch versions no longer support the plan's card and the program needs PyTorch."""
     gpu, workload = evaluation.gpu, evaluation.workload
     if gpu is None or "pytorch" not in SOFTWARE[workload.profile or DEFAULT].needs:
         return
@@ -165,7 +169,7 @@ _FP16: Final = "PyTorch automatic mixed precision: GradScaler refuses to unscale
 
 
 def warnings_about(evaluation: Evaluation, software: Iterable[SoftwareFact] = ()) -> tuple[PlanWarning, ...]:
-    """Return the warnings about an estimated plan; a plan for a traced module has none.
+    """Return the warnings about an evaluated plan; none for a traced module.
 
     The catalog's `software` facts add a warning about versions that have dropped the card.
     """
@@ -175,13 +179,14 @@ def warnings_about(evaluation: Evaluation, software: Iterable[SoftwareFact] = ()
 
 
 def _model_warnings(evaluation: Evaluation, architecture: Architecture) -> Iterator[PlanWarning]:
+    """Yield warnings about the model, its precision, attention, loss and adapters."""
     yield from _warn_loss_peak(evaluation, architecture)
     yield from _warn_emulated_bf16(evaluation)
     yield from _warn_resident_experts(evaluation, architecture)
     yield from _warn_eager_scores(evaluation, architecture)
     yield from _warn_full_precision(evaluation, architecture)
     yield from _warn_adapter_activations(evaluation, architecture)
-    yield from sharing_warnings(evaluation, architecture)
+    yield from parallelism_warnings(evaluation, architecture)
     if evaluation.workload.task == "training" and evaluation.workload.compute == "fp16":
         sentence = (
             "Pure fp16 training cannot use loss scaling: updates below 6e-8 are lost. "
@@ -191,6 +196,7 @@ def _model_warnings(evaluation: Evaluation, architecture: Architecture) -> Itera
 
 
 def _warn_loss_peak(evaluation: Evaluation, architecture: Architecture) -> Iterator[PlanWarning]:
+    """Warn if logits of a large vocabulary set the peak."""
     memory = evaluation.memory
     logits = memory.term("logits")
     if memory.peak_phase != "loss" or logits is None or logits.bytes < NOTABLE_SHARE * memory.total_bytes:
@@ -204,6 +210,7 @@ def _warn_loss_peak(evaluation: Evaluation, architecture: Architecture) -> Itera
 
 
 def _warn_emulated_bf16(evaluation: Evaluation) -> Iterator[PlanWarning]:
+    """Warn if the plan computes in bf16 on a card that only emulates bf16."""
     gpu, compute = evaluation.gpu, evaluation.workload.compute
     if gpu is None or computes_bf16(gpu) or compute not in ("bf16", "amp-bf16"):
         return
@@ -216,6 +223,7 @@ def _warn_emulated_bf16(evaluation: Evaluation) -> Iterator[PlanWarning]:
 
 
 def _warn_resident_experts(evaluation: Evaluation, architecture: Architecture) -> Iterator[PlanWarning]:
+    """Warn that all experts are in memory, although each token uses only a few."""
     blocks = (group.layer.feed_forward for stack in architecture.stacks for group in stack.groups)
     routed = [(block.experts, block.top_k) for block in blocks if isinstance(block, Moe)]
     total, active = evaluation.parameters, evaluation.active_parameters
@@ -230,6 +238,7 @@ def _warn_resident_experts(evaluation: Evaluation, architecture: Architecture) -
 
 
 def _warn_eager_scores(evaluation: Evaluation, architecture: Architecture) -> Iterator[PlanWarning]:
+    """Warn if eager attention stores large score matrices."""
     if evaluation.workload.attention != "eager":
         return
     saved = bytes_saved_by(evaluation, architecture, attention="sdpa")
@@ -242,6 +251,7 @@ def _warn_eager_scores(evaluation: Evaluation, architecture: Architecture) -> It
 
 
 def _warn_full_precision(evaluation: Evaluation, architecture: Architecture) -> Iterator[PlanWarning]:
+    """Warn if weights or computation are in fp32, which few models need."""
     workload = evaluation.workload
     half = "bf16" if evaluation.gpu is None or computes_bf16(evaluation.gpu) else "fp16"
     if isinstance(workload, Training):
@@ -259,6 +269,7 @@ def _warn_full_precision(evaluation: Evaluation, architecture: Architecture) -> 
 
 
 def _warn_adapter_activations(evaluation: Evaluation, architecture: Architecture) -> Iterator[PlanWarning]:
+    """Warn if training adapters saves more activations for the backward pass than full fine-tuning."""
     workload = evaluation.workload
     if not isinstance(workload, Training) or not workload.adapts:
         return

@@ -62,14 +62,14 @@ class Column(Generic[Row]):
         return f"{self.title}, {self.unit}" if self.unit else self.title
 
     @property
-    def axis(self) -> str:
+    def axis_title(self) -> str:
         """Return the axis title, with the unit or measure: `Launch price, USD`."""
         return f"{self.title}, {self.measure}" if self.measure else self.header
 
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """One line of a record's details, with the provenance of its figure.
+    """One line of a record's details: a figure with its provenance.
 
     `exact` is the unrounded figure if `text` rounds it; `mark` is a one-character sign of its certainty.
     """
@@ -113,7 +113,7 @@ def text_column(
     tooltip: Callable[[Row], str] | None = None,
     about: str = "",
 ) -> Column[Row]:
-    """Return a left-aligned column of text, with `about` as its help."""
+    """Return a left-aligned text column; `about` is the help text of its header."""
     return Column(
         key, title, get, lambda row: get(row) or unknown, width=width, shown=shown, tooltip=tooltip, help=about
     )
@@ -137,7 +137,7 @@ def number_column(
     about: str = "",
     lower_is_better: bool | None = False,
 ) -> Column[Row]:
-    """Return a right-aligned column of numbers, shown in units of `per_unit`, with `unknown` for missing ones.
+    """Return a right-aligned column of numbers in units of `per_unit`; `unknown` stands for missing numbers.
 
     `text` replaces `show` and `unknown` if cells contain more than the number; `about` is the column's help.
     """
@@ -167,7 +167,7 @@ def number_column(
 
 
 def pareto_front(points: Sequence[tuple[float, float]], lower: tuple[bool | None, bool | None]) -> tuple[int, ...]:
-    """Return the positions of the points on the Pareto front, ordered by the first coordinate.
+    """Return the indices of the points on the Pareto front, ordered by the first coordinate.
 
     `lower` says for each coordinate whether lower is better; without a better direction in both, there is no front.
     """
@@ -212,11 +212,11 @@ def provenance_mark(provenance: "Provenance") -> str:
 
 def provenance_text(provenance: "Provenance") -> str:
     """Return the provenance of a figure as text, one line per part."""
-    return figure("", "", provenance).tooltip
+    return figure_detail("", "", provenance).tooltip
 
 
-def figure(title: str, text: str, provenance: "Provenance", exact: str = "") -> Detail:
-    """Return the detail line of a figure; an unknown figure has no source."""
+def figure_detail(title: str, text: str, provenance: "Provenance", exact: str = "") -> Detail:
+    """Return the detail line of a figure; if the figure is unknown, without a source."""
     if text in (fmt.UNKNOWN, fmt.NOT_PUBLISHED):
         return Detail(title, text)
     is_own = provenance.basis == "yours"
@@ -228,13 +228,13 @@ def figure(title: str, text: str, provenance: "Provenance", exact: str = "") -> 
 
 def field_detail(record: "Gpu | System", field: str, title: str, text: str) -> Detail:
     """Return the detail line of a field of a card's or a system's record."""
-    return figure(title, text, record.provenance_of(field))
+    return figure_detail(title, text, record.provenance_of(field))
 
 
 def bytes_detail(record: "Gpu | System", field: str, title: str, value: int | None) -> Detail:
     """Return the detail line of a field in bytes, with the exact number."""
     exact = "" if value is None else fmt.exact_bytes(value)
-    return figure(title, fmt.size(value), record.provenance_of(field), exact)
+    return figure_detail(title, fmt.size(value), record.provenance_of(field), exact)
 
 
 def lacking_detail(title: str, fact: "SoftwareFact") -> Detail:

@@ -19,7 +19,7 @@ NONE: Final = "none"
 NO_DATE: Final = "no date"
 USD: Final = "USD"
 NO_FIGURES: Final = frozenset((UNKNOWN, NOT_PUBLISHED, NONE))
-"""Texts in place of a missing figure, which the window shows in a paler color."""
+"""Texts that stand for a missing figure; the window shows them in a paler color."""
 _MINUS: Final = "\u2212"
 _DASH: Final = "\u2013"
 _LEAST_SHARE: Final = 0.0001
@@ -79,7 +79,7 @@ def size(value: int | None, unknown: str = UNKNOWN) -> str:
     """Return a size in bytes as GiB, or below one GiB as MiB, and so on: `17.4 GiB`, `523 MiB`."""
     if value is None:
         return unknown
-    unit, factor = _unit_of(value)
+    unit, factor = _binary_unit(value)
     return f"{significant(value / factor)}{THIN}{unit}"
 
 
@@ -95,15 +95,15 @@ def gib(value: int) -> str:
 
 
 def size_range(low: int, high: int) -> str:
-    """Return `16.9 – 18.3 GiB`, both ends in the unit of the higher one; one size if both round to the same."""
-    unit, factor = _unit_of(high)
+    """Return a range of sizes in the unit of the larger: `16.9 – 18.3 GiB`; one size if they round to the same."""
+    unit, factor = _binary_unit(high)
     first, last = significant(low / factor), significant(high / factor)
     ends = last if first == last else f"{first} {_DASH} {last}"
     return f"{ends}{THIN}{unit}"
 
 
 def size_with_range(value: int, low: int, high: int) -> str:
-    """Return `17.4 GiB (16.9 – 18.3)`; the range is omitted if it is empty, and its unit unless it differs."""
+    """Return a size with its range, `17.4 GiB (16.9 – 18.3)`, or without one if it is empty."""
     if low == high:
         return size(value)
     ends = size_range(low, high)
@@ -112,12 +112,12 @@ def size_with_range(value: int, low: int, high: int) -> str:
 
 
 def size_difference(value: int) -> str:
-    """Return a signed size: `+1.20 GiB`, `−3.10 GiB`."""
+    """Return a difference of sizes with its sign: `+1.20 GiB`, `−3.10 GiB`."""
     return f"+{size(value)}" if value > 0 else size(value)
 
 
 def parameters(value: int | None, unknown: str = UNKNOWN) -> str:
-    """Return a number of parameters in billions, below a tenth of one in millions, and so on: `8.03 B`, `66.4 M`."""
+    """Return a parameter count in billions, below a tenth of one in millions, and so on: `8.03 B`, `66.4 M`."""
     if value is None:
         return unknown
     for letter, factor in (("B", 1e9), ("M", 1e6)):
@@ -145,17 +145,17 @@ def operations(count: int) -> str:
 
 
 def bandwidth(bytes_per_s: float | None, unknown: str = NOT_PUBLISHED) -> str:
-    """Return `1,008 GB/s`."""
+    """Return a bandwidth in GB/s: `1,008 GB/s`."""
     return quantity(None if bytes_per_s is None else bytes_per_s / 1e9, "GB/s", unknown)
 
 
 def power(watts: float | None, unknown: str = NOT_PUBLISHED) -> str:
-    """Return `450 W`."""
+    """Return a power in watts: `450 W`."""
     return quantity(watts, "W", unknown)
 
 
 def money(usd: float | None, unknown: str = NOT_PUBLISHED) -> str:
-    """Return `$1,599`, with cents below a hundred dollars: `$2.39`."""
+    """Return an amount in US dollars: `$1,599`, below a hundred with cents, `$2.39`."""
     if usd is None:
         return unknown
     sign = _MINUS if usd <= -_HALF_A_CENT else ""
@@ -190,7 +190,7 @@ def duration(seconds: float | None) -> str:
 
 
 def duration_with_range(seconds: float, low: float | None, high: float | None) -> str:
-    """Return `1.24 s (1.08 – 1.42)`, the range in the unit of the middle value, and omitted if it is empty."""
+    """Return a duration with its range in the same unit, `1.24 s (1.08 – 1.42)`, or without one if it is empty."""
     unit, factor = _time_unit(seconds)
     ends = [significant((seconds if end is None else end) / factor) for end in (low, high)]
     middle = significant(seconds / factor)
@@ -199,7 +199,7 @@ def duration_with_range(seconds: float, low: float | None, high: float | None) -
 
 
 def number_range(value: float, low: float | None, high: float | None) -> str:
-    """Return `6,610 (5,800 – 7,500)`; the range is omitted if it is empty."""
+    """Return a number with its range, `6,610 (5,800 – 7,500)`, or without one if it is empty."""
     ends = [significant(value if end is None else end) for end in (low, high)]
     middle = significant(value)
     return middle if ends == [middle, middle] else f"{middle} ({ends[0]} {_DASH} {ends[1]})"
@@ -223,17 +223,17 @@ def short_date(iso: str | None, unknown: str = UNKNOWN) -> str:
 
 
 def yes_no(value: bool | None) -> str:
-    """Return `yes`, `no` or `unknown`."""
+    """Return `yes` or `no`, or `unknown` for None."""
     return UNKNOWN if value is None else "yes" if value else "no"
 
 
 def count_of(number: int, name: str) -> str:
-    """Return `2 × RTX 4090`."""
+    """Return a number of equal items: `2 × RTX 4090`."""
     return f"{integer(number)} × {name}"
 
 
 def plural(number: int, noun: str) -> str:
-    """Return `1 card`, `2 cards`."""
+    """Return a number with its noun, in the plural if needed: `1 card`, `2 cards`."""
     return f"{integer(number)} {noun}{'' if number == 1 else 's'}"
 
 
@@ -248,7 +248,7 @@ def capitalized(text: str) -> str:
 
 
 def listing(items: tuple[str, ...], last: str = "and") -> str:
-    """Return `a, b and c`."""
+    """Return items as an enumeration: `a, b and c`."""
     return f" {last} ".join(part for part in (", ".join(items[:-1]), *items[-1:]) if part)
 
 
@@ -272,22 +272,25 @@ def substitute_symbols(formula: str, symbols: "tuple[Symbol, ...]") -> str:
     names = "|".join(re.escape(name) for name in sorted(values, key=len, reverse=True))
     # The name must not be part of a longer one; an exponent (h²) may follow it.
     pattern = re.compile(rf"(?P<product>[\d)])?(?<![^\W\d])(?P<name>{names})(?![^\W²³])")
-    return pattern.sub(lambda match: _replaced(match, values), formula)
+    return pattern.sub(lambda match: _value_for_match(match, values), formula)
 
 
-def _replaced(match: re.Match[str], values: dict[str, str]) -> str:
+def _value_for_match(match: re.Match[str], values: dict[str, str]) -> str:
+    """Return the matched symbol's value, with a multiplication sign if a number stands before it."""
     product = match["product"]
     return f"{product} × {values[match['name']]}" if product else values[match["name"]]
 
 
 def _time_unit(seconds: float) -> tuple[str, float]:
+    """Return the unit for a duration, and the seconds in one unit."""
     for unit, factor, least in _TIMES:
         if seconds >= least:
             return unit, factor
     return "µs", 1e-6
 
 
-def _unit_of(value: int) -> tuple[str, int]:
+def _binary_unit(value: int) -> tuple[str, int]:
+    """Return the unit for a size in bytes, and the bytes in one unit."""
     for unit, factor in (("GiB", GIB), ("MiB", MIB), ("KiB", KIB)):
         if abs(value) >= factor:
             return unit, factor

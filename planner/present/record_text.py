@@ -10,14 +10,14 @@ from planner.present.columns import Column
 
 
 def to_tsv(columns: Sequence[Column[Any]], records: Sequence[Any]) -> str:
-    """Return a header and one line per record, with the texts of the table."""
+    """Return records as tab-separated text: a header and one line per record, with the texts of the table."""
     lines = [[column.header for column in columns]]
     lines += [[column.text(record) for column in columns] for record in records]
     return "\n".join("\t".join(line) for line in lines) + "\n"
 
 
 def to_csv(fields: Sequence[str], rows: Sequence[Mapping[str, object]]) -> str:
-    """Return a header of `fields` and one line per row, as CSV; unknown values are empty."""
+    """Return `rows` as CSV with a header of `fields`; unknown values are empty."""
     text = io.StringIO()
     writer = csv.DictWriter(text, fieldnames=fields, lineterminator="\n")
     writer.writeheader()
@@ -26,12 +26,12 @@ def to_csv(fields: Sequence[str], rows: Sequence[Mapping[str, object]]) -> str:
 
 
 def to_json(rows: Sequence[Mapping[str, object]]) -> str:
-    """Return the rows as a JSON list of objects."""
+    """Return `rows` as a JSON list of objects."""
     return json.dumps(list(rows), indent=2, ensure_ascii=False) + "\n"
 
 
 def rows_to_csv(rows: Sequence[Sequence[str]]) -> str:
-    """Return rows of texts, including the header, as CSV."""
+    """Return rows of texts, the header among them, as CSV."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
     return text.getvalue()

@@ -12,7 +12,7 @@ _MODULE_NAME_ENDINGS: Final = ("Module", "Model", "Sequential", "ModuleList", "M
 _FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-class Parameter(NamedTuple):
+class CandidateParameter(NamedTuple):
     """A parameter of a function; `default` is the default's source text, None if a value is required."""
 
     name: str
@@ -30,8 +30,8 @@ class TraceCandidate(NamedTuple):
     kind: Literal["class", "function"]
     line: int
     summary: str
-    arguments: tuple[Parameter, ...]
-    inputs: tuple[Parameter, ...]
+    arguments: tuple[CandidateParameter, ...]
+    inputs: tuple[CandidateParameter, ...]
     returns_inputs: bool
 
 
@@ -62,29 +62,32 @@ def _parse_source(source: bytes) -> ast.Module:
 
 
 def _parse_error_text(error: BaseException) -> str:
+    """Return why a file is not valid Python, with the line if known."""
     if isinstance(error, SyntaxError) and error.lineno is not None:
         return f"line {error.lineno}, {error.msg}"
     return str(error) or type(error).__name__
 
 
 def _trace_candidates(tree: ast.Module) -> list[TraceCandidate]:
+    """Return the traceable classes and functions in a parsed file."""
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
     candidates = []
     for node in tree.body:
-        if isinstance(node, ast.ClassDef) and _is_module(node, classes, frozenset()):
+        if isinstance(node, ast.ClassDef) and _is_module_class(node, classes, frozenset()):
             candidates.append(_class_candidate(node, classes))
         elif isinstance(node, _FunctionNode) and not node.name.startswith("_"):
             candidates.append(_function_candidate(node))
     return candidates
 
 
-def _is_module(node: ast.ClassDef, classes: dict[str, ast.ClassDef], seen: frozenset[str]) -> bool:
+def _is_module_class(node: ast.ClassDef, classes: dict[str, ast.ClassDef], seen: frozenset[str]) -> bool:
+    """Return whether the class derives from `nn.Module`, also through base classes in the same file."""
     if _own_method(node, "forward") is not None:
         return True
     names = [ast.unparse(base).rpartition(".")[2] for base in node.bases]
     bases_in_file = [classes[name] for name in names if name in classes and name not in seen]
     return any(name.endswith(_MODULE_NAME_ENDINGS) for name in names) or any(
-        _is_module(base, classes, seen | {node.name}) for base in bases_in_file
+        _is_module_class(base, classes, seen | {node.name}) for base in bases_in_file
     )
 
 
@@ -128,10 +131,11 @@ def _inherited_method(node: ast.ClassDef, name: str, classes: dict[str, ast.Clas
 
 
 def _own_method(node: ast.ClassDef, name: str) -> _FunctionNode | None:
+    """Return the method `name` that the class itself defines, or None."""
     return next((inner for inner in node.body if isinstance(inner, _FunctionNode) and inner.name == name), None)
 
 
-def _named_parameters(node: _FunctionNode | None) -> tuple[Parameter, ...]:
+def _named_parameters(node: _FunctionNode | None) -> tuple[CandidateParameter, ...]:
     """Return the named parameters, in order; `*args` and `**kwargs` are left out."""
     if node is None:
         return ()
@@ -141,8 +145,11 @@ def _named_parameters(node: _FunctionNode | None) -> tuple[Parameter, ...]:
         *zip(positional, [*defaults, *node.args.defaults], strict=True),
         *zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True),
     ]
-    return tuple(Parameter(place.arg, None if default is None else ast.unparse(default)) for place, default in pairs)
+    return tuple(
+        CandidateParameter(place.arg, None if default is None else ast.unparse(default)) for place, default in pairs
+    )
 
 
 def _docstring_summary(node: ast.ClassDef | _FunctionNode) -> str:
+    """Return the first line of the docstring, or an empty text."""
     return (ast.get_docstring(node) or "").partition("\n")[0]

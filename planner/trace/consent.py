@@ -12,7 +12,7 @@ from planner.trace.request import TraceRequest
 
 
 def content_digest(request: TraceRequest) -> str | None:
-    """Return the SHA-256 of the contents of the user's files that would run; None if no user file would run.
+    """Return the SHA-256 digest of the user's files that the trace would run; None if it would run none.
 
     Files that the user's files import are not included. For an import path without a readable file, its name is hashed.
 
@@ -39,11 +39,11 @@ def user_files(request: TraceRequest) -> tuple[Path, ...]:
 
 
 def with_absolute_paths(request: TraceRequest) -> TraceRequest:
-    """Return the request with absolute paths, so that it is valid in any working directory."""
+    """Return the request with absolute file paths, so that it is valid in any working directory."""
     target = request.target
     if target.kind == "file":
         target = target.evolve(place=os.path.abspath(target.place))
-    return request.evolve(target=target, loss=_absolute_place(request.loss), step=_absolute_place(request.step))
+    return request.evolve(target=target, loss=_with_absolute_file(request.loss), step=_with_absolute_file(request.step))
 
 
 def find_module_file(name: str) -> Path | None:
@@ -59,12 +59,14 @@ def find_module_file(name: str) -> Path | None:
 
 
 def _find_installed_spec(name: str) -> ModuleSpec | None:
+    """Return the import spec of the top-level module `name`, or None, without importing it."""
     # Not PathFinder alone: editable installations add import finders of their own.
     specs = (finder.find_spec(name, None) for finder in sys.meta_path)
     return next((spec for spec in specs if spec is not None), None)
 
 
 def _file_contents(request: TraceRequest) -> Iterator[bytes]:
+    """Yield the content of each user file that the trace would run."""
     files = user_files(request)
     for file in files:
         try:
@@ -76,6 +78,7 @@ def _file_contents(request: TraceRequest) -> Iterator[bytes]:
 
 
 def _named_files(request: TraceRequest) -> Iterator[str]:
+    """Yield the paths of the files that `request` names: target, loss and step."""
     if request.target.kind == "file":
         yield request.target.place
     for place in (request.loss, request.step):
@@ -83,7 +86,8 @@ def _named_files(request: TraceRequest) -> Iterator[str]:
             yield place.rpartition(":")[0]
 
 
-def _absolute_place(place: str | None) -> str | None:
+def _with_absolute_file(place: str | None) -> str | None:
+    """Return `place`, such as `losses.py:focal`, with an absolute file path."""
     if place is None or ":" not in place:
         return place
     file, _, name = place.rpartition(":")

@@ -23,8 +23,8 @@ Category = Literal[
 CATEGORIES: Final[tuple[Category, ...]] = get_args(Category)
 
 
-class Difference(Spec):
-    """Assumption of the trace, or memory that PyTorch's dispatcher does not see, with bounds on its effect.
+class TraceDifference(Spec):
+    """Possible difference between trace and real run: an assumption or memory that PyTorch's dispatcher does not see.
 
     `bytes` are included in the recording; the true size lies between `low_bytes` and `high_bytes`.
     """
@@ -47,7 +47,7 @@ class CategoryShare(Spec):
 
 
 class TracedPhase(Spec):
-    """Peak live memory in one phase over all steps."""
+    """Live memory at the highest point of one phase, over all steps."""
 
     name: PhaseName
     explanation: str
@@ -60,7 +60,7 @@ class TracedPhase(Spec):
 
 
 class TracedFacts(Spec):
-    """Results of a trace that do not depend on the card. `digest` is the SHA-256 of its recording.
+    """Results of a trace that do not depend on the card; `digest` is the SHA-256 digest of the recording.
 
     `reserved_bytes` is the memory that the caching allocator reserves on a card that is large enough. With
     `least_reserved_bytes` the run still completes on a small card, where the allocator releases cached memory.
@@ -75,7 +75,7 @@ class TracedFacts(Spec):
     reserved_bytes: int
     least_reserved_bytes: int
     largest_tensor_bytes: int = Field(ge=0)
-    differences: tuple[Difference, ...] = ()
+    differences: tuple[TraceDifference, ...] = ()
     notes: tuple[str, ...] = ()
     flops: int | None = None
     convolution_flops: int | None = Field(default=None, ge=0, description="floating-point operations of convolutions")
@@ -89,7 +89,7 @@ class TracedFacts(Spec):
 
     @property
     def peak(self) -> TracedPhase:
-        """Return the phase with the most live bytes, the earliest of equals."""
+        """Return the earliest phase with the most live bytes."""
         return max(self.phases, key=lambda phase: phase.bytes)
 
     @property
@@ -99,16 +99,16 @@ class TracedFacts(Spec):
 
     @property
     def lower_margin_bytes(self) -> int:
-        """Return by how many bytes the peak may be below the traced peak, from the differences."""
+        """Return by how many bytes a real run's peak may be below the traced peak."""
         return sum(max(difference.bytes - difference.low_bytes, 0) for difference in self.differences)
 
     @property
     def upper_margin_bytes(self) -> int:
-        """Return by how many bytes the peak may be above the traced peak, from the differences."""
+        """Return by how many bytes a real run's peak may be above the traced peak."""
         return sum(max(difference.high_bytes - difference.bytes, 0) for difference in self.differences)
 
     def reserved_bytes_within(self, available_bytes: int) -> int:
-        """Return the reserved bytes under a limit of `available_bytes`, at least the minimum that the run needs."""
+        """Return the bytes that the allocator reserves under a limit, at least the minimum that the run needs."""
         return min(self.reserved_bytes, max(self.least_reserved_bytes, available_bytes))
 
     @model_validator(mode="after")

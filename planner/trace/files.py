@@ -15,14 +15,14 @@ from pydantic import ValidationError
 from planner.errors import PlannerError, SpecError
 from planner.storage import UnreadableFileError, read_regular, write_atomically
 from planner.trace.analysis.live_memory import span_at
-from planner.trace.analysis.summary import digest_of
+from planner.trace.analysis.summary import recording_digest
 from planner.trace.facts import CATEGORIES
 from planner.trace.recording import NEVER_FREED, RECORDING_VERSION, TraceRecording
 from planner.trace.result import Timeline
 from planner.units import MIB
 
 _MAX_RECORDING_BYTES: Final = 256 * MIB
-"""Enough for millions of allocations; parsing takes about ten times as much memory."""
+"""Size limit of a recording in bytes, enough for millions of allocations; parsing takes about ten times as much."""
 _HEAD_BYTES: Final = 4096
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _OPEN_RECORDING_HINT: Final = "Open a recording saved by GPU Planner."
@@ -76,7 +76,7 @@ def store_recording(folder: Path, recording: TraceRecording) -> str:
     Raises:
         PlannerError: If the recording cannot be written.
     """
-    digest = digest_of(recording)
+    digest = recording_digest(recording)
     save_recording(_recording_path(folder, digest), recording)
     for old_file in sorted(folder.glob("*.json.gz"), key=_modification_seconds, reverse=True)[_MAX_KEPT_RECORDINGS:]:
         old_file.unlink(missing_ok=True)
@@ -114,7 +114,7 @@ def export_allocations_csv(path: Path, recording: TraceRecording) -> None:
 
 
 def timeline_rows(timeline: Timeline) -> Iterator[tuple[object, ...]]:
-    """Yield a header and a row per point: live bytes in total and by category, and the last allocation's origin."""
+    """Yield a CSV header, then per point the live bytes in total and by category, and the last allocation's origin."""
     columns = [f"{series.category}_bytes" for series in timeline.series]
     yield ("event", "step", "phase", "live_bytes", *columns, "operator", "module", "line")
     for point, time in enumerate(timeline.times):
@@ -125,6 +125,7 @@ def timeline_rows(timeline: Timeline) -> Iterator[tuple[object, ...]]:
 
 
 def _allocation_rows(recording: TraceRecording) -> Iterator[tuple[object, ...]]:
+    """Yield a CSV header, then one row per allocation."""
     yield ("bytes", "made_event", "freed_event", "step", "phase", "category", "operator", "module", "line", "shape")
     columns = recording.allocations
     for number, (size, made, freed) in enumerate(zip(columns.bytes, columns.made, columns.freed, strict=True)):
@@ -140,6 +141,7 @@ def _allocation_rows(recording: TraceRecording) -> Iterator[tuple[object, ...]]:
 
 
 def _csv_text(rows: Iterable[tuple[object, ...]]) -> str:
+    """Return the rows as CSV text."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
     return text.getvalue()
@@ -189,6 +191,7 @@ def _file_error(path: Path, reason: str, hint: str) -> PlannerError:
 
 
 def _recording_path(folder: Path, digest: str) -> Path:
+    """Return the path in `folder` of the recording with this digest."""
     return folder / f"{digest}.json.gz"
 
 

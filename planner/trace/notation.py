@@ -48,14 +48,14 @@ _ALIASES: Final = {
 """Short names of element types: GPU Planner's own, and PyTorch's aliases."""
 
 _CONSTANTS: Final = {"true": "True", "false": "False", "none": "None", "null": "None"}
-"""Spellings of constants in JSON and lower case."""
+"""Constants by their spellings in JSON and in lower case."""
 
 _MAX_DEPTH: Final = 20
 _INPUT_HINT: Final = "Examples: x=8x3x224x224:float32, ids=4x512:int64 or state=(8x128,8x128)."
 
 
 def parse_input(text: str) -> Input:
-    """Parse one input of `forward`.
+    """Parse one input of `forward`, such as `x=8x3x224x224:float32`.
 
     Raises:
         SpecError: If `text` is not a valid input.
@@ -83,7 +83,7 @@ class _InputParser:
         """Return the value that all tokens together describe."""
         value = self._parse_value(0)
         if self._position < len(self._tokens):
-            self._fail(f"{self._tokens[self._position].strip()!r} is unexpected")
+            self._raise_invalid_input(f"{self._tokens[self._position].strip()!r} is unexpected")
         return value
 
     def _parse_value(self, depth: int) -> InputValue:
@@ -91,15 +91,16 @@ class _InputParser:
         if token not in _CLOSING:
             return self._parse_tensor_or_constant(token.strip())
         if depth == _MAX_DEPTH:
-            self._fail(f"it is nested more than {_MAX_DEPTH} deep")
+            self._raise_invalid_input(f"it is nested more than {_MAX_DEPTH} deep")
         items = tuple(self._parse_items(_CLOSING[token], depth + 1))
         return ListInput(kind="tuple" if token == "(" else "list", items=items)
 
     def _parse_items(self, closing: str, depth: int) -> Iterator[InputValue]:
+        """Parse values separated by commas, up to the `closing` bracket."""
         while self._peek_token() != closing:
             yield self._parse_value(depth)
             if self._peek_token() != closing and self._next_token() != ",":
-                self._fail(f"a comma or {closing} is missing")
+                self._raise_invalid_input(f"a comma or {closing} is missing")
         self._position += 1
 
     def _parse_tensor_or_constant(self, token: str) -> InputValue:
@@ -109,18 +110,18 @@ class _InputParser:
         try:
             value = ast.literal_eval(_CONSTANTS.get(token.strip(), token))
         except (ValueError, SyntaxError):
-            self._fail(f"{token!r} is neither a shape nor a value")
+            self._raise_invalid_input(f"{token!r} is neither a shape nor a value")
         if value is not None and not isinstance(value, bool | int | float | str):
-            self._fail(f"{token!r} is neither a shape nor a value")
+            self._raise_invalid_input(f"{token!r} is neither a shape nor a value")
         return PlainInput(value=value)
 
     def _parse_tensor(self, match: re.Match[str]) -> TensorInput:
         dtype_name = match["dtype"] or "float32"
         dtype = _ALIASES.get(dtype_name, dtype_name)
         if dtype not in DTYPES:
-            self._fail(f"there is no element type {dtype_name!r}", f"Choose one of {', '.join(DTYPES)}.")
+            self._raise_invalid_input(f"there is no element type {dtype_name!r}", f"Choose one of {', '.join(DTYPES)}.")
         if match["high"] is not None and int(match["high"]) < 1:
-            self._fail("random values must stay below 1 or more")
+            self._raise_invalid_input("random values must stay below 1 or more")
         shape = tuple(int(size) for size in re.findall(r"\d+", match["shape"] or ""))
         high = None if match["high"] is None else int(match["high"])
         return TensorInput.model_validate({"shape": shape, "dtype": dtype, "high": high})
@@ -131,15 +132,17 @@ class _InputParser:
     def _next_token(self) -> str:
         token = self._peek_token()
         if not token:
-            self._fail("it is incomplete")
+            self._raise_invalid_input("it is incomplete")
         self._position += 1
         return token
 
-    def _fail(self, reason: str, hint: str = _INPUT_HINT) -> NoReturn:
+    def _raise_invalid_input(self, reason: str, hint: str = _INPUT_HINT) -> NoReturn:
+        """Raise the error that the input text is not valid, with the reason."""
         raise SpecError("input", f"{self._text[:80]!r} is not valid: {reason}", hint)
 
 
 def _value_text(value: InputValue) -> str:
+    """Return an input's value as text that the parser reads."""
     if isinstance(value, TensorInput):
         bound = "" if value.high is None else f"<{value.high}"
         return f"{'x'.join(map(str, value.shape))}:{value.dtype}{bound}"
@@ -153,7 +156,7 @@ _ARGUMENTS_HINT = "Example: width=64, bias=False."
 
 
 def parse_arguments(text: str) -> tuple[Argument, ...]:
-    """Parse a list of named arguments, without evaluating any code.
+    """Parse named arguments such as `width=64, bias=False`, without evaluating any code.
 
     Raises:
         SpecError: If `text` is not a list of names with numbers, strings, booleans, None, or tuples of such values.

@@ -6,7 +6,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from planner.base import Spec
 from planner.memory.result import PhaseName
-from planner.trace.facts import CATEGORIES, Difference
+from planner.trace.facts import CATEGORIES, TraceDifference
 from planner.trace.request import TraceRequest
 
 RECORDING_VERSION: Final = 1
@@ -43,8 +43,8 @@ class Allocations(Spec):
         return self
 
 
-class Span(Spec):
-    """A phase: the events from `start` up to, but excluding, `end`. Steps and generated tokens count from 0."""
+class RecordedPhase(Spec):
+    """A phase: the events from `start` to `end`, `end` excluded. Steps and generated tokens count from 0."""
 
     name: PhaseName
     step: int = Field(ge=0)
@@ -53,7 +53,7 @@ class Span(Spec):
 
 
 class Environment(Spec):
-    """Software versions that the trace was made with."""
+    """Versions of Python, PyTorch and other software with which a trace was made."""
 
     planner: str
     python: str
@@ -64,7 +64,7 @@ class Environment(Spec):
 
 
 class ModuleInfo(Spec):
-    """A module of the traced network: its path, class and own parameters, without parameters of its children."""
+    """A module of the traced network: its path, its class, and the parameters that are not in its children."""
 
     path: str
     class_name: str
@@ -73,7 +73,7 @@ class ModuleInfo(Spec):
 
 
 class TraceRecording(Spec):
-    """One traced run as saved: only raw events and totals, from which all results are computed."""
+    """One traced run as stored on disk: only raw events and totals, from which all results are computed."""
 
     model_config = ConfigDict(defer_build=True)
 
@@ -88,8 +88,8 @@ class TraceRecording(Spec):
     module_paths: tuple[str, ...]
     lines: tuple[str, ...]
     shapes: tuple[str, ...]
-    spans: tuple[Span, ...] = Field(min_length=1)
-    differences: tuple[Difference, ...] = ()
+    spans: tuple[RecordedPhase, ...] = Field(min_length=1)
+    differences: tuple[TraceDifference, ...] = ()
     notes: tuple[str, ...] = ()
     flops: int | None = None
     """Floating-point operations of the last step; a multiply-add counts as two."""

@@ -29,7 +29,7 @@ Precision = Literal["fp32", "fp64", "bf16", "fp16"]
 
 
 class TensorInput(Spec):
-    """A tensor by its shape and element type; `high` bounds the random values of integers."""
+    """A tensor by its shape and element type; `high` is the exclusive upper bound of random integers."""
 
     kind: Literal["tensor"] = "tensor"
     shape: tuple[Annotated[int, Field(ge=0)], ...]
@@ -38,14 +38,14 @@ class TensorInput(Spec):
 
 
 class ListInput(Spec):
-    """Several inputs in a tuple or a list."""
+    """A tuple or list of inputs."""
 
     kind: Literal["tuple", "list"]
     items: "tuple[InputValue, ...]"
 
 
 class PlainInput(Spec):
-    """A number, boolean, text or None."""
+    """An input that is a number, a boolean, a text or None."""
 
     kind: Literal["plain"] = "plain"
     value: Value = None
@@ -133,21 +133,25 @@ class TraceRequest(Spec):
     task: Literal["training", "inference"] = "inference"
     batch: int | None = Field(default=None, ge=1, le=1_000_000_000)
     sequence_length: int | None = Field(
-        default=None, ge=1, le=1_000_000_000, description="for generation: of the prompt"
+        default=None, ge=1, le=1_000_000_000, description="length in tokens; for generation, of the prompt"
     )
     decode_tokens: int = Field(default=0, ge=0, le=100_000, description="tokens generated one by one, with the cache")
-    dtype: Precision | None = Field(default=None, description="parameters are cast to it; unchanged by default")
+    dtype: Precision | None = Field(
+        default=None, description="type that parameters are cast to; by default they are not cast"
+    )
     autocast: Literal["bf16", "fp16"] | None = None
-    attention: Literal["sdpa", "eager"] = Field(default="sdpa", description="of Hugging Face models")
-    optimizer: str = Field(default="AdamW", description="a class of torch.optim")
+    attention: Literal["sdpa", "eager"] = Field(
+        default="sdpa", description="attention implementation of Hugging Face models"
+    )
+    optimizer: str = Field(default="AdamW", description="name of a class in torch.optim")
     optimizer_arguments: tuple[Argument, ...] = ()
     gradient_accumulation: int = Field(default=1, ge=1, le=10_000)
     zero_grad: Literal["after-step", "before-backward", "zeros"] = Field(
         default="after-step",
-        description="gradients are freed after the step, or before the next backward; zeros: they are kept",
+        description="when gradients are freed; zeros: they are set to zero, not freed",
     )
     checkpointing: Literal["none", "selective", "full"] = Field(
-        default="none", description="selective: by operator, as in torchtitan"
+        default="none", description="activation checkpointing; selective: by operator, as in torchtitan"
     )
     loss: str | None = Field(default=None, description="cross_entropy, mse, … of torch.nn.functional, or file.py:name")
     step: str | None = Field(default=None, description="file.py:function that runs a complete training step")
@@ -155,7 +159,7 @@ class TraceRequest(Spec):
     lora: TraceLora | None = None
     steps: int = Field(default=2, ge=1, le=100)
     parallel: TraceParallel = TraceParallel()
-    device: Literal["cpu", "cuda"] = Field(default="cuda", description="whose operators are assumed")
+    device: Literal["cpu", "cuda"] = Field(default="cuda", description="device whose operators are emulated")
     compute_capability: str | None = Field(default=None, pattern=r"^\d+\.\d+$")
 
     @property
@@ -175,7 +179,7 @@ def request_batch(request: TraceRequest) -> int | None:
 
 
 def with_batch(request: TraceRequest, batch: int | None) -> TraceRequest:
-    """Return the request with another batch size; every input with the same first dimension is resized."""
+    """Return the request with another batch size; inputs with the first input's first dimension are resized."""
     first_tensor = _first_tensor(request)
     if first_tensor is None or batch is None:
         return request.evolve(batch=batch)
@@ -196,7 +200,7 @@ def request_sequence_length(request: TraceRequest) -> int | None:
 
 
 def with_sequence_length(request: TraceRequest, length: int | None) -> TraceRequest:
-    """Return the request with another sequence length; inputs with the same second dimension are resized."""
+    """Return the request with another sequence length; inputs with the token ids' second dimension are resized."""
     token_ids = _token_ids_input(request)
     if token_ids is None or length is None:
         return request.evolve(sequence_length=length)
@@ -204,28 +208,33 @@ def with_sequence_length(request: TraceRequest, length: int | None) -> TraceRequ
 
 
 def _with_dimension(tensor: TensorInput, dimension: int, old_size: int, new_size: int) -> TensorInput:
+    """Return `tensor` with `new_size` in `dimension` if it has `old_size` there, else unchanged."""
     if len(tensor.shape) <= dimension or tensor.shape[dimension] != old_size:
         return tensor
     return tensor.evolve(shape=(*tensor.shape[:dimension], new_size, *tensor.shape[dimension + 1 :]))
 
 
 def _with_resized_inputs(request: TraceRequest, resize: _ResizeTensor) -> TraceRequest:
+    """Return the request with `resize` applied to each tensor input."""
     inputs = tuple(Input(name=input_.name, value=_resize_value(input_.value, resize)) for input_ in request.inputs)
     return request.evolve(inputs=inputs)
 
 
 def _resize_value(value: InputValue, resize: _ResizeTensor) -> InputValue:
+    """Return an input value with `resize` applied to each of its tensors."""
     if isinstance(value, ListInput):
         return value.evolve(items=tuple(_resize_value(item, resize) for item in value.items))
     return resize(value) if isinstance(value, TensorInput) else value
 
 
 def _token_ids_input(request: TraceRequest) -> TensorInput | None:
+    """Return the first tensor if it has the form of token ids: two dimensions of integers."""
     first = _first_tensor(request)
     return first if first is not None and first.dtype in _TOKEN_DTYPES and len(first.shape) == 2 else None
 
 
 def _first_tensor(request: TraceRequest) -> TensorInput | None:
+    """Return the first tensor among the inputs, also inside tuples and lists, or None."""
     queue = [input_.value for input_ in request.inputs]
     while queue:
         value = queue.pop(0)
@@ -237,7 +246,7 @@ def _first_tensor(request: TraceRequest) -> TensorInput | None:
 
 
 MOMENTUM: Final = 0.9
-"""Any momentum other than zero: SGD then keeps one buffer per parameter."""
+"""Momentum for SGD; with any value other than zero, SGD keeps one buffer per parameter."""
 TORCH_NAMES: Final[dict[str, str]] = {
     "adamw": "AdamW",
     "sgd": "SGD",
@@ -248,7 +257,7 @@ TORCH_NAMES: Final[dict[str, str]] = {
     "rmsprop": "RMSprop",
     "adagrad": "Adagrad",
 }
-"""Classes of torch.optim, with the arguments that reproduce the workload's optimizer."""
+"""Class of torch.optim by the workload's optimizer, with the arguments that reproduce it."""
 _STEP_ARGUMENTS: Final[dict[OptimizerStep, Argument]] = {
     "fused": Argument(name="fused", value=True),
     "foreach": Argument(name="foreach", value=True),

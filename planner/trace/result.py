@@ -2,8 +2,8 @@
 
 from planner.base import Spec
 from planner.memory.result import MemoryResult, PhaseName
-from planner.trace.facts import Category, Difference
-from planner.trace.recording import Environment, Span
+from planner.trace.facts import Category, TraceDifference
+from planner.trace.recording import Environment, RecordedPhase
 from planner.trace.request import TraceRequest
 
 
@@ -15,7 +15,7 @@ class CategorySeries(Spec):
 
 
 class Timeline(Spec):
-    """Live bytes over the run.
+    """Live bytes over the run, in total and by category, with the origin of the last allocation at each point.
 
     `times` count allocations and frees. Points are left out, but never the peak. `operators`, `modules` and `lines`
     are the origin of the last allocation before each point.
@@ -26,7 +26,7 @@ class Timeline(Spec):
     operators: tuple[str, ...]
     modules: tuple[str, ...]
     lines: tuple[str, ...]
-    spans: tuple[Span, ...]
+    spans: tuple[RecordedPhase, ...]
 
 
 class LiveGroup(Spec):
@@ -42,7 +42,7 @@ class LiveGroup(Spec):
 
 
 class PeakMoment(Spec):
-    """Time when live memory peaks, and the allocation that reached the peak."""
+    """Time at which live memory peaks, and the allocation that reaches the peak."""
 
     bytes: int
     time: int
@@ -62,7 +62,7 @@ class ModuleShare(Spec):
     parameters: int
     bytes: int
     shares: tuple[CategorySeries, ...]
-    """One entry per category: its bytes at the peak."""
+    """Live bytes at the peak, one entry per category."""
 
 
 class OutOfMemory(Spec):
@@ -96,7 +96,7 @@ class Reservation(Spec):
 
 
 class TraceResult(MemoryResult):
-    """Traced peak of one rank: the keys of the estimator's result, and the trace's details."""
+    """Result of a trace: the fields of the estimator's result for one rank, and the trace's details."""
 
     request: TraceRequest
     environment: Environment
@@ -106,6 +106,6 @@ class TraceResult(MemoryResult):
     peak_moment: PeakMoment
     modules: tuple[ModuleShare, ...]
     reservation: Reservation
-    differences: tuple[Difference, ...]
+    differences: tuple[TraceDifference, ...]
     flops: int | None
     seconds: float

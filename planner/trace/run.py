@@ -11,14 +11,14 @@ from pydantic import Field
 
 from planner.base import Spec
 from planner.errors import TraceError
-from planner.trace.child.messages import Progress, TraceFailure, WorkerOutcome, explain_exit, read_messages
+from planner.trace.child.messages import TraceFailure, TraceProgress, WorkerOutcome, explain_exit, read_messages
 from planner.trace.child.worker_process import WorkerProcess, available_memory_bytes
 from planner.trace.consent import user_files, with_absolute_paths
 from planner.trace.recording import TraceRecording
 from planner.trace.request import TraceRequest
 from planner.units import GIB
 
-__all__ = ["Limits", "Progress", "Tracing", "missing_packages_hint", "start_trace", "trace"]
+__all__ = ["BackgroundTrace", "TraceLimits", "TraceProgress", "missing_packages_hint", "start_trace", "trace"]
 
 START_SECONDS: Final = 120.0
 """Time limit for loading PyTorch, even from a cold disk."""
@@ -34,8 +34,8 @@ _MEMORY_HINT: Final = "Traced tensors use no memory; check what else the module 
 _BROKEN_PIPE_HINT: Final = "The module's code writes to files that it did not open."
 
 
-class Limits(Spec):
-    """Limits of a trace: `seconds` after PyTorch is loaded, and the total host memory of the trace's processes.
+class TraceLimits(Spec):
+    """Limits of a trace: `seconds` once PyTorch is loaded, and the total host memory of the trace's processes.
 
     The default memory limit is half of the available host memory, at most 8 GiB: fake tensors need no memory.
     """
@@ -44,17 +44,17 @@ class Limits(Spec):
     memory_bytes: int | None = Field(default=None, gt=0)
 
 
-_DEFAULT_LIMITS: Final = Limits()
+_DEFAULT_LIMITS: Final = TraceLimits()
 
 
-class Tracing:
+class BackgroundTrace:
     """A trace running in the background; see `start_trace`."""
 
     def __init__(
         self,
         request: TraceRequest,
-        limits: Limits,
-        on_progress: Callable[[Progress], None] | None = None,
+        limits: TraceLimits,
+        on_progress: Callable[[TraceProgress], None] | None = None,
         worker: str = "planner.trace.worker",
     ) -> None:
         self._original_request, self._request = request, with_absolute_paths(request)
@@ -99,6 +99,7 @@ class Tracing:
         return recording.model_copy(update={"request": self._original_request})
 
     def _watch_child(self) -> None:
+        """Wait for the worker to end, and keep its failure, if any, as the trace's error."""
         try:
             failure = self._wait_for_end()
             if failure is not None and self._error is None:
@@ -109,6 +110,7 @@ class Tracing:
             self._done.set()
 
     def _wait_for_end(self) -> TraceFailure | None:
+        """Wait until the worker exits or exceeds a limit, end it, and return its failure, if any."""
         limit_failure = None
         while not (
             limit_failure or self._child.exit_code is not None or self._watch_ended.wait(_CHECK_INTERVAL_SECONDS)
@@ -124,6 +126,7 @@ class Tracing:
         return self._failure_after_exit(limit_failure, exit_code)
 
     def _exceeded_limit(self) -> TraceFailure | None:
+        """Return the failure if the worker has exceeded its time or memory limit."""
         if monotonic() > self._deadline:
             return TraceFailure(
                 stage=self._stage,
@@ -140,6 +143,7 @@ class Tracing:
         return None
 
     def _failure_after_exit(self, limit_failure: TraceFailure | None, exit_code: int | None) -> TraceFailure | None:
+        """Return why the trace failed, or None if the worker sent a recording."""
         outcome = self._outcome
         if self._cancelled.is_set():
             return TraceFailure(stage="cancelled", reason="the trace was cancelled")
@@ -153,6 +157,7 @@ class Tracing:
         return limit_failure or explain_exit(self._stage, exit_code, outcome.report, self._seconds, files)
 
     def _exchange_messages(self) -> None:
+        """Send the request to the worker, and read the messages that it sends back."""
         try:
             # If the child exited before it read its request, its exit explains the failure.
             with suppress(OSError):
@@ -165,7 +170,8 @@ class Tracing:
         finally:
             self._watch_ended.set()
 
-    def _note_progress(self, progress: Progress) -> None:
+    def _note_progress(self, progress: TraceProgress) -> None:
+        """Remember the worker's stage, and pass the progress on to the caller."""
         if self._stage == "start" != progress.stage:
             self._deadline = monotonic() + self._seconds + _GRACE_SECONDS
         self._stage = progress.stage
@@ -173,15 +179,18 @@ class Tracing:
             self._on_progress(progress)
 
     def _collect_printed_output(self) -> None:
+        """Collect the last output that the user's module prints."""
         with self._child.printed as printed:
             while chunk := printed.read1(_MAX_PRINTED_BYTES):
                 self._printed_output = (self._printed_output + chunk)[-_MAX_PRINTED_BYTES:]
 
 
 def start_trace(
-    request: TraceRequest, limits: Limits = _DEFAULT_LIMITS, on_progress: Callable[[Progress], None] | None = None
-) -> Tracing:
-    """Start a trace in a child process and return at once; `on_progress` is called from another thread.
+    request: TraceRequest,
+    limits: TraceLimits = _DEFAULT_LIMITS,
+    on_progress: Callable[[TraceProgress], None] | None = None,
+) -> BackgroundTrace:
+    """Start a trace in a child process and return at once; `on_progress` is called in another thread.
 
     This runs the user's code: ask for consent first (`content_digest` identifies the version that the user agreed to).
 
@@ -194,13 +203,15 @@ def start_trace(
     for file in user_files(request):
         if not file.is_file():
             raise TraceError("load", f"there is no file {file}", "Check the spelling, or give the full path.")
-    return Tracing(request, limits, on_progress)
+    return BackgroundTrace(request, limits, on_progress)
 
 
 def trace(
-    request: TraceRequest, limits: Limits = _DEFAULT_LIMITS, on_progress: Callable[[Progress], None] | None = None
+    request: TraceRequest,
+    limits: TraceLimits = _DEFAULT_LIMITS,
+    on_progress: Callable[[TraceProgress], None] | None = None,
 ) -> TraceRecording:
-    """Run a trace and return its recording; see `start_trace`.
+    """Trace in a child process, wait for the end, and return the recording; see `start_trace`.
 
     Raises:
         TraceError: If there is no recording; the error's stage, reason, hint and traceback say why.
@@ -209,7 +220,7 @@ def trace(
 
 
 def missing_packages_hint(config: bool = False) -> str | None:
-    """Return an installation hint if PyTorch, or transformers for a `config` target, is missing; else None."""
+    """Return how to install PyTorch, or transformers for a `config` target, if it is missing; else None."""
     packages = {"torch": "PyTorch", "transformers": "Hugging Face transformers"} if config else {"torch": "PyTorch"}
     missing = [title for name, title in packages.items() if importlib.util.find_spec(name) is None]
     if not missing:

@@ -10,7 +10,8 @@ Checkpointing = Literal["none", "selective", "full"]
 Loss = Literal["full-logits", "chunked", "fused-linear"]
 TrainedFormat = Literal["fp32", "bf16", "fp16", "int8", "nf4", "nf4-dq"]
 Offload = Literal["none", "optimizer", "parameters", "nvme"]
-"""Tensors offloaded between uses: none, optimizer states in RAM, states and parameters in RAM, or both on NVMe."""
+"""Tensors offloaded from the GPU: none, optimizer states in RAM, states and parameters in RAM, or states and parameters
+on NVMe."""
 
 METHOD_TITLES: Final[dict[Method, str]] = {"full": "Full fine-tuning", "lora": "LoRA", "qlora": "QLoRA (4 bits)"}
 COMPUTE_TITLES: Final[dict[Compute, str]] = {

@@ -1,4 +1,4 @@
-"""Model-dependent defaults of a workload, filled in so that results can show them."""
+"""Model-dependent defaults of a workload, which results show as values."""
 
 from typing import Final
 
@@ -51,7 +51,7 @@ def with_defaults(workload: Training | Inference, architecture: Architecture, co
             parallel=parallel,
         )
     if workload.image_size is not None and not architecture.kind.startswith("vision"):
-        raise SpecError("image_size", f"{architecture.model_type} does not accept images", "Leave it out.")
+        raise SpecError("image_size", f"{architecture.model_type} does not accept images", "Remove image_size.")
     context = _input_length(workload.context_length, architecture, DEFAULT_CONTEXT)
     prompt = _input_length(workload.prompt_length, architecture, min(context, DEFAULT_CONTEXT))
     weights = architecture.stored_as if workload.weights in (None, AS_STORED) else workload.weights
@@ -79,7 +79,7 @@ def with_defaults(workload: Training | Inference, architecture: Architecture, co
 
 
 def _images_per_prompt(workload: Inference, architecture: Architecture, profile: str) -> int | None:
-    """Return the number of images per prompt: one by default, 0 if the engine's image processing is not estimated.
+    """Return the number of images per prompt: by default 1, or 0 if the engine's image processing is not estimated.
 
     Raises:
         SpecError: If the workload has images, but the model reads none or the engine is not transformers.
@@ -87,13 +87,13 @@ def _images_per_prompt(workload: Inference, architecture: Architecture, profile:
     if not embeds_images(architecture):
         if workload.images:
             raise SpecError(
-                "images", f"{architecture.model_type} does not accept images in its prompt", "Leave it out."
+                "images", f"{architecture.model_type} does not accept images in its prompt", "Remove images."
             )
         return None
     if "images" not in serving_support(profile).prompt_inputs:
         if workload.images:
-            reason = f"{SOFTWARE[profile].title} processes images in its own way, which is not estimated"
-            raise SpecError("images", reason, f"Choose {DEFAULT}.")
+            reason = f"{SOFTWARE[profile].title} has its own image processing, which is not estimated"
+            raise SpecError("images", reason, f"Choose the profile {DEFAULT}.")
         return 0
     return 1 if workload.images is None else workload.images
 
@@ -115,7 +115,7 @@ def _input_length(requested: int | None, architecture: Architecture, default: in
 
 
 def default_weight_format(workload: Training) -> str:
-    """Return the default weight format for training.
+    """Return the default weight format of a training workload.
 
     The frozen model under adapters is in 16 bits, as checkpoints are loaded, or in NF4. bitsandbytes applies double
     quantization only on request.

@@ -26,7 +26,7 @@ _DIGITS: Final = 9
 
 
 def _parse_size(value: object) -> object:
-    """Parse an image size: a single number is a square, and text has the form `1024x768`."""
+    """Return width and height from a single number (a square), a pair, or text of the form `1024x768`."""
     if isinstance(value, str):
         sides = [part.strip() for part in value.lower().replace("×", "x").split("x")]
         if len(sides) > _DIMENSIONS or not all(side.isdecimal() and len(side) <= _DIGITS for side in sides):
@@ -36,18 +36,21 @@ def _parse_size(value: object) -> object:
 
 
 ImageSize = Annotated[tuple[Side, Side], BeforeValidator(_parse_size)]
-"""Width and height in pixels."""
+"""Width and height of an image in pixels."""
 
 
 def reads_or_makes_images(context: FieldContext) -> bool:
-    """Return whether the model reads images of variable size or generates images."""
+    """Return whether the model processes images of variable size or generates images."""
     free = embeds_images(context.architecture) and context.architecture.stacks[0].positions is None
     return free or context.architecture.kind in ("diffusion", "vision-encoder")
 
 
 ImageSizeField = Annotated[
     ImageSize | None,
-    Field(title="Image size", description="pixels of images that are read or generated: 1024, 1024x768 or [1024, 768]"),
+    Field(
+        title="Image size",
+        description="width and height of input or generated images in pixels: 1024, 1024x768 or [1024, 768]",
+    ),
     Presentation(
         "--image-size",
         "main",
@@ -62,7 +65,7 @@ ImageSizeField = Annotated[
 
 
 class Diffusion(Spec):
-    """Settings that only diffusion pipelines have; `None` fields take the pipeline's defaults."""
+    """Settings that apply only to diffusion pipelines; a field that is None has the pipeline's default."""
 
     guidance: Annotated[
         bool | None,
@@ -70,7 +73,7 @@ class Diffusion(Spec):
         Presentation(
             group="decoding",
             default="true unless the model is distilled",
-            explanation="Each step also predicts the image without the prompt, and compares the two predictions.",
+            explanation="Each denoising step also runs without the prompt, and combines the two predictions.",
             choices={True: "Two passes (one without the prompt)", False: "One pass"},
         ),
     ] = None
@@ -82,7 +85,7 @@ class Diffusion(Spec):
         ),
         Presentation(
             group="main",
-            explanation="Offloaded parts are copied to the GPU only while they run.",
+            explanation="Offloaded components or modules are on the GPU only while they run.",
             choices={
                 "none": "None",
                 "model": "Idle components",
@@ -107,7 +110,7 @@ class Diffusion(Spec):
             ge=1,
             le=100_000,
             title="Prompt tokens",
-            description="length that prompts are padded to, unless the text encoder fixes it",
+            description="padded prompt length, unless the text encoder fixes it",
         ),
         Presentation(group="decoding", default="the pipeline's", shown_when=command_line_only),
     ] = None
@@ -124,7 +127,7 @@ class Diffusion(Spec):
 
     @field_validator("text_weights")
     @classmethod
-    def _known_scheme(cls, value: str | None) -> str | None:
+    def _validated_scheme(cls, value: str | None) -> str | None:
         if value is not None and value != AS_STORED and value not in SCHEMES:
             raise unknown_name_error((*SCHEMES, AS_STORED))
         return value

@@ -1,4 +1,4 @@
-"""All workload fields by their dotted names, as the pydantic models declare them.
+"""All fields of workloads by their dotted names, as the pydantic models declare the fields.
 
 The command line, forms, sentences and documentation are generated from them, so a new option needs one declaration.
 """
@@ -27,7 +27,7 @@ TASKS: Final[dict[Task, type[Training] | type[Inference]]] = {"inference": Infer
 
 @dataclass(frozen=True, eq=False)
 class WorkloadField:
-    """A workload field of the given `tasks`, with its pydantic declaration and its presentation."""
+    """A workload field, with the tasks that have it, its pydantic declaration and its presentation."""
 
     name: str
     tasks: tuple[Task, ...]
@@ -37,37 +37,37 @@ class WorkloadField:
 
     @property
     def group(self) -> Group:
-        """Return the form section of the field, or of the field that contains it."""
+        """Return the form section of the field, by default that of the field around it."""
         return self.option.group or (self.whole.group if self.whole else "")
 
     @property
     def metavar(self) -> str:
-        """Return the placeholder for the value in `--help`."""
+        """Return the placeholder for the field's value in `--help`."""
         return self.option.metavar or self.option.unit.upper() or ("N" if self.kind == "number" else "NAME")
 
     @property
     def title(self) -> str:
-        """Return the display name, such as `Micro-batch size`."""
+        """Return the field's display name, such as `Micro-batch size`."""
         return self.info.title or self.name
 
     @property
     def help(self) -> str:
-        """Return the one-line description that follows the name in `--help`, in lower case."""
+        """Return the field's one-line description in `--help`, in lower case."""
         return self.info.description or ""
 
     @property
     def default(self) -> FieldValue:
-        """Return the default value, or None if it depends on the model."""
+        """Return the field's default value, or None if it depends on the model."""
         return self.info.default
 
     @cached_property
     def is_optional(self) -> bool:
-        """Return whether the field may be left unset and filled in for the model."""
+        """Return whether the field may be unset, so that it is filled in for the model."""
         return NoneType in get_args(self.info.annotation)
 
     @cached_property
     def kind(self) -> Kind:
-        """Return the kind of input control that the field needs."""
+        """Return the kind of form control for the field: choice, number, bytes, share or list."""
         kinds = get_args(self.info.annotation) if self.is_optional else (self.info.annotation,)
         if self.option.choices is not None or bool in kinds:
             return "choice"
@@ -76,7 +76,7 @@ class WorkloadField:
         return "number" if int in kinds else "share" if float in kinds else "list"
 
     def is_shown(self, context: FieldContext) -> bool:
-        """Return whether a form shows the field, given the model and the software."""
+        """Return whether a form shows the field for the model and software in `context`."""
         if isinstance(context.workload, Inference):
             own = serving_support(context.workload.profile)
             part, _, setting = self.name.rpartition(".")
@@ -87,12 +87,12 @@ class WorkloadField:
         return self.option.shown_when(context) and (self.whole is None or self.whole.shown_when(context))
 
     def bound(self, name: Literal["ge", "le"], otherwise: int) -> int:
-        """Return the lower (`ge`) or upper (`le`) bound of the value, or `otherwise` if it has none."""
+        """Return the lower (`ge`) or upper (`le`) bound of the field's value, or `otherwise` if there is none."""
         limits = (getattr(limit, name, None) for limit in self.info.metadata)
         return next((limit for limit in limits if isinstance(limit, int)), otherwise)
 
     def choices(self, situation: FieldContext | None) -> ChoiceTitles:
-        """Return the allowed values with their titles; choices that depend on the workload need its `situation`."""
+        """Return the field's allowed values with titles; choices that depend on the workload need its `situation`."""
         choices = self.option.choices
         if callable(choices):
             return choices(situation) if situation is not None else {}
@@ -101,13 +101,13 @@ class WorkloadField:
 
 @lru_cache(maxsize=2)
 def fields_of(task: Task) -> Mapping[str, WorkloadField]:
-    """Return the fields of one task's workloads by name, in the order of their declaration."""
+    """Return the fields of a task's workloads by name, in order of declaration."""
     return {field.name: field for field in _declared_fields(TASKS[task], task)}
 
 
 @lru_cache(maxsize=1)
 def all_fields() -> tuple[WorkloadField, ...]:
-    """Return all training and inference fields; a field that the tasks declare separately appears twice."""
+    """Return the fields of training and inference; a field that each task declares separately appears twice."""
     fields: dict[tuple[str, int], WorkloadField] = {}
     for task in TASKS:
         for field in fields_of(task).values():
@@ -118,7 +118,7 @@ def all_fields() -> tuple[WorkloadField, ...]:
 
 
 def find_field(name: str, task: Task | None = None) -> WorkloadField | None:
-    """Return the field `name` of the given task, or of any task; None if there is no such field."""
+    """Return the field `name` of `task`, by default of any task, or None if there is no such field."""
     tasks = (task,) if task else tuple(TASKS)
     return next((field for each_task in tasks if (field := fields_of(each_task).get(name))), None)
 
@@ -136,7 +136,7 @@ def _declared_fields(
 
 
 def _nested_models(annotation: object) -> list[type[Spec]]:
-    """Return the pydantic models that a field of this type can hold; for engine settings, those of every program."""
+    """Return the pydantic models that a field with this annotation can hold; for engine settings, of every program."""
     if annotation is EngineSettings:
         return [serving_support(name).settings for name in SERVERS]
     kinds = get_args(annotation) if NoneType in get_args(annotation) else (annotation,)

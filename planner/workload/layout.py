@@ -56,7 +56,9 @@ def _check_network(parallel: Parallel, architecture: Architecture) -> None:
     if parallel.pipeline > 1:
         _check_stages(parallel, architecture)
     if parallel.context > 1 and architecture.fixed_length is not None:
-        raise SpecError("parallel.context", "inputs of a fixed length cannot be split across cards")
+        raise SpecError(
+            "parallel.context", "inputs of a fixed length cannot be split across cards by context parallelism"
+        )
 
 
 def _check_tensor(layer: Layer, cards: int) -> None:
@@ -94,7 +96,7 @@ def _check_experts(parallel: Parallel, blocks: list[Mlp | Moe | None]) -> None:
             reason = f"{experts:,} experts are not divisible by {parallel.expert:,}"
             raise SpecError("parallel.expert", reason, _divisors_hint(experts))
     if (parallel.data or 1) % parallel.expert:
-        reason = f"experts are split across replicas, and {parallel.data:,} is not divisible by {parallel.expert:,}"
+        reason = f"the number of replicas, {parallel.data:,}, is not divisible by {parallel.expert:,}"
         raise SpecError("parallel.expert", reason, hint=COUNT_HINT)
 
 

@@ -33,11 +33,11 @@ Library = Literal["torch", "bitsandbytes", "transformers", "galore-torch", "soap
 
 
 StateUnit = Literal["element", "scale", "tensor", "row-or-column", "square", "triangle", "projector", "projected"]
-"""Unit that a state stores numbers for: an element of a tensor, 256 elements with one scale, the tensor, a row or a
-column of a matrix, an element of the square or triangular factors of its sides, of a projector or of its projection."""
+"""Unit for which an optimizer state stores numbers: an element of a tensor, a block of 256 elements with one scale, a
+tensor, a row or column of a matrix, an element of its square or triangular factors, projector or projection."""
 StateTensors = Literal["all", "quantised", "matrices", "inner-matrices"]
-"""Tensors that a state applies to: matrices have more than one dimension; inner matrices are those in linear layers or
-routers inside the model; quantised ones are large and no embeddings."""
+"""Tensors with an optimizer state: all; matrices, with more than one dimension; inner matrices, in linear layers or
+routers; or quantised tensors, which are large and no embeddings."""
 StateQuantity = Literal[
     "parameters",
     "width",
@@ -55,11 +55,11 @@ StateQuantity = Literal[
 ]
 """Symbols in the formulas of optimizer states."""
 WorkspaceKind = Literal["copies-of-all", "copies", "fp32-copies", "newton-schulz", "decomposition", "bases", "blocks"]
-"""Temporary memory: copies of all trained parameters or of the largest tensor, or buffers of one algorithm."""
+"""Kind of temporary memory in an optimizer step: copies of tensors, or buffers of one algorithm."""
 
 
 class StateAmount(NamedTuple):
-    """Size of an optimizer state: `numbers` values per `unit`, of `bytes` each; None for the width of the parameter."""
+    """Size of an optimizer state: `numbers` values per `unit` of `bytes` each (None: as wide as the parameter)."""
 
     numbers: int
     unit: StateUnit = "element"
@@ -67,7 +67,7 @@ class StateAmount(NamedTuple):
 
 
 class OptimizerState(NamedTuple):
-    """An optimizer state of some tensors: its name, formula, and amounts."""
+    """An optimizer state: its name, formula, size, and the tensors that have it."""
 
     name: str
     formula: str
@@ -77,7 +77,7 @@ class OptimizerState(NamedTuple):
 
 
 class StepWorkspace(NamedTuple):
-    """Temporary memory of an optimizer step: `copies` of the tensors that `kind` selects."""
+    """Temporary memory of an optimizer step: `copies` times the tensors or buffers of `kind`."""
 
     kind: WorkspaceKind
     formula: str
@@ -86,7 +86,7 @@ class StepWorkspace(NamedTuple):
 
 
 class OptimizerKind(NamedTuple):
-    """An optimizer: title, library, step implementations (the default first), and states.
+    """An optimizer with its library, step implementations (the default first), states and temporary memory.
 
     A tensor has the first of `states` that applies to it. `formula` covers all states, in the quantities `symbols`.
     `foreach` and `loop` are the temporary memory of these implementations; fused ones need none. `paged` states of
@@ -120,7 +120,7 @@ _ADAFACTOR: Final = "torch.optim.Adafactor: row_var and col_var of matrices, var
 _HF_ADAFACTOR: Final = (
     "transformers 5.23 optimization.Adafactor: exp_avg_sq_row, exp_avg_sq_col and the root mean square of each tensor"
 )
-_MUON: Final = "torch.optim.Muon: momentum_buffer, for matrices only; AdamW has the rest"
+_MUON: Final = "torch.optim.Muon: momentum_buffer, for matrices only; other tensors have AdamW's states"
 _GALORE: Final = "galore_torch: GaLoreProjector.get_orthogonal_matrix, AdamW.step"
 _SOAP: Final = "nikhilvyas/SOAP soap.py (a1e5535, 2024-12): init_preconditioner, max_precond_dim 10000"
 _SHAMPOO: Final = (
@@ -153,7 +153,7 @@ def _adam_kind(title: str, steps: tuple[OptimizerStep, ...]) -> OptimizerKind:
 
 
 def _bitsandbytes_32_bit(title: str, moments: int, *, paged: bool = False) -> OptimizerKind:
-    """Return a bitsandbytes optimizer with the given number of 32-bit moments."""
+    """Return a bitsandbytes optimizer with `moments` 32-bit states per parameter."""
     name = "32-bit moments" if moments > 1 else "32-bit momentum"
     formula = f"P × {4 * moments}"
     return OptimizerKind(
@@ -168,7 +168,7 @@ def _bitsandbytes_32_bit(title: str, moments: int, *, paged: bool = False) -> Op
 
 
 def _bitsandbytes_8_bit(title: str, moments: int, *, paged: bool = False) -> OptimizerKind:
-    """Return a bitsandbytes optimizer with 8-bit moments; embeddings and small tensors keep 32-bit moments."""
+    """Return a bitsandbytes optimizer with `moments` 8-bit states; embeddings and small tensors have 32-bit states."""
     name, times = ("moments", " × 2") if moments > 1 else ("momentum", "")
     quantised, unquantized = f"Q{times} × (1 + 4 / B)", f"(P − Q) × {4 * moments}"
     amounts = (StateAmount(moments, bytes=1), StateAmount(moments, "scale", 4))
@@ -289,7 +289,7 @@ OPTIMIZERS: Final[dict[Optimizer, OptimizerKind]] = {
         symbols=("parameters", "width", "inner-matrices"),
         states=(
             OptimizerState("momentum of matrices", "M × w", _MUON, (StateAmount(1),), "inner-matrices"),
-            OptimizerState("AdamW of the rest", "2 × (P − M) × w", _MUON, (StateAmount(2),)),
+            OptimizerState("AdamW moments of all other tensors", "2 × (P − M) × w", _MUON, (StateAmount(2),)),
         ),
         loop=StepWorkspace(
             "newton-schulz",
@@ -311,7 +311,7 @@ OPTIMIZERS: Final[dict[Optimizer, OptimizerKind]] = {
                 (StateAmount(1, "projector"), StateAmount(2, "projected")),
                 "inner-matrices",
             ),
-            OptimizerState("moments of the rest", "2 × (P − M) × w", _GALORE, (StateAmount(2),)),
+            OptimizerState("moments of all other tensors", "2 × (P − M) × w", _GALORE, (StateAmount(2),)),
         ),
         loop=StepWorkspace(
             "decomposition",
@@ -365,7 +365,7 @@ in one kernel; transformers' Adafactor, galore_torch's AdamW and SOAP loop; Dist
 
 
 def optimizer_titles() -> dict[Optimizer, str]:
-    """Return the capitalized titles of all optimizers, grouped by library."""
+    """Return the capitalized titles of all optimizers by name, grouped by library."""
     libraries = list(dict.fromkeys(kind.library for kind in OPTIMIZERS.values()))
     grouped = sorted(OPTIMIZERS.items(), key=lambda item: libraries.index(item[1].library))
     return {name: f"{kind.title[0].upper()}{kind.title[1:]}" for name, kind in grouped}
@@ -378,5 +378,5 @@ def optimizer_library(optimizer: Optimizer) -> str:
 
 
 def optimizer_step_titles() -> dict[OptimizerStep, str]:
-    """Return the titles of the step implementations."""
+    """Return the titles of the optimizer step implementations."""
     return {"fused": "Fused", "foreach": "Foreach (all tensors at once)", "loop": "Loop (one tensor at a time)"}

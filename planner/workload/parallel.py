@@ -35,7 +35,7 @@ def _can_offload(context: FieldContext) -> bool:
 
 
 class CardCount(Spec):
-    """Number of cards with the same catalog id."""
+    """A number of cards with the same catalog id."""
 
     id: str = Field(min_length=1)
     count: int = Field(default=1, ge=1, le=MOST_CARDS)
@@ -57,11 +57,6 @@ def _is_set_by_hand(context: FieldContext) -> bool:
     return has_several_gpus(context) and not context.chosen_sharing
 
 
-def _sharing_titles(context: FieldContext) -> dict[Sharing, str]:
-    chosen = f": {context.chosen_sharing}" if context.chosen_sharing else ""
-    return {"auto": f"Chosen by the software{chosen}", "manual": "Set below"}
-
-
 class Parallel(Spec):
     """Degrees of parallelism; the number of cards is the product of the data, tensor, pipeline and context degrees.
 
@@ -80,7 +75,7 @@ class Parallel(Spec):
             "sharing",
             default="auto, unless a degree is set",
             explanation="If one GPU is enough, each one holds the whole model.",
-            choices=_sharing_titles,
+            choices={"auto": "By the software", "manual": "Set below"},
             leads=True,
             shown_when=has_several_gpus,
         ),
@@ -102,7 +97,7 @@ class Parallel(Spec):
             ge=0,
             le=3,
             title="ZeRO stage",
-            description="states that replicas shard: 1 optimizer states, 2 also gradients, 3 also parameters (FSDP)",
+            description="what replicas shard: 1 optimizer states, 2 also gradients, 3 also parameters (FSDP)",
         ),
         Presentation(
             "--zero",
@@ -120,7 +115,7 @@ class Parallel(Spec):
     ] = 0
     tensor: Annotated[
         int,
-        Field(ge=1, le=1024, title="Tensor parallelism", description="GPUs that each matrix is split across"),
+        Field(ge=1, le=1024, title="Tensor parallelism", description="number of GPUs that share each matrix"),
         Presentation("--tp", "sharing", shown_when=_is_set_by_hand),
     ] = 1
     sequence: Annotated[
@@ -133,12 +128,14 @@ class Parallel(Spec):
     ] = False
     pipeline: Annotated[
         int,
-        Field(ge=1, le=4096, title="Pipeline parallelism", description="stages that each hold some of the layers"),
+        Field(
+            ge=1, le=4096, title="Pipeline parallelism", description="number of stages, each with some of the layers"
+        ),
         Presentation("--pp", "sharing", shown_when=_is_set_by_hand),
     ] = 1
     context: Annotated[
         int,
-        Field(ge=1, le=4096, title="Context parallelism", description="GPUs that each sequence is split across"),
+        Field(ge=1, le=4096, title="Context parallelism", description="number of GPUs that share each sequence"),
         Presentation(
             "--cp",
             "sharing",
@@ -148,7 +145,7 @@ class Parallel(Spec):
     expert: Annotated[
         int,
         Field(
-            ge=1, le=4096, title="Expert parallelism", description="replicas that the routed experts are split across"
+            ge=1, le=4096, title="Expert parallelism", description="number of replicas that share the routed experts"
         ),
         Presentation("--ep", "sharing", shown_when=_has_experts),
     ] = 1
@@ -164,7 +161,7 @@ class Parallel(Spec):
         bool,
         Field(
             title="Gradient bucket view",
-            description="gradients are views into DistributedDataParallel's buckets, not separate tensors",
+            description="make gradients views into DistributedDataParallel's buckets, not separate tensors",
         ),
         Presentation(
             group="sharing",
@@ -175,7 +172,7 @@ class Parallel(Spec):
         bool,
         Field(
             title="Reshard after forward",
-            description="FSDP frees each layer's gathered parameters after its forward pass",
+            description="free each layer's gathered parameters after its forward pass (FSDP)",
         ),
         Presentation(
             group="sharing",
@@ -223,12 +220,12 @@ class Parallel(Spec):
     @field_validator("pipeline_layers", mode="before")
     @classmethod
     def _split_numbers(cls, value: object) -> object:
-        """Parse comma-separated numbers, as on the command line."""
+        """Split text with comma-separated numbers, as on the command line; return other values unchanged."""
         return tuple(part.strip() for part in value.split(",")) if isinstance(value, str) else value
 
     @model_validator(mode="after")
     def _check_rules(self) -> Self:
-        """Reject pipeline settings for stages that do not exist."""
+        """Reject pipeline settings that contradict the number of stages."""
         STAGE_RULES.validate(_ParallelHolder(self))
         if any(layers < 1 for layers in self.pipeline_layers):
             raise ValueError("every stage in pipeline_layers needs at least 1 layer")
@@ -236,12 +233,12 @@ class Parallel(Spec):
 
     @property
     def model_shards(self) -> int:
-        """Return the number of cards that one replica occupies."""
+        """Return the number of cards in one replica, each with a shard of the model."""
         return self.tensor * self.pipeline * self.context
 
     @property
     def state_shards(self) -> int:
-        """Return the number of cards with the same model shard, across which ZeRO shards the states.
+        """Return the number of cards with the same model shard, over which ZeRO shards training states.
 
         **Source**: Megatron-LM `mpu.get_data_parallel_world_size(with_context_parallel=True)`; torchtitan shards over
         `dp_shard × cp`.

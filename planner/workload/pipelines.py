@@ -14,7 +14,7 @@ from planner.workload.training import Training
 from planner.workload.workload import Inference
 
 _TRACED: Final = (
-    "Trace its denoiser with your own step function: “Trace a module…” in the window's Plan menu, or "
+    "Trace the denoiser with your own step function: “Trace a module…” in the window's Plan menu, or "
     "`gpu-planner trace my_step.py:NAME --task training` in a shell."
 )
 
@@ -61,8 +61,12 @@ def _check_formats(workload: Inference, architecture: Architecture) -> None:
         if value in GGUF_FILE_TYPES:
             raise SpecError(
                 name,
-                "GGUF files of diffusion models mix weight formats in an unsupported way",
+                "GGUF files of diffusion models mix weight formats, which is not supported",
                 "Choose nf4, int8 or fp8.",
             )
         if value == AS_STORED and not all(component.stored for component in architecture.components):
-            raise SpecError(name, "the pipeline's files have not been read", "Choose its folder, or hf:owner/name.")
+            raise SpecError(
+                name,
+                "the stored formats are unknown, because the pipeline's files were not read",
+                "Choose the pipeline's folder, or hf:owner/name.",
+            )

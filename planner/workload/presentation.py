@@ -41,7 +41,7 @@ GROUPS: Final[dict[Group, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class FieldContext:
-    """The filled-in workload, model and GPU count on which the visibility and choices of a field depend.
+    """Workload, model and GPU count, on which the visibility and the choices of a field depend.
 
     `workload` has its defaults filled in for `architecture` on `count` GPUs. `sharding_library` is the library that
     shards training across replicas, `from_scratch` whether training starts from random weights, and `chosen_sharing`
@@ -57,16 +57,16 @@ class FieldContext:
 
     @property
     def has_variable_length(self) -> bool:
-        """Return whether the input length can be chosen."""
+        """Return whether the model's input length is variable, so that it can be chosen."""
         return self.architecture.has_variable_length
 
 
 ChoiceTitles = Mapping[Any, str]
-"""Allowed values of a field, with their titles."""
+"""Allowed values of a workload field, with their titles."""
 
 
 def command_line_only(_context: FieldContext) -> bool:
-    """Return False: hide a field from forms, so that only the command line and files can set it."""
+    """Return False, so that forms hide the field; only the command line and files can set it."""
     return False
 
 
@@ -86,13 +86,13 @@ def generates_text(context: FieldContext) -> bool:
 
 
 def has_several_gpus(context: FieldContext) -> bool:
-    """Return whether there are several GPUs to split the model or its work across."""
+    """Return whether the plan has several GPUs, across which the model or its work can be split."""
     return context.count > 1 and is_not_diffusion(context)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Presentation:
-    """Presentation of one field on the command line, in forms and in sentences; it annotates the field's type.
+    """Presentation of a workload field on the command line, in forms and in sentences; it annotates the field's type.
 
     `flag` is the command-line option; a field without one is set by `--set`. `default` is the `--help` text for an
     omitted option whose default depends on other fields. `group` is the section in forms, and `shown_when` whether a

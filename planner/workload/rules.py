@@ -1,4 +1,4 @@
-"""Rules that the fields of a workload must satisfy together, with messages and remedies.
+"""Rules on several fields of a workload, with error messages and remedies.
 
 Validation rejects workloads by these rules, editing adjusts other fields until they hold (`planner.plan.editing`), and
 forms offer only values that satisfy them.
@@ -31,14 +31,16 @@ from planner.workload.software.settings import EngineSettings
 from planner.workload.weight_files import DEFAULT_GGUF, EXCLUSIVE_FIELDS, default_profile, incompatibility
 
 FieldValue = Any
-"""Value of a field, of any type."""
+"""Value of a workload field, of any type."""
 FieldReader = Callable[[str], FieldValue]
-"""Returns the value of a field by its dotted name; `count` is the number of GPUs, `model` the architecture."""
+"""Function that returns the value of a field by its dotted name, or the GPU count (`count`) or architecture
+(`model`)."""
 Remedy = Mapping[str, Any] | Callable[..., Mapping[str, Any]]
-"""Field changes that make a rule hold: new field values, or a function that returns them from the rule's values."""
+"""Field changes after which a rule holds: new values by field, or a function from the rule's values to such a
+mapping."""
 
 RESET: Final = object()
-"""Marker for a field to be reset to its default."""
+"""Marker in a remedy for a field that is reset to its default."""
 
 _CONTEXT: Final = ("count", "model")
 _MODEL_PARALLEL: Final = ("parallel.tensor", "parallel.pipeline", "parallel.context")
@@ -50,15 +52,15 @@ _RESET_PARALLELISM: Final = {
 }
 _PRECISIONS: Final[tuple[Compute, ...]] = ("amp-bf16", "bf16", "amp-fp16", "fp16", "fp32")
 _ENGINE_SETTINGS: Final = tuple(f"engine.{name}" for name in setting_names())
-_FP32_ONLY: Final = "SOAP multiplies gradients with fp32 matrices: train parameters in fp32"
-_PARAMETERS_SHARDED: Final = 3
-"""ZeRO stage that shards parameters, too."""
+_FP32_ONLY: Final = "SOAP multiplies gradients by fp32 matrices: train parameters in fp32"
+_PARAMETER_SHARDING_STAGE: Final = 3
+"""ZeRO stage that shards parameters besides gradients and optimizer states."""
 COUNT_HINT: Final = "Change one of them or the number of cards."
 
 
 @dataclass(frozen=True, eq=False)
 class WorkloadRule:
-    """A rule on several fields; `holds` and `message` take the values of `fields` in this order.
+    """A rule on several workload fields; `holds` and `message` take the values of `fields` in this order.
 
     Editing applies the first of `remedies` that leaves the edited fields alone and after which the rule holds. Forms
     restrict the choices of the fields in `narrows` to values that satisfy the rule. `blames` is the field that the
@@ -82,7 +84,7 @@ class WorkloadRule:
         return tuple(map(read, self.fields))
 
     def refusal(self, *values: object) -> tuple[str, str, str]:
-        """Return the field, reason and hint of the error for `values` that break the rule."""
+        """Return field, reason and hint of the error for `values`, which break the rule."""
         reason, hint = (text if isinstance(text, str) else text(*values) for text in (self.message, self.hint))
         return self.blames or self.fields[0], reason, hint
 
@@ -92,7 +94,7 @@ class WorkloadRule:
 
 
 class RuleSet:
-    """Rules that are checked together; with `task`, only for that task.
+    """Workload rules that are checked together; with `task`, only in workloads of this task.
 
     Results are cached by value, since searches validate equal workloads many times.
     """
@@ -105,7 +107,7 @@ class RuleSet:
         self._refusal = lru_cache(maxsize=4096)(self._first_refusal)
 
     def validate(self, model: object) -> None:
-        """Validate a pydantic model during its construction, as its validators do.
+        """Check the rules on a pydantic model during its construction.
 
         Raises:
             ValueError: If a rule does not hold.
@@ -114,7 +116,7 @@ class RuleSet:
             raise ValueError(refusal[1])
 
     def check(self, workload: object, **context: object) -> None:
-        """Validate a workload; `context` holds the number of GPUs (`count`) and the architecture (`model`).
+        """Check the rules on a workload; `context` has the number of GPUs (`count`) and the architecture (`model`).
 
         Raises:
             SpecError: If a rule does not hold, with the field that the rule blames.
@@ -135,7 +137,7 @@ class RuleSet:
 
 
 def field_reader(workload: object, **others: object) -> FieldReader:
-    """Return a function that reads workload fields by their dotted names, and the values in `others` by keyword.
+    """Return a function that returns a workload field by its dotted name, or a value in `others` by its keyword.
 
     It returns None for a field of a part that is missing, such as adapters, or of another program's settings.
     """
@@ -164,7 +166,7 @@ def nest_fields(fields: Mapping[str, object]) -> dict[str, object]:
 
 
 def is_offered(name: str, value: object, read: FieldReader, task: str) -> bool:
-    """Return whether `value` satisfies the rules that narrow the choices of `name`, given the other fields."""
+    """Return whether `value` for the field `name` satisfies the rules that narrow its choices."""
 
     def changed(other: str) -> FieldValue:
         return value if other == name else read(other)
@@ -194,12 +196,12 @@ def _compute_for_format(weights: str, method: Method, compute: Compute, profile:
     return {"compute": next((name for name in _PRECISIONS if weights in formats_for(method, name, profile)), compute)}
 
 
-def _compute_for_quantized(_method: Method, compute: Compute, profile: str) -> Mapping[str, Any]:
+def _compute_for_quantized_weights(_method: Method, compute: Compute, profile: str) -> Mapping[str, Any]:
     usual, *others = training_support(profile).quantised_compute
     return {"compute": others[0] if "fp16" in compute else usual}
 
 
-def _is_16_bit(weights: str | None, compute: Compute) -> bool:
+def _trains_in_16_bits(weights: str | None, compute: Compute) -> bool:
     return (weights or compute) in ("bf16", "fp16")
 
 
@@ -209,9 +211,9 @@ def _max_zero_stage(profile: str, stages: int) -> int:
 
 
 def _supported_offloads(profile: str, stages: int) -> tuple[Offload, ...]:
-    """Return the offload values that a program supports; parameters can be offloaded only if replicas shard them."""
+    """Return the supported values of `offload`; a program can offload parameters only if replicas shard them."""
     offloads = training_support(profile).offloads
-    return offloads if _max_zero_stage(profile, stages) == _PARAMETERS_SHARDED else offloads[:2]
+    return offloads if _max_zero_stage(profile, stages) == _PARAMETER_SHARDING_STAGE else offloads[:2]
 
 
 def _zero_stage_message(zero: int, profile: str, _stages: int) -> str:
@@ -221,20 +223,20 @@ def _zero_stage_message(zero: int, profile: str, _stages: int) -> str:
     return f"{title} supports ZeRO up to stage {own.zero_limit_in_pipeline} in a pipeline"
 
 
-def _explicit_settings(engine: EngineSettings | Mapping[str, object]) -> tuple[str, ...]:
-    """Return the names of the explicitly set engine settings; `engine` is a mapping while a form is being edited."""
+def _explicit_setting_names(engine: EngineSettings | Mapping[str, object]) -> tuple[str, ...]:
+    """Return the names of the explicitly set engine settings; during an edit, `engine` is a mapping."""
     if isinstance(engine, EngineSettings):
         return engine.explicit_names()
     return tuple(name.removeprefix("engine.") for name, value in engine.items() if value is not None)
 
 
-def _foreign_settings(engine: EngineSettings | Mapping[str, object], profile: str | None) -> tuple[str, ...]:
+def _foreign_setting_names(engine: EngineSettings | Mapping[str, object], profile: str | None) -> tuple[str, ...]:
     own = serving_support(profile).settings.model_fields if profile else setting_names()
-    return tuple(name for name in _explicit_settings(engine) if name not in own)
+    return tuple(name for name in _explicit_setting_names(engine) if name not in own)
 
 
 def _foreign_setting_message(engine: EngineSettings, profile: str) -> str:
-    name = _foreign_settings(engine, profile)[0]
+    name = _foreign_setting_names(engine, profile)[0]
     owner = setting_owner(name)
     return f"{name} is a setting of {owner.title if owner else name}, but the profile is {SOFTWARE[profile].title}"
 
@@ -246,11 +248,11 @@ def _weight_file_conflict(
     model: Architecture,
     *own: object,
 ) -> tuple[str, ...]:
-    runner = profile or default_profile(_explicit_settings(engine), own, weights, model)
+    runner = profile or default_profile(_explicit_setting_names(engine), own, weights, model)
     return incompatibility(runner, weights, model)
 
 
-def _describe_degrees(*sizes: int | None) -> str:
+def _degrees_text(*sizes: int | None) -> str:
     """Return the degrees of parallelism above 1, such as `data 2 × tensor 4`."""
     named = zip(("data", "tensor", "pipeline", "context"), sizes, strict=True)
     return " × ".join(f"{name} {size:,}" for name, size in named if size is not None and size > 1)
@@ -293,7 +295,7 @@ TRAINING_RULES: Final = RuleSet(
             f"qlora cannot compute in {compute} here: choose {' or '.join(training_support(profile).quantised_compute)}"
         ),
         narrows=("compute",),
-        remedies=(_compute_for_quantized,),
+        remedies=(_compute_for_quantized_weights,),
     ),
     WorkloadRule(
         ("weights", "method", "compute", "profile"),
@@ -341,7 +343,7 @@ TRAINING_RULES: Final = RuleSet(
     WorkloadRule(
         ("optimizer", "method", "weights", "compute"),
         lambda optimizer, method, weights, compute: (
-            not OPTIMIZERS[optimizer].fp32_only or _trains_adapters(method) or not _is_16_bit(weights, compute)
+            not OPTIMIZERS[optimizer].fp32_only or _trains_adapters(method) or not _trains_in_16_bits(weights, compute)
         ),
         _FP32_ONLY,
         remedies=({"weights": None, "compute": "amp-bf16"}, {"optimizer": RESET}),
@@ -360,9 +362,11 @@ TRAINING_RULES: Final = RuleSet(
 INFERENCE_RULES: Final = RuleSet(
     WorkloadRule(
         ("engine", "profile"),
-        lambda engine, profile: not _foreign_settings(engine, profile),
+        lambda engine, profile: not _foreign_setting_names(engine, profile),
         _foreign_setting_message,
-        remedies=(lambda engine, profile: {f"engine.{name}": None for name in _foreign_settings(engine, profile)},),
+        remedies=(
+            lambda engine, profile: {f"engine.{name}": None for name in _foreign_setting_names(engine, profile)},
+        ),
     ),
     *(
         WorkloadRule(
@@ -461,7 +465,7 @@ COUNT_RULES: Final = RuleSet(
         ("parallel.data", *_MODEL_PARALLEL, "count"),
         lambda data, *sizes: data is None or data * prod(sizes[:-1]) == sizes[-1],
         lambda data, *sizes: (
-            f"{_describe_degrees(data, *sizes[:-1])} needs {data * prod(sizes[:-1]):,} cards, not {sizes[-1]:,}"
+            f"{_degrees_text(data, *sizes[:-1])} needs {data * prod(sizes[:-1]):,} cards, not {sizes[-1]:,}"
         ),
         hint=COUNT_HINT,
         blames="parallel",
@@ -472,7 +476,7 @@ COUNT_RULES: Final = RuleSet(
         lambda *sizes: sizes[-1] % prod(sizes[:-1]) == 0,
         lambda *sizes: (
             f"{'1 card is' if sizes[-1] == 1 else f'{sizes[-1]:,} cards are'} not a multiple of "
-            f"{_describe_degrees(None, *sizes[:-1])}"
+            f"{_degrees_text(None, *sizes[:-1])}"
         ),
         hint=COUNT_HINT,
         blames="parallel",
@@ -528,18 +532,18 @@ PARALLEL_TRAINING_RULES: Final = RuleSet(
     WorkloadRule(
         ("parallel.offload", "parallel.zero"),
         lambda offload, zero: offload != "optimizer" or zero > 0,
-        "offloading optimizer states needs ZeRO",
+        "offloading optimizer states needs ZeRO stage 1 or higher",
         hint="Set zero to 1, 2 or 3.",
         remedies=({"parallel.offload": "none"}, {"parallel.zero": 2}),
     ),
     WorkloadRule(
         ("parallel.offload", "parallel.zero"),
-        lambda offload, zero: offload not in ("parameters", "nvme") or zero == _PARAMETERS_SHARDED,
+        lambda offload, zero: offload not in ("parameters", "nvme") or zero == _PARAMETER_SHARDING_STAGE,
         "offloading parameters needs ZeRO-3 or FSDP",
         hint="Set zero to 3.",
         remedies=(
             lambda _, zero: {"parallel.offload": "optimizer" if zero else "none"},
-            {"parallel.zero": _PARAMETERS_SHARDED},
+            {"parallel.zero": _PARAMETER_SHARDING_STAGE},
         ),
     ),
     WorkloadRule(
@@ -624,7 +628,9 @@ EDITING_RULES: Final = RuleSet(
     ),
     WorkloadRule(
         ("profile", "engine", *EXCLUSIVE_FIELDS),
-        lambda profile, engine, *own: profile is not None or (not _explicit_settings(engine) and set(own) <= {None}),
+        lambda profile, engine, *own: (
+            profile is not None or (not _explicit_setting_names(engine) and set(own) <= {None})
+        ),
         task="inference",
         remedies=(dict.fromkeys((*EXCLUSIVE_FIELDS, *_ENGINE_SETTINGS)),),
         after=("profile",),

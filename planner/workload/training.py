@@ -35,7 +35,7 @@ from planner.workload.software.registry import DEFAULT, SOFTWARE, TRAINERS, Trai
 
 
 class Lora(Spec):
-    """Low-rank adapters on linear layers of an otherwise frozen model."""
+    """Settings of low-rank adapters on linear layers of an otherwise frozen model."""
 
     rank: Annotated[
         int,
@@ -73,7 +73,7 @@ class Lora(Spec):
         ),
         Presentation(
             group="adapters",
-            explanation="Dropout masks are saved for the backward pass.",
+            explanation="Masks of adapter dropout are saved for the backward pass.",
             stops=(0.0, 0.05, 0.1),
         ),
     ] = 0.0
@@ -89,7 +89,7 @@ class Lora(Spec):
     @field_validator("targets", mode="before")
     @classmethod
     def _split_names(cls, value: object) -> object:
-        """Parse comma-separated layer names, as on the command line, and `all-linear` in a list."""
+        """Return the names in comma-separated text, and `all-linear` for a list with it; other values unchanged."""
         if isinstance(value, str) and value != "all-linear":
             value = tuple(part.strip() for part in value.split(",") if part.strip())
         if isinstance(value, list | tuple):
@@ -167,7 +167,7 @@ class Training(Spec):
         Presentation(
             "--optimizer",
             "main",
-            explanation="Sets the states of each parameter: two numbers for AdamW, one for momentum, none for SGD.",
+            explanation="Determines the states per parameter: two numbers for AdamW, one with momentum, none for SGD.",
             choices=optimizer_titles(),
             details=optimizer_library,
             mnemonic="z",
@@ -187,7 +187,7 @@ class Training(Spec):
     gradient_clipping: Annotated[
         bool,
         Field(title="Gradient clipping", description="clip gradients by their norm"),
-        Presentation(group="step", explanation="Clipping needs temporary tensors."),
+        Presentation(group="step", explanation="Gradient clipping needs temporary tensors."),
     ] = False
     micro_batch: Annotated[
         int,
@@ -264,13 +264,13 @@ class Training(Spec):
             "--loss",
             "software",
             default="full-logits, or the software's own",
-            explanation="Full logits need several tensors of tokens × vocabulary.",
+            explanation="Computing full logits needs several tensors of tokens × vocabulary.",
             choices=LOSS_TITLES,
         ),
     ] = None
     loss_chunks: Annotated[
         int,
-        Field(ge=1, le=100_000, title="Loss chunks", description="number of chunks that the loss is computed in"),
+        Field(ge=1, le=100_000, title="Loss chunks", description="number of chunks in which the loss is computed"),
         Presentation(group="software", shown_when=lambda context: context.workload.loss == "chunked"),
     ] = 8
     profile: Annotated[
@@ -279,7 +279,7 @@ class Training(Spec):
         Presentation(
             "--profile",
             "software",
-            explanation="Each program keeps different tensors in memory for the same model.",
+            explanation="For the same model, each program saves different tensors.",
             choices={name: one.title_for("training") for name, one in TRAINERS.items()},
             brief=lambda name: SOFTWARE[name].brief_title,
             leads=True,
@@ -291,11 +291,11 @@ class Training(Spec):
 
     @property
     def adapts(self) -> bool:
-        """Return whether adapters are trained instead of the model's own parameters."""
+        """Return whether the workload trains adapters instead of the model's own parameters."""
         return self.method != "full"
 
     @model_validator(mode="after")
     def _check_rules(self) -> Self:
-        """Reject combinations of fields that break a rule."""
+        """Reject combinations of training fields that break a rule."""
         TRAINING_RULES.validate(self)
         return self

@@ -1,4 +1,4 @@
-"""Compatibility of inference software with weight files, and the software's names for weight formats."""
+"""Compatibility of inference programs with weight files, and the programs' names for weight formats."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -8,7 +8,7 @@ from planner.models.architecture import Architecture
 from planner.workload.software.registry import SERVERS, SOFTWARE, serving_support, setting_owner
 
 DEFAULT_GGUF: Final = "Q4_K_M"
-"""GGUF format that an edit chooses for a model without GGUF files."""
+"""GGUF format that switching to llama.cpp chooses for a model without GGUF files."""
 EXCLUSIVE_FIELDS: Final = tuple(name for one in SERVERS for name in serving_support(one).own_fields)
 """Workload fields that only one inference program uses."""
 
@@ -19,7 +19,7 @@ _PLAIN_NAMES: Final = {gguf: plain for plain, gguf in _GGUF_NAMES.items()}
 def default_profile(
     settings: Iterable[str], own: Sequence[object], weights: str | None, architecture: Architecture
 ) -> str:
-    """Return the default inference engine: the owner of the workload's settings, else one that reads `weights`.
+    """Return the default inference program: the owner of the workload's settings, else one that reads `weights`.
 
     `own` are the values of `EXCLUSIVE_FIELDS`.
     """
@@ -31,7 +31,7 @@ def default_profile(
 
 
 def incompatibility(profile: str, weights: str | None, architecture: Architecture) -> tuple[str, ...]:
-    """Return the reason why `profile` cannot run weight files in this format, and a hint; an empty tuple if it can."""
+    """Return reason and hint if `profile` cannot run weight files in the format `weights`, else an empty tuple."""
     if architecture.kind == "diffusion":
         return ()
     containers, stored = serving_support(profile).containers, _stored_format(weights, architecture)
@@ -42,12 +42,12 @@ def incompatibility(profile: str, weights: str | None, architecture: Architectur
         return f"{SOFTWARE[profile].title} runs GGUF files, not {title}", hint
     if "gguf" not in containers and is_gguf and (stored not in _PLAIN_NAMES or architecture.container == "gguf"):
         hint = "Choose the profile llama.cpp, or plain weights."
-        return "transformers converts a GGUF file to plain tensors when loading it", hint
+        return "transformers converts GGUF files to plain tensors when loading them", hint
     return ()
 
 
 def native_format_name(profile: str, weights: str, architecture: Architecture) -> str:
-    """Return the program's own name for the weight format; GGUF files have their own names for plain formats."""
+    """Return the name that `profile` uses for the format `weights`; GGUF has its own names for plain formats."""
     containers = serving_support(profile).containers
     if "safetensors" not in containers and not _is_gguf(weights, architecture):
         return _GGUF_NAMES[weights]

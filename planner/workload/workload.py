@@ -43,28 +43,28 @@ _FAMILIES: Final[dict[SchemeFamily, str]] = {
 }
 
 
-def _format_detail(name: str) -> str:
-    """Return the family and size of a weight format: `bitsandbytes · 4.13 bits a weight`."""
+def _format_family_and_size(name: str) -> str:
+    """Return family and size of a weight format as text: `bitsandbytes · 4.13 bits per weight`."""
     if name == AS_STORED:
         return "as in the checkpoint"
     scheme = SCHEMES[name]
-    return f"{_FAMILIES[scheme.family]} · {scheme.bits_per_weight:.3g} bits a weight"
+    return f"{_FAMILIES[scheme.family]} · {scheme.bits_per_weight:.3g} bits per weight"
 
 
 def _cache_title(name: str) -> str:
-    """Return the title of a KV-cache format; names with a number are llama.cpp formats."""
+    """Return the title of a KV-cache format; llama.cpp's formats, such as `q8_0`, are shown with their bits."""
     return f"{name.upper()}, {float(KV_FORMATS[name]):.3g} bits" if "_" in name else name.upper()
 
 
 def _attention_titles(context: FieldContext) -> dict[Attention, str]:
-    """Return the attention implementations' titles; engines without safetensors have their own flash attention."""
+    """Return the titles of attention implementations; llama.cpp is with or without its flash attention."""
     if "safetensors" in serving_support(context.workload.profile).containers:
         return ATTENTION_TITLES
     return {"sdpa": "Flash attention", "eager": "Without flash attention"}
 
 
 class Inference(Spec):
-    """Prefill of a prompt and generation up to the context length, for a batch of equal sequences.
+    """An inference workload: prefill and generation up to the context length, for a batch of equal sequences.
 
     `with_defaults` fills in fields that are `None` for the model.
     """
@@ -81,7 +81,7 @@ class Inference(Spec):
             "main",
             default="as stored",
             choices={AS_STORED: "As stored in the files", **{name: scheme.title for name, scheme in SCHEMES.items()}},
-            details=_format_detail,
+            details=_format_family_and_size,
             mnemonic="g",
         ),
     ] = None
@@ -96,7 +96,7 @@ class Inference(Spec):
     ] = "bf16"
     batch: Annotated[
         int,
-        Field(ge=1, le=1_000_000, title="Batch size", description="sequences, or generated images, at once"),
+        Field(ge=1, le=1_000_000, title="Batch size", description="number of sequences or generated images in a batch"),
         Presentation(
             "--batch",
             "main",
@@ -221,7 +221,7 @@ class Inference(Spec):
 
     @field_validator("weights")
     @classmethod
-    def _known_scheme(cls, value: str | None) -> str | None:
+    def _validated_scheme(cls, value: str | None) -> str | None:
         if value is not None and value != AS_STORED and value not in SCHEMES:
             raise unknown_name_error((*SCHEMES, AS_STORED))
         return value
@@ -229,7 +229,7 @@ class Inference(Spec):
     @field_validator("engine")
     @classmethod
     def _settings_of_profile(cls, value: EngineSettings, others: ValidationInfo) -> EngineSettings:
-        """Convert empty settings to the settings class of the chosen software."""
+        """Return settings of the chosen program's class if none are set, else `value`."""
         profile = others.data.get("profile")
         return value if profile is None else settings_for(profile, value)
 
@@ -242,7 +242,7 @@ class Inference(Spec):
 
     @model_validator(mode="after")
     def _check_rules(self) -> Self:
-        """Reject settings of another engine and formats that the chosen engine does not support."""
+        """Reject settings of another program, and formats that the chosen program does not support."""
         INFERENCE_RULES.validate(self)
         return self
 

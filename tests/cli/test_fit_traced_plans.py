@@ -45,4 +45,4 @@ def test_the_workload_cannot_be_changed(file: Path, words: list[str], capsys: py
     assert main(["fit", str(file), *words]) == 2
     said = capsys.readouterr().err
     assert "error: workload options cannot change a traced module" in said
-    assert "hint: Trace it again with other options: gpu-planner trace --help" in said
+    assert "hint: Trace the module again with other options: gpu-planner trace --help" in said

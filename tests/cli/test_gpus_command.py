@@ -207,7 +207,7 @@ def test_nothing_found_is_no_error(said):
         (["--compare", "l4", "--show", "l4"], "--compare: cannot be combined with --show", "one command for each"),
         (["--add", "x", "--change", "l4", "--paid", "5"], "--add: cannot be combined with --change", "one command"),
         (["--json", "--csv"], "--json: cannot be combined with --csv", "one of them"),
-        (["--build", "0 x l4"], "--build: 0 cards", "From 1"),
+        (["--build", "0 x l4"], "--build: 0 cards", "from 1"),
     ],
 )
 def test_wrong_input(said, words, message, hint):

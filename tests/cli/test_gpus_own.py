@@ -126,5 +126,5 @@ def test_a_file_that_cannot_be_read_is_warned_of_and_left_as_it_is(capsys, comma
     assert f"{file} · mine · name: is missing" in printed.err
     for words in (("--change", "l4", "--paid", "5"), ("--remove", "mine"), ("--own",), ("--export", "out.json")):
         assert main(["gpus", *words]) == 2
-        assert "it is not overwritten until then" in capsys.readouterr().err
+        assert "until then it is not overwritten" in capsys.readouterr().err
     assert file.read_bytes() == before

@@ -12,7 +12,7 @@ import pytest
 
 from planner import __version__
 from planner.cli import main as cli
-from planner.cli.main import in_plain_characters
+from planner.cli.main import replace_with_ascii
 from planner.errors import PlannerError
 
 
@@ -174,7 +174,7 @@ def test_poor_encodings_get_plain_characters(encoding, shown, monkeypatch):
 
 
 def test_only_what_cannot_be_written_is_replaced():
-    codecs.register_error("planner-plain", in_plain_characters)
+    codecs.register_error("planner-plain", replace_with_ascii)
     with pytest.raises(UnicodeDecodeError):
         b"\xff".decode("ascii", errors="planner-plain")
 

@@ -86,7 +86,7 @@ def test_without_a_driver_it_says_why_and_what_to_do(near, capsys):
     assert cli.main(["monitor", "--once"]) == 3
     printed = capsys.readouterr()
     assert printed.out == ""
-    assert printed.err.startswith("error: the NVIDIA driver is not loaded (nvmlInit returned 9)\nhint: Load it")
+    assert printed.err.startswith("error: the NVIDIA driver is not loaded (nvmlInit returned 9)\nhint: Load the driver")
 
 
 def test_without_a_driver_json_still_tells_the_machine_and_the_state(near, capsys):
@@ -109,8 +109,8 @@ def test_the_check_up_is_no_failure_without_a_driver(near, capsys):
     near.say(error__nvmlInitWithFlags=9)
     assert cli.main(["monitor", "--doctor"]) == 0
     printed = capsys.readouterr().out
-    assert "✗ Driver: does not respond; see below" in printed
-    assert "✗ State: the NVIDIA driver is not loaded (nvmlInit returned 9)\n    Load it" in printed
+    assert "✗ Driver: does not respond; the faults below say why" in printed
+    assert "✗ State: the NVIDIA driver is not loaded (nvmlInit returned 9)\n    Load the driver" in printed
     assert "✓ Machine: 9 of 9 quantities" in printed
 
 

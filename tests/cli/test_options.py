@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from planner.cli.options import add_workload_options, read_workload, used_defaults, workload_from
+from planner.cli.options import add_workload_options, default_option_texts, read_workload, workload_from_arguments
 from planner.cli.parser import Parser
 from planner.errors import PlannerError, SpecError
 from planner.workload.training import Lora
@@ -18,7 +18,7 @@ def _arguments(*words):
 
 
 def _workload(*words, base=None):
-    return workload_from(_arguments(*words), base)
+    return workload_from_arguments(_arguments(*words), base)
 
 
 def test_without_options_the_workload_is_the_default_inference():
@@ -164,7 +164,7 @@ def test_defaults_that_were_used_are_told_as_options():
     used = asked.evolve(
         weights="bf16", profile="hf", context_length=4096, prompt_length=4096, parallel=Parallel(data=1)
     )
-    assert " ".join(used_defaults(asked, used)) == (
+    assert " ".join(default_option_texts(asked, used)) == (
         "--weights bf16 --compute bf16 --context 4096 --prompt 4096 --kv-cache bf16 --attention sdpa --profile hf "
         "--dp 1"
     )
@@ -172,7 +172,7 @@ def test_defaults_that_were_used_are_told_as_options():
 
 def test_defaults_beside_what_was_given_of_the_same_part_are_told():
     asked = Training(method="lora", lora=Lora(dora=True))
-    assert "--lora-rank 16 --lora-targets all-linear" in " ".join(used_defaults(asked, asked))
+    assert "--lora-rank 16 --lora-targets all-linear" in " ".join(default_option_texts(asked, asked))
 
 
 def test_errors_carry_the_field():

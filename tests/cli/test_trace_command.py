@@ -17,9 +17,9 @@ from planner.cli.trace.report import ProgressLine, trace_report
 from planner.present.format import THIN
 from planner.present.trace.view import trace_view
 from planner.trace.analysis.trace_result import conclude
-from planner.trace.facts import Difference
+from planner.trace.facts import TraceDifference
 from planner.trace.files import load_recording, save_recording
-from planner.trace.run import Progress
+from planner.trace.run import TraceProgress
 from planner.units import GIB, MIB
 
 NET = """
@@ -43,7 +43,7 @@ def with_inputs(width: int = 64):
     return Net(width), {"x": torch.zeros(4, width)}
 """
 
-CUDNN = Difference(
+CUDNN = TraceDifference(
     name="convolution workspace",
     explanation="cuDNN chooses an algorithm at run time, and each needs another amount",
     source="cuDNN API reference, cudnnGetConvolutionForwardWorkspaceSize",
@@ -241,8 +241,8 @@ def test_progress_is_one_line_that_is_gone_in_the_end(monkeypatch):
     monkeypatch.setenv("COLUMNS", "30")
     stream = Terminal()
     with ProgressLine(stream) as line:
-        line.show(Progress("forward", 1, 2, 10, "forward " * 10))
-        line.show(Progress("step", 1, 2, 10, "step"))
+        line.show(TraceProgress("forward", 1, 2, 10, "forward " * 10))
+        line.show(TraceProgress("step", 1, 2, 10, "step"))
     shown = stream.getvalue().split("\r")
     assert shown[1] == "Tracing: forward forward forw"
     assert shown[2] == "Tracing: step".ljust(29)
@@ -252,7 +252,7 @@ def test_progress_is_one_line_that_is_gone_in_the_end(monkeypatch):
 def test_progress_is_not_written_to_files():
     stream = io.StringIO()
     with ProgressLine(stream) as line:
-        line.show(Progress("forward", 1, 2, 10, "forward"))
+        line.show(TraceProgress("forward", 1, 2, 10, "forward"))
     assert stream.getvalue() == ""
 
 

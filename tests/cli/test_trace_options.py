@@ -3,7 +3,12 @@
 import pytest
 
 from planner.cli.parser import Parser
-from planner.cli.trace.options import add_trace_options, given_options, request_from, trace_defaults
+from planner.cli.trace.options import (
+    add_trace_options,
+    default_option_texts_of_trace,
+    given_option_names,
+    request_from_arguments,
+)
 from planner.errors import SpecError
 from planner.trace.request import Argument, Target, TensorInput, TraceLora, TraceParallel
 
@@ -21,7 +26,7 @@ def parsed():
 @pytest.fixture
 def request_of(parsed):
     """Return a way to read options into a request."""
-    return lambda *words: request_from(parsed(*words), TARGET, "8.9")
+    return lambda *words: request_from_arguments(parsed(*words), TARGET, "8.9")
 
 
 def test_nothing_given_is_inference_on_cuda(request_of):
@@ -108,19 +113,19 @@ def test_parts_are_frozen_by_pattern(request_of):
 )
 def test_defaults_that_mattered_are_told(parsed, words, told):
     arguments = parsed(*words)
-    assert " ".join(trace_defaults(arguments, request_from(arguments, TARGET, None))) == told
+    assert " ".join(default_option_texts_of_trace(arguments, request_from_arguments(arguments, TARGET, None))) == told
 
 
 def test_models_have_defaults_of_their_own(parsed):
     target = Target(kind="config", place="gpt2", config="{}")
-    told = trace_defaults(parsed(), request_from(parsed(), target, None))
+    told = default_option_texts_of_trace(parsed(), request_from_arguments(parsed(), target, None))
     assert told == ("--task inference", "--batch 1", "--attention sdpa", "--device cuda", "--decode 0")
 
 
 def test_what_was_given_is_known(parsed):
-    assert given_options(parsed()) == ()
+    assert given_option_names(parsed()) == ()
     words = ("--task", "training", "--arg", "a=1", "--lora", "--ranks", "2")
-    assert given_options(parsed(*words)) == ("--task", "--arg", "--lora", "--ranks")
+    assert given_option_names(parsed(*words)) == ("--task", "--arg", "--lora", "--ranks")
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,7 @@ def test_leading_extents_are_rows():
     ],
 )
 def test_what_overheads_belong_to(overhead, number):
-    assert overhead.count(3, 100) == number
+    assert overhead.overhead_count(3, 100) == number
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,15 @@ told["tab"] = window.tab.key
 told["visible"] = window.isVisible()
 told["banner"] = window.banner.text if window.banner.isVisible() else ""
 """
-WAIT_FOR_FILE = "QTimer.singleShot(3000, app.quit)\nwindow.workspace.file_changed.connect(app.quit)\napp.exec()\n"
+WAIT_FOR_FILE = """
+from PySide6.QtCore import QEventLoop
+loop = QEventLoop()
+give_up = QTimer(timeout=loop.quit, singleShot=True, interval=30_000)
+window.workspace.file_changed.connect(loop.quit)
+give_up.start()
+loop.exec()
+give_up.stop()
+"""
 QUIT = "QTimer.singleShot(0, window.close); app.exec()"
 
 
@@ -62,7 +70,7 @@ def test_a_first_start_shows_the_sample_plan_without_heavy_imports(tmp_path):
     }
 
 
-def test_the_next_start_takes_up_where_the_last_one_ended(tmp_path):
+def test_the_next_start_restores_plan_and_tab(tmp_path):
     run("window.workspace.apply('number of cards', count=6); window.show_tab('catalog')\n" + QUIT, tmp_path)
     told = run(LOOK + QUIT, tmp_path)
     assert (told["count"], told["tab"]) == (6, "catalog")
@@ -75,7 +83,7 @@ def test_a_plan_named_on_the_command_line_is_opened(tmp_path):
     assert told["count"] == 5
 
 
-def test_damaged_files_of_its_own_do_not_stop_it(tmp_path):
+def test_damaged_settings_and_sessions_do_not_stop_the_start(tmp_path):
     files = (tmp_path / "settings.json", tmp_path / "autosave" / "x.json")
     for file in files:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -84,7 +92,7 @@ def test_damaged_files_of_its_own_do_not_stop_it(tmp_path):
     assert all(file.with_suffix(".json.bad").exists() for file in files)
 
 
-def test_a_crash_of_the_last_run_is_told(tmp_path):
+def test_a_crash_of_the_last_run_is_reported(tmp_path):
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "crash.log").write_text("Fatal Python error")
     assert "crashed the last time" in run(LOOK + QUIT, tmp_path)["banner"]
@@ -106,13 +114,13 @@ told["samplers"] = [child.pid for child in psutil.Process().children()]
 """
 
 
-def test_at_the_end_no_process_is_left(tmp_path):
+def test_the_sampler_process_ends_with_the_window(tmp_path):
     samplers = run(MONITOR + QUIT, tmp_path)["samplers"]
     assert samplers
     assert not any(psutil.pid_exists(pid) for pid in samplers)
 
 
-def test_a_recording_that_the_last_run_did_not_end_is_told(tmp_path):
+def test_an_unfinished_recording_is_reported_at_the_start(tmp_path):
     recording = tmp_path / "run.gpurec"
     recording.write_bytes(b"x")
     unfinished = {"path": str(recording), "pid": 2**22 + 1, "process_started_seconds": 1.0}
@@ -153,13 +161,13 @@ for place in window.places:
 """
 
 
-def test_at_1280_by_800_nothing_is_cut_off_and_what_takes_the_keyboard_has_a_name(tmp_path):
+def test_at_1280_by_800_nothing_is_cut_off_and_every_focusable_widget_has_a_name(tmp_path):
     told = run(WALK + QUIT, tmp_path)
     assert told["nameless"] == []
     assert told["cut"] == []
 
 
-def test_a_catalog_that_cannot_be_read_is_told_and_ends_the_start(qapp, qtbot, monkeypatch):
+def test_an_unreadable_catalog_is_reported_and_ends_the_start(qapp, qtbot, monkeypatch):
     def fail(*_places):
         raise CatalogError(Path("catalog/gpus/x.json"), "h100", "memory_bytes", "must be positive")
 
@@ -176,7 +184,7 @@ def test_a_catalog_that_cannot_be_read_is_told_and_ends_the_start(qapp, qtbot, m
     assert "memory_bytes" in asked[0]
 
 
-def test_own_cards_are_in_the_catalog_and_a_broken_file_of_them_stops_nothing(tmp_path):
+def test_own_cards_are_loaded_and_a_broken_hardware_file_does_not_stop_the_start(tmp_path):
     change = {"gpu": "rtx-3090", "purchase_price_usd": 720, "date": "2026-11-01"}
     (tmp_path / "hardware.json").write_text(json.dumps({"changes": [change]}))
     own = 'told["own"] = [gpu.id for gpu in window.workspace.catalog.hardware.gpus if gpu.own]'
@@ -185,11 +193,11 @@ def test_own_cards_are_in_the_catalog_and_a_broken_file_of_them_stops_nothing(tm
     (tmp_path / "hardware.json").write_text("{broken")
     told = run(f"{LOOK}{own}\n{QUIT}", tmp_path)
     assert told["own"] == []
-    assert "hardware.json: is no JSON" in told["banner"]
+    assert "hardware.json: is not JSON" in told["banner"]
     assert (tmp_path / "hardware.json").read_text() == "{broken"
 
 
-def test_a_plan_on_an_own_card_outlives_a_broken_file_of_them(tmp_path, catalog):
+def test_a_plan_on_an_own_card_survives_a_broken_hardware_file(tmp_path, catalog):
     card = catalog.hardware.gpu("rtx-3090").evolve(id="mine", name="Mine", aliases=())
     write_own(tmp_path / "hardware.json", OwnHardware(cards=(card,)))
     own = (tmp_path / "hardware.json").read_text()
@@ -197,7 +205,7 @@ def test_a_plan_on_an_own_card_outlives_a_broken_file_of_them(tmp_path, catalog)
     (tmp_path / "hardware.json").write_text("{broken")
     told = run(LOOK + QUIT, tmp_path)
     assert told["card"] == SAMPLE_PLAN.gpu
-    assert "hardware.json: is no JSON" in told["banner"]
+    assert "hardware.json: is not JSON" in told["banner"]
     assert "The plan of your last session cannot be shown" in told["banner"]
     (kept,) = (tmp_path / "autosave" / "kept").iterdir()
     (tmp_path / "hardware.json").write_text(own)

@@ -1,3 +1,5 @@
+"""Autosave: sessions of closed and killed windows are restored, and damaged files are set aside."""
+
 import os
 import subprocess
 import sys
@@ -72,7 +74,7 @@ def test_a_change_is_saved_within_a_second(qapp, catalog, folder, qtbot):
         qtbot.waitUntil(lambda: counts(folder) == [5], timeout=30_000)
 
 
-def test_a_long_drag_is_saved_on_its_way(qapp, catalog, folder, qtbot):
+def test_the_plan_is_saved_during_a_long_drag(qapp, catalog, folder, qtbot):
     with open_window(catalog, folder) as (workspace, _):
 
         def drag() -> bool:
@@ -82,7 +84,7 @@ def test_a_long_drag_is_saved_on_its_way(qapp, catalog, folder, qtbot):
         qtbot.waitUntil(drag, timeout=30_000)
 
 
-def test_what_was_closed_is_found_again_with_its_file_and_state(qapp, catalog, folder, tmp_path):
+def test_a_closed_window_is_restored_with_its_file_and_state(qapp, catalog, folder, tmp_path):
     with open_window(catalog, folder) as (workspace, _):
         workspace.save_plan(tmp_path / "mine.json")
         workspace.apply("number of cards", count=7)
@@ -92,7 +94,7 @@ def test_what_was_closed_is_found_again_with_its_file_and_state(qapp, catalog, f
         assert len(sessions(folder)) == 1
 
 
-def test_a_killed_window_is_found_again_with_its_file_and_state(qapp, catalog, folder, tmp_path):
+def test_a_killed_window_is_restored_with_its_file_and_state(qapp, catalog, folder, tmp_path):
     with running(folder, 9, str(tmp_path / "mine.json")) as child:
         child.kill()
         child.wait()
@@ -110,14 +112,14 @@ def test_two_windows_do_not_touch_each_other(qapp, catalog, folder):
         assert counts(folder) == [3, 4]
 
 
-def test_two_killed_windows_come_back_one_by_one_newest_first(qapp, catalog, folder):
+def test_two_killed_windows_are_restored_one_by_one_newest_first(qapp, catalog, folder):
     with running(folder, 3), running(folder, 4):
         pass
     with open_window(catalog, folder) as (first, _), open_window(catalog, folder) as (second, _):
         assert (first.plan.count, second.plan.count) == (4, 3)
 
 
-def test_of_windows_that_were_closed_the_older_ones_are_cleared_away(qapp, catalog, folder):
+def test_older_sessions_of_closed_windows_are_deleted(qapp, catalog, folder):
     with open_window(catalog, folder) as (first, _), open_window(catalog, folder) as (second, _):
         first.apply("number of cards", count=2)
         second.apply("number of cards", count=3)
@@ -127,7 +129,7 @@ def test_of_windows_that_were_closed_the_older_ones_are_cleared_away(qapp, catal
         assert counts(folder) == [2]
 
 
-def test_what_nobody_came_back_for_is_cleared_away(qapp, catalog, folder):
+def test_expired_sessions_are_deleted(qapp, catalog, folder):
     folder.mkdir(parents=True)
     for count, age in ((2, KEEP_SECONDS + 60), (3, 60)):
         file = folder / f"{count}.json"
@@ -182,7 +184,7 @@ def test_where_a_plan_cannot_be_kept_elsewhere_the_session_is_set_aside(qapp, ca
     assert SavedSession.model_validate_json((folder / "x.json.kept").read_bytes()) == session
 
 
-def test_a_folder_that_cannot_be_written_to_is_survived(qapp, catalog, folder, caplog):
+def test_an_unwritable_folder_does_not_stop_the_window(qapp, catalog, folder, caplog):
     with open_window(catalog, folder) as (workspace, autosave):
         for file in folder.iterdir():
             file.unlink()
@@ -193,7 +195,7 @@ def test_a_folder_that_cannot_be_written_to_is_survived(qapp, catalog, folder, c
         assert "could not be saved" in caplog.text
 
 
-def test_the_pinned_plan_is_found_again(qapp, catalog, folder):
+def test_the_pinned_plan_is_restored(qapp, catalog, folder):
     other = SAMPLE_PLAN.evolve(count=8)
     with open_window(catalog, folder) as (workspace, _):
         workspace.pin.put(other)
@@ -204,7 +206,7 @@ def test_the_pinned_plan_is_found_again(qapp, catalog, folder):
         assert workspace.pin.plan is None
 
 
-def test_a_pinned_plan_that_cannot_be_evaluated_costs_nothing_else(qapp, catalog, folder):
+def test_a_pinned_plan_that_cannot_be_evaluated_is_kept_and_the_plan_restored(qapp, catalog, folder):
     with open_window(catalog, folder) as (workspace, _):
         workspace.apply("number of cards", count=3)
     (file,) = folder.glob("*.json")

@@ -1,4 +1,4 @@
-"""Cycles are collected by the window's thread, when there is enough to collect."""
+"""Python's garbage collection runs on the window's thread."""
 
 import gc
 import threading
@@ -31,7 +31,7 @@ def many() -> list[list[object]]:
     return [[number] for number in range(2 * gc.get_threshold()[0])]
 
 
-def test_what_another_thread_makes_is_collected_on_the_windows(collector):
+def test_garbage_of_another_thread_is_collected_on_the_windows_thread(collector):
     told = Knot().let_go_by
     kept: list[object] = []
     worker = threading.Thread(target=lambda: kept.extend(many()), name="worker")
@@ -42,14 +42,14 @@ def test_what_another_thread_makes_is_collected_on_the_windows(collector):
     assert told == [threading.current_thread().name]
 
 
-def test_nothing_is_looked_for_where_little_was_made(collector):
+def test_few_new_objects_start_no_collection(collector):
     gc.collect()
     told = Knot().let_go_by
     collector.collect()
     assert told == []
 
 
-def test_python_collects_by_itself_again_afterwards(qapp):
+def test_python_collects_garbage_itself_after_close(qapp):
     parent = QObject()
     made = GarbageCollector(parent)
     assert not gc.isenabled()

@@ -1,3 +1,5 @@
+"""Unexpected errors are logged and shown in a dialog."""
+
 import logging
 import subprocess
 import sys
@@ -29,7 +31,7 @@ def dialogs() -> list[QMessageBox]:
     ]
 
 
-def test_an_unexpected_error_is_saved_logged_and_told_once(diagnostics, qtbot: QtBot):
+def test_an_unexpected_error_is_logged_and_shown_once(diagnostics, qtbot: QtBot):
     saved = []
     diagnostics.save_work = lambda: saved.append(True)
     diagnostics.install()
@@ -44,7 +46,7 @@ def test_an_unexpected_error_is_saved_logged_and_told_once(diagnostics, qtbot: Q
     dialogs()[0].close()
 
 
-def test_an_error_on_another_thread_is_told_on_this_one(diagnostics, qtbot: QtBot):
+def test_an_error_on_another_thread_is_shown_on_the_windows_thread(diagnostics, qtbot: QtBot):
     diagnostics.install()
 
     def fail():
@@ -58,7 +60,7 @@ def test_an_error_on_another_thread_is_told_on_this_one(diagnostics, qtbot: QtBo
     dialogs()[0].close()
 
 
-def test_what_qt_says_is_logged(diagnostics, caplog):
+def test_qt_messages_are_logged(diagnostics, caplog):
     diagnostics.install()
     qWarning("something odd")
     qWarning("This plugin does not support raise()")
@@ -68,7 +70,7 @@ def test_what_qt_says_is_logged(diagnostics, caplog):
     ]
 
 
-def test_everything_is_put_back(diagnostics):
+def test_uninstalling_removes_all_hooks(diagnostics):
     diagnostics.install()
     diagnostics.uninstall()
     assert sys.excepthook is sys.__excepthook__

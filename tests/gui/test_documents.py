@@ -1,3 +1,5 @@
+"""Opening and saving of plans and models, and the question about unsaved changes."""
+
 import json
 from pathlib import Path
 
@@ -87,7 +89,7 @@ def test_a_configuration_becomes_the_plans_model(window: MainWindow, config, qtb
         b'{"schema_version": 1}',
     ],
 )
-def test_what_cannot_be_read_is_told_and_nothing_is_lost(window: MainWindow, tmp_path, qtbot: QtBot, content):
+def test_an_unreadable_file_is_reported_and_the_plan_stays(window: MainWindow, tmp_path, qtbot: QtBot, content):
     file = tmp_path / "x.json"
     file.write_bytes(content)
     window.workspace.apply("number of cards", count=3)
@@ -97,13 +99,13 @@ def test_what_cannot_be_read_is_told_and_nothing_is_lost(window: MainWindow, tmp
     assert window.workspace.plan.count == 3
 
 
-def test_a_file_that_is_not_there_is_told(window: MainWindow, tmp_path, qtbot: QtBot):
+def test_a_missing_file_is_reported(window: MainWindow, tmp_path, qtbot: QtBot):
     window.documents.open(tmp_path / "gone.json")
     qtbot.waitUntil(window.banner.isVisible)
     assert "gone.json" in window.banner.text
 
 
-def test_a_plan_for_an_unknown_card_is_told(window: MainWindow, tmp_path, qtbot: QtBot):
+def test_a_plan_for_an_unknown_card_is_reported(window: MainWindow, tmp_path, qtbot: QtBot):
     file = tmp_path / "x.json"
     file.write_text(SAMPLE_PLAN.evolve(gpu="gtx-0").model_dump_json())
     window.documents.open(file)
@@ -141,7 +143,7 @@ def test_saving_asks_for_a_name_once(window: MainWindow, tmp_path, monkeypatch):
     assert not window.commands["file.save"].isEnabled()
 
 
-def test_a_folder_that_cannot_be_written_to_is_told(window: MainWindow, tmp_path, monkeypatch):
+def test_an_unwritable_folder_is_reported(window: MainWindow, tmp_path, monkeypatch):
     choose(monkeypatch, "getSaveFileName", tmp_path / "gone" / "mine.json")
     window.commands["file.save-as"].trigger()
     assert "mine.json" in window.banner.text
@@ -170,7 +172,7 @@ def test_cancelling_keeps_the_window_and_the_work(edited: MainWindow):
     assert edited.workspace.plan.count == 2
 
 
-def test_saving_on_the_way_out(edited: MainWindow, tmp_path):
+def test_closing_saves_when_asked_to(edited: MainWindow, tmp_path):
     answer(QMessageBox.StandardButton.Save)
     assert edited.close()
     assert load_plan(tmp_path / "mine.json").count == 2

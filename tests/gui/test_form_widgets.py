@@ -1,3 +1,5 @@
+"""Choice fields, labelled forms, sections, verdict badges and the banner."""
+
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QWheelEvent
@@ -108,7 +110,7 @@ def test_a_changed_field_is_marked_and_can_be_reset_alone(form, qtbot):
     assert reset.accessibleName() == "Reset batch"
 
 
-def test_a_row_can_go_away_and_come_back(form):
+def test_a_row_can_be_hidden_and_shown_again(form):
     made, field = form
     field.set_value(8)
     made.set_row_visible(field, False)
@@ -173,7 +175,7 @@ def test_a_verdict_has_a_mark_and_a_word(qtbot, theme: Theme, verdict, words):
     assert badge.accessibleName() == "Other words"
 
 
-def test_a_banner_tells_and_goes(qtbot, theme: Theme):
+def test_a_banner_shows_an_error_until_dismissed(qtbot, theme: Theme):
     banner = Banner(theme)
     qtbot.addWidget(banner)
     assert banner.isHidden()

@@ -1,4 +1,4 @@
-"""This machine's cards are looked for once, in the background, when the catalog is shown."""
+"""The cards of this machine are detected once, in the background, when the Catalog tab is shown."""
 
 import pytest
 
@@ -23,7 +23,7 @@ class Looked:
         return (CARD,)
 
 
-def test_the_catalog_is_what_it_looks_for_and_once_is_enough(qtbot, workspace, tasks):
+def test_cards_are_detected_once_when_the_catalog_is_shown(qtbot, workspace, tasks):
     look = Looked()
     machine = CardDetector(workspace, tasks, look)
     machine.on_tab("memory")
@@ -34,25 +34,25 @@ def test_the_catalog_is_what_it_looks_for_and_once_is_enough(qtbot, workspace, t
     assert (workspace.devices, look.count) == ((CARD,), 1)
 
 
-def test_what_the_monitor_has_told_is_not_looked_for(workspace, tasks):
+def test_cards_known_from_the_monitor_are_not_detected_again(workspace, tasks):
     workspace.note_devices((CARD,))
     look = Looked()
     CardDetector(workspace, tasks, look).on_tab("catalog")
     assert (tasks.busy, look.count) == (False, 0)
 
 
-def test_a_machine_that_cannot_be_looked_at_has_no_cards(qtbot, workspace, tasks):
+def test_a_failed_detection_leaves_no_cards(qtbot, workspace, tasks):
     CardDetector(workspace, tasks, Looked(PlannerError("no driver"))).on_tab("catalog")
     qtbot.waitUntil(lambda: not tasks.busy)
     assert workspace.devices == ()
 
 
-def test_no_look_forgets_what_another_found(workspace):
+def test_an_empty_detection_keeps_the_known_cards(workspace):
     workspace.note_devices((CARD,))
     workspace.note_devices(())
     assert workspace.devices == (CARD,)
 
 
 @pytest.mark.oracle
-def test_a_look_ends_by_itself():
+def test_the_devices_of_this_machine_can_be_read():
     assert isinstance(read_machine_devices(), tuple)

@@ -22,14 +22,14 @@ def listed(manual):
     ]
 
 
-def test_it_opens_at_the_page_asked_for_and_lists_all(manual):
+def test_the_manual_opens_at_a_page_and_lists_all_pages(manual):
     assert manual.text.toPlainText().startswith("Check whether a model fits")
     assert manual.pages.currentItem().text() == "Check whether a model fits"
     assert listed(manual) == list(manual_pages(docs_dir()).values())
 
 
 @pytest.mark.parametrize("page", manual_pages(docs_dir()))
-def test_every_page_shows_its_title_and_none_of_the_marks_for_scripts(manual, page):
+def test_every_page_shows_its_title_without_script_comments(manual, page):
     manual.open_page(page)
     shown = manual.text.toPlainText()
     assert shown.splitlines()[0] == (docs_dir() / page).read_text(encoding="utf-8").splitlines()[0].removeprefix("# ")
@@ -57,7 +57,7 @@ def test_a_link_between_folders_leads_to_its_page(manual):
     assert manual.pages.currentItem().text() == "Workload fields"
 
 
-def test_search_narrows_the_pages_and_selects_what_is_found(manual, qtbot):
+def test_search_lists_matching_pages_and_selects_the_match(manual, qtbot):
     qtbot.keyClicks(manual.search, "cudnn")
     assert "Trace your own network" in listed(manual)
     assert "Choose hardware" not in listed(manual)

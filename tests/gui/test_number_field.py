@@ -1,3 +1,5 @@
+"""The field for whole numbers: parsing, bounds, keys and slider."""
+
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel, QLineEdit, QSlider
@@ -52,7 +54,7 @@ def test_every_usual_way_to_write_a_number_is_read(field: NumberField, qtbot, ty
 
 
 @pytest.mark.parametrize("typed", ["0", "100,000,001", "9" * 40, "1.5", "4k", "²"])
-def test_what_is_not_allowed_stays_in_the_field_with_a_reason(field: NumberField, qtbot, typed):
+def test_an_invalid_number_stays_in_the_field_with_a_message(field: NumberField, qtbot, typed):
     field.set_value(7)
     heard = []
     field.edited.connect(heard.append)
@@ -72,7 +74,7 @@ def test_an_emptied_field_asks_for_a_number(field: NumberField, qtbot):
     assert field.value == 7
 
 
-def test_escape_takes_back_what_is_not_allowed(field: NumberField, qtbot):
+def test_escape_restores_the_last_valid_number(field: NumberField, qtbot):
     field.set_value(7)
     type_anew(qtbot, field, "x")
     qtbot.keyClick(edit_of(field), Qt.Key.Key_Escape)
@@ -91,7 +93,7 @@ def test_return_ends_the_gesture_and_tidies_the_text(field: NumberField, qtbot):
     ("key", "value"),
     [(Qt.Key.Key_Up, 9), (Qt.Key.Key_Down, 7), (Qt.Key.Key_PageUp, 16), (Qt.Key.Key_PageDown, 4)],
 )
-def test_keys_step(field: NumberField, qtbot, key, value):
+def test_arrow_and_page_keys_change_the_number(field: NumberField, qtbot, key, value):
     field.set_value(8)
     with qtbot.waitSignal(field.edited):
         qtbot.keyClick(edit_of(field), key)
@@ -140,12 +142,12 @@ def test_the_slider_goes_from_stop_to_stop(qtbot: QtBot):
         slider.sliderReleased.emit()
 
 
-def test_it_refuses_to_show_what_is_no_number(field: NumberField):
+def test_a_value_that_is_no_number_is_an_error(field: NumberField):
     with pytest.raises(TypeError):
         field.set_value("x")
 
 
-def test_a_problem_from_elsewhere_can_be_shown_beside_it(field: NumberField):
+def test_a_message_can_be_shown_below_the_field(field: NumberField):
     field.set_name("Batch")
     field.show_problem("too much for this card")
     assert message_of(field) == "too much for this card"

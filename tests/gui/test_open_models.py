@@ -1,4 +1,4 @@
-"""Opening weights of one's own, and models of the Hugging Face Hub, which is a hub on this machine."""
+"""Opening the user's own weights, and models from a local stand-in for the Hugging Face Hub."""
 
 import json
 import threading
@@ -61,7 +61,7 @@ def test_weights_are_dropped_into_the_window(window: MainWindow, tmp_path, qtbot
     assert window.workspace.undo_stack.undoText() == "model"
 
 
-def test_a_damaged_file_is_told_and_changes_nothing(window: MainWindow, tmp_path, qtbot: QtBot):
+def test_a_damaged_file_is_reported_and_the_plan_stays(window: MainWindow, tmp_path, qtbot: QtBot):
     file = tmp_path / "x.gguf"
     file.write_bytes(b"GGUF\3\0\0\0")
     with qtbot.waitSignal(window.workspace.failed) as failed:
@@ -79,7 +79,7 @@ def test_a_model_of_the_hub_is_opened_by_its_name(window: MainWindow, hub, qtbot
 
 
 @pytest.mark.parametrize("answer", [("", True), (NAME, False)])
-def test_no_name_asks_nothing(window: MainWindow, hub, monkeypatch, answer):
+def test_an_empty_name_reads_nothing(window: MainWindow, hub, monkeypatch, answer):
     monkeypatch.setattr(QInputDialog, "getText", lambda *_: answer)
     window.commands["file.open-hub"].trigger()
     assert hub.asked == []
@@ -87,7 +87,7 @@ def test_no_name_asks_nothing(window: MainWindow, hub, monkeypatch, answer):
 
 def test_a_name_typed_into_the_plan_bar_is_read(window: MainWindow, hub, qtbot: QtBot):
     window.plan_bar.pick_model()
-    listed = window.plan_bar._models.list
+    listed = window.plan_bar._model_popover.list
     qtbot.keyClicks(listed.focusProxy(), f"hf:{NAME}")
     assert listed.matches[0].key == f"hf:{NAME}"
     qtbot.keyClick(listed.focusProxy(), Qt.Key.Key_Return)
@@ -102,7 +102,7 @@ def test_the_memory_tab_keeps_its_model_until_another_was_read(window: MainWindo
     before = field.value
     hub.files[f"{NAME}/config.json"] = lambda handler: refuse(handler, 401, "RepoNotFound")
     with qtbot.waitSignal(window.workspace.failed) as failed:
-        field._on_chosen(f"hf:{NAME}")
+        field._on_list_choice(f"hf:{NAME}")
     assert "there is no such model" in failed.args[0].message
     assert field.value == before == window.workspace.plan.model.id
     qtbot.waitUntil(lambda: not window.findChildren(QProgressDialog))

@@ -1,3 +1,5 @@
+"""Pinning, swapping and unpinning a plan."""
+
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -81,7 +83,7 @@ def test_a_step_after_a_swap_leaves_the_pin_alone(workspace: Workspace):
     assert (workspace.plan, workspace.pin.plan) == (OTHER, None)
 
 
-def test_what_is_pinned_is_evaluated_with_the_present_catalog(workspace: Workspace, catalog):
+def test_the_pinned_plan_is_evaluated_with_the_current_catalog(workspace: Workspace, catalog):
     workspace.pin.put(OTHER)
     changed = with_gpus(catalog, lambda gpu: gpu.evolve(memory_bytes=2 * gpu.memory_bytes))
     workspace.set_catalog(changed)
@@ -99,7 +101,7 @@ def test_another_catalog_announces_no_pin_where_there_is_none(workspace: Workspa
     assert announced == []
 
 
-def test_a_pinned_plan_whose_card_is_forgotten_is_unpinned_and_that_is_told(workspace: Workspace, catalog, qtbot):
+def test_a_pinned_plan_whose_card_is_deleted_is_unpinned_with_an_error(workspace: Workspace, catalog, qtbot):
     workspace.pin.put(OTHER.evolve(gpu="rtx-3090"))
     with qtbot.waitSignal(workspace.failed) as told:
         workspace.set_catalog(with_gpus(catalog, lambda gpu: None if gpu.id == "rtx-3090" else gpu))
@@ -115,7 +117,7 @@ def test_a_pinned_plan_whose_card_is_forgotten_is_unpinned_and_that_is_told(work
     assert workspace.undo_stack.count() == 2
 
 
-def test_a_swap_that_cannot_be_taken_back_changes_neither_plan(workspace: Workspace, catalog, qtbot):
+def test_a_failed_undo_of_a_swap_changes_neither_plan(workspace: Workspace, catalog, qtbot):
     gpt2 = SAMPLE_PLAN.evolve(model=ModelChoice(id="openai-community/gpt2"))
     workspace.apply("model", model=gpt2.model)
     workspace.pin.put(SAMPLE_PLAN)

@@ -1,3 +1,5 @@
+"""The plan bar: its texts, its pickers, and the plan's time and cost."""
+
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QComboBox, QLineEdit, QPushButton
@@ -44,7 +46,7 @@ def test_the_bar_reads_like_a_sentence(bar: PlanBar, workspace: Workspace):
     assert verdict == verdict_phrase(workspace.evaluation.memory)
 
 
-def test_it_follows_the_plan(bar: PlanBar, workspace: Workspace):
+def test_the_bar_follows_the_plan(bar: PlanBar, workspace: Workspace):
     workspace.apply("number of cards", count=8)
     assert parts(bar)[2].startswith("8 × ")
     workspace.apply("card", gpu=None)
@@ -52,7 +54,7 @@ def test_it_follows_the_plan(bar: PlanBar, workspace: Workspace):
     assert parts(bar)[3].startswith("Needs ")
 
 
-def test_all_words_fit_at_1280(bar: PlanBar):
+def test_all_texts_fit_at_1280(bar: PlanBar):
     assert [part.text() for part in bar.findChildren(PartButton)] == parts(bar)
 
 
@@ -140,7 +142,7 @@ def test_the_verdict_leads_to_its_reasons(bar: PlanBar, qtbot: QtBot):
     assert wanted.args == ["memory"]
 
 
-def test_time_is_said_at_once_and_cost_when_the_plan_rests(bar: PlanBar, workspace: Workspace, qtbot: QtBot):
+def test_time_is_shown_at_once_and_cost_after_a_delay(bar: PlanBar, workspace: Workspace, qtbot: QtBot):
     pace, money = bar.findChildren(PartButton)[4:]
     assert pace.full_text == pace_phrase(workspace.evaluation.time)
     qtbot.waitUntil(money.isVisible)
@@ -162,7 +164,7 @@ def test_a_run_has_an_end(bar: PlanBar, workspace: Workspace, qtbot: QtBot):
     assert "per run" in money.full_text
 
 
-def test_what_does_not_fit_has_neither_time_nor_cost(bar: PlanBar, workspace: Workspace, qtbot: QtBot):
+def test_a_plan_that_does_not_fit_has_neither_time_nor_cost(bar: PlanBar, workspace: Workspace, qtbot: QtBot):
     workspace.apply("large", workload=Training(), gpu="rtx-4090")
     assert workspace.evaluation.memory.verdict == "does-not-fit"
     assert not bar._rest.isActive()
@@ -184,7 +186,7 @@ def test_time_and_cost_lead_to_their_tab(bar: PlanBar, qtbot: QtBot, position: i
     assert wanted.args == ["cost"]
 
 
-def test_what_a_plan_cost_before_is_not_said_of_the_next(bar: PlanBar, workspace: Workspace, qtbot: QtBot):
+def test_the_cost_of_the_previous_plan_is_not_shown(bar: PlanBar, workspace: Workspace, qtbot: QtBot):
     qtbot.waitUntil(bar.findChildren(PartButton)[5].isVisible)
     workspace.apply("number of cards", count=2)
     assert not bar.findChildren(PartButton)[5].isVisible()

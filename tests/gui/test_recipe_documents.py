@@ -1,4 +1,4 @@
-"""Training files of other programs in the window."""
+"""Training files of other programs are opened in the window."""
 
 from pytestqt.qtbot import QtBot
 
@@ -8,7 +8,7 @@ from planner.gui.workspace import SAMPLE_PLAN
 RECIPE = "base_model: Qwen/Qwen2.5-0.5B\nmicro_batch_size: 2\nsequence_len: 1024\ntorch_compile: true\n"
 
 
-def test_a_training_file_is_one_step_that_says_what_was_read(window: MainWindow, tmp_path, qtbot: QtBot):
+def test_a_training_file_is_one_undo_step_with_a_notice(window: MainWindow, tmp_path, qtbot: QtBot):
     file = tmp_path / "full.yml"
     file.write_text(RECIPE)
     window.documents.open(file)
@@ -30,7 +30,7 @@ def test_a_file_without_a_model_keeps_the_plans_own(window: MainWindow, tmp_path
     assert (window.workspace.plan.count, window.workspace.plan.workload.task) == (2, "training")
 
 
-def test_a_broken_training_file_is_told_and_nothing_changes(window: MainWindow, tmp_path, qtbot: QtBot):
+def test_a_broken_training_file_is_reported_and_the_plan_stays(window: MainWindow, tmp_path, qtbot: QtBot):
     file = tmp_path / "broken.yml"
     file.write_text("base_model: [")
     window.documents.open(file)

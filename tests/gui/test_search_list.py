@@ -1,3 +1,5 @@
+"""The searchable list: ranking, keyboard, and its popover."""
+
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QAbstractItemModelTester
@@ -74,7 +76,7 @@ def test_a_click_chooses(cards: SearchList, qtbot):
     assert chosen.args == ["h200"]
 
 
-def test_nothing_found_is_said_and_cannot_be_chosen(cards: SearchList, qtbot):
+def test_an_empty_result_is_stated_and_cannot_be_chosen(cards: SearchList, qtbot):
     edit = cards.findChild(QLineEdit)
     qtbot.keyClicks(edit, "zzz")
     assert "Nothing matches." in [label.text() for label in cards.findChildren(QLabel) if not label.isHidden()]
@@ -123,7 +125,7 @@ def test_escape_closes_a_popover(parent: QWidget, theme: Theme, qtbot):
     assert popover.isHidden()
 
 
-def test_a_second_click_on_the_button_is_told_apart(parent: QWidget, theme: Theme, qtbot):
+def test_a_second_click_on_the_button_is_signaled(parent: QWidget, theme: Theme, qtbot):
     popover = Popover(parent, theme, QLabel("content"))
     button = button_at(parent, 10)
     popover.open_below(button, 300, 100)

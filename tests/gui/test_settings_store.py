@@ -1,3 +1,5 @@
+"""The settings file: stored changes, damaged files, and recent plans."""
+
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ def file(tmp_path: Path, qapp) -> Path:
     return tmp_path / "settings.json"
 
 
-def test_what_is_changed_is_found_again(file: Path):
+def test_stored_changes_are_read_again(file: Path):
     store = SettingsStore(file)
     store.update(scheme="dark", tab="catalog")
     store.flush()
@@ -24,7 +26,7 @@ def test_changes_are_written_soon_by_themselves(file: Path, qtbot):
     qtbot.waitUntil(file.exists, timeout=30_000)
 
 
-def test_a_change_to_the_same_writes_nothing(file: Path):
+def test_an_unchanged_value_writes_nothing(file: Path):
     store = SettingsStore(file)
     store.update(scheme="system")
     assert store.current == WindowSettings()
@@ -32,19 +34,19 @@ def test_a_change_to_the_same_writes_nothing(file: Path):
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe\x00", b"[1, 2]", b'"x"', b"null"])
-def test_garbage_is_set_aside_and_forgotten(file: Path, content: bytes):
+def test_an_unreadable_file_is_renamed_and_ignored(file: Path, content: bytes):
     file.write_bytes(content)
     assert SettingsStore(file).current == WindowSettings()
     assert file.with_suffix(".json.bad").read_bytes() == content
 
 
-def test_fields_that_are_not_understood_do_not_spoil_the_others(file: Path):
+def test_invalid_fields_do_not_affect_the_others(file: Path):
     file.write_text('{"scheme": "dark", "tab": 7, "from_the_future": true}')
     assert SettingsStore(file).current == WindowSettings(scheme="dark")
     assert file.with_suffix(".json.bad").exists()
 
 
-def test_a_folder_in_place_of_the_file_is_survived(file: Path, caplog):
+def test_a_folder_in_place_of_the_file_does_not_fail(file: Path, caplog):
     file.mkdir()
     store = SettingsStore(file)
     file.mkdir(exist_ok=True)

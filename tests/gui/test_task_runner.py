@@ -1,3 +1,5 @@
+"""Background runs: results, errors and cancellation."""
+
 import threading
 
 import shiboken6
@@ -35,7 +37,7 @@ def test_an_error_arrives_as_it_was_raised(tasks: TaskRunner, qtbot):
     assert arrived == [error]
 
 
-def test_only_the_newest_run_of_a_key_is_heard(tasks: TaskRunner, qtbot):
+def test_only_the_newest_run_of_a_key_calls_back(tasks: TaskRunner, qtbot):
     gate, arrived = threading.Event(), []
 
     def slow():
@@ -51,7 +53,7 @@ def test_only_the_newest_run_of_a_key_is_heard(tasks: TaskRunner, qtbot):
     assert arrived == ["new", "other"]
 
 
-def test_a_cancelled_run_is_not_heard(tasks: TaskRunner, qtbot):
+def test_a_cancelled_run_does_not_call_back(tasks: TaskRunner, qtbot):
     gate, arrived = threading.Event(), []
     tasks.run("a", lambda: gate.wait(30), unexpected, unexpected)
     tasks.cancel("a")
@@ -69,7 +71,7 @@ def test_busy_is_announced(tasks: TaskRunner, qtbot):
     assert seen == [True, False]
 
 
-def test_after_the_end_nothing_is_heard(qapp):
+def test_after_the_shutdown_nothing_calls_back(qapp):
     runner = TaskRunner()
     runner.run("a", lambda: 1, unexpected, unexpected)
     runner.shutdown()
@@ -77,7 +79,7 @@ def test_after_the_end_nothing_is_heard(qapp):
     assert not runner.busy
 
 
-def test_what_nobody_waits_for_any_more_is_told_to_stop(tasks: TaskRunner, qtbot):
+def test_a_replaced_run_is_asked_to_stop(tasks: TaskRunner, qtbot):
     stopped, arrived = [], []
     gates = {name: threading.Event() for name in ("first", "second", "third", "last")}
 
@@ -101,7 +103,7 @@ def test_what_nobody_waits_for_any_more_is_told_to_stop(tasks: TaskRunner, qtbot
     assert stopped == ["first", "second", "last"]
 
 
-def test_the_outcome_for_an_object_that_is_gone_vanishes(tasks: TaskRunner, qtbot):
+def test_the_outcome_for_a_destroyed_object_is_ignored(tasks: TaskRunner, qtbot):
     class Receiver(QObject):
         arrived = Signal(object)
 

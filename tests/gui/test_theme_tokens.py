@@ -1,3 +1,5 @@
+"""Colors, fonts and icons of both color schemes."""
+
 import re
 from itertools import combinations
 from pathlib import Path
@@ -46,13 +48,13 @@ def color_of(scheme: str, role: str) -> QColor:
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("background", BACKGROUNDS)
 @pytest.mark.parametrize("role", TEXTS)
-def test_text_reads_well_on_every_background(scheme, background, role):
+def test_text_is_readable_on_every_background(scheme, background, role):
     assert contrast(color_of(scheme, role), color_of(scheme, background)) >= 4.5
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("pair", [("on-accent", "accent"), *((role, "selection") for role in TEXTS), ("text", "hover")])
-def test_text_reads_well_on_what_is_marked(scheme, pair):
+def test_text_is_readable_on_marked_backgrounds(scheme, pair):
     assert contrast(color_of(scheme, pair[0]), color_of(scheme, pair[1])) >= 4.5
 
 
@@ -101,7 +103,7 @@ def test_the_system_scheme_follows_the_system(theme: Theme, qapp: QApplication):
         theme.apply("light")
 
 
-def test_ink_on_a_colour_is_the_one_that_reads_better(theme: Theme):
+def test_color_on_returns_the_color_with_more_contrast(theme: Theme):
     assert theme.color_on("weights") == theme.color("surface")
     assert theme.color_on("free") == theme.color("text")
 

@@ -1,4 +1,4 @@
-"""Modules are imported beside the window's thread."""
+"""Modules are imported in the background, after Qt's classes have been created."""
 
 import subprocess
 import sys
@@ -25,7 +25,7 @@ def end_imports() -> None:
             thread.join()
 
 
-def test_a_module_is_there_once_it_was_imported_elsewhere(module, tmp_path):
+def test_a_module_is_finished_once_it_is_imported_in_a_thread(module, tmp_path):
     assert not import_finished(module)
     (tmp_path / "go").touch()
     end_imports()
@@ -33,7 +33,7 @@ def test_a_module_is_there_once_it_was_imported_elsewhere(module, tmp_path):
     assert module in sys.modules
 
 
-def test_what_is_known_already_need_not_be_waited_for():
+def test_imported_modules_are_finished_at_once():
     assert import_finished("json")
 
 
@@ -74,13 +74,13 @@ before, threads.Thread = unmade(), Watched
     ],
     ids=["at once", "soon"],
 )
-def test_no_other_thread_imports_before_all_classes_of_qt_are_made(begin):
+def test_the_import_thread_starts_after_all_qt_classes_are_created(begin):
     program = f"{CLASSES}\nprint(len(before) > 100)\n{begin}"
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, encoding="utf-8", check=True)
     assert run.stdout.splitlines()[:2] == ["True", "begins with 0"]
 
 
-def test_classes_are_made_a_few_at_a_time():
+def test_qt_classes_are_created_a_few_at_a_time():
     program = (
         f"{CLASSES}\nprint(threads.create_qt_classes(0.0), len(unmade()) > 100, threads.create_qt_classes(), unmade())"
     )

@@ -1,3 +1,5 @@
+"""The main window: tabs, menus, command palette, status line and dropped files."""
+
 from dataclasses import replace
 
 from PySide6.QtCore import QMimeData, QPoint, Qt, QUrl
@@ -109,7 +111,7 @@ def test_starting_from_a_recipe_leads_to_the_questions(window: MainWindow, qtbot
     assert window.tab.key == "memory"
 
 
-def test_the_status_line_tells_what_moved_along_until_the_next_step(window: MainWindow):
+def test_the_status_line_shows_adjustments_until_the_next_step(window: MainWindow):
     workspace = window.workspace
     workspace.apply_workload("task", task="training", compute="bf16")
     workspace.end_gesture()
@@ -121,7 +123,7 @@ def test_the_status_line_tells_what_moved_along_until_the_next_step(window: Main
     assert told.text() == ""
 
 
-def test_a_tab_can_send_the_person_elsewhere(window: MainWindow):
+def test_a_tab_can_request_another_tab(window: MainWindow):
     window.workspace.navigator.fitting_cards_requested.emit()
     assert window.tab.key == "catalog"
     window.workspace.navigator.show_memory()
@@ -158,7 +160,7 @@ def test_the_palette_runs_a_command_by_keyboard_alone(window: MainWindow, qtbot:
     assert QApplication.activePopupWidget() is None
 
 
-def test_the_palette_takes_a_card(window: MainWindow, qtbot: QtBot):
+def test_the_palette_puts_a_card_into_the_plan(window: MainWindow, qtbot: QtBot):
     do(window, "view.palette")
     qtbot.keyClicks(palette_edit(window), "h200 sxm")
     qtbot.keyClick(palette_edit(window), Qt.Key.Key_Return)
@@ -166,7 +168,7 @@ def test_the_palette_takes_a_card(window: MainWindow, qtbot: QtBot):
     assert window.workspace.undo_stack.undoText() == "card"
 
 
-def test_the_palette_takes_a_model(window: MainWindow, qtbot: QtBot):
+def test_the_palette_puts_a_model_into_the_plan(window: MainWindow, qtbot: QtBot):
     other = next(r.id for r in window.workspace.catalog.models.records if r.id != SAMPLE_PLAN.model.id)
     do(window, "view.palette")
     qtbot.keyClicks(palette_edit(window), other)
@@ -199,7 +201,7 @@ def test_mnemonics_are_unique_within_a_menu(window: MainWindow):
         assert len(letters) == len(set(letters)), menu.title()
 
 
-def test_everything_that_takes_the_keyboard_has_a_name(window: MainWindow):
+def test_every_focusable_widget_has_a_name(window: MainWindow):
     nameless = [
         widget
         for widget in window.findChildren(QWidget)
@@ -217,7 +219,7 @@ def test_nothing_is_cut_off_at_the_smallest_promised_size(window: MainWindow):
     assert window.minimumSizeHint().height() <= 800
 
 
-def test_an_error_is_told_across_the_window(window: MainWindow, qtbot: QtBot):
+def test_an_error_is_shown_in_the_banner(window: MainWindow, qtbot: QtBot):
     with window.workspace.reporting():
         window.workspace.apply("card", gpu="gtx-0")
     assert window.banner.isVisible()
@@ -284,7 +286,7 @@ def test_only_one_local_file_can_be_dropped(window: MainWindow):
     assert not drop(window, QUrl.fromLocalFile("/a"), QUrl.fromLocalFile("/b")).isAccepted()
 
 
-def test_the_window_comes_back_as_it_was(window: MainWindow, workspace: Workspace, theme: Theme, tasks, qtbot: QtBot):
+def test_geometry_and_tab_are_restored(window: MainWindow, workspace: Workspace, theme: Theme, tasks, qtbot: QtBot):
     window.showMaximized()
     do(window, "view.catalog")
     window.close()

@@ -1,3 +1,5 @@
+"""The workspace: changes, undo steps, opening and saving of the plan."""
+
 from dataclasses import replace
 
 import pytest
@@ -40,7 +42,7 @@ def test_a_change_is_validated_evaluated_and_announced(workspace: Workspace, see
 @pytest.mark.parametrize(
     ("changes", "field"), [({"count": 0}, "count"), ({"colour": 1}, "colour"), ({"gpu": "gtx-0"}, "gpu")]
 )
-def test_what_is_not_allowed_leaves_the_plan_alone(workspace: Workspace, seen, changes, field):
+def test_an_invalid_change_leaves_the_plan_unchanged(workspace: Workspace, seen, changes, field):
     with pytest.raises(SpecError) as caught:
         workspace.apply("something", **changes)
     assert caught.value.field == field
@@ -95,7 +97,7 @@ def test_other_labels_do_not_merge(workspace: Workspace):
     assert workspace.undo_stack.count() == 2
 
 
-def test_a_gesture_that_comes_back_leaves_no_step(workspace: Workspace):
+def test_a_gesture_back_to_the_start_leaves_no_step(workspace: Workspace):
     workspace.apply_workload("batch", batch=2)
     workspace.apply_workload("batch", batch=1)
     assert workspace.undo_stack.count() == 0
@@ -175,7 +177,7 @@ def test_a_plan_without_a_file_cannot_be_saved_without_one(workspace: Workspace)
         workspace.save_plan()
 
 
-def test_an_answer_moves_what_it_makes_impossible_in_one_step(workspace: Workspace, qtbot):
+def test_an_answer_adjusts_conflicting_fields_in_one_step(workspace: Workspace, qtbot):
     workspace.apply("training", workload=Training(compute="bf16", weights="bf16"))
     workspace.end_gesture()
     with qtbot.waitSignal(workspace.adjusted) as told:
@@ -259,7 +261,7 @@ def three_models(workspace: Workspace) -> Workspace:
     return workspace
 
 
-def test_a_step_back_that_cannot_be_shown_is_told_and_left_out(three_models: Workspace, seen, qtbot):
+def test_an_undo_that_cannot_be_shown_is_reported_and_removed(three_models: Workspace, seen, qtbot):
     plan, stack = three_models.plan, three_models.undo_stack
     with qtbot.waitSignal(three_models.failed) as told:
         stack.undo()
@@ -270,7 +272,7 @@ def test_a_step_back_that_cannot_be_shown_is_told_and_left_out(three_models: Wor
     assert three_models.plan == SAMPLE_PLAN
 
 
-def test_a_step_again_that_cannot_be_shown_is_told_and_left_out(workspace: Workspace, qtbot):
+def test_a_redo_that_cannot_be_shown_is_reported_and_removed(workspace: Workspace, qtbot):
     workspace.apply("small", model=ModelChoice(id="openai-community/gpt2"))
     workspace.undo_stack.undo()
     workspace.set_catalog(without_model(workspace.catalog, "openai-community/gpt2"))

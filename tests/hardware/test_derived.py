@@ -57,13 +57,13 @@ def test_a_price_of_another_kind_takes_the_place_of_that_at_launch(hardware: Har
     assert figure.value(gpu) == pytest.approx(1499 / 24)
     assert figure.value(gpu, 720) == 30
     assert figure.explained(gpu, 720, "used price") == "used price 720 USD ÷ memory 24 GiB"
-    assert (figure.priced, figure.inputs, figure.formula) == (True, ("price", "memory"), "price ÷ memory")
+    assert (figure.has_price, figure.inputs, figure.formula) == (True, ("price", "memory"), "price ÷ memory")
 
 
 def test_words_say_what_is_missing_and_by_what_is_scaled(hardware: HardwareCatalog) -> None:
     ridge = DERIVED_FIGURES["ridge_point"]
     assert ridge.formula == "16-bit rate ÷ bandwidth × 1000"
-    assert not ridge.priced
+    assert not ridge.has_price
     assert ridge.explained(hardware.gpu("rtx-4090")) == "BF16 dense 165.2 TFLOPS ÷ bandwidth 1,008 GB/s × 1000"
     bare = Gpu(
         id="bare", name="Bare", vendor="AMD", segment="soc", architecture="none", memory_label="?", memory_bytes=None,

@@ -129,8 +129,8 @@ def test_any_text_gives_a_card_or_an_error_with_a_hint(text: str) -> None:
 @given(st.sampled_from(HARDWARE.gpus), st.randoms(use_true_random=False))
 def test_case_and_punctuation_do_not_matter(gpu: Gpu, random: Random) -> None:
     words = gpu.id.split("-")
-    joined = "".join(random.choice((str.upper, str.lower))(letter) for letter in "_".join(words))
-    assert resolve_gpu(HARDWARE, joined).id == gpu.id
+    combined = "".join(random.choice((str.upper, str.lower))(letter) for letter in "_".join(words))
+    assert resolve_gpu(HARDWARE, combined).id == gpu.id
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,7 @@ def test_changes_mark_a_card_as_own_and_say_so_of_each_figure(hardware: Hardware
     assert gpu.provenance_of("board_power_watts") == bundled.provenance_of("board_power_watts")
     assert gpu.provenance_of("power_limit_watts") == Provenance.own("your own figure", "2026-11-01")
     assert gpu.notes[-2:] == (
-        "Your power limit: 250 W of 350 W; the rates are without a limit",
+        "Your power limit: 250 W of 350 W; the rates assume no limit",
         "from a miner",
     )
     assert unknown_changes(hardware, own) == ("gone",)
@@ -184,15 +184,15 @@ def test_files_join_export_and_lose_a_card(file: Path) -> None:
         cards=(first.cards[0].evolve(memory_label="47 GB"),),
         changes=(CardChange(gpu="rtx-3090", purchase_price_usd=1, date="2026-11-01"),),
     )
-    joined = first.merged_with(newer)
-    assert [card.memory_label for card in joined.cards] == ["47 GB"]
-    write_own(file, joined)
-    assert read_own(file) == joined
+    combined = first.merged_with(newer)
+    assert [card.memory_label for card in combined.cards] == ["47 GB"]
+    write_own(file, combined)
+    assert read_own(file) == combined
     assert json.loads(file.read_text(encoding="utf-8"))["schema_version"] == OWN_SCHEMA
-    assert joined.names("rtx-3090")
-    assert joined.names("my-4090-48gb")
-    assert not joined.names("rtx-4090")
-    assert joined.without("my-4090-48gb").without("rtx-3090") == OwnHardware(cards=(), changes=())
+    assert combined.names("rtx-3090")
+    assert combined.names("my-4090-48gb")
+    assert not combined.names("rtx-4090")
+    assert combined.without("my-4090-48gb").without("rtx-3090") == OwnHardware(cards=(), changes=())
 
 
 @pytest.mark.parametrize(
@@ -250,19 +250,19 @@ def test_where_ones_own_is_kept_the_hint_says_how_to_mend_it(file: Path) -> None
         file.write_text(content, encoding="utf-8")
         with pytest.raises(CatalogError) as caught:
             read_own(file)
-        assert caught.value.hint.endswith("it is not overwritten until then.")
+        assert caught.value.hint.endswith("until then it is not overwritten.")
 
 
 def test_what_is_no_json_a_folder_or_missing(file: Path, tmp_path: Path) -> None:
     file.write_text("{]")
-    with pytest.raises(CatalogError, match=r"is no JSON \(line 1"):
+    with pytest.raises(CatalogError, match=r"is not JSON \(line 1"):
         read_own(file)
-    with pytest.raises(CatalogError, match="is a folder, not a file of hardware"):
+    with pytest.raises(CatalogError, match="is a folder, not a hardware file"):
         read_own(tmp_path)
     with pytest.raises(CatalogError, match="cannot be read"):
         read_own(tmp_path / "none.json", TODAY)
     file.write_text("[" * 200_000)
-    with pytest.raises(CatalogError, match=r"is nested too deep|is no JSON"):
+    with pytest.raises(CatalogError, match=r"is nested too deep|is not JSON"):
         read_own(file)
     with pytest.raises(CatalogError, match="cannot be written"):
         write_own(file / "under-a-file.json", OwnHardware())

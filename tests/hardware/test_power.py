@@ -66,9 +66,9 @@ def test_two_3090s_hang_on_one_european_outlet() -> None:
 def test_a_card_that_takes_as_much_as_its_host_needs_no_more_for_its_spikes() -> None:
     steps = {step.key: step for step in power_and_cooling(_build(1, "rtx-4090")).steps}
     assert [steps[key].value for key in ("cards", "load", "spikes", "supply")] == [450, 900, 1800, 900]
-    assert steps["supply"].title == "ATX 3 supply for both, at least"
+    assert steps["supply"].title == "Minimum ATX 3 supply"
     assert steps["supply"].formula == "max(900, 1,800 ÷ 2), rounded up to 50 W"
-    assert "its rating for hours and twice as much" in steps["supply"].source
+    assert "its rating for hours and twice its rating" in steps["supply"].source
 
 
 def test_a_supply_at_half_load_is_more_efficient() -> None:

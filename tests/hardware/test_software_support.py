@@ -126,7 +126,7 @@ def test_a_card_shows_what_concerns_it(facts: tuple[SoftwareFact, ...], hardware
     assert (shown["a100-sxm4-80gb"]["mig"].support, p100["mig"].support) == ("yes", "no")
     assert shown["a100-sxm4-80gb"]["mig"].source
     assert (shown["apple-m1"]["pytorch"].support, shown["apple-m1"]["pytorch"].versions) == ("yes", "from 1.12")
-    assert shown["gb10"]["driver"].reason == "no source that was read states it for this card"
+    assert shown["gb10"]["driver"].reason == "none of the sources states the support for this card"
     assert next(each.title for each in software_of(hardware.gpu("gb10"), facts)) == FEATURES["bf16"]
 
 
@@ -152,7 +152,7 @@ def test_a_published_rate_says_that_a_card_has_the_format(
     trainium = hardware.gpu("trainium3")
     told = {each.feature: each for each in software_of(trainium, facts)}
     rate = trainium.provenance_of("rate.fp4")
-    assert (told["fp4"].support, told["fp4"].reason) == ("yes", "a rate is published for it")
+    assert (told["fp4"].support, told["fp4"].reason) == ("yes", "a rate is published for this format")
     assert (told["fp4"].source, told["fp4"].as_of) == (rate.source, rate.as_of)
     gaudi = {each.feature: each for each in software_of(hardware.gpu("gaudi3"), facts)}
     assert (gaudi["bf16"].support, gaudi["fp8"].support, gaudi["fp4"].support) == ("yes", "yes", None)

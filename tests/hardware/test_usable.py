@@ -45,7 +45,7 @@ def test_an_unmeasured_card_takes_the_median_loss_of_its_family() -> None:
     assert usable is not None
     assert usable.certainty == "assumed"
     assert (usable.low_bytes, usable.bytes, usable.high_bytes) == (60 * GIB, 62 * GIB, 63 * GIB)
-    assert "less 3.1%, as on 3 measured devices of NVIDIA Ada Lovelace consumer GDDR" in usable.explanation
+    assert "minus 3.1%, as on 3 measured devices of NVIDIA Ada Lovelace consumer GDDR" in usable.explanation
 
 
 def test_the_total_of_nvidia_smi_counts_more_than_the_physical_bytes() -> None:
@@ -54,7 +54,7 @@ def test_the_total_of_nvidia_smi_counts_more_than_the_physical_bytes() -> None:
     usable = usable_memory(card(3, 24, smi_mib=20 * 1024), shares)
     assert usable is not None
     assert (usable.low_bytes, usable.bytes, usable.high_bytes) == (19 * GIB, 19.25 * GIB, 19.5 * GIB)
-    assert "nvidia-smi's total less 0.75 GiB" in usable.explanation
+    assert "nvidia-smi's total minus 0.75 GiB" in usable.explanation
 
 
 def test_one_measured_device_says_little_about_the_next() -> None:

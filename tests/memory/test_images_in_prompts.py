@@ -110,7 +110,7 @@ def test_images_are_refused_where_nothing_reads_them():
         (text, {"images": 1}, "does not accept images in its prompt"),
         (text, {"image_size": 224}, "does not accept images"),
         (MLLAMA, {"images": 1}, "does not accept images in its prompt"),
-        (LLAVA, {"images": 1, "profile": "vllm"}, "in its own way"),
+        (LLAVA, {"images": 1, "profile": "vllm"}, "has its own image processing"),
     ):
         with pytest.raises(SpecError, match=reason):
             with_defaults(Inference(**asked), architecture, 1)

@@ -6,6 +6,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import pytest
+from huggingface_hub import constants
+from made_files import safetensors_bytes, safetensors_header, tensor_bytes
+
+from planner.errors import ModelFileError, NetworkError
+from planner.models.readers.hub.model import read_hub_model
+
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
@@ -109,3 +116,22 @@ class RequestsLikeResponse:
 
     def __exit__(self, *_: object) -> None:
         self._response.close()
+
+
+NAME = "someone/tiny"
+
+
+def point_to(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do what HF_ENDPOINT does, which is read once for a process."""
+    template = f"{endpoint}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
+    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+
+
+def weights(tensors) -> bytes:
+    return safetensors_bytes(safetensors_header(tensors), tensor_bytes(tensors))
+
+
+def refusal(text: str = f"hf:{NAME}", kind: type = ModelFileError) -> ModelFileError | NetworkError:
+    with pytest.raises(kind) as caught:
+        read_hub_model(text)
+    return caught.value

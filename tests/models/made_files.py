@@ -158,7 +158,7 @@ def gguf_bytes(
             gguf_string(name) + struct.pack(f"<I{len(shape)}Q", len(shape), *shape) + struct.pack("<IQ", number, offset)
         )
         block = _GGML.get(kind, _GGML["F32"])
-        end = at + prod(shape) // block.block * block.block_bytes
+        end = at + prod(shape) // block.block_elements * block.block_bytes
         at = -(-end // step) * step
     padding = -len(head) % step if tensors else 0
     return head + bytes(padding) + bytes(end if data is None else data)

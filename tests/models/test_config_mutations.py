@@ -67,11 +67,6 @@ def test_a_configuration_without_some_fields_is_read_or_refused(config: dict[str
     read_or_refuse({name: config[name] for name in kept})
 
 
-@pytest.mark.parametrize("model_type", sorted(readers()))
-def test_an_empty_configuration_of_any_type_is_refused_or_read_from_defaults(model_type: str) -> None:
-    read_or_refuse({"model_type": model_type})
-
-
 @pytest.mark.fuzz
 @settings(max_examples=1000)
 @given(

@@ -1,8 +1,9 @@
-"""Histories to be diagnosed: real recordings and captures, and shapes made of numbers."""
+"""Histories for tests of the diagnosis: real recordings, captures, and generated shapes."""
 
 import json
 from pathlib import Path
 
+from planner.monitor.diagnosis.time_series import TimeSeries
 from planner.monitor.history.history import History
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.reading import Cause, Reading, missing
@@ -131,3 +132,17 @@ def _number(text, scale):
         return None
     word = text.split(" ")[0]
     return int(word, 16) if word.startswith("0x") else float(word) * scale
+
+
+GPM = {"graphics_active_fraction": 0.95, "sm_active_fraction": 0.9, "tensor_active_fraction": 0.2}
+
+
+def imbalanced(first=0.95, second=0.5, **changes):
+    same = {"command": "python train.py --local_rank=0"}, {"command": "python train.py --local_rank=1", **changes}
+    processes = [a_process(UUID, pid=1, **same[0]), a_process(OTHER, pid=2, **same[1])]
+    cards = {UUID: {"utilization_fraction": first}, OTHER: {"utilization_fraction": second}}
+    return a_history(devices=cards, processes=processes)
+
+
+def stretch(*values, every=1.0):
+    return TimeSeries(tuple(place * every for place in range(len(values))), values)

@@ -1,4 +1,4 @@
-"""Alerts are told once, after a while, and again only when what they are about was clearly over."""
+"""Alerts are raised once after the hold time, and again only after the value fell clearly."""
 
 import pytest
 
@@ -32,7 +32,7 @@ class Scene:
         return self.hear(Sample(self.second, self.second, {CARD.uuid: found}, processes=processes))
 
 
-def test_heat_is_told_once_it_lasts_and_again_only_after_it_was_left():
+def test_heat_alerts_once_it_lasts_and_again_only_after_cooling():
     scene = Scene(temperature_celsius=80)
     assert [scene.see(temperature_celsius=value) for value in (85, 85)] == [[], []]
     assert scene.see(temperature_celsius=85) == [AlertKind.TEMPERATURE]
@@ -41,32 +41,32 @@ def test_heat_is_told_once_it_lasts_and_again_only_after_it_was_left():
     assert scene.see(temperature_celsius=85) == [AlertKind.TEMPERATURE]
 
 
-def test_a_short_peak_is_not_told():
+def test_a_short_peak_raises_no_alert():
     scene = Scene(temperature_celsius=80)
     assert [scene.see(temperature_celsius=value) for value in (85, 60, 85, 60, 85)] == [[]] * 5
 
 
-def test_nearly_full_memory_is_told():
+def test_nearly_full_memory_raises_an_alert():
     scene = Scene(memory_fraction=0.9)
     seen = [scene.see(memory_used_bytes=9.5 * GIB) for _ in range(3)]
     assert seen == [[], [], [AlertKind.MEMORY]]
 
 
-def test_what_is_not_known_or_switched_off_is_not_told():
+def test_unknown_values_and_disabled_thresholds_raise_no_alert():
     scene = Scene(temperature_celsius=None, memory_fraction=None)
     assert [scene.see(temperature_celsius=149, memory_used_bytes=10 * GIB) for _ in range(4)] == [[]] * 4
     scene = Scene()
     assert [scene.see(temperature_celsius=missing(Cause.NOT_SUPPORTED)) for _ in range(4)] == [[]] * 4
 
 
-def test_a_card_that_is_idle_for_long_is_told():
+def test_a_card_idle_for_long_raises_an_alert():
     scene = Scene(idle_minutes=0.05, temperature_celsius=None)
     seen = [scene.see(utilization_fraction=value) for value in (0.5, 0.0, 0.01, 0.0, 0.0)]
     assert seen == [[], [], [], [], [AlertKind.IDLE]]
 
 
 @pytest.mark.parametrize(("wanted", "told"), [(True, [AlertKind.LOST]), (False, [])])
-def test_a_lost_card_is_told_once(wanted, told):
+def test_a_lost_card_raises_one_alert(wanted, told):
     scene = Scene(lost=wanted)
     lost = Inventory("1", devices=(Device("GPU-a", "NVIDIA Test", 0, state="lost"),))
     assert scene.hear(lost) == told
@@ -74,7 +74,7 @@ def test_a_lost_card_is_told_once(wanted, told):
 
 
 @pytest.mark.parametrize(("wanted", "told"), [(True, [AlertKind.PROCESS_ENDED]), (False, [])])
-def test_the_end_of_a_process_is_told_if_wanted(wanted, told):
+def test_an_ended_process_raises_an_alert_if_enabled(wanted, told):
     scene = Scene(process_ended=wanted)
     running = CardProcess(7, CARD.uuid, "compute", Reading(1.0))
     assert scene.see(processes=(running,)) == []
@@ -82,7 +82,7 @@ def test_the_end_of_a_process_is_told_if_wanted(wanted, told):
     assert scene.see(processes=()) == told
 
 
-def test_nothing_is_told_while_alerts_are_off():
+def test_no_alert_is_raised_while_alerts_are_off():
     watch = AlertWatch(AlertRules(hold_seconds=0, temperature_celsius=50))
     latest = Latest()
     for update in (
@@ -102,6 +102,6 @@ def test_a_card_that_only_encodes_is_not_idle():
     ]
 
 
-def test_a_card_that_was_not_read_is_not_judged():
+def test_a_card_without_readings_raises_no_alert():
     scene = Scene(temperature_celsius=50)
     assert [scene.hear(Sample(second, second)) for second in (200.0, 300.0)] == [[], []]

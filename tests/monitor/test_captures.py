@@ -1,4 +1,4 @@
-"""What real cards tell and do not tell, told by the library and read again: every gap keeps its cause."""
+"""Captured readings of real cards, with the cause of every missing reading."""
 
 import json
 from pathlib import Path
@@ -69,7 +69,7 @@ def _number(text):
 
 
 @pytest.mark.parametrize("capture", _CAPTURES, ids=lambda one: f"{one['capture']}-{one['load']}")
-def test_what_a_real_card_tells_is_read_and_what_it_does_not_tell_keeps_its_cause(near_nvml, capture):
+def test_captured_readings_of_real_cards_are_read_with_causes_of_missing_values(near_nvml, capture):
     near_nvml.say(_script(capture, 0, A))
     nvml = Nvml()
     session = NvmlSession(nvml, CardProcesses(nvml, HostProcesses(), sees_same_pids=True))
@@ -80,7 +80,7 @@ def test_what_a_real_card_tells_is_read_and_what_it_does_not_tell_keeps_its_caus
     _check_all(capture, device, readings)
 
 
-def test_all_these_cards_at_once_are_told_by_a_sampler_of_its_own(fake_nvml):
+def test_all_captured_cards_are_read_at_once_by_a_sampler(fake_nvml):
     uuids = [f"GPU-{number}" for number in range(len(_CAPTURES))]
     fake_nvml.say(*(_script(capture, number, uuids[number]) for number, capture in enumerate(_CAPTURES)))
     with fake_nvml.supervisor():
@@ -130,7 +130,7 @@ def _check(reading, expected, factor, name, *, in_mig_mode):
     assert reading.cause is (Cause.MIG if in_mig_mode and held_back else Cause.NOT_SUPPORTED), name
 
 
-def test_the_captures_show_the_gaps_that_matter():
+def test_the_captures_contain_the_relevant_missing_values():
     """The patterns that the names of causes were made for are there: MIG, GeForce and Windows."""
     by_card = {one["capture"]: one["fields"] for one in _CAPTURES}
     assert by_card["linux-x86_64__nvidia-h100-mig__590.48.01"]["utilization.gpu"] == "[N/A]"

@@ -13,7 +13,7 @@ def _outcomes(checks):
     return {check.subject: check.outcome for check in checks}
 
 
-def test_the_check_up_of_a_machine_in_order():
+def test_the_setup_checks_of_a_working_machine():
     checks = check_setup(latest_of(DEVICE, fan_fraction=0.3), PLAIN, {"0000:01:00.0": "active"}, "13.0")
     assert _outcomes(checks) == {
         "nvidia-ml-py": "works",
@@ -28,7 +28,7 @@ def test_the_check_up_of_a_machine_in_order():
     assert "1 of 2 quantities; not reported by this GPU or driver: Waiting for disks" in checks[4].found
 
 
-def test_the_check_up_says_what_fails_and_what_to_do():
+def test_failed_setup_checks_have_advice():
     lost = Device(A, "NVIDIA A", 0, "00000000:01:00.0", state="lost")
     asleep = Device("MIG-1", "1g", 0, mig_parent=A, state="asleep")
     faults = (Fault(FaultKind.LOST, 0.0, A, "seen by nvmlX"), Fault(FaultKind.WSL, 0.0))
@@ -42,14 +42,14 @@ def test_the_check_up_says_what_fails_and_what_to_do():
     assert checks[-2].found == "Linux 6, in a container, under WSL, in its own PID namespace"
 
 
-def test_the_check_up_of_a_machine_without_anything():
+def test_the_setup_checks_of_a_machine_without_cards():
     checks = check_setup(Latest(), PLAIN, {}, None)
     assert _outcomes(checks)["Driver"] == "fails"
     assert _outcomes(checks)["PCI"] == "note"
     assert "This monitor" not in _outcomes(checks)
 
 
-def test_what_keeps_cards_from_being_read():
+def test_the_fault_that_prevents_reading_all_cards():
     silent = Fault(FaultKind.NOT_ANSWERING, 0.0)
     assert current_blocking_fault(latest_of(DEVICE, faults=(silent,))) is None
     assert readings_blocking_fault(latest_of(DEVICE, faults=(silent,))) is silent
@@ -61,7 +61,7 @@ def test_what_keeps_cards_from_being_read():
     assert current_blocking_fault(latest) is worst
 
 
-def test_the_binding_of_this_installation_is_known():
+def test_the_installed_binding_has_a_version():
     assert binding_version()
 
 

@@ -1,4 +1,4 @@
-"""A driver and its cards that fail in every way, as the supervisor tells of them."""
+"""Faults of the driver and the cards, as the supervisor reports them."""
 
 import os
 

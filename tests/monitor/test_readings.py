@@ -1,4 +1,4 @@
-"""Every quantity, how often it is read, and every cause of one that is missing, through a sampler of its own."""
+"""Every quantity, its sampling interval, and every cause of a missing reading, read by a real sampler."""
 
 import os
 from collections import Counter

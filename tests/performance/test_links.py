@@ -32,8 +32,8 @@ def test_more_nodes_share_their_ports(cards: dict[str, Gpu]) -> None:
 def test_the_network_is_what_the_person_says(cards: dict[str, Gpu]) -> None:
     links = links_of(cards["a100-sxm4-80gb"], TimeSetting(network_bytes_per_s=1e9, cards_per_node=4))
     assert links.bus_bytes_per_s(8) == pytest.approx(4e9 * 0.6)
-    assert links.point_bytes_per_s(4) == pytest.approx(0.6e9)
-    assert links.point_bytes_per_s(1) == 193e9
+    assert links.point_to_point_bytes_per_s(4) == pytest.approx(0.6e9)
+    assert links.point_to_point_bytes_per_s(1) == 193e9
 
 
 def test_a_rack_is_one_node(cards: dict[str, Gpu]) -> None:
@@ -84,9 +84,9 @@ def test_a_ring_takes_its_bytes_and_its_hops(cards: dict[str, Gpu]) -> None:
     links = links_of(cards["h100-sxm5-80gb"], PLAIN)
     assert links.ring_seconds(1, 1e9) == 0
     assert links.ring_seconds(8, 445e9) == pytest.approx(1 + 7 * 3e-6)
-    assert links.latency_seconds(16) == pytest.approx(14 * 3e-6 + 2 * 10e-6)
-    assert links.tree_seconds(8) == pytest.approx(14 * 3e-6)
-    assert links.tree_seconds(64) == pytest.approx(14 * 3e-6 + 6 * 10e-6)
+    assert links.ring_latency_seconds(16) == pytest.approx(14 * 3e-6 + 2 * 10e-6)
+    assert links.all_reduce_latency_seconds(8) == pytest.approx(14 * 3e-6)
+    assert links.all_reduce_latency_seconds(64) == pytest.approx(14 * 3e-6 + 6 * 10e-6)
 
 
 def test_cards_of_unknown_links_are_taken_as_pcie_4(cards: dict[str, Gpu]) -> None:

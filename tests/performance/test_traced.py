@@ -58,7 +58,7 @@ def test_families_that_nothing_was_measured_on_have_a_wider_interval():
     assert known.high_seconds == pytest.approx(1.3 * known.seconds)
     assert known.notes == ()
     assert unknown.high_seconds == pytest.approx(1.6 * unknown.seconds)
-    assert "No such network was measured" in unknown.notes[0]
+    assert "No network of this kind was measured" in unknown.notes[0]
 
 
 def test_channels_last_and_compiled_networks_do_not_wait_for_it():

@@ -1,5 +1,10 @@
 """Logs of real runs, for tests that compare them with a plan."""
 
+from planner.memory.logs.read import read_log
+from planner.plan.evaluate import evaluate
+from planner.plan.logs.applied_corrections import with_correction
+from planner.plan.logs.comparison import compare_plan
+from planner.plan.logs.corrections import suggest_correction
 from planner.plan.plan import ModelChoice, Plan
 from planner.workload.workload import Inference, Training
 
@@ -40,3 +45,23 @@ def llama_cpp(context=32_768, cache=4096.0):
         "llama_memory_breakdown_print: |   - CUDA0 (L40S)   | 45467 = 35900 + ( 9059 =  4403 +    4096 +     560) + "
         "508 |\n"
     )
+
+
+# https://github.com/vllm-project/vllm/pull/17122 (weights, tokens) on an L40S; the sizes as vLLM words them
+VLLM = """\
+INFO 04-24 16:33:00 [gpu_model_runner.py:1316] Model loading took 14.9889 GiB and 3.652170 seconds
+INFO 04-24 16:33:09 [gpu_worker.py:227] Memory profiling takes 5.1 seconds. Total non KV cache memory: 17.12GiB; torch \
+peak memory increase: 1.19GiB; non-torch forward increase memory: 0.06GiB; weights memory: 14.99GiB.
+INFO 04-24 16:33:10 [gpu_worker.py:230] Available KV cache memory: 19.36 GiB
+INFO 04-24 16:33:13 [kv_cache_utils.py:634] GPU KV cache size: 158,656 tokens
+INFO 04-24 16:33:13 [kv_cache_utils.py:637] Maximum concurrency for 32,768 tokens per request: 4.84x
+INFO 04-24 16:33:20 [gpu_model_runner.py:1800] Graph capturing finished in 7 secs, took 0.44 GiB
+"""
+
+
+def corrected(plan, catalog, text):
+    """Return the correction that the log `text` suggests, and the plan's evaluation with it."""
+    comparison = compare_plan(plan, catalog, read_log(text))
+    made = suggest_correction(comparison, evaluate(plan, catalog), "2026-10-03", "0123456789ab")
+    assert made is not None
+    return made, evaluate(plan.evolve(corrections=with_correction(plan.corrections, made)), catalog)

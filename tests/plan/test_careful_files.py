@@ -29,7 +29,7 @@ def test_a_link_keeps_pointing_to_the_file_that_is_replaced(tmp_path: Path):
     assert load_plan(real) == PLAN
 
 
-def test_a_file_keeps_its_rights_and_a_new_one_has_the_usual(tmp_path: Path):
+def test_a_file_keeps_its_permissions_and_a_new_one_has_the_defaults(tmp_path: Path):
     file = tmp_path / "plan.json"
     mask = os.umask(0o022)
     try:
@@ -42,24 +42,24 @@ def test_a_file_keeps_its_rights_and_a_new_one_has_the_usual(tmp_path: Path):
     assert stat.S_IMODE(file.stat().st_mode) == 0o664
 
 
-@pytest.mark.parametrize(("path", "said"), [("/dev/zero", "a device or a pipe"), ("a\0b", "is not a path")])
-def test_what_is_no_regular_file_is_refused_at_once(path: str, said: str):
+@pytest.mark.parametrize(("path", "said"), [("/dev/zero", "a device or a pipe"), ("a\0b", "is not a valid path")])
+def test_only_regular_files_are_read(path: str, said: str):
     with pytest.raises(PlanFileError, match=said):
         load_plan(path)
 
 
-def test_numbers_without_end_are_no_sizes():
+def test_infinite_numbers_are_refused_as_sizes():
     with pytest.raises(SpecError, match="is not a size"):
         parse_bytes("9" * 5000)
 
 
-def test_a_curve_through_a_value_that_is_not_allowed(catalog: Catalog):
+def test_a_curve_through_an_invalid_value_is_refused(catalog: Catalog):
     with pytest.raises(SpecError, match="batch"):
         memory_curve(PLAN, catalog, "batch", (0,))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux takes any bytes as a file name")
-def test_a_folder_whose_name_is_no_text(tmp_path: Path):
+def test_a_folder_name_that_is_not_valid_text_is_accepted(tmp_path: Path):
     folder = os.fsencode(tmp_path) + b"/\xff"
     os.mkdir(folder)
     with open(folder + b"/config.json", "w", encoding="utf-8") as stream:

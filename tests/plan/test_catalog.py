@@ -9,7 +9,7 @@ from planner.plan import catalog as module
 from planner.plan.catalog import load_catalog, load_catalog_or_bundled
 
 
-def test_own_hardware_is_joined(tmp_path):
+def test_the_users_own_hardware_is_added(tmp_path):
     own = tmp_path / "hardware.json"
     change = CardChange(gpu="rtx-4090", purchase_price_usd=1000, date="2026-11-01")
     write_own(own, OwnHardware(changes=(change,)))
@@ -20,7 +20,7 @@ def test_own_hardware_is_joined(tmp_path):
     assert load_catalog().hardware.gpu("rtx-4090").purchase_price_usd is None
 
 
-def test_own_hardware_that_cannot_be_read_is_left_out_with_the_reason(tmp_path):
+def test_own_hardware_that_is_invalid_is_left_out_with_the_error(tmp_path):
     own = tmp_path / "hardware.json"
     own.write_text("{")
     catalog, unread = load_catalog_or_bundled(tmp_path, own)
@@ -29,7 +29,7 @@ def test_own_hardware_that_cannot_be_read_is_left_out_with_the_reason(tmp_path):
     assert unread.path == own
 
 
-def test_a_bundled_record_that_is_wrong_stops_everything(tmp_path, monkeypatch):
+def test_an_invalid_bundled_record_is_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "catalog_dir", lambda: tmp_path / "nowhere")
     with pytest.raises(CatalogError, match="there are no JSON files here"):
         load_catalog_or_bundled(tmp_path, tmp_path / "hardware.json")

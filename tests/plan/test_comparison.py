@@ -22,7 +22,7 @@ def told(found):
     return {one.field: (one.value, one.other) for one in found.settings}
 
 
-def test_a_plan_beside_itself_differs_in_nothing(catalog):
+def test_a_plan_compared_with_itself_has_no_differences(catalog):
     found = versus(READING, READING, catalog)
     assert found.settings == ()
     assert found.total_difference_bytes == 0
@@ -43,7 +43,7 @@ def test_the_differences_of_the_terms_sum_to_that_of_the_totals(catalog, plan, o
     assert found.other == evaluate(other, catalog)
 
 
-def test_what_is_asked_differently_is_told_with_defaults_filled_in(catalog):
+def test_different_settings_are_listed_with_defaults_filled_in(catalog):
     other = READING.evolve(workload=Inference(batch=4, context_length=4096), gpu="tesla-t4", count=2)
     assert told(versus(READING, other, catalog)) == {
         "gpu": ("rtx-4090", "tesla-t4"),
@@ -53,7 +53,7 @@ def test_what_is_asked_differently_is_told_with_defaults_filled_in(catalog):
     }
 
 
-def test_settings_within_parts_are_told_by_both_names(catalog):
+def test_nested_settings_have_dotted_names(catalog):
     other = LEARNING.evolve(
         workload=Training(method="lora", lora=Lora(rank=64, targets=("q_proj", "v_proj")), parallel=Parallel(zero=3)),
         count=8,
@@ -66,7 +66,7 @@ def test_settings_within_parts_are_told_by_both_names(catalog):
     }
 
 
-def test_replicas_are_told_where_they_were_asked_for(catalog):
+def test_replicas_are_listed_only_if_set(catalog):
     spread = READING.evolve(count=2, workload=Inference(parallel=Parallel(tensor=2)))
     asked = READING.evolve(count=2, workload=Inference(parallel=Parallel(data=2)))
     assert told(versus(spread, asked, catalog)) == {"parallel.tensor": (2, 1)}
@@ -76,7 +76,7 @@ def test_replicas_are_told_where_they_were_asked_for(catalog):
     }
 
 
-def test_of_another_task_only_what_both_have_is_told(catalog):
+def test_plans_of_different_tasks_are_compared_by_their_common_fields(catalog):
     found = told(versus(READING, LEARNING.evolve(workload=Training(sequence_length=512)), catalog))
     assert found["task"] == ("inference", "training")
     assert "sequence_length" not in found
@@ -86,7 +86,7 @@ def test_of_another_task_only_what_both_have_is_told(catalog):
     assert None not in phases["load"]
 
 
-def test_unequal_cards_are_told_together(catalog):
+def test_cards_of_several_kinds_are_one_setting(catalog):
     cards = (CardCount(id="rtx-4090"), CardCount(id="tesla-t4", count=2))
     other = Plan(model=LLAMA, workload=Inference(parallel=Parallel(pipeline=3), gpus=cards))
     assert told(versus(READING, other, catalog)) == {
@@ -101,6 +101,6 @@ def test_a_plan_that_cannot_be_evaluated_is_refused(catalog):
         versus(READING, READING.evolve(model=ModelChoice(id="nobody/nothing")), catalog)
 
 
-def test_of_a_traced_module_only_what_it_runs_on_is_told(catalog):
+def test_plans_of_traces_are_compared_by_their_hardware(catalog):
     traced = Plan(model=ModelChoice.of_trace(facts_of(two_steps(GIB, training()))), gpu="tesla-t4")
     assert set(told(versus(traced, READING, catalog))) == {"model", "gpu"}

@@ -22,7 +22,7 @@ TUNING = Plan(
 )
 
 
-def test_it_is_what_the_plan_costs_on_that_card(catalog):
+def test_the_cost_of_a_job_is_that_of_the_plan_on_the_card(catalog):
     jobs = job_by_gpu(TUNING, catalog, TODAY)
     assert set(jobs) <= {fit.gpu_id for fit in find_fits(TUNING, catalog)}
     for gpu_id in ("rtx-4090", "l40s", "h100-sxm5-80gb"):
@@ -33,20 +33,20 @@ def test_it_is_what_the_plan_costs_on_that_card(catalog):
         assert jobs[gpu_id].usd_per_million_tokens == cost.estimate.result.rent.usd_per_million_tokens
 
 
-def test_a_card_that_nobody_offers_has_a_time_only(catalog):
+def test_a_card_without_an_offer_has_a_time_but_no_cost(catalog):
     jobs = job_by_gpu(TUNING, catalog, TODAY)
     bare = [job for job in jobs.values() if job.offer is None]
     assert bare
     assert all(job.usd is None and job.usd_per_million_tokens is None and job.hours > 0 for job in bare)
 
 
-def test_what_has_no_end_is_as_slow_as_a_token(catalog):
+def test_a_job_without_an_end_is_ranked_by_seconds_per_token(catalog):
     month = job_by_gpu(TUNING.evolve(cost=CostTerms(job=DailyHours(hours_per_day=8))), catalog, TODAY)
     job = month["l40s"]
     assert (job.period, job.slowness) == ("month", 1 / job.time.tokens_per_second)
 
 
-def test_as_many_cards_as_the_plan_has(catalog):
+def test_the_job_runs_on_the_plans_number_of_cards(catalog):
     plan = TUNING.evolve(
         workload=Inference(profile="vllm"), count=2, cost=CostTerms(job=Service(requests_per_day=1_000))
     )
@@ -60,14 +60,14 @@ def test_as_many_cards_as_the_plan_has(catalog):
     assert "rtx-4090" in job_by_gpu(mixed, catalog, TODAY)
 
 
-def test_nobody_waiting_stops_it(catalog):
+def test_the_computation_can_be_stopped(catalog):
     assert job_by_gpu(TUNING, catalog, TODAY, stop=lambda: True) is None
 
 
-def test_jobs_that_cannot_be_told_in_hours_are_left_out(catalog):
+def test_jobs_without_a_duration_are_left_out(catalog):
     assert job_by_gpu(TUNING.evolve(cost=CostTerms(job=Run(amount=3, unit="epochs"))), catalog, TODAY) == {}
 
 
 @pytest.mark.parametrize("gpu_id", ["mac-studio", "tpu-v5e"])
-def test_cards_whose_speed_is_not_known_are_missing(catalog, gpu_id):
+def test_cards_of_unknown_speed_are_left_out(catalog, gpu_id):
     assert gpu_id not in job_by_gpu(TUNING, catalog, TODAY)

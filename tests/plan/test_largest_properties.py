@@ -105,7 +105,7 @@ def test_a_curve_never_falls(plan, values, data):
 
 
 @pytest.mark.parametrize("workload", [Inference(), Training()])
-def test_a_verdict_never_betters_as_the_work_grows(workload):
+def test_a_verdict_never_improves_as_the_workload_grows(workload):
     field = "context_length" if workload.task == "inference" else "sequence_length"
     ranks = {"fits": 0, "tight": 1, "does-not-fit": 2}
     model = ModelChoice(id="own", architecture=small_llama(num_hidden_layers=32, hidden_size=1024))
@@ -118,7 +118,7 @@ def test_a_verdict_never_betters_as_the_work_grows(workload):
     assert chances == sorted(chances, reverse=True)
 
 
-def test_a_network_of_a_file_travels_with_its_path():
+def test_a_model_from_a_file_keeps_its_path_in_the_plan():
     model = small_llama()
     choice = ModelChoice.of_file("mine", model, Path("nets") / "config.json")
     assert (choice.id, choice.architecture, choice.path) == ("mine", model, str(Path("nets") / "config.json"))

@@ -47,7 +47,7 @@ def evaluation(catalog):
     return evaluate(PLAN, catalog)
 
 
-def test_what_a_plan_predicts_of_a_card(evaluation, catalog):
+def test_the_prediction_for_a_card_is_its_memory_and_power(evaluation, catalog):
     expected = predict_card(evaluation)
     memory = evaluation.memory
     assert expected == (memory.total_bytes, memory.low_bytes, memory.high_bytes, 450.0)
@@ -56,7 +56,7 @@ def test_what_a_plan_predicts_of_a_card(evaluation, catalog):
     assert predict_card(without_card).power_watts is None
 
 
-def test_the_process_that_holds_the_most_is_the_plans():
+def test_the_largest_process_counts_as_the_plans():
     processes = (process(1, 2 * GIB), process(2, 6 * GIB), process(3, 9 * GIB, "graphics"), process(4, None))
     assert measure_card(processes, 10.0 * GIB) == MeasuredCard(10 * GIB, 6 * GIB, 2, 3)
     assert measure_card((process(4, None),), GIB) == MeasuredCard(GIB, process_count=1)
@@ -71,12 +71,12 @@ def test_the_process_that_holds_the_most_is_the_plans():
         ("python", "python train.py", ""),
     ],
 )
-def test_engines_that_take_a_card_at_their_start_are_known(name, command, engine):
+def test_engines_that_reserve_the_card_are_recognized(name, command, engine):
     host = HostProcess(name, "ada", command, 0.0, 1.0, GIB, is_own=True)
     assert measure_card((process(host=host),), 5 * GIB).engine == engine
 
 
-def test_an_engine_with_a_pool_is_expected_to_take_it_all(catalog):
+def test_a_cache_pool_is_predicted_to_fill_the_card(catalog):
     plan = Plan(
         model=ModelChoice(id="openai-community/gpt2"), workload=Inference(profile="vllm", batch=1), gpu="rtx-4090"
     )
@@ -91,13 +91,13 @@ def test_an_engine_with_a_pool_is_expected_to_take_it_all(catalog):
     assert (found.reason, found.difference_bytes) == ("in-range", MIB)
 
 
-def test_an_engine_that_the_plan_does_not_know_of_is_why_there_is_more(evaluation):
+def test_another_engine_explains_more_memory_than_predicted(evaluation):
     held = evaluation.memory.high_bytes + GIB
     assert check_prediction(evaluation, MeasuredCard(40 * GIB, held, engine="vLLM")).reason == "engine-fills-card"
     assert check_prediction(evaluation, MeasuredCard(held, engine="vLLM")).reason == "other-processes"
 
 
-def test_a_little_more_than_predicted_is_mostly_what_is_least_certain(evaluation):
+def test_a_small_excess_is_attributed_to_the_least_certain_term(evaluation):
     memory = evaluation.memory
     found = check_prediction(evaluation, MeasuredCard(20 * GIB, memory.total_bytes + 100 * MIB))
     assert (found.basis, found.reason, found.likeliest) == ("process", "in-range", "framework_overhead")
@@ -105,26 +105,26 @@ def test_a_little_more_than_predicted_is_mostly_what_is_least_certain(evaluation
     assert found.difference_fraction == pytest.approx(100 * MIB / memory.total_bytes)
 
 
-def test_less_within_the_range_is_what_may_be_less(evaluation):
+def test_a_small_shortfall_is_attributed_to_the_term_that_may_be_smaller(evaluation):
     memory = evaluation.memory
     found = check_prediction(evaluation, MeasuredCard(20 * GIB, memory.low_bytes))
     rooms = {term.name: term.bytes - term.low_bytes for term in memory.terms}
     assert (found.reason, found.likeliest) == ("in-range", max(rooms, key=rooms.get))
 
 
-def test_exactly_what_was_predicted_needs_no_reason(evaluation):
+def test_an_exact_prediction_has_no_reason(evaluation):
     found = check_prediction(evaluation, MeasuredCard(20 * GIB, evaluation.memory.total_bytes))
     assert (found.reason, found.likeliest, found.difference_bytes) == ("in-range", None, 0)
 
 
-def test_terms_that_are_certain_are_no_reason(evaluation):
+def test_certain_terms_explain_no_difference(evaluation):
     memory = evaluation.memory
     certain = tuple(term.evolve(low_bytes=term.bytes, high_bytes=term.bytes) for term in memory.terms)
     sure = evaluation.evolve(memory=memory.evolve(terms=certain))
     assert check_prediction(sure, MeasuredCard(20 * GIB, memory.total_bytes + MIB)).likeliest is None
 
 
-def test_beyond_the_range_there_is_more_or_the_peak_is_yet_to_come(evaluation):
+def test_outside_the_range_the_reason_depends_on_the_direction(evaluation):
     memory = evaluation.memory
     early = check_prediction(evaluation, MeasuredCard(20 * GIB, memory.low_bytes - 1))
     assert (early.reason, early.likeliest) == ("before-peak", None)
@@ -132,7 +132,7 @@ def test_beyond_the_range_there_is_more_or_the_peak_is_yet_to_come(evaluation):
     assert (more.reason, more.likeliest) == ("more-than-expected", "framework_overhead")
 
 
-def test_the_whole_card_is_held_against_what_others_are_planned_to_hold_too(catalog):
+def test_the_prediction_for_the_whole_card_includes_other_programs(catalog):
     shared = evaluate(PLAN.evolve(workload=Training(micro_batch=2, other_processes_bytes=GIB)), catalog)
     alone = evaluate(PLAN, catalog)
     found = check_prediction(shared, MeasuredCard(alone.memory.total_bytes + GIB))
@@ -141,7 +141,7 @@ def test_the_whole_card_is_held_against_what_others_are_planned_to_hold_too(cata
 
 
 @pytest.mark.parametrize("capture", _CAPTURES, ids=lambda one: one["capture"])
-def test_the_cards_of_real_captures_are_found(catalog, capture):
+def test_cards_in_real_recordings_match_the_catalog(catalog, capture):
     fields = capture["fields"]
     found = matching_gpus(catalog.hardware, live(fields["name"], float(fields["memory.total"].split()[0])))
     assert len(found) == 1
@@ -160,20 +160,20 @@ def test_the_cards_of_real_captures_are_found(catalog, capture):
         ("NVIDIA Graphics Device", 24564, ()),
     ],
 )
-def test_a_name_that_several_bear_is_told_by_its_memory(catalog, name, mib, ids):
+def test_cards_of_one_name_are_distinguished_by_memory(catalog, name, mib, ids):
     assert tuple(gpu.id for gpu in matching_gpus(catalog.hardware, live(name, mib))) == ids
 
 
-def test_an_instance_is_no_card_of_the_catalog(catalog):
+def test_an_instance_matches_no_catalog_record(catalog):
     assert matching_gpus(catalog.hardware, live("NVIDIA L40S", 46068, mig_parent="GPU-0")) == ()
 
 
-def test_a_card_whose_size_nobody_published_is_found_by_its_name(catalog):
+def test_a_card_of_unknown_memory_is_matched_by_name(catalog):
     hardware = HardwareCatalog(gpus=(catalog.hardware.gpu("l40s").evolve(memory_bytes=None),))
     assert [gpu.id for gpu in matching_gpus(hardware, live("NVIDIA L40S", 46068))] == ["l40s"]
 
 
-def test_a_plan_for_a_live_card_beside_what_others_hold(catalog):
+def test_a_plan_for_a_local_card_includes_other_programs(catalog):
     unequal = Training(gpus=(CardCount(id="rtx-4090", count=1), CardCount(id="l40s", count=1)))
     plan = plan_for_card(PLAN.evolve(workload=unequal, gpu=None, count=2), catalog.hardware.gpu("l40s"), 2, GIB)
     assert (plan.gpu, plan.count, plan.workload.gpus) == ("l40s", 2, ())
@@ -185,7 +185,7 @@ def test_a_plan_for_a_live_card_beside_what_others_hold(catalog):
     assert evaluate(one, catalog).memory.verdict == "fits"
 
 
-def test_a_way_of_sharing_that_takes_more_cards_gives_way(catalog):
+def test_parallelism_over_more_cards_is_removed(catalog):
     split = PLAN.evolve(workload=Training(parallel=Parallel(tensor=2)), count=2)
     gpu = catalog.hardware.gpu("l40s")
     assert plan_for_card(split, gpu, 4).workload.parallel.tensor == 2
@@ -193,7 +193,7 @@ def test_a_way_of_sharing_that_takes_more_cards_gives_way(catalog):
     assert evaluate(plan_for_card(split, gpu), catalog).memory.verdict == "fits"
 
 
-def test_the_batch_that_fills_the_card(catalog):
+def test_the_largest_batches_that_fit_and_fit_tightly(catalog):
     surely, barely = largest_batches(PLAN, catalog)
     assert (surely.asked, barely.asked) == ("micro_batch", "micro_batch")
     assert 2 < surely.value <= barely.value
@@ -202,16 +202,16 @@ def test_the_batch_that_fills_the_card(catalog):
     assert largest_batches(PLAN.evolve(gpu=None), catalog) is None
 
 
-def test_other_processes_leave_less_room(catalog):
+def test_other_processes_reduce_the_largest_batch(catalog):
     beside_others = PLAN.evolve(workload=Training(micro_batch=2, other_processes_bytes=8 * GIB))
     assert largest_batches(beside_others, catalog)[0].value < largest_batches(PLAN, catalog)[0].value
 
 
-def test_a_traced_module_has_no_batch(catalog):
+def test_a_traced_module_has_no_largest_batch(catalog):
     traced = Plan(model=ModelChoice.of_trace(facts_of(two_steps(GIB, training()))), gpu="rtx-4090")
     assert largest_batches(traced, catalog) is None
 
 
-def test_a_model_that_is_not_there_is_refused(catalog):
+def test_an_unknown_model_is_refused(catalog):
     with pytest.raises(SpecError):
         largest_batches(PLAN.evolve(model=ModelChoice(id="nobody/nothing")), catalog)

@@ -45,12 +45,12 @@ def test_a_point_of_the_curve_is_the_evaluation_at_that_number(catalog):
     )
 
 
-def test_a_curve_needs_no_card(catalog):
+def test_a_plan_without_a_card_has_a_curve(catalog):
     assert len(memory_curve(READING.evolve(gpu=None), catalog, "batch", (1, 2))) == 2
     assert memory_curve(READING, catalog, "batch", ()) == ()
 
 
-def test_a_prompt_longer_than_the_context_asked_about_is_cut_to_it(catalog):
+def test_a_prompt_is_shortened_to_the_context(catalog):
     plan = READING.evolve(workload=Inference(prompt_length=2000))
     curve = memory_curve(plan, catalog, "context_length", (100, 2000))
     short = evaluate(READING.evolve(workload=Inference(context_length=100, prompt_length=100)), catalog)
@@ -59,7 +59,7 @@ def test_a_prompt_longer_than_the_context_asked_about_is_cut_to_it(catalog):
 
 
 @pytest.mark.parametrize(("plan", "field"), [(READING, "micro_batch"), (LEARNING, "batch"), (LEARNING, "colour")])
-def test_a_field_that_the_workload_does_not_have_is_named(catalog, plan, field):
+def test_a_field_of_another_task_is_refused(catalog, plan, field):
     with pytest.raises(SpecError, match=f"{plan.workload.task} workloads have no such field") as caught:
         memory_curve(plan, catalog, field, (1,))
     assert caught.value.field == field
@@ -84,11 +84,11 @@ UNEQUAL = Inference(parallel=Parallel(pipeline=2), gpus=(CardCount(id="rtx-4090"
         (READING.evolve(model=ModelChoice(id="google/vit-base-patch16-224")), ("batch", "count")),
     ],
 )
-def test_only_numbers_that_memory_depends_on_are_offered(catalog, plan, axes):
+def test_only_settings_that_affect_memory_are_axes(catalog, plan, axes):
     assert plan_axes(evaluate(plan, catalog)) == axes
 
 
-def test_a_traced_module_has_no_numbers_to_vary(catalog):
+def test_a_traced_module_has_no_axes(catalog):
     assert plan_axes(evaluate(READING, catalog).evolve(architecture=None)) == ()
 
 
@@ -111,11 +111,11 @@ def test_a_plan_lies_on_each_of_its_curves(catalog, plan):
         (SHARED, "count", 8),
     ],
 )
-def test_the_present_value_is_filled_in(catalog, plan, axis, value):
+def test_the_current_value_has_its_default_filled_in(catalog, plan, axis, value):
     assert current_value(evaluate(plan, catalog), axis) == value
 
 
-def test_more_cards_share_in_the_usual_way_or_as_the_plan_does(catalog):
+def test_more_cards_use_the_default_sharding_or_the_plans_own(catalog):
     assert plan_at_value(LEARNING, catalog, "count", 4).workload.parallel == Parallel(zero=3)
     assert (
         plan_at_value(plan_at_value(LEARNING, catalog, "count", 4), catalog, "count", 1).workload.parallel == Parallel()
@@ -131,7 +131,7 @@ def test_more_cards_share_in_the_usual_way_or_as_the_plan_does(catalog):
     assert all(lower.total_bytes > higher.total_bytes for lower, higher in pairwise(falling))
 
 
-def test_the_rank_grows_the_adapters_and_keeps_the_rest(catalog):
+def test_a_larger_rank_changes_only_the_adapters(catalog):
     plan = LEARNING.evolve(workload=Training(method="lora", lora=Lora(targets=("c_attn",))))
     assert plan_at_value(plan, catalog, "lora_rank", 64).workload.lora == Lora(rank=64, targets=("c_attn",))
     curve = memory_curve(plan, catalog, "lora_rank", (1, 8, 64))
@@ -146,7 +146,7 @@ def test_the_rank_grows_the_adapters_and_keeps_the_rest(catalog):
         (ADAPTING, "lora_rank", 0, "rank"),
     ],
 )
-def test_a_number_that_the_plan_does_not_have_is_refused(catalog, plan, axis, value, field):
+def test_an_axis_that_the_plan_lacks_is_refused(catalog, plan, axis, value, field):
     with pytest.raises(SpecError) as caught:
         plan_at_value(plan, catalog, axis, value)
     assert caught.value.field.endswith(field)

@@ -22,7 +22,7 @@ def catalog() -> Catalog:
     return load_catalog()
 
 
-def test_renting_and_owning_of_the_plans_card(catalog):
+def test_the_plans_card_has_costs_of_renting_and_owning(catalog):
     cost = evaluate_cost(evaluate(SERVING, catalog), catalog, TODAY)
     assert cost.estimate.result.rent.gpu_count == 1
     assert cost.estimate.result.own.gpu == "rtx-4090"
@@ -49,7 +49,7 @@ def test_renting_and_owning_of_the_plans_card(catalog):
         ),
     ],
 )
-def test_what_cannot_be_paid_for_says_why(catalog, changes, reason, field):
+def test_a_plan_without_a_cost_has_a_reason(catalog, changes, reason, field):
     cost = evaluate_cost(evaluate(SERVING.evolve(**changes), catalog), catalog, TODAY)
     assert cost.estimate is None
     assert reason in cost.reason
@@ -61,7 +61,7 @@ def _machine_notes(catalog: Catalog, **changes: object) -> list[str]:
     return [note for note in cost.estimate.result.own.notes if "sold as one" in note]
 
 
-def test_cards_that_are_also_sold_as_one_machine_name_both_prices(catalog):
+def test_a_note_states_the_price_of_the_whole_machine(catalog):
     (undated,) = _machine_notes(catalog, gpu="a100-sxm4-80gb", count=4)
     assert "99,600 USD for cards and host" in undated
     assert "DGX Station A100 320 GB, 149,000 USD (list price, no date)" in undated
@@ -82,31 +82,29 @@ def test_full_servers_are_priced_as_such_and_need_no_note(catalog):
     ],
 )
 def test_only_cards_that_work_together_are_linked(catalog, changes, linked):
-    plan = SERVING.evolve(model=ModelChoice(id="gpt2"), workload=Inference(parallel=Parallel(tensor=1))).evolve(
-        **changes
-    )
-    assert linked_cards(evaluate(plan, catalog)) == linked
+    small = SERVING.evolve(model=ModelChoice(id="gpt2"), workload=Inference(parallel=Parallel(tensor=1)))
+    assert linked_cards(evaluate(small.evolve(**changes), catalog)) == linked
 
 
-def test_without_a_machine_of_these_cards_or_with_a_price_of_ones_own_there_is_no_such_note(catalog):
+def test_without_such_a_machine_or_with_an_own_price_there_is_no_note(catalog):
     assert _machine_notes(catalog) == []
     assert _machine_notes(catalog, gpu="a100-sxm4-80gb", count=3) == []
     priced = CostTerms(buy=BuyTerms(server_price_usd=300_000))
     assert _machine_notes(catalog, gpu="a100-sxm4-80gb", count=8, cost=priced) == []
 
 
-def test_where_owning_is_not_known_no_machine_is_named(catalog):
+def test_without_a_cost_of_owning_there_is_no_note(catalog):
     estimate = evaluate_cost(evaluate(SERVING.evolve(gpu="b300-sxm-288gb", count=8), catalog), catalog, TODAY).estimate
     assert estimate.result.own is None
     assert not any("sold as one" in note for note in estimate.result.notes)
 
 
-def test_without_a_card_there_is_no_pace(catalog):
+def test_without_a_card_there_is_no_throughput(catalog):
     assert plan_throughput(evaluate(SERVING.evolve(gpu=None), catalog)) is None
     assert plan_throughput(evaluate(SERVING, catalog)).tokens_per_second
 
 
-def test_a_service_is_answered_by_as_many_at_once_as_fit(catalog):
+def test_a_service_runs_as_many_requests_at_once_as_fit(catalog):
     served = SERVING.evolve(gpu="h100-sxm5-80gb", workload=Inference(profile="vllm"))
     plan = served.evolve(cost=CostTerms(job=Service(requests_per_day=1e6, prompt_tokens=500, output_tokens=300)))
     alone, batched = plan_throughput(evaluate(served, catalog)), plan_throughput(evaluate(plan, catalog))
@@ -119,7 +117,7 @@ def test_a_service_is_answered_by_as_many_at_once_as_fit(catalog):
     assert any("a request waits" in note for note in cost.estimate.result.notes)
 
 
-def test_a_measured_speed_stays_as_it_is(catalog):
+def test_a_measured_speed_is_not_adjusted_for_a_service(catalog):
     job = Service(requests_per_day=1e6, prompt_tokens=0)
     measured = {"measured": {"value": 5_000, "unit": "tokens/s"}}
     plan = SERVING.evolve(workload=Inference(profile="vllm"), cost=CostTerms(job=job), timing=measured)
@@ -127,7 +125,7 @@ def test_a_measured_speed_stays_as_it_is(catalog):
     assert plan_throughput(evaluate(plan.evolve(timing={}), catalog)).prompt_token_seconds == 0
 
 
-def test_a_service_of_images_or_of_several_kinds_of_cards_keeps_the_estimate(catalog):
+def test_services_of_images_or_on_mixed_cards_keep_the_estimated_throughput(catalog):
     job = CostTerms(job=Service(requests_per_day=1e4))
     image = Plan(model=ModelChoice(id="stable-diffusion-v1-5/stable-diffusion-v1-5"), gpu="rtx-4090", cost=job)
     assert plan_throughput(evaluate(image, catalog)).samples_per_second

@@ -23,12 +23,12 @@ FACTS = facts_of(
 PLAN = Plan(model=ModelChoice.of_trace(FACTS), gpu="rtx-4090")
 
 
-def test_a_traced_module_is_called_by_its_file_and_name():
+def test_a_traced_module_is_named_after_its_file():
     assert (PLAN.model.id, PLAN.model.path) == ("resnet.py:ResNet50", "/home/me/nets/resnet.py")
     imported = facts_of(two_steps(GIB, training(target=Target(kind="import", place="nets.vision", name="Net"))))
     assert (ModelChoice.of_trace(imported).id, ModelChoice.of_trace(imported).path) == ("nets.vision:Net", None)
 
 
-def test_a_model_has_an_architecture_or_a_trace():
+def test_a_model_cannot_have_both_an_architecture_and_a_trace():
     with pytest.raises(ValidationError, match="not both"):
         ModelChoice(id="x", architecture=small_llama(), trace=FACTS)

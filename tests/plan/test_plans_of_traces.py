@@ -29,7 +29,7 @@ FACTS = facts_of(
 PLAN = Plan(model=ModelChoice.of_trace(FACTS), gpu="rtx-4090")
 
 
-def test_it_is_evaluated_by_what_was_traced(catalog: Catalog):
+def test_the_memory_of_a_traced_plan_is_the_traced_memory(catalog: Catalog):
     evaluation = evaluate(PLAN, catalog)
     gpu = catalog.hardware.gpu("rtx-4090")
     assert evaluation.memory == traced_memory(FACTS, gpu, catalog.hardware.usable_memory(gpu))
@@ -39,13 +39,13 @@ def test_it_is_evaluated_by_what_was_traced(catalog: Catalog):
     assert evaluation.smallest_fits == ()
 
 
-def test_other_processes_count(catalog: Catalog):
+def test_other_processes_reduce_the_free_memory(catalog: Catalog):
     busy = PLAN.evolve(workload=Inference(other_processes_bytes=15 * GIB))
     assert evaluate(busy, catalog).memory.verdict == "does-not-fit"
     assert fits_by_gpu(busy, catalog)["rtx-4090"].verdict == "does-not-fit"
 
 
-def test_without_a_card_the_smallest_that_fit_are_named(catalog: Catalog):
+def test_without_a_card_the_smallest_fitting_cards_are_listed(catalog: Catalog):
     plan = PLAN.evolve(gpu=None)
     evaluation = evaluate(plan, catalog)
     fits = find_fits(plan, catalog)
@@ -53,7 +53,7 @@ def test_without_a_card_the_smallest_that_fit_are_named(catalog: Catalog):
     assert "The smallest cards that fit" in evaluation_view(evaluation, catalog).answer
 
 
-def test_the_verdict_on_every_card_is_that_of_the_whole_result(catalog: Catalog):
+def test_verdicts_on_all_cards_equal_those_of_single_evaluations(catalog: Catalog):
     fits = fits_by_gpu(PLAN, catalog)
     assert len(fits) == len(catalog.hardware.gpus)
     for gpu in catalog.hardware.gpus:
@@ -61,7 +61,7 @@ def test_the_verdict_on_every_card_is_that_of_the_whole_result(catalog: Catalog)
         assert (fits[gpu.id].verdict, fits[gpu.id].total_bytes) == (memory.verdict, memory.total_bytes)
 
 
-def test_it_travels_in_a_file(tmp_path: Path, catalog: Catalog):
+def test_a_traced_plan_is_saved_and_loaded(tmp_path: Path, catalog: Catalog):
     save_plan(tmp_path / "plan.json", PLAN)
     assert load_plan(tmp_path / "plan.json") == PLAN
     written = json.loads(evaluate(PLAN, catalog).model_dump_json())
@@ -69,7 +69,7 @@ def test_it_travels_in_a_file(tmp_path: Path, catalog: Catalog):
     assert Plan.model_validate(written["plan"]) == PLAN
 
 
-def test_plans_from_before_there_were_traces_still_open(tmp_path: Path):
+def test_plans_older_than_traces_still_load(tmp_path: Path):
     (tmp_path / "old.json").write_text('{"schema_version": 1, "model": {"id": "gpt2"}}', encoding="utf-8")
     assert load_plan(tmp_path / "old.json").model.trace is None
 
@@ -82,7 +82,7 @@ def test_plans_from_before_there_were_traces_still_open(tmp_path: Path):
         ("parameters", -1, "model.trace.parameters: "),
     ],
 )
-def test_a_trace_that_was_tampered_with_is_named(tmp_path: Path, field: str, value: object, said: str):
+def test_inconsistent_traced_facts_in_a_file_are_refused(tmp_path: Path, field: str, value: object, said: str):
     data = json.loads(PLAN.model_dump_json())
     data["model"]["trace"][field] = value
     (tmp_path / "plan.json").write_text(json.dumps(data), encoding="utf-8")
@@ -91,7 +91,7 @@ def test_a_trace_that_was_tampered_with_is_named(tmp_path: Path, field: str, val
 
 
 @pytest.mark.parametrize("ask", [largest_that_fits, lambda *about: memory_curve(*about, (1, 2))])
-def test_there_is_no_formula_to_vary(catalog: Catalog, ask):
+def test_a_traced_plan_has_no_settings_to_vary(catalog: Catalog, ask):
     with pytest.raises(SpecError, match="has no formula with numbers to vary") as caught:
         ask(PLAN, catalog, "batch")
     assert caught.value.hint == "Trace it again with other numbers."
@@ -108,6 +108,6 @@ def test_there_is_no_formula_to_vary(catalog: Catalog, ask):
         ),
     ],
 )
-def test_a_phrase_says_what_was_traced(catalog: Catalog, inputs, phrase: str):
+def test_the_phrase_of_a_traced_plan_states_the_run(catalog: Catalog, inputs, phrase: str):
     facts = FACTS.evolve(request=FACTS.request.evolve(inputs=inputs))
     assert plan_phrase(evaluate(PLAN.evolve(model=ModelChoice.of_trace(facts)), catalog), catalog) == phrase

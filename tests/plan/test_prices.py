@@ -8,13 +8,13 @@ from planner.plan.prices import price_words, prices_by_card, prices_of, rents_of
 TODAY = date(2026, 11, 22)
 
 
-def test_all_cards_at_once_are_as_one_by_one(catalog: Catalog) -> None:
+def test_prices_of_all_cards_equal_those_of_single_cards(catalog: Catalog) -> None:
     together = prices_by_card(catalog, TODAY)
     for gpu in catalog.hardware.gpus:
         assert together[gpu.id] == prices_of(gpu, catalog, TODAY)
 
 
-def test_the_words_are_medians_and_the_lowest_rent(catalog: Catalog) -> None:
+def test_query_fields_are_median_prices_and_the_lowest_rent(catalog: Catalog) -> None:
     prices = prices_by_card(catalog, TODAY)
     words = price_words(prices)
     assert words["rtx-4090"]["used"] == prices["rtx-4090"].bought["used"].median_usd
@@ -22,7 +22,7 @@ def test_the_words_are_medians_and_the_lowest_rent(catalog: Catalog) -> None:
     assert words["tpu-8i"].keys() <= {"rent"}
 
 
-def test_a_launch_price_is_a_list_price_of_the_day_of_release(catalog: Catalog) -> None:
+def test_a_launch_price_is_dated_by_the_release(catalog: Catalog) -> None:
     gpu = catalog.hardware.gpu("rtx-3090")
     asked = [(point.price_usd, point.price_date) for point in prices_of(gpu, catalog, TODAY).bought["list"].points]
     assert (gpu.launch_price_usd, gpu.released) in asked
@@ -35,7 +35,7 @@ def test_software_and_speeds_are_read_with_the_catalog(catalog: Catalog) -> None
     assert catalog.speeds
 
 
-def test_a_system_is_rented_with_all_its_accelerators(catalog: Catalog) -> None:
+def test_a_system_is_rented_as_a_whole(catalog: Catalog) -> None:
     card = catalog.hardware.gpu("h100-sxm5-80gb")
     each = prices_of(card, catalog, TODAY).rented["on-demand"].low.price_usd
     rented = rents_of(catalog.hardware.system("dgx-h100"), catalog, TODAY)["on-demand"]

@@ -122,14 +122,6 @@ def test_degrees_that_are_set_win(catalog):
         assert {name: getattr(found.workload.parallel, name) for name in asked} == asked
 
 
-def test_auto_holds_until_a_degree_is_set():
-    assert Parallel().is_open
-    assert not Parallel(tensor=2).is_open
-    assert Parallel(sharing="auto", zero=3).sharing == "manual"
-    assert Parallel().evolve(pipeline=2).sharing == "manual"
-    assert not Parallel(offload="parameters").is_open
-
-
 def test_groups_that_leave_cards_over_become_replicas(catalog):
     plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-70B"), workload=SERVING["vllm"], gpu=NODE, count=8)
     parallel = evaluate(plan, catalog).workload.parallel

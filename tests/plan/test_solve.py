@@ -6,6 +6,7 @@ from small_models import small_llama
 from planner.errors import SpecError
 from planner.memory.fit import CardFit
 from planner.plan import solve
+from planner.plan.catalog import load_catalog
 from planner.plan.evaluate import evaluate, find_fits
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.sharing import sharing_counts
@@ -13,7 +14,11 @@ from planner.plan.solve import fewest_cards, largest_allowed, largest_that_fits,
 from planner.workload.workload import Inference, Parallel, Training
 
 READING = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), gpu="rtx-4090")
+
+
 LEARNING = Plan(model=ModelChoice(id="openai-community/gpt2"), workload=Training(), gpu="rtx-4090")
+
+
 CASES = [
     (READING, "batch"),
     (READING, "context_length"),
@@ -21,6 +26,9 @@ CASES = [
     (LEARNING, "micro_batch"),
     (LEARNING.evolve(workload=Training(activation_checkpointing="full", optimizer="adamw-8bit")), "micro_batch"),
 ]
+
+
+TINY = Plan(model=ModelChoice(id="prajjwal1/bert-tiny"), gpu="h200-sxm-141gb", workload=Inference(context_length=1))
 
 
 @pytest.mark.parametrize(("plan", "field"), CASES)
@@ -191,3 +199,22 @@ def test_the_search_ends_at_the_most_that_is_allowed() -> None:
 
 def test_the_search_halves_where_free_memory_leads_nowhere() -> None:
     assert solve._interpolated_step(with_free(0), with_free(0), "tight", 10) == 5
+
+
+def test_the_workload_bounds_what_can_be_asked():
+    assert largest_allowed(TINY, "batch") == 1_000_000
+    assert largest_allowed(TINY, "context_length") == 100_000_000
+
+
+def test_a_field_of_the_other_task_is_named():
+    with pytest.raises(SpecError, match="micro_batch"):
+        largest_allowed(TINY, "micro_batch")
+
+
+def test_the_largest_that_fits_stays_within_the_bound():
+    catalog = load_catalog()
+    smallest = min(catalog.models.records, key=lambda record: record.parameters)
+    plan = Plan(model=ModelChoice(id=smallest.id), gpu="h200-sxm-141gb", workload=Inference(context_length=1))
+    largest = largest_that_fits(plan, catalog, "batch")
+    assert isinstance(largest.value, int)
+    assert largest.value <= largest_allowed(plan, "batch")

@@ -22,7 +22,7 @@ WAYS = (
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: f"{way[0].task}-{way[1]}-{way[2]}")
-def test_its_parts_make_up_the_time(catalog: Catalog, way):
+def test_the_terms_sum_to_the_time_of_every_model(catalog: Catalog, way):
     workload, gpu, count = way
     found = [_evaluated(Plan(model=ModelChoice(id=record.id), workload=workload, gpu=gpu, count=count), catalog)
              for record in catalog.models.records]  # fmt: skip

@@ -26,7 +26,7 @@ COUNTED = FACTS.evolve(flops=10**13, product_elements=10**10, convolution_flops=
 TIMED = Plan(model=ModelChoice.of_trace(COUNTED), gpu="rtx-4090")
 
 
-def test_its_time_follows_from_what_was_counted(catalog: Catalog):
+def test_the_time_of_a_trace_follows_from_its_operation_counts(catalog: Catalog):
     time = evaluate(TIMED, catalog).time
     assert time.seconds > 0
     assert time.samples_per_second == pytest.approx(32 / time.seconds)
@@ -34,12 +34,12 @@ def test_its_time_follows_from_what_was_counted(catalog: Catalog):
     assert evaluate(TIMED.evolve(gpu=None), catalog).time is None
 
 
-def test_a_trace_that_counted_nothing_says_so(catalog: Catalog):
+def test_a_trace_without_operation_counts_has_a_reason_instead_of_a_time(catalog: Catalog):
     bare = Plan(model=ModelChoice.of_trace(FACTS.evolve(product_elements=None)), gpu="rtx-4090")
     assert "trace the module again" in evaluate(bare, catalog).time.unsupported
 
 
-def test_a_measured_step_takes_the_place_of_the_estimate(catalog: Catalog):
+def test_a_measured_step_replaces_the_estimate(catalog: Catalog):
     measured = {"measured": {"value": 0.5, "unit": "seconds/step"}}
     assert evaluate(TIMED.evolve(timing=measured), catalog).time.seconds == pytest.approx(0.5)
     elsewhere = {"measured": {"value": 0.5, "unit": "seconds/step", "gpu": "rtx-4090", "count": 1}}

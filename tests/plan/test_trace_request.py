@@ -18,7 +18,7 @@ def request_of(catalog, workload, **fields):
     return request_of_plan(Plan(model=GPT2, workload=workload, **fields), catalog)
 
 
-def test_training_is_traced_as_it_is_planned(catalog):
+def test_the_request_has_the_plans_training_settings(catalog):
     workload = Training(micro_batch=4, gradient_accumulation=2, activation_checkpointing="full", attention="eager")
     request = request_of(catalog, workload, gpu="rtx-4090", count=2)
     assert request.target.kind == "config"
@@ -69,7 +69,7 @@ def test_every_optimizer_of_pytorch_steps_as_planned(catalog, name, step, kind, 
     assert {one.name: one.value for one in request.optimizer_arguments} == arguments
 
 
-def test_all_but_what_a_pattern_names_is_frozen(catalog):
+def test_parameters_that_no_pattern_names_are_frozen(catalog):
     request = request_of(catalog, Training(trainable=("layers.11", "wte")))
     assert "*.10.attn.c_attn.weight" in request.freeze
     assert "transformer.wpe.weight" in request.freeze
@@ -79,7 +79,7 @@ def test_all_but_what_a_pattern_names_is_frozen(catalog):
         request_of_plan(both, catalog)
 
 
-def test_fully_sharded_ranks_are_traced_and_other_ways_to_share_are_not(catalog):
+def test_full_sharding_is_traced_and_other_parallelism_refused(catalog):
     sharded = request_of(catalog, Training(parallel=Parallel(zero=3)), count=2)
     assert (sharded.parallel.ranks, sharded.parallel.strategy) == (2, "fsdp")
     with pytest.raises(SpecError, match="only data parallelism and full sharding"):
@@ -96,7 +96,7 @@ def test_fully_sharded_ranks_are_traced_and_other_ways_to_share_are_not(catalog)
     ],
     ids=["lora", "checkpoints", "frozen", "adafactor"],
 )
-def test_what_is_traced_comes_to_what_is_planned(catalog, how):
+def test_the_trace_has_the_memory_that_the_plan_estimates(catalog, how):
     pytest.importorskip("transformers")
     from planner.trace.analysis.summary import facts_of
     from planner.trace.worker.job import record
@@ -108,7 +108,7 @@ def test_what_is_traced_comes_to_what_is_planned(catalog, how):
     assert predicted == pytest.approx(traced, rel=0.03)
 
 
-def test_answering_is_traced_with_its_cache(catalog):
+def test_generation_is_traced_with_its_cache(catalog):
     workload = Inference(weights="bf16", context_length=512, prompt_length=500, batch=3)
     request = request_of(catalog, workload)
     assert (request.task, request.batch, request.sequence_length, request.decode_tokens) == ("inference", 3, 500, 12)
@@ -134,14 +134,14 @@ def test_answering_is_traced_with_its_cache(catalog):
         (Inference(weights="bf16", context_length=1024, prompt_length=10), "prompt_length"),
     ],
 )
-def test_what_pytorch_alone_cannot_run_is_said(catalog, workload, field):
+def test_settings_that_pytorch_alone_cannot_run_are_refused(catalog, workload, field):
     with pytest.raises(SpecError) as error:
         request_of(catalog, workload)
     assert error.value.field == field
     assert error.value.hint
 
 
-def test_a_configuration_of_ones_own_is_read_again(catalog, tmp_path):
+def test_the_users_own_configuration_is_read_from_its_file(catalog, tmp_path):
     config = catalog.models.record("openai-community/gpt2").config
     file = tmp_path / "config.json"
     file.write_text(json.dumps(config), encoding="utf-8")
@@ -154,7 +154,7 @@ def test_a_configuration_of_ones_own_is_read_again(catalog, tmp_path):
         request_of_plan(Plan(model=choice.evolve(path=None), workload=Training()), catalog)
 
 
-def test_only_cards_by_nvidia_have_a_capability_of_cuda(catalog):
+def test_only_nvidia_cards_set_a_compute_capability(catalog):
     assert operator_fields(None)["compute_capability"] is None
     assert operator_fields(catalog.hardware.gpu("rtx-4090"))["compute_capability"] == "8.9"
     amd = next(gpu for gpu in catalog.hardware.gpus if gpu.vendor == "AMD" and gpu.compute_capability)

@@ -5,10 +5,13 @@ import pytest
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.warnings import warnings_about
+from planner.workload.parallel import CardCount, Parallel
 from planner.workload.training import Lora
 from planner.workload.workload import Inference, Training
 
 LLAMA = ModelChoice(id="meta-llama/Llama-3.1-8B")
+
+
 GPT2 = ModelChoice(id="openai-community/gpt2")
 
 
@@ -18,7 +21,29 @@ def said(plan, catalog):
     return {warning.name: warning.sentence for warning in found}
 
 
-def test_an_ordinary_plan_has_none(catalog):
+LARGE = ModelChoice(id="meta-llama/Llama-3.1-70B")
+
+
+MIDDLE = ModelChoice(id="meta-llama/Llama-3.1-8B")
+
+
+SMALL = ModelChoice(id="openai-community/gpt2")
+
+
+LATENT = ModelChoice(id="deepseek-ai/DeepSeek-V3")
+
+
+def card_warnings(catalog, model, workload, count, gpu="h100-sxm5-80gb"):
+    found = warnings_about(evaluate(Plan(model=model, workload=workload, gpu=gpu, count=count), catalog))
+    assert all(warning.source and warning.sentence.endswith(".") for warning in found)
+    return {warning.name: warning.sentence for warning in found}
+
+
+def deepspeed(**parallel):
+    return Training(profile="deepspeed", sequence_length=512, parallel=Parallel(**parallel))
+
+
+def test_an_ordinary_plan_has_no_warning(catalog):
     assert said(Plan(model=LLAMA, gpu="rtx-4090"), catalog) == {}
 
 
@@ -46,7 +71,7 @@ def test_bf16_is_emulated_before_ampere(catalog, gpu, workload, other):
 
 
 @pytest.mark.parametrize(("gpu", "compute"), [("rtx-4090", "bf16"), ("tesla-t4", "fp16"), (None, "bf16")])
-def test_bf16_is_not_spoken_of_where_it_is_native_or_not_used(catalog, gpu, compute):
+def test_native_or_unused_bf16_has_no_warning(catalog, gpu, compute):
     assert "emulated-bf16" not in said(Plan(model=GPT2, workload=Inference(compute=compute), gpu=gpu), catalog)
 
 
@@ -57,7 +82,7 @@ def test_all_experts_are_resident(catalog):
     )
 
 
-def test_eager_scores_are_told_with_what_sdpa_saves(catalog):
+def test_eager_attention_warns_with_the_saving_of_sdpa(catalog):
     plan = Plan(model=LLAMA, workload=Inference(attention="eager", context_length=8192, prompt_length=8192))
     fused = plan.evolve(workload=plan.workload.evolve(attention="sdpa"))
     saved = evaluate(plan, catalog).memory.total_bytes - evaluate(fused, catalog).memory.total_bytes
@@ -74,11 +99,11 @@ def test_eager_scores_are_told_with_what_sdpa_saves(catalog):
         (Training(compute="tf32", micro_batch=8), None, "bf16 autocast needs"),
     ],
 )
-def test_fp32_is_questioned_with_what_half_of_it_saves(catalog, workload, gpu, words):
+def test_fp32_warns_with_the_saving_of_16_bits(catalog, workload, gpu, words):
     assert words in said(Plan(model=GPT2, workload=workload, gpu=gpu), catalog)["fp32"]
 
 
-def test_fp32_that_saves_nothing_is_left_alone(catalog):
+def test_fp32_without_a_saving_has_no_warning(catalog):
     plan = Plan(model=GPT2, workload=Training(compute="fp32", sequence_length=1))
     assert "fp32" not in said(plan, catalog)
 
@@ -106,7 +131,7 @@ def test_adapters_may_keep_more_activations_than_full_training(catalog):
     assert "adapter-activations" not in said(plan.evolve(workload=Training()), catalog)
 
 
-def test_pytorch_leaves_old_cards_behind(catalog):
+def test_cards_that_newer_pytorch_dropped_have_a_warning(catalog):
     def ends(gpu, **changes):
         found = warnings_about(evaluate(Plan(model=GPT2, gpu=gpu, **changes), catalog), catalog.software)
         return [warning.sentence for warning in found if warning.name == "software-ends"]
@@ -118,3 +143,59 @@ def test_pytorch_leaves_old_cards_behind(catalog):
     assert ends("tesla-p100-pcie-16gb", workload=Inference(profile="llama.cpp", weights="Q4_K_M")) == []
     assert ends("rtx-4090") == []
     assert ends(None) == []
+
+
+def test_zero_3_may_need_more_than_zero_2(catalog):
+    sentence = card_warnings(catalog, SMALL, deepspeed(zero=3), 8)["zero-3-buffers"]
+    assert sentence.startswith("ZeRO-2 needs ")
+    assert "zero-3-buffers" not in card_warnings(catalog, LARGE, deepspeed(zero=3), 8)
+
+
+@pytest.mark.parametrize(
+    "workload", [deepspeed(zero=2), deepspeed(zero=3, offload="nvme"), Inference(parallel=Parallel(tensor=2))]
+)
+def test_zero_3_has_no_warning_where_unused_or_needed(catalog, workload):
+    assert "zero-3-buffers" not in card_warnings(catalog, SMALL, workload, 2)
+
+
+def test_zero_3_over_unequal_cards_has_no_warning(catalog):
+    unequal = deepspeed(zero=3).evolve(gpus=(CardCount(id="rtx-4090"), CardCount(id="rtx-3090")))
+    assert "zero-3-buffers" not in card_warnings(catalog, SMALL, unequal, 2, gpu=None)
+
+
+def test_a_cache_of_few_heads_is_repeated(catalog):
+    asked = Inference(profile="vllm", batch=16, context_length=32_768, parallel=Parallel(tensor=16))
+    sentence = card_warnings(catalog, MIDDLE, asked, 16)["repeated-cache"]
+    assert "8 key-value heads are split across 16 cards, and each card holds 12 % of it" in sentence
+    assert "repeated-cache" not in card_warnings(catalog, MIDDLE, asked.evolve(parallel=Parallel(tensor=8)), 8)
+    assert "repeated-cache" not in card_warnings(catalog, MIDDLE, asked.evolve(batch=1, context_length=64), 16)
+
+
+def test_a_latent_cache_is_on_every_card(catalog):
+    asked = Inference(profile="vllm", batch=64, context_length=32_768, parallel=Parallel(tensor=8))
+    assert "the latent cache is on every card" in card_warnings(catalog, LATENT, asked, 8)["repeated-cache"]
+
+
+def test_large_nccl_buffers_have_a_warning(catalog):
+    one = card_warnings(catalog, SMALL, Inference(parallel=Parallel(tensor=2)), 2)["communicators"]
+    assert "for 1 communicator" in one
+    two = card_warnings(catalog, SMALL, Training(sequence_length=64, parallel=Parallel(tensor=2)), 4)["communicators"]
+    assert "for 2 communicators" in two
+    assert "communicators" not in card_warnings(catalog, LARGE, Training(parallel=Parallel(zero=3)), 8)
+    assert "communicators" not in card_warnings(catalog, SMALL, Inference(), 2)
+
+
+def test_uneven_stages_warn_with_the_setting_that_balances_them(catalog):
+    named = Parallel(pipeline=4, pipeline_layers=(5, 9, 9, 9))
+    sentence = card_warnings(catalog, MIDDLE, Training(parallel=named), 4)["uneven-stages"]
+    assert "Stage 4 needs " in sentence
+    assert "pipeline_layers" in sentence
+    even = card_warnings(catalog, LARGE, Inference(parallel=Parallel(pipeline=4)), 4)
+    assert "uneven-stages" not in even
+
+
+def test_uneven_stages_on_unequal_cards_have_no_warning(catalog):
+    asked = Inference(
+        weights="Q8_0", parallel=Parallel(pipeline=2), gpus=(CardCount(id="rtx-4090"), CardCount(id="rtx-3060-12-gb"))
+    )
+    assert "uneven-stages" not in card_warnings(catalog, MIDDLE, asked, 2, gpu=None)

@@ -1,17 +1,22 @@
-"""Numbers and sizes as people read them."""
+"""Numbers, sizes, dates and formulas as text."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner.memory.result import Symbol
 from planner.present import format as fmt
-from planner.present.format import THIN
+from planner.present.format import THIN, substitute_symbols, symbol_value
 from planner.units import GIB, KIB, MIB, parse_bytes
 
 
 def seen(text):
     """Return `text` with its thin spaces as plain ones, which can be told apart in a test."""
     return text.replace(THIN, " ")
+
+
+def _symbols(**values):
+    return tuple(Symbol(name=name, value=value, meaning="", origin="model") for name, value in values.items())
 
 
 @pytest.mark.parametrize(
@@ -185,3 +190,34 @@ def test_durations_and_numbers_with_their_ranges():
     assert seen(fmt.duration_with_range(7_200.0, 3_600.0, None)) == "2.00 h (1.00 – 2.00)"
     assert fmt.number_range(6_610, 5_800, 7_500) == "6,610 (5,800 – 7,500)"
     assert fmt.number_range(3, None, None) == "3.00"
+
+
+@pytest.mark.parametrize(
+    ("formula", "shown"),
+    [
+        ("2 × L × h", "2 × 32 × 4,096"),
+        ("16h + 4L", "16 × 4,096 + 4 × 32"),
+        ("L × (h + 1)h", "32 × (4,096 + 1) × 4,096"),
+        ("h²", "4,096²"),
+        ("max(L, hL)", "max(32, hL)"),
+        ("n_kv × d", "8 × d"),
+        ("L × q / 8", "32 × 4.5 / 8"),
+        ("as stored in w", "as stored in bf16"),
+    ],
+)
+def test_each_symbol_is_replaced_and_nothing_else(formula, shown):
+    assert substitute_symbols(formula, _symbols(L=32, h=4096, n_kv=8, q=4.5, w="bf16")) == shown
+
+
+def test_longer_names_win_over_their_beginnings():
+    assert substitute_symbols("P_t + P", _symbols(P=1, P_t=2)) == "2 + 1"
+
+
+def test_a_formula_without_symbols_stays():
+    assert substitute_symbols("one GiB", ()) == "one GiB"
+
+
+def test_values():
+    assert symbol_value(8_030_261_248) == "8,030,261,248"
+    assert symbol_value(4.1270000) == "4.127"
+    assert symbol_value("bf16") == "bf16"

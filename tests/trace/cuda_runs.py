@@ -8,7 +8,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from planner.trace.facts import Difference
+from planner.trace.facts import TraceDifference
 from planner.trace.worker.cuda.operators import CudaOperators
 
 SILENT = ("prim.device.default", "aten.detach.default")
@@ -53,7 +53,7 @@ class Log(TorchDispatchMode):
 
 
 @contextmanager
-def on_cuda(capability: tuple[int, int] | None = (8, 0), notes: list[Difference] | None = None) -> Iterator[Log]:
+def on_cuda(capability: tuple[int, int] | None = (8, 0), notes: list[TraceDifference] | None = None) -> Iterator[Log]:
     """Run what is inside as on a card of `capability`; yields the log of its operators."""
     operators = CudaOperators(capability, (notes if notes is not None else []).append)
     with FakeTensorMode(), operators, Log(operators.hidden_bytes) as log:

@@ -20,7 +20,7 @@ class Books:
         self.ledger = AllocationLedger(
             KnownValues(Assumptions(self.notes.append)), self.places, self.flops, hidden_bytes
         )
-        self.ledger.begin("forward", 0)
+        self.ledger.begin_phase("forward", 0)
 
     @contextmanager
     def open(self) -> Iterator["Books"]:

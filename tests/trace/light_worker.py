@@ -7,7 +7,7 @@ import importlib.util
 import sys
 from pathlib import Path
 
-from planner.trace.recording import Allocations, Environment, Span, TraceRecording
+from planner.trace.recording import Allocations, Environment, RecordedPhase, TraceRecording
 from planner.trace.worker.__main__ import main
 
 
@@ -32,7 +32,7 @@ def record(request, progress):
         module_paths=(),
         lines=(),
         shapes=(),
-        spans=(Span(name="forward", step=0, start=0, end=0),),
+        spans=(RecordedPhase(name="forward", step=0, start=0, end=0),),
     )
 
 

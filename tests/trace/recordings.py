@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 from hypothesis import strategies as st
 
-from planner.trace.facts import CATEGORIES, Category, Difference
-from planner.trace.recording import Allocations, Environment, ModuleInfo, Span, TraceRecording
+from planner.trace.facts import CATEGORIES, Category, TraceDifference
+from planner.trace.recording import Allocations, Environment, ModuleInfo, RecordedPhase, TraceRecording
 from planner.trace.request import Target, TraceRequest
 
 
@@ -16,12 +16,12 @@ class Recorder:
         self.time = 0
         self.rows: list[dict[str, int]] = []
         self.names: dict[str, list[str]] = {"operator": [], "module": [], "line": [], "shape": []}
-        self.spans: list[Span] = []
+        self.spans: list[RecordedPhase] = []
 
     def begin(self, name: str, step: int = 0) -> None:
         """Open a phase, which ends where the next begins."""
         self._end()
-        self.spans.append(Span(name=name, step=step, start=self.time, end=self.time))
+        self.spans.append(RecordedPhase(name=name, step=step, start=self.time, end=self.time))
 
     def make(
         self,
@@ -51,7 +51,7 @@ class Recorder:
         self,
         request: TraceRequest | None = None,
         modules: Iterable[ModuleInfo] = (),
-        differences: tuple[Difference, ...] = (),
+        differences: tuple[TraceDifference, ...] = (),
         tested: bool = True,
         notes: tuple[str, ...] = (),
     ) -> TraceRecording:

@@ -23,7 +23,7 @@ def has_gpu():
 
 
 @pytest.mark.oracle
-def test_the_card_puts_every_block_where_the_model_does():
+def test_blocks_have_the_same_addresses_as_on_the_card():
     if not has_gpu():
         pytest.skip("there is no CUDA GPU here")
     done = run_script()
@@ -31,7 +31,7 @@ def test_the_card_puts_every_block_where_the_model_does():
 
 
 @pytest.mark.oracle
-def test_without_a_card_it_says_so():
+def test_the_comparison_needs_a_card():
     if has_gpu():
         pytest.skip("there is a CUDA GPU here")
     done = run_script()
@@ -103,7 +103,7 @@ def test_a_saved_snapshot_is_replayed(make, tmp_path):
     assert "the same" in done.stdout
 
 
-def test_another_place_is_a_difference(tmp_path):
+def test_a_block_at_another_address_is_a_difference(tmp_path):
     path = tmp_path / "run.pickle"
     changed = within()
     changed["device_traces"][0][-1]["addr"] = START + 130 * MIB

@@ -1,7 +1,7 @@
 import pytest
 
 from planner.errors import ModelFileError
-from planner.trace.candidates import Parameter, find_trace_candidates
+from planner.trace.candidates import CandidateParameter, find_trace_candidates
 
 SOURCE = '''
 """What a person writes."""
@@ -60,28 +60,28 @@ def test_modules_and_functions_are_found_without_running_the_file(found):
     assert [candidate.kind for candidate in found.values()] == ["class"] * 4 + ["function"] * 3
 
 
-def test_arguments_and_inputs_are_told_with_their_defaults(found):
+def test_arguments_and_inputs_have_their_defaults(found):
     assert found["Block"].arguments == (
-        Parameter("width", None),
-        Parameter("bias", "True"),
-        Parameter("scale", "0.5"),
-        Parameter("name", None),
+        CandidateParameter("width", None),
+        CandidateParameter("bias", "True"),
+        CandidateParameter("scale", "0.5"),
+        CandidateParameter("name", None),
     )
-    assert found["Block"].inputs == (Parameter("x", None), Parameter("mask", "None"))
+    assert found["Block"].inputs == (CandidateParameter("x", None), CandidateParameter("mask", "None"))
     assert found["Block"].summary == "A block."
-    assert found["Duck"].inputs == (Parameter("x", None),)
+    assert found["Duck"].inputs == (CandidateParameter("x", None),)
 
 
-def test_what_is_inherited_in_the_file_counts(found):
+def test_methods_inherited_within_the_file_count(found):
     assert found["Deeper"].arguments == found["Block"].arguments
     assert found["Deeper"].inputs == found["Block"].inputs
     assert found["Odd"].arguments == ()
 
 
-def test_a_function_that_returns_a_pair_brings_inputs(found):
+def test_a_function_that_returns_a_pair_has_its_own_inputs(found):
     assert found["example"].returns_inputs
     assert not found["make"].returns_inputs
-    assert found["make"].arguments == (Parameter("width", "8"),)
+    assert found["make"].arguments == (CandidateParameter("width", "8"),)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_a_function_that_returns_a_pair_brings_inputs(found):
         (b"#" * 2**21, "large"),
     ],
 )
-def test_what_is_no_python_is_said(tmp_path, content, reason):
+def test_a_file_that_is_not_python_is_an_error(tmp_path, content, reason):
     file = tmp_path / "net.py"
     file.write_bytes(content)
     with pytest.raises(ModelFileError) as error:
@@ -101,12 +101,12 @@ def test_what_is_no_python_is_said(tmp_path, content, reason):
     assert reason in error.value.message
 
 
-def test_a_missing_file_is_said(tmp_path):
+def test_a_missing_file_is_an_error(tmp_path):
     with pytest.raises(ModelFileError, match="cannot be read"):
         find_trace_candidates(tmp_path / "none.py")
 
 
-def test_what_python_thinks_of_the_style_is_left_out(tmp_path):
+def test_syntax_warnings_are_not_shown(tmp_path):
     file = tmp_path / "net.py"
     file.write_text("def make():\n    return '\\d'\n", encoding="utf-8")
     assert [candidate.name for candidate in find_trace_candidates(file)] == ["make"]

@@ -27,14 +27,14 @@ def of_import(place):
     return TraceRequest(target=Target(kind="import", place=place, name="Net"))
 
 
-def test_a_configuration_runs_no_code_of_theirs():
+def test_a_configuration_runs_no_user_code():
     request = TraceRequest(target=CONFIG, loss="cross_entropy")
     assert content_digest(request) is None
     assert user_files(request) == ()
     assert with_absolute_paths(request) == request
 
 
-def test_the_digest_is_that_of_the_content_alone(folder):
+def test_the_digest_depends_on_content_only(folder):
     Path("net.py").write_text("x = 1")
     first = content_digest(of_file())
     assert len(first) == 64
@@ -56,7 +56,7 @@ def test_the_files_of_a_loss_and_of_a_step_count(folder):
     assert content_digest(only_step) is not None
 
 
-def test_where_one_file_ends_and_the_next_begins_counts():
+def test_the_digest_depends_on_the_boundary_between_files():
     Path("net.py").write_text("ab")
     Path("losses.py").write_text("c")
     first = content_digest(of_file(loss="losses.py:focal"))
@@ -65,25 +65,25 @@ def test_where_one_file_ends_and_the_next_begins_counts():
     assert content_digest(of_file(loss="losses.py:focal")) != first
 
 
-def test_one_file_is_named_once(folder):
+def test_each_file_is_listed_once(folder):
     assert user_files(of_file(loss="./net.py:loss", step=f"{folder / 'net.py'}:step")) == (folder / "net.py",)
 
 
 @pytest.mark.parametrize("place", ["gone.py", "."])
-def test_a_file_that_cannot_be_read_is_told(place):
+def test_an_unreadable_file_is_an_error(place):
     with pytest.raises(TraceError, match="directory") as caught:
         content_digest(of_file(place))
     assert caught.value.stage == "load"
 
 
-def test_whole_paths_mean_the_same_in_any_folder(folder):
+def test_absolute_paths_do_not_depend_on_the_working_directory(folder):
     request = with_absolute_paths(of_file("nets/../net.py", loss="losses.py:focal", step="mse"))
     assert request.target.place == str(folder / "net.py")
     assert request.loss == f"{folder / 'losses.py'}:focal"
     assert request.step == "mse"
 
 
-def test_a_module_is_found_without_running_what_holds_it(folder):
+def test_a_module_is_found_without_running_its_package(folder):
     (folder / "nets" / "deep" / "plain").mkdir(parents=True)
     (folder / "nets" / "__init__.py").write_text("raise SystemExit")
     (folder / "nets" / "deep" / "__init__.py").write_text("raise SystemExit")
@@ -97,7 +97,7 @@ def test_a_module_is_found_without_running_what_holds_it(folder):
     assert "nets" not in sys.modules
 
 
-def test_a_module_that_is_installed_is_found():
+def test_an_installed_module_is_found():
     assert find_module_file("json.decoder") == Path(os.__file__).parent / "json" / "decoder.py"
 
 

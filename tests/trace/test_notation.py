@@ -43,7 +43,7 @@ def nest(kind, *items):
         ("pair=(8x3, 2, 'x')", "pair", nest("tuple", tensor(8, 3), PlainInput(value=2), PlainInput(value="x"))),
     ],
 )
-def test_what_is_written(text, name, value):
+def test_inputs_are_parsed(text, name, value):
     parsed = parse_input(text)
     assert parsed == Input(name=name, value=value)
     # 1, 1.0 and True are equal, and are not the same input.
@@ -75,7 +75,7 @@ def test_what_is_written(text, name, value):
         ("x=b'text'", "is"),
     ],
 )
-def test_what_is_not_understood_says_why(text, reason):
+def test_an_invalid_input_has_a_reason(text, reason):
     with pytest.raises(SpecError, match="is not valid: ") as caught:
         parse_input(text)
     assert reason in caught.value.reason
@@ -100,7 +100,7 @@ nests = st.recursive(
 
 
 @given(st.builds(Input, name=st.from_regex(r"[a-z_]\w{0,8}", fullmatch=True) | st.just(""), value=nests))
-def test_what_is_shown_is_read_as_it_was(one):
+def test_the_text_of_an_input_parses_to_the_same_input(one):
     assert repr(parse_input(input_text(one))) == repr(one)
 
 
@@ -115,7 +115,7 @@ def test_arguments_are_read_and_written():
 
 
 @pytest.mark.parametrize("text", ["64", "width=", "f(x)=3", "width=torch.float32", "**more", "a={}", "a=1)(b=2", "x\0"])
-def test_what_is_not_understood_is_said(text):
+def test_an_invalid_argument_has_a_reason(text):
     with pytest.raises(SpecError) as error:
         parse_arguments(text)
     assert "width=64" in error.value.hint

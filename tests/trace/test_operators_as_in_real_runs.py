@@ -94,23 +94,23 @@ def request(family, **changes):
     return TraceRequest(target=target, **{"batch": 2, "sequence_length": 16, "device": "cpu", "steps": 2} | changes)
 
 
-def test_a_step_of_a_decoder_is_the_same():
+def test_a_training_step_of_a_decoder_runs_the_same_operators():
     compare(request("llama", task="training"))
 
 
 @pytest.mark.oracle
 @pytest.mark.parametrize("family", NETWORKS)
-def test_a_step_is_the_same(family):
+def test_a_training_step_runs_the_same_operators(family):
     compare(request(family, task="training", autocast="bf16"))
 
 
 @pytest.mark.oracle
 @pytest.mark.parametrize("changes", [{"checkpointing": "full"}, {"attention": "eager"}, {"dtype": "bf16"}])
-def test_a_step_is_the_same_with_other_choices(changes):
+def test_a_training_step_with_other_options_runs_the_same_operators(changes):
     compare(request("gemma3_text", task="training", **changes))
 
 
 @pytest.mark.oracle
 @pytest.mark.parametrize("family", ANSWERING)
-def test_an_answer_is_the_same(family):
+def test_generation_runs_the_same_operators(family):
     compare(request(family, decode_tokens=2))

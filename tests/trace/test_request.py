@@ -19,7 +19,7 @@ def request_of(*texts: str, kind: str = "file", **fields: object) -> TraceReques
     return TraceRequest(target=Target(kind=kind, place="net.py"), inputs=inputs, **fields)
 
 
-def test_every_input_of_the_same_batch_follows():
+def test_all_inputs_of_the_same_batch_are_resized():
     changed = with_batch(request_of("x=8x3x32x32", "pair=(8x4,7x4)", "n=2"), 16)
     assert request_batch(changed) == 16
     assert changed.inputs[0].value.shape == (16, 3, 32, 32)
@@ -27,14 +27,14 @@ def test_every_input_of_the_same_batch_follows():
     assert changed.inputs[2].value == PlainInput(value=2)
 
 
-def test_without_inputs_the_field_says_the_batch():
+def test_without_inputs_the_batch_field_counts():
     assert request_batch(request_of()) is None
     changed = with_batch(request_of(), 4)
     assert (changed.batch, request_batch(changed)) == (4, 4)
     assert with_batch(request_of("8x3"), None).inputs == request_of("8x3").inputs
 
 
-def test_only_token_numbers_have_a_sequence():
+def test_only_token_ids_have_a_sequence_length():
     assert not has_sequence(request_of("x=8x3x32x32"))
     assert not has_sequence(request_of("x=8x128:float32"))
     tokens = request_of("ids=4x512:int64", "mask=4x512:bool", "labels=4:int64")
@@ -43,14 +43,14 @@ def test_only_token_numbers_have_a_sequence():
     assert [given.value.shape for given in changed.inputs] == [(4, 128), (4, 128), (4,)]
 
 
-def test_models_have_a_sequence_in_their_field():
+def test_hugging_face_models_have_a_sequence_length():
     model = request_of(kind="config")
     assert has_sequence(model)
     assert request_sequence_length(model) is None
     assert with_sequence_length(model, 256).sequence_length == 256
 
 
-def test_the_first_tensor_may_stand_inside():
+def test_the_first_tensor_may_be_nested():
     inner = ListInput(kind="list", items=(PlainInput(value=1), TensorInput(shape=(6, 2))))
     nested = request_of().evolve(inputs=(Input(value=PlainInput(value=True)), Input(value=inner)))
     assert request_batch(nested) == 6

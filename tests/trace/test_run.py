@@ -8,7 +8,7 @@ import pytest
 from planner.errors import TraceError
 from planner.trace.recording import TraceRecording
 from planner.trace.request import Target, TraceRequest
-from planner.trace.run import Limits, Tracing, missing_packages_hint, start_trace, trace
+from planner.trace.run import BackgroundTrace, TraceLimits, missing_packages_hint, start_trace, trace
 
 NETWORK = """
 import torch
@@ -44,7 +44,7 @@ def network(tmp_path):
 
 def error_of(request, **limits):
     with pytest.raises(TraceError) as caught:
-        trace(request, Limits(**limits))
+        trace(request, TraceLimits(**limits))
     return caught.value
 
 
@@ -62,7 +62,7 @@ def test_a_network_is_traced_beside_its_file_and_nothing_is_written_there(networ
     assert [path.name for path in tmp_path.iterdir()] == ["net.py"]
 
 
-def test_what_its_forward_raises_is_told_with_the_persons_line(network):
+def test_an_error_in_forward_names_the_users_line(network):
     error = error_of(network(width=9))
     assert error.stage == "forward"
     assert "9" in error.reason
@@ -73,7 +73,7 @@ def test_what_its_forward_raises_is_told_with_the_persons_line(network):
     assert error.printed == ""
 
 
-def test_a_broken_pytorch_is_what_the_machine_lacks(network, tmp_path, monkeypatch):
+def test_a_broken_pytorch_is_an_environment_error(network, tmp_path, monkeypatch):
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "torch.py").write_text(
         "raise ImportError('libcudart.so.12: cannot open shared object file')"
@@ -103,7 +103,7 @@ def test_a_broken_pytorch_is_what_the_machine_lacks(network, tmp_path, monkeypat
         ({"text": "import numpy, torch\nx = torch.from_numpy(numpy.ones(9 << 30))"}, "import", "took more", "line 2"),
     ],
 )
-def test_each_way_to_go_wrong_is_told(network, asked, stage, reason, details):
+def test_each_kind_of_failure_has_a_reason(network, asked, stage, reason, details):
     error = error_of(network(**asked))
     assert error.stage == stage
     assert reason in error.reason
@@ -111,19 +111,19 @@ def test_each_way_to_go_wrong_is_told(network, asked, stage, reason, details):
 
 
 @pytest.mark.oracle
-def test_a_loop_without_an_end_is_told_with_its_line(network):
+def test_an_infinite_loop_is_reported_with_its_line(network):
     error = error_of(network(text="def network():\n    while True: pass"), seconds=2)
     assert error.stage == "build"
     assert error.reason == "the module did not finish within 2 seconds; it was at net.py, line 2, in network"
 
 
 @pytest.mark.oracle
-def test_warnings_that_are_turned_on_do_not_disturb_the_trace(network, monkeypatch):
+def test_enabled_warnings_do_not_disturb_the_trace(network, monkeypatch):
     monkeypatch.setenv("PYTHONWARNINGS", "error")
     assert trace(network(before="import warnings; warnings.simplefilter('error')"))
 
 
-def test_a_file_that_is_not_there_is_told_at_once(network, tmp_path):
+def test_a_missing_file_is_an_error_at_once(network, tmp_path):
     request = network()
     (tmp_path / "net.py").unlink()
     with pytest.raises(TraceError, match=r"there is no file .*net\.py") as caught:
@@ -131,7 +131,7 @@ def test_a_file_that_is_not_there_is_told_at_once(network, tmp_path):
     assert caught.value.stage == "load"
 
 
-def test_what_is_not_installed_is_said_in_one_sentence(network, monkeypatch):
+def test_missing_packages_have_one_hint(network, monkeypatch):
     assert missing_packages_hint() is None
     monkeypatch.setitem(sys.modules, "transformers", None)
     assert missing_packages_hint() is None
@@ -144,8 +144,8 @@ def test_what_is_not_installed_is_said_in_one_sentence(network, monkeypatch):
     assert caught.value.environment
 
 
-def test_a_process_that_cannot_be_started_is_told(network, tmp_path, monkeypatch):
+def test_a_process_that_cannot_start_is_an_error(network, tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "executable", str(tmp_path / "no-python"))
     with pytest.raises(TraceError, match="no process can be started") as caught:
-        Tracing(network(), Limits())
+        BackgroundTrace(network(), TraceLimits())
     assert caught.value.environment

@@ -25,7 +25,7 @@ Thread 0x00007f9b9d0ff740 (most recent call first):
 FILES = [Path("/mine/net.py")]
 
 
-def test_a_hang_is_told_with_the_thread_that_ran_the_persons_code():
+def test_a_hang_shows_the_thread_that_ran_the_users_code():
     failure = explain_exit("forward", 1, TIMEOUT, 2.0, FILES)
     assert failure.reason == "the module did not finish within 2 seconds; it was at net.py, line 12, in forward"
     assert failure.stage == "forward"
@@ -37,7 +37,7 @@ def test_a_hang_is_told_with_the_thread_that_ran_the_persons_code():
     ]
 
 
-def test_where_none_of_their_lines_is_in_it_the_main_thread_is_shown():
+def test_without_a_user_line_the_main_thread_is_shown():
     failure = explain_exit("forward", 1, TIMEOUT, 2.0, [])
     assert failure.reason == "the module did not finish within 2 seconds"
     assert "relu" in failure.traceback
@@ -58,7 +58,7 @@ def test_where_none_of_their_lines_is_in_it_the_main_thread_is_shown():
         (1, "Windows fatal exception: access violation\n", "the process crashed: access violation", "this line"),
     ],
 )  # fmt: skip
-def test_each_exit_code_has_its_words(code, report, reason, hint):
+def test_each_exit_code_has_a_reason(code, report, reason, hint):
     failure = explain_exit("build", code, report, 1.0, FILES)
     assert failure.reason == reason
     assert hint in failure.hint
@@ -81,16 +81,16 @@ def frames(*files):
         ((), []),
     ],
 )
-def test_a_traceback_begins_with_the_persons_file(given, kept):
+def test_a_traceback_begins_with_the_users_file(given, kept):
     assert [frame.lineno for frame in user_traceback(frames(*given), FILES)] == kept
 
 
-def test_the_middle_of_a_deep_one_is_left_out():
+def test_the_middle_of_a_deep_traceback_is_left_out():
     kept = user_traceback(frames(*["/mine/net.py", "/mine/other.py"] * 500), FILES)
     assert [frame.lineno for frame in kept] == [*range(1, 21), *range(981, 1001)]
 
 
-def test_a_file_is_known_by_each_of_its_spellings(tmp_path):
+def test_a_file_is_recognized_by_each_spelling_of_its_path(tmp_path):
     file = tmp_path / "größe.py"
     link = tmp_path / "link.py"
     file.touch()

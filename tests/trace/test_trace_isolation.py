@@ -17,7 +17,7 @@ import pytest
 from planner.errors import TraceError
 from planner.trace.recording import TraceRecording
 from planner.trace.request import Target, TraceRequest
-from planner.trace.run import Limits, Tracing
+from planner.trace.run import BackgroundTrace, TraceLimits
 
 HERE = Path(__file__).parent
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="signals and forks are of POSIX")
@@ -58,7 +58,7 @@ def run_light(request_for):
     """Return a function that traces what a network's file says, without PyTorch."""
 
     def run(code, on_progress=None, **limits):
-        return Tracing(request_for(code), Limits(**limits), on_progress, worker="light_worker").result()
+        return BackgroundTrace(request_for(code), TraceLimits(**limits), on_progress, worker="light_worker").result()
 
     return run
 
@@ -80,7 +80,7 @@ def in_forward(code):
     return "class Net:\n    def forward(self):\n" + indent(dedent(code).strip(), " " * 8) + "\n"
 
 
-def test_a_network_that_does_nothing_wrong_is_recorded(run_light, request_for):
+def test_a_correct_module_is_recorded(run_light, request_for):
     heard = []
     recording = run_light(in_forward("pass"), heard.append)
     assert isinstance(recording, TraceRecording)
@@ -104,7 +104,7 @@ def test_a_network_that_does_nothing_wrong_is_recorded(run_light, request_for):
         (in_forward("import warnings\nwarnings.simplefilter('error')\nwarnings.warn('old')"), "forward", "old", "", 5),
     ],
 )
-def test_what_it_raises_is_told_with_its_own_traceback(error_of, code, stage, reason, hint, line):
+def test_an_exception_is_reported_with_the_users_traceback(error_of, code, stage, reason, hint, line):
     error = error_of(code)
     assert error.stage == stage
     assert reason in error.reason
@@ -116,7 +116,7 @@ def test_what_it_raises_is_told_with_its_own_traceback(error_of, code, stage, re
     assert "\n" not in error.message
 
 
-def test_a_loop_without_an_end_is_ended_and_its_line_is_told(error_of):
+def test_an_infinite_loop_is_ended_and_its_line_reported(error_of):
     error = error_of(in_forward("at = 0\nwhile True:\n    at += 1"), seconds=0.5)
     assert error.stage == "forward"
     assert "the module did not finish within 0.5 seconds; it was at net.py, line " in error.reason
@@ -124,20 +124,20 @@ def test_a_loop_without_an_end_is_ended_and_its_line_is_told(error_of):
     assert "in forward\n" in error.traceback
 
 
-def test_one_that_stops_its_own_clock_is_ended_too(error_of):
+def test_a_module_that_stops_its_timer_is_ended(error_of):
     code = in_forward("import faulthandler\nfaulthandler.cancel_dump_traceback_later()\nwhile True: pass")
     error = error_of(code, seconds=0.1)
     assert "did not finish within 0.1 seconds" in error.reason
 
 
-def test_a_crash_is_told_with_its_line(error_of):
+def test_a_crash_is_reported_with_its_line(error_of):
     error = error_of(in_forward("import ctypes\nctypes.string_at(0)"))
     assert "the process crashed: " in error.reason
     assert "it was at net.py, line 4, in forward" in error.reason
     assert "ctypes.string_at(0)" in error.traceback
 
 
-def test_an_end_without_a_word_is_told(error_of):
+def test_a_silent_exit_is_reported(error_of):
     error = error_of(in_forward("import os\nprint('bye')\nos._exit(3)"))
     assert "exited with code 3" in error.reason
     assert "os._exit" in error.hint
@@ -145,7 +145,7 @@ def test_an_end_without_a_word_is_told(error_of):
 
 
 @POSIX
-def test_a_kill_is_told(error_of):
+def test_a_kill_is_reported(error_of):
     error = error_of(in_forward("import os\nos.kill(os.getpid(), 9)"))
     assert "killed by SIGKILL" in error.reason
     assert "memory" in error.hint
@@ -166,13 +166,13 @@ def test_a_kill_is_told(error_of):
         ),
     ],
 )
-def test_one_that_takes_memory_bit_by_bit_is_ended(error_of, code):
+def test_a_module_that_leaks_memory_is_ended(error_of, code):
     error = error_of(in_forward(code), memory_bytes=100 << 20)
     assert "the module took more " in error.reason
     assert "memory" in error.reason
 
 
-def test_what_it_prints_reaches_nobody_but_its_error(error_of, capfd):
+def test_printed_output_appears_only_in_the_error(error_of, capfd):
     error = error_of(
         in_forward(
             """
@@ -192,18 +192,18 @@ def test_what_it_prints_reaches_nobody_but_its_error(error_of, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-def test_streams_that_it_closes_are_its_own(run_light):
+def test_a_module_may_close_its_own_streams(run_light):
     assert run_light(in_forward("import os\nos.closerange(0, 3)"))
 
 
 @POSIX
-def test_a_channel_that_it_closes_is_told(error_of):
+def test_a_closed_message_pipe_is_reported(error_of):
     error = error_of(in_forward("import os\nos.closerange(0, 100)"))
     assert "closed its connection" in error.reason
 
 
 @POSIX
-def test_what_it_says_in_place_of_the_child_is_not_believed(error_of):
+def test_forged_messages_are_refused(error_of):
     error = error_of(
         in_forward(
             """
@@ -218,7 +218,7 @@ def test_what_it_says_in_place_of_the_child_is_not_believed(error_of):
 
 
 @pytest.mark.parametrize("ending", ["pass", "raise ValueError", "os._exit(0)", "os.abort()"])
-def test_a_process_that_it_starts_does_not_outlive_it(run_light, tmp_path, ending):
+def test_processes_started_by_the_module_are_ended(run_light, tmp_path, ending):
     note = tmp_path / "started"
     code = f"""
         import os, subprocess, sys, pathlib
@@ -235,11 +235,11 @@ def test_a_process_that_it_starts_does_not_outlive_it(run_light, tmp_path, endin
 
 
 @POSIX
-def test_a_fork_does_not_answer_too(run_light):
+def test_a_fork_sends_no_messages(run_light):
     assert run_light(in_forward("import os\nos.fork()"))
 
 
-def test_it_can_be_cancelled_from_any_thread(request_for, tmp_path):
+def test_a_trace_can_be_cancelled_from_any_thread(request_for, tmp_path):
     note = tmp_path / "started"
     code = f"""
         import pathlib, subprocess, sys
@@ -247,7 +247,7 @@ def test_it_can_be_cancelled_from_any_thread(request_for, tmp_path):
         pathlib.Path({str(note)!r}).write_text(str(started.pid) + ".")
         while True: pass
     """
-    tracing = Tracing(request_for(in_forward(code)), Limits(), worker="light_worker")
+    tracing = BackgroundTrace(request_for(in_forward(code)), TraceLimits(), worker="light_worker")
     wait_until(lambda: note.exists() and note.read_text().endswith("."))
     cancelling = threading.Thread(target=tracing.cancel)
     cancelling.start()
@@ -259,15 +259,15 @@ def test_it_can_be_cancelled_from_any_thread(request_for, tmp_path):
     tracing.cancel()
 
 
-def test_one_that_is_cancelled_at_once_ends_at_once(request_for):
-    tracing = Tracing(request_for("x = 1"), Limits(), worker="light_worker")
+def test_a_trace_cancelled_at_once_ends_at_once(request_for):
+    tracing = BackgroundTrace(request_for("x = 1"), TraceLimits(), worker="light_worker")
     tracing.cancel()
     with pytest.raises(TraceError, match="cancelled"):
         tracing.result()
 
 
 @POSIX
-def test_ctrl_c_ends_it(run_light):
+def test_an_interrupt_ends_the_trace(run_light):
     def press_once(progress):
         if progress.stage == "start":
             os.kill(os.getpid(), signal.SIGINT)
@@ -277,7 +277,7 @@ def test_ctrl_c_ends_it(run_light):
     wait_until_no_thread_is_named("trace")
 
 
-def test_what_hearing_of_progress_raises_is_not_lost(run_light):
+def test_an_exception_in_the_progress_callback_is_raised(run_light):
     def fail(progress):
         raise LookupError(progress.stage)
 
@@ -286,15 +286,15 @@ def test_what_hearing_of_progress_raises_is_not_lost(run_light):
 
 
 @POSIX
-def test_it_ends_with_this_process(request_for, tmp_path):
+def test_the_worker_ends_with_this_process(request_for, tmp_path):
     note = tmp_path / "child"
     request = request_for(in_forward(f"import os\nopen({str(note)!r}, 'w').write(str(os.getpid()))\nwhile True: pass"))
     program = dedent(f"""
         import os, pathlib, signal
         from planner.trace.request import TraceRequest
-        from planner.trace.run import Limits, Tracing
+        from planner.trace.run import BackgroundTrace, TraceLimits
         request = TraceRequest.model_validate_json({request.model_dump_json()!r})
-        tracing = Tracing(request, Limits(), worker="light_worker")
+        tracing = BackgroundTrace(request, TraceLimits(), worker="light_worker")
         while not os.path.exists({str(note)!r}) or not os.path.getsize({str(note)!r}):
             pass
         os.kill(os.getpid(), signal.SIGKILL)

@@ -10,7 +10,7 @@ SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "trace_on_gpu.py"
 
 
 @pytest.mark.oracle
-def test_without_a_card_it_says_so() -> None:
+def test_the_comparison_needs_a_card() -> None:
     if pytest.importorskip("torch").cuda.is_available():
         pytest.skip("there is a CUDA GPU here")
     done = subprocess.run([sys.executable, SCRIPT], capture_output=True, text=True, timeout=300, check=False)

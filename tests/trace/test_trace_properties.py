@@ -65,7 +65,7 @@ def test_the_peak_never_falls_as_the_batch_grows(
 
 @settings(max_examples=6)
 @given(widths=st.lists(st.integers(1, 64), min_size=2, max_size=4), batch=st.integers(2, 32), convolution=st.booleans())
-def test_what_is_reserved_is_never_less_than_what_is_alive(
+def test_reserved_memory_is_never_below_live_memory(
     net: Path, widths: list[int], batch: int, convolution: bool
 ) -> None:
     recording = traced(net, widths, batch, convolution=convolution, task="training", device="cuda")

@@ -12,26 +12,26 @@ def facts(request=None, **changes):
     return facts_of(two_steps(request=request)).evolve(**{**counted, **changes})
 
 
-def test_counts_of_a_step_of_convolutions():
+def test_the_operations_of_convolutions_are_counted():
     step = traced_step(facts())
     assert (step.counts.flops, step.counts.elements, step.counts.calls) == (1_000_000, 7_500, 40)
     assert (step.task, step.counts.kind, step.precision) == ("training", "convolutions", "tf32")
     assert step.gradient_bytes == 4 * facts().trainable_parameters
 
 
-def test_other_products_are_fp32_unless_they_are_cast():
+def test_matrix_products_run_in_fp32_unless_cast():
     assert traced_step(facts(convolution_flops=1)).precision == "fp32"
     assert traced_step(facts(convolution_flops=None)).counts.kind == "attention"
     assert traced_step(facts(training(autocast="bf16"))).precision == "fp16"
     assert traced_step(facts(training(dtype="bf16")), compiled=True).compiled
 
 
-def test_traces_from_before_have_no_counts():
+def test_older_traces_have_no_operation_counts():
     assert traced_step(facts(flops=None)) is None
     assert traced_step(facts(product_elements=None)) is None
 
 
-def test_answering_has_no_gradients():
+def test_inference_counts_no_gradients():
     assert traced_step(facts(training(task="inference"))).gradient_bytes == 0
 
 
@@ -50,5 +50,5 @@ TENSOR = {"kind": "tensor", "shape": [8, 3, 224, 224], "dtype": "float32"}
         ({}, 1),
     ],
 )
-def test_samples_of_a_step(changes, samples):
+def test_the_samples_per_step_follow_from_the_request(changes, samples):
     assert samples_per_step(training(**changes)) == samples

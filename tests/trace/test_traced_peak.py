@@ -14,14 +14,14 @@ def peak_of(recording: TraceRecording) -> PeakMoment:
     return peak_moment(recording, live_memory(recording.allocations))
 
 
-def test_the_peak_of_two_steps_is_where_it_was_put():
+def test_the_peak_is_at_the_expected_allocation():
     peak = peak_of(two_steps(MIB))
     assert peak.bytes == 11 * MIB + 4
     assert (peak.step, peak.phase) == (1, "backward")
     assert (peak.operator, peak.module, peak.line) == ("aten.mm", "layers.1", "net.py:20")
 
 
-def test_what_is_alive_is_grouped_and_the_largest_group_comes_first():
+def test_live_allocations_are_grouped_and_sorted_by_size():
     alive = peak_of(two_steps(MIB)).alive
     assert alive[0] == LiveGroup(
         bytes=2 * MIB,
@@ -36,7 +36,7 @@ def test_what_is_alive_is_grouped_and_the_largest_group_comes_first():
     assert alive[-1].bytes == 4
 
 
-def test_beyond_200_groups_the_rest_of_a_category_is_one():
+def test_small_groups_beyond_200_are_merged_by_category():
     recorder = Recorder()
     for number in range(300):
         category = "parameters" if number % 2 else "buffers"
@@ -50,7 +50,7 @@ def test_beyond_200_groups_the_rest_of_a_category_is_one():
     assert sum(group.bytes for group in alive) == sum(range(701, 1001))
 
 
-def test_modules_hold_what_is_inside_them():
+def test_the_memory_of_a_module_includes_its_submodules():
     recording = two_steps(MIB)
     shares = {share.path: share for share in module_shares(recording, peak_of(recording).time)}
     assert shares[""].bytes == 11 * MIB + 4
@@ -78,7 +78,7 @@ def test_parameters_of_children_count_for_their_parents():
     }
 
 
-def test_a_module_that_holds_nothing_is_there():
+def test_a_module_without_memory_is_listed():
     recorder = Recorder()
     recorder.make(8, module="a.b")
     modules = [ModuleInfo(path=path, class_name="M", parameters=0, trainable=0) for path in ("", "a", "a.b", "c")]
@@ -87,7 +87,7 @@ def test_a_module_that_holds_nothing_is_there():
     assert shares[3].shares == ()
 
 
-def test_nothing_is_alive_where_nothing_was_made():
+def test_a_run_without_allocations_has_an_empty_peak():
     peak = peak_of(Recorder().recording())
     assert (peak.bytes, peak.operator, peak.phase, peak.alive) == (0, "", "forward", ())
 

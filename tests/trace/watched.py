@@ -22,20 +22,20 @@ class Heard(RunObserver):
         self.host: list[torch.Tensor] = []
         self.named: dict[str, Any] = {}
 
-    def phase(self, name, step):
+    def begin_phase(self, name, step):
         self.phases.append((name, step))
 
     def label(self, tensors, category, parameter=None):
         storages = {tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes() for tensor in tensors}
         self.bytes[category] = self.bytes.get(category, 0) + sum(storages.values())
 
-    def on_host(self, tensors):
+    def mark_on_host(self, tensors):
         self.host += tensors
 
-    def modules(self, named):
+    def register_modules(self, named):
         self.named = dict(named)
 
-    def note(self, text):
+    def add_note(self, text):
         self.notes.append(text)
 
 

@@ -85,7 +85,7 @@ def test_degrees_that_go_are_taken():
             "width of 150 is not divisible by 4",
         ),
         (ROUTED, {"expert": 3}, 3, "8 experts are not divisible by 3"),
-        (ROUTED, {"expert": 4, "data": 2, "tensor": 2}, 4, "2 is not divisible by 4"),
+        (ROUTED, {"expert": 4, "data": 2, "tensor": 2}, 4, "2, is not divisible by 4"),
         (other("gpt2", GPT2), {"tensor": 8}, 8, "12 attention heads are not divisible by 8"),
     ],
 )

@@ -100,7 +100,7 @@ def test_its_settings_name_it_and_are_checked_in_its_own_words(catalog: Catalog)
     assert evaluate(named_by_a_setting, catalog).workload.profile == "waveserve"
     with pytest.raises(ValueError, match="wave_tokens is a setting of WaveServe"):
         Inference(profile="vllm", engine={"wave_tokens": 64})
-    with pytest.raises(ValueError, match=r"wave_tokens is a setting of WaveServe, and slots is one of llama\.cpp"):
+    with pytest.raises(ValueError, match="wave_tokens is a setting of WaveServe, but slots"):
         Inference(engine={"wave_tokens": 64, "slots": 2})
     with pytest.raises(ValueError, match="WaveServe has no q8_0 KV cache; choose bf16 or fp8"):
         Inference(profile="waveserve", kv_cache="q8_0")

@@ -19,6 +19,14 @@ def test_a_replica_takes_the_cards_that_share_matrices_layers_and_sequences():
     assert not spread.is_plain
 
 
+def test_auto_holds_until_a_degree_is_set():
+    assert Parallel().is_open
+    assert not Parallel(tensor=2).is_open
+    assert Parallel(sharing="auto", zero=3).sharing == "manual"
+    assert Parallel().evolve(pipeline=2).sharing == "manual"
+    assert not Parallel(offload="parameters").is_open
+
+
 @pytest.mark.parametrize("changes", [{"zero": 1}, {"expert": 2}, {"offload": "optimizer"}, {"tensor": 2}])
 def test_what_is_shared_or_offloaded_is_not_plain(changes):
     assert not Parallel(**changes).is_plain

@@ -23,7 +23,7 @@ def test_each_engine_runs_its_own_files_only(llama):
     assert incompatibility("hf", "nf4", llama) == ()
     assert incompatibility("llama.cpp", "Q4_K_M", llama) == ()
     assert "runs GGUF files" in incompatibility("llama.cpp", "nf4", llama)[0]
-    assert "converts a GGUF file to plain tensors" in incompatibility("hf", "Q4_K_M", llama)[0]
+    assert "converts GGUF files to plain tensors" in incompatibility("hf", "Q4_K_M", llama)[0]
 
 
 def test_plain_formats_have_other_names_in_gguf_files(llama):

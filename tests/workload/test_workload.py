@@ -63,13 +63,3 @@ def test_the_answer_of_an_encoder_and_decoder_need_not_hold_the_prompt():
 def test_parameters_are_in_fp32_under_autocast_and_else_as_computed(compute, weights):
     assert default_weight_format(Training(compute=compute)) == weights
     assert with_defaults(Training(compute=compute), small_llama(), count=1).weights == weights
-
-
-@pytest.mark.parametrize(("weights", "compute"), [("bf16", "fp32"), ("fp32", "bf16"), ("fp16", "amp-fp16")])
-def test_formats_that_pytorch_does_not_train_in_are_refused(weights: str, compute: str):
-    with pytest.raises(ValidationError, match=f"parameters in {weights} cannot be trained in {compute}"):
-        Training(weights=weights, compute=compute)
-
-
-def test_autocast_takes_parameters_in_its_own_format():
-    assert Training(weights="bf16", compute="amp-bf16").weights == "bf16"

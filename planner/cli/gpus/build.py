@@ -40,23 +40,25 @@ _HEADS: Final = (
 
 
 def add_build_options(group: argparse._ArgumentGroup) -> None:
-    """Add `--build` and its options."""
+    """Add `--build` and the options that apply to builds."""
     group.add_argument("--build", metavar="CARDS", nargs="+", help='power and cooling of cards: "2 x RTX 5090" l4')
-    group.add_argument("--host-watts", metavar="W", type=watts, help="power of the machine without its cards [450]")
+    group.add_argument(
+        "--host-watts", metavar="W", type=watts_from_text, help="power of the machine without its cards, in watts [450]"
+    )
     group.add_argument(
         "--supply", metavar="RATING", choices=list(EFFICIENCY), help="80 PLUS rating of the power supply [gold]"
     )
     circuits = ", ".join(CIRCUITS)
     group.add_argument("--circuit", metavar="KIND", choices=list(CIRCUITS), help=f"{circuits} [120V-15A]")
     limited = "power limit of each card of --build, or of the card of --change (none removes it)"
-    group.add_argument("--power-limit", metavar="W", type=_limit, help=limited)
+    group.add_argument("--power-limit", metavar="W", type=_watts_or_none_word, help=limited)
 
 
-def watts(text: str) -> float:
-    """Parse a power in watts, for argparse.
+def watts_from_text(text: str) -> float:
+    """Return a power in watts parsed from `text`, for argparse.
 
     Raises:
-        argparse.ArgumentTypeError: If it is not a number, or out of range.
+        argparse.ArgumentTypeError: If `text` is not a number, or out of range.
     """
     try:
         value = float(text)
@@ -67,45 +69,49 @@ def watts(text: str) -> float:
     return value
 
 
-def _limit(text: str) -> float | str:
-    """Parse a power in watts, or the word that removes a limit."""
-    return text if text == TAKE_BACK else watts(text)
+def _watts_or_none_word(text: str) -> float | str:
+    """Return a power in watts, or the word `none`, which removes a limit."""
+    return text if text == TAKE_BACK else watts_from_text(text)
 
 
 def print_build(arguments: argparse.Namespace, catalog: Catalog) -> int:
-    """Print the power and cooling of the build.
+    """Print power and cooling of the cards of `--build`.
 
     Raises:
         PlannerError: If a card is not known, or a number is out of range.
     """
     system = named_system(arguments.build[0], catalog.hardware) if len(arguments.build) == 1 else None
     if system is not None and system.max_power_watts is not None:
-        return _print_machine(arguments, system, system.max_power_watts)
-    build = _build(arguments, catalog)
+        return _print_system(arguments, system, system.max_power_watts)
+    build = _build_from_arguments(arguments, catalog)
     needs = power_and_cooling(build)
     if arguments.json:
-        print(to_json(_record(needs), indent=2).decode())
+        print(to_json(_needs_record(needs), indent=2).decode())
     else:
-        print(_text(build, needs))
+        print(_build_text(build, needs))
     return 0
 
 
-def _print_machine(arguments: argparse.Namespace, system: System, highest_watts: float) -> int:
-    """Print the power and cooling of a machine whose maximum power is published."""
+def _print_system(arguments: argparse.Namespace, system: System, highest_watts: float) -> int:
+    """Print power and cooling of a system with a published maximum power."""
     for option in ("host_watts", "supply", "power_limit"):
         if getattr(arguments, option) is not None:
             name = f"--{option.replace('_', '-')}"
-            raise SpecError(name, f"the power of {system.name} is published as a whole", "Use it for builds of cards.")
+            raise SpecError(
+                name,
+                f"the power of {system.name} is published as a whole",
+                "Leave it out, or name cards instead of a system.",
+            )
     circuit = CIRCUITS[arguments.circuit] if arguments.circuit else smallest_circuit(highest_watts)
     steps = machine_figures(system, circuit)
     if arguments.json:
-        print(to_json(_record(PowerAndCooling(steps, (), ())), indent=2).decode())
+        print(to_json(_needs_record(PowerAndCooling(steps, (), ())), indent=2).decode())
     else:
-        print(f"{system.name}, {circuit.name}\n\n{_table(steps)}")
+        print(f"{system.name}, {circuit.name}\n\n{_figures_table(steps)}")
     return 0
 
 
-def _build(arguments: argparse.Namespace, catalog: Catalog) -> Build:
+def _build_from_arguments(arguments: argparse.Namespace, catalog: Catalog) -> Build:
     if arguments.power_limit == TAKE_BACK:
         raise SpecError("--power-limit", f"accepts {TAKE_BACK} only with --change", "Leave it out for a build.")
     cards = tuple(
@@ -119,28 +125,28 @@ def _build(arguments: argparse.Namespace, catalog: Catalog) -> Build:
 
 
 def _gpu_within_limit(gpu: Gpu, limit_watts: float | None) -> Gpu:
-    """Return the card after checking that the power limit is not above its board power.
+    """Return `gpu` after checking that the power limit is not above the board power.
 
     Raises:
-        SpecError: If the limit is above the card's board power.
+        SpecError: If the limit is above the board power.
     """
     if limit_watts is not None and is_above_board_power(gpu, limit_watts):
         reason = f"{limit_watts:,.0f} W is above the board power of the {gpu.name}, {gpu.board_power_watts:,.0f} W"
-        raise SpecError("--power-limit", reason, "The limit must be below it.")
+        raise SpecError("--power-limit", reason, "Give a limit up to the board power.")
     return gpu
 
 
-def _record(needs: PowerAndCooling) -> dict[str, object]:
+def _needs_record(needs: PowerAndCooling) -> dict[str, object]:
     figures = [asdict(step) for step in needs.steps]
     return {"figures": figures, "connectors": needs.connectors, "warnings": needs.warnings}
 
 
-def _table(steps: Sequence[PowerFigure]) -> str:
+def _figures_table(steps: Sequence[PowerFigure]) -> str:
     rows = [(step.title, _value_text(step.value, step.unit), step.formula, step.source) for step in steps]
     return table(_HEADS, rows, terminal_width(), wraps=True)
 
 
-def _text(build: Build, needs: PowerAndCooling) -> str:
+def _build_text(build: Build, needs: PowerAndCooling) -> str:
     width = terminal_width()
     named = " + ".join(map(_cards_text, build.cards))
     return "\n\n".join(
@@ -148,7 +154,7 @@ def _text(build: Build, needs: PowerAndCooling) -> str:
             wrap_paragraph(
                 f"{named}, host of {build.host_watts:,.0f} W, 80 PLUS {build.rating}, {build.circuit.name}", width
             ),
-            _table(needs.steps),
+            _figures_table(needs.steps),
             f"{_titled_list('Cables:', needs.connectors or (fmt.UNKNOWN,), width)}\n"
             f"{_titled_list('Noise:', (f'unknown, {NOISE_UNKNOWN}.',), width)}",
             _titled_list("Warnings:", needs.warnings, width) if needs.warnings else "No warnings.",
@@ -167,7 +173,7 @@ def _value_text(value: float | None, unit: str) -> str:
 
 
 def _titled_list(title: str, texts: Sequence[str], width: int | None) -> str:
-    """Return a single text after its title, or several as a list below it."""
+    """Return a title followed by a single text, or by a list of several texts."""
     if len(texts) == 1:
         return wrap_paragraph(f"{title} {texts[0]}", width)
     return "\n".join((title, *(wrap_paragraph(text, width, "- ") for text in texts)))

@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime
 from typing import Any, Final
 
 from planner.cli.gpus.build import add_build_options, print_build
-from planner.cli.gpus.own_cards import add_own_options, run_own, wants_own
+from planner.cli.gpus.own_cards import add_own_options, requests_own_hardware, run_own_hardware_action
 from planner.cli.gpus.search import print_list, print_systems
 from planner.cli.parser import Parser, join_descending_sort
 from planner.cli.user_catalog import user_catalog
@@ -19,8 +19,8 @@ from planner.paths import catalog_dir, own_hardware_file
 from planner.plan.catalog import Catalog
 from planner.plan.prices import prices_by_card
 
-_LIST: Final = frozenset(("words", "where", "fits", "limit", "sort", "json", "csv"))
-_TAKEN: Final[Mapping[str, frozenset[str]]] = {
+_OPTIONS_OF_LIST: Final = frozenset(("words", "where", "fits", "limit", "sort", "json", "csv"))
+_OPTIONS_OF_MODE: Final[Mapping[str, frozenset[str]]] = {
     "compare": frozenset(("fits", "json", "csv")),
     "show": frozenset(("json",)),
     "systems": frozenset(("words", "where", "fits", "limit", "sort", "json", "csv")),
@@ -32,48 +32,52 @@ _TAKEN: Final[Mapping[str, frozenset[str]]] = {
     "own": frozenset(("json",)),
     "export": frozenset(),
 }
-"""The options that replace the list, each with the options that it accepts."""
-_NAMES: Final = ("where", "fits", "sort", "compare", "show", "build", "add", "change", "remove", "export")
+"""Options that replace the list, each with the further options that it accepts."""
+_TEXT_OPTIONS: Final = ("where", "fits", "sort", "compare", "show", "build", "add", "change", "remove", "export")
 _SEE_HELP: Final = "See `gpu-planner gpus --help` for all options."
 
 
 def check_option_conflicts(arguments: argparse.Namespace) -> None:
-    """Check that the given options do not conflict and that each of them has an effect.
+    """Check that the given options do not conflict and that each option has an effect.
 
     Raises:
         SpecError: If an option is empty, has no effect, or conflicts with another.
     """
     given = [name for name, value in vars(arguments).items() if value not in (None, False, [])]
-    for name in _NAMES:
-        if name in given and _is_empty(getattr(arguments, name)):
-            raise SpecError(_option(name), "is empty", f"Give it a value or leave it out. {_SEE_HELP}")
-    asked = [name for name in given if name in _TAKEN]
-    if len(asked) > 1:
-        raise SpecError(_option(asked[0]), f"cannot be combined with {_option(asked[1])}", "Run one command for each.")
-    taken = _TAKEN[asked[0]] if asked else _LIST
+    for name in _TEXT_OPTIONS:
+        if name in given and _has_blank_text(getattr(arguments, name)):
+            raise SpecError(_option_spelling(name), "is empty", f"Give it a value or leave it out. {_SEE_HELP}")
+    modes = [name for name in given if name in _OPTIONS_OF_MODE]
+    if len(modes) > 1:
+        raise SpecError(
+            _option_spelling(modes[0]),
+            f"cannot be combined with {_option_spelling(modes[1])}",
+            "Run one command for each.",
+        )
+    accepted = _OPTIONS_OF_MODE[modes[0]] if modes else _OPTIONS_OF_LIST
     for name in given:
-        if name not in taken and name not in asked:
-            raise _left_over(name, asked)
+        if name not in accepted and name not in modes:
+            raise _no_effect_error(name, modes)
     if arguments.json and arguments.csv:
         raise SpecError("--json", "cannot be combined with --csv", "Choose one of them.")
 
 
-def _is_empty(value: object) -> bool:
-    """Return whether an option or one of its values is a blank text."""
+def _has_blank_text(value: object) -> bool:
+    """Return whether the value of an option, or one of its values, is blank."""
     values: Iterable[object] = value if isinstance(value, list) else (value,)
-    return any(isinstance(each, str) and not each.strip() for each in values)
+    return any(isinstance(text, str) and not text.strip() for text in values)
 
 
-def _left_over(name: str, asked: list[str]) -> SpecError:
-    homes = [_option(home) for home, taken in _TAKEN.items() if name in taken]
-    if name in _LIST:
-        homes.insert(0, "lists")
-    where = f"applies to {' and '.join((', '.join(homes[:-1]), homes[-1]) if len(homes) > 1 else homes)}"
-    said = f", not to {_option(asked[0])}" if asked else ""
-    return SpecError(_option(name), f"{where}{said}", _SEE_HELP)
+def _no_effect_error(name: str, modes: list[str]) -> SpecError:
+    places = [_option_spelling(mode) for mode, accepted in _OPTIONS_OF_MODE.items() if name in accepted]
+    if name in _OPTIONS_OF_LIST:
+        places.insert(0, "lists")
+    where = f"applies to {' and '.join((', '.join(places[:-1]), places[-1]) if len(places) > 1 else places)}"
+    not_for = f", not to {_option_spelling(modes[0])}" if modes else ""
+    return SpecError(_option_spelling(name), f"{where}{not_for}", _SEE_HELP)
 
 
-def _option(name: str) -> str:
+def _option_spelling(name: str) -> str:
     return "WORDS" if name == "words" else f"--{name.replace('_', '-')}"
 
 
@@ -118,30 +122,30 @@ An unknown value is neither true nor false: a card without a price matches neith
 
 
 def run(argv: list[str], today: date | None = None) -> int:
-    """Run the command with prices as of `today`, by default the current day, and return the exit code."""
+    """Run `gpu-planner gpus` with prices as of `today`, by default the current day, and return the exit code."""
     arguments = _parser().parse_args(join_descending_sort(argv))
     check_option_conflicts(arguments)
     day = today or datetime.now(UTC).date()
-    if wants_own(arguments):
-        return run_own(arguments, load_hardware(catalog_dir()), own_hardware_file(), day)
+    if requests_own_hardware(arguments):
+        return run_own_hardware_action(arguments, load_hardware(catalog_dir()), own_hardware_file(), day)
     catalog = user_catalog()
-    return _about(arguments, catalog, day)
+    return _print_requested(arguments, catalog, day)
 
 
-def _about(arguments: argparse.Namespace, catalog: Catalog, today: date) -> int:
-    """Print the requested card, system, build, comparison or detected cards, or else a list."""
+def _print_requested(arguments: argparse.Namespace, catalog: Catalog, today: date) -> int:
+    """Print what the options request: a card or system, a build, a comparison, detected cards, or else a list."""
     if arguments.here:
-        from planner.cli.gpus.show import print_here
+        from planner.cli.gpus.show import print_detected_cards
 
-        return print_here(catalog.hardware, as_json=arguments.json)
+        return print_detected_cards(catalog.hardware, as_json=arguments.json)
     if arguments.build:
         return print_build(arguments, catalog)
     if arguments.systems:
         return print_systems(arguments, catalog, today)
     if arguments.show:
-        from planner.cli.gpus.show import show
+        from planner.cli.gpus.show import print_hardware
 
-        return show(arguments.show, catalog, today, as_json=arguments.json)
+        return print_hardware(arguments.show, catalog, today, as_json=arguments.json)
     if arguments.compare:
         from planner.cli.gpus.show import print_comparison
 
@@ -150,17 +154,17 @@ def _about(arguments: argparse.Namespace, catalog: Catalog, today: date) -> int:
 
 
 def _parser() -> Parser:
-    examples = _EXAMPLES.format(fields=_table(GPU_QUERY_SCHEMA), system_fields=_table(SYSTEM_QUERY_SCHEMA))
+    examples = _EXAMPLES.format(fields=_field_lines(GPU_QUERY_SCHEMA), system_fields=_field_lines(SYSTEM_QUERY_SCHEMA))
     parser = Parser("gpu-planner gpus", _DESCRIPTION, examples)
-    choice = parser.add_argument_group("which ones")
+    choice = parser.add_argument_group("selection")
     choice.add_argument("words", metavar="WORDS", nargs="*", help="words in the name, vendor or architecture")
     choice.add_argument("--where", metavar="EXPR", help="filter by an expression over the fields below")
     choice.add_argument(
         "--fits", metavar="MODEL", help="check each card or system with a model (batch 1) or a PLAN.json; see below"
     )
-    choice.add_argument("--limit", metavar="N", type=_positive, help="print at most N")
-    ordered = "sort by a field below, descending with - before it; repeatable"
-    choice.add_argument("--sort", metavar="FIELD", action="append", default=[], help=ordered)
+    choice.add_argument("--limit", metavar="N", type=_positive_int, help="print at most N rows")
+    sort_help = "sort by a field below, descending with - before it; repeatable"
+    choice.add_argument("--sort", metavar="FIELD", action="append", default=[], help=sort_help)
     choice.add_argument("--csv", action="store_true", help="print as CSV, with sources")
     other = parser.add_argument_group("instead of a list")
     other.add_argument(
@@ -176,17 +180,17 @@ def _parser() -> Parser:
     other.add_argument("--here", action="store_true", help="show the cards of this machine, matched with the catalog")
     add_build_options(parser.add_argument_group("power and cooling"))
     add_own_options(parser.add_argument_group("cards of your own"))
-    parser.add_general()
+    parser.add_general_options()
     return parser
 
 
-def _table(words: QuerySchema[Any]) -> str:
-    """Return a line for each field: its name, its unit and its meaning."""
-    width = max(map(len, words.fields))
-    return "\n".join(f"  {field.name:<{width}}  {field.unit:<10}  {field.help}" for field in words.fields.values())
+def _field_lines(schema: QuerySchema[Any]) -> str:
+    """Return a help line for each query field: name, unit and meaning."""
+    width = max(map(len, schema.fields))
+    return "\n".join(f"  {field.name:<{width}}  {field.unit:<10}  {field.help}" for field in schema.fields.values())
 
 
-def _positive(text: str) -> int:
+def _positive_int(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, 1 or larger")
     return int(text)

@@ -24,7 +24,9 @@ from planner.present.catalog.gpu_row import change_summary
 TAKE_BACK: Final = "none"
 """The word that removes a number that was entered before."""
 _OPTIONS: Final = {"paid": "purchase_price_usd", "power_limit": "power_limit_watts", "note": "note"}
-_WAYS: Final = '--paid USD, --power-limit W or --note TEXT; --paid none, --power-limit none and --note "" remove it'
+_CHANGE_OPTIONS_HINT: Final = (
+    '--paid USD, --power-limit W or --note TEXT; --paid none, --power-limit none and --note "" remove it'
+)
 
 
 def add_own_options(group: argparse._ArgumentGroup) -> None:
@@ -33,113 +35,123 @@ def add_own_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--change", metavar="GPU", help="change your data of a card with --paid, --power-limit or --note"
     )
-    group.add_argument("--paid", metavar="USD", type=_usd, help="the price that you paid for one; none removes it")
+    group.add_argument(
+        "--paid", metavar="USD", type=_usd_or_none_word, help="the price that you paid for one card; none removes it"
+    )
     group.add_argument("--note", metavar="TEXT", help='a note of your own; "" removes it')
     group.add_argument("--remove", metavar="GPU", help="remove your own card, or your changes to a card")
     group.add_argument("--own", action="store_true", help="list your own cards and changes")
     group.add_argument("--export", metavar="FILE", help="write your own cards and changes to a file")
 
 
-def _usd(text: str) -> float | str:
-    """Parse a price, which is validated later, or the word that removes it."""
+def _usd_or_none_word(text: str) -> float | str:
+    """Return a price in USD, which is validated later, or the word `none`, which removes the price."""
     try:
         return text if text == TAKE_BACK else float(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is neither a price in USD nor {TAKE_BACK}") from None
 
 
-def wants_own(arguments: argparse.Namespace) -> bool:
-    """Return whether an option that reads or writes the user's own hardware is given."""
+def requests_own_hardware(arguments: argparse.Namespace) -> bool:
+    """Return whether the command line requests an action on the user's own hardware."""
     return any(getattr(arguments, name) for name in _ACTIONS)
 
 
-def run_own(arguments: argparse.Namespace, bundled: HardwareCatalog, file: Path, today: date) -> int:
-    """Run the given action on the user's `file` and print its result.
+def run_own_hardware_action(arguments: argparse.Namespace, bundled: HardwareCatalog, file: Path, today: date) -> int:
+    """Run the requested action on `file`, the user's own hardware, and print the result.
 
     Raises:
-        PlannerError: If a file cannot be read or written, or a record is invalid; it names the field.
+        PlannerError: If a file cannot be read or written, or a record is invalid; the error names the field.
     """
-    action = next(each for name, each in _ACTIONS.items() if getattr(arguments, name))
+    action = next(function for name, function in _ACTIONS.items() if getattr(arguments, name))
     print(action(arguments, bundled, file, today))
     return 0
 
 
-def _add(arguments: argparse.Namespace, bundled: HardwareCatalog, file: Path, today: date) -> str:
+def _add_from_file(arguments: argparse.Namespace, bundled: HardwareCatalog, file: Path, today: date) -> str:
     path = Path(arguments.add)
     added = read_own(path, today)
     if not added.cards and not added.changes:
-        raise PlannerError(f"{path} contains no card and no change", "It needs `cards` or `changes`.")
+        raise PlannerError(f"{path} contains no card and no change", "The file needs `cards` or `changes`.")
     own = read_own(file).merged_with(added)
     problem = first_problem(with_own_hardware(bundled, own), added)
     if problem is not None:
         raise CatalogError(path, *problem)
     write_own(file, own)
-    said = [f"Added {fmt.plural(len(added.cards), 'card')} and {fmt.plural(len(added.changes), 'change')}."]
+    lines = [f"Added {fmt.plural(len(added.cards), 'card')} and {fmt.plural(len(added.changes), 'change')}."]
     known = {gpu.id for gpu in bundled.gpus}
-    said += [f"{card.id} replaces the bundled card with this id." for card in added.cards if card.id in known]
-    said += [f"{name} is not in the catalog; the change is kept." for name in unknown_changes(bundled, own)]
-    return "\n".join(said)
+    lines += [f"{card.id} replaces the bundled card with this id." for card in added.cards if card.id in known]
+    lines += [f"{name} is not in the catalog; the change is kept." for name in unknown_changes(bundled, own)]
+    return "\n".join(lines)
 
 
-def _change(arguments: argparse.Namespace, bundled: HardwareCatalog, file: Path, today: date) -> str:
-    told = _fields_set_now(arguments)
+def _change_card(arguments: argparse.Namespace, bundled: HardwareCatalog, file: Path, today: date) -> str:
+    new_fields = _new_fields(arguments)
     own = read_own(file)
     gpu = resolve_gpu(with_own_hardware(bundled, own), arguments.change)
     before = own.change_of(gpu.id)
-    change = _joined_change(
-        gpu.id, {} if before is None else before.model_dump(include=set(_OPTIONS.values())), told, today
+    change = _merged_change(
+        gpu.id, {} if before is None else before.model_dump(include=set(_OPTIONS.values())), new_fields, today
     )
     if change is None:
         write_own(file, own.with_change_replaced(gpu.id, None))
         return f"{gpu.name}: no changes."
     changed = own.with_change_replaced(gpu.id, change)
-    wrong = first_problem(with_own_hardware(bundled, changed), OwnHardware(changes=(change,)))
+    problem = first_problem(with_own_hardware(bundled, changed), OwnHardware(changes=(change,)))
     # An older value may have become invalid with a newer catalog; only what is set now is refused.
-    if wrong is not None and wrong.field in told:
-        raise SpecError(_option(wrong.field), wrong.reason, wrong.hint)
+    if problem is not None and problem.field in new_fields:
+        raise SpecError(_option_for_field(problem.field), problem.reason, problem.hint)
     write_own(file, changed)
     return f"{gpu.name}: {change_summary(change)}."
 
 
-def _fields_set_now(arguments: argparse.Namespace) -> dict[str, object]:
-    """Return the fields that are set now by name, None for those that are removed."""
+def _new_fields(arguments: argparse.Namespace) -> dict[str, object]:
+    """Return the fields that the options set, by name; None removes a field."""
     given = {field: value for name, field in _OPTIONS.items() if (value := getattr(arguments, name)) is not None}
     if not given:
-        raise SpecError("--change", "has nothing to change", f"Give {_WAYS}.")
-    taken_back = {"purchase_price_usd": TAKE_BACK, "power_limit_watts": TAKE_BACK, "note": ""}
-    return {field: None if value == taken_back[field] else value for field, value in given.items()}
+        raise SpecError("--change", "has nothing to change", f"Give {_CHANGE_OPTIONS_HINT}.")
+    removal_values = {"purchase_price_usd": TAKE_BACK, "power_limit_watts": TAKE_BACK, "note": ""}
+    return {field: None if value == removal_values[field] else value for field, value in given.items()}
 
 
-def _joined_change(
-    gpu_id: str, kept: Mapping[str, object], told: Mapping[str, object], today: date
+def _merged_change(
+    gpu_id: str, old_fields: Mapping[str, object], new_fields: Mapping[str, object], today: date
 ) -> CardChange | None:
-    """Return the change with the fields set now and before, or None if all of them are removed."""
-    both = {**kept, **told}
-    if all(value is None for value in both.values()):
+    """Return the change of a card with old and new fields, None if all fields are removed."""
+    merged_fields = {**old_fields, **new_fields}
+    if all(value is None for value in merged_fields.values()):
         return None
     try:
-        return make_card_change(gpu_id, today.isoformat(), both)
+        return make_card_change(gpu_id, today.isoformat(), merged_fields)
     except SpecError as error:
-        raise SpecError(_option(error.field), error.reason, error.hint or f"Give {_WAYS}.") from error
+        raise SpecError(
+            _option_for_field(error.field), error.reason, error.hint or f"Give {_CHANGE_OPTIONS_HINT}."
+        ) from error
 
 
-def _option(field: str) -> str:
-    """Return the option that sets a field of a change."""
-    return next((f"--{name.replace('_', '-')}" for name, each in _OPTIONS.items() if each == field), "--change")
+def _option_for_field(field: str) -> str:
+    """Return the option that sets a field of a card change."""
+    return next(
+        (f"--{name.replace('_', '-')}" for name, option_field in _OPTIONS.items() if option_field == field), "--change"
+    )
 
 
-def _remove(arguments: argparse.Namespace, bundled: HardwareCatalog, file: Path, _: date) -> str:
+def _remove_card(arguments: argparse.Namespace, bundled: HardwareCatalog, file: Path, _: date) -> str:
     own = read_own(file)
     name = arguments.remove
     gpu_id = name if own.names(name) else resolve_gpu(with_own_hardware(bundled, own), name).id
     if not own.names(gpu_id):
-        raise SpecError("--remove", f"{gpu_id} is neither your own nor changed by you", "See --own for those that are.")
+        raise SpecError(
+            "--remove",
+            f"{gpu_id} is neither your own nor changed by you",
+            "`gpu-planner gpus --own` lists your cards and changes.",
+        )
     write_own(file, own.without(gpu_id))
     is_bundled = any(gpu.id == gpu_id for gpu in bundled.gpus)
     return f"{gpu_id} has the data of the catalog again." if is_bundled else f"{gpu_id} is removed."
 
 
-def _list(arguments: argparse.Namespace, bundled: HardwareCatalog, file: Path, _: date) -> str:
+def _own_hardware_list(arguments: argparse.Namespace, bundled: HardwareCatalog, file: Path, _: date) -> str:
     own = read_own(file)
     if arguments.json:
         return own_json(own)
@@ -149,7 +161,7 @@ def _list(arguments: argparse.Namespace, bundled: HardwareCatalog, file: Path, _
     return "\n".join(lines) or "No cards or changes of your own. Use --add FILE or --change GPU."
 
 
-def _export(arguments: argparse.Namespace, _bundled: HardwareCatalog, file: Path, _: date) -> str:
+def _export_to_file(arguments: argparse.Namespace, _bundled: HardwareCatalog, file: Path, _: date) -> str:
     own = read_own(file)
     write_own(Path(arguments.export), own)
     return f"Wrote {fmt.plural(len(own.cards), 'card')} and {fmt.plural(len(own.changes), 'change')}."
@@ -157,5 +169,9 @@ def _export(arguments: argparse.Namespace, _bundled: HardwareCatalog, file: Path
 
 _Action = Callable[[argparse.Namespace, HardwareCatalog, Path, date], str]
 _ACTIONS: Final[Mapping[str, _Action]] = {
-    "add": _add, "change": _change, "remove": _remove, "export": _export, "own": _list,
-}  # fmt: skip
+    "add": _add_from_file,
+    "change": _change_card,
+    "remove": _remove_card,
+    "export": _export_to_file,
+    "own": _own_hardware_list,
+}

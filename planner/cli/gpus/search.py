@@ -41,11 +41,11 @@ if TYPE_CHECKING:
 AnyQuery = TypeVar("AnyQuery", bound=CatalogQuery)
 
 
-def query_of(kind: type[AnyQuery], arguments: argparse.Namespace) -> AnyQuery:
-    """Return the query of WORDS, --where and --sort.
+def query_from_arguments(kind: type[AnyQuery], arguments: argparse.Namespace) -> AnyQuery:
+    """Return the query that WORDS, --where and --sort describe.
 
     Raises:
-        SpecError: If an expression or a field is invalid; it names the option.
+        SpecError: If an expression or a field is invalid; the error names the option.
     """
     try:
         return kind(text=" ".join(arguments.words), where=arguments.where or "", sort=tuple(arguments.sort))
@@ -54,13 +54,13 @@ def query_of(kind: type[AnyQuery], arguments: argparse.Namespace) -> AnyQuery:
         raise SpecError(f"--{error.field}", error.reason, hint) from error
 
 
-def selected(
+def matching_records(
     records: Iterable[AnyRecord], query: CatalogQuery, fits: PlanOutcomes | None, prices: Prices | None
 ) -> tuple[AnyRecord, ...]:
-    """Return the `records` that match `query`, in its order.
+    """Return the `records` that match `query`, in the order that `query` requests.
 
     Raises:
-        SpecError: If it uses a field that needs a plan, and there is none.
+        SpecError: If `query` uses a field that needs a plan, and there is no plan.
     """
     try:
         return select(records, query, fits, prices)
@@ -69,14 +69,18 @@ def selected(
         raise SpecError(error.field, error.reason, hint) from error
 
 
-def columns_of(columns: Sequence[Column[Row]], usual: Sequence[str], asked: Iterable[str]) -> list[Column[Row]]:
-    """Return the usual columns, followed by those that the list is filtered or sorted by (`asked`), by key."""
-    by_key, wanted = {column.key: column for column in columns}, set(asked)
-    return [by_key[key] for key in (*usual, *(key for key in by_key if key in wanted and key not in usual))]
+def list_columns(
+    columns: Sequence[Column[Row]], default_keys: Sequence[str], requested_keys: Iterable[str]
+) -> list[Column[Row]]:
+    """Return the default columns, then the columns (`requested_keys`) by which the list is filtered or sorted."""
+    by_key, requested = {column.key: column for column in columns}, set(requested_keys)
+    return [
+        by_key[key] for key in (*default_keys, *(key for key in by_key if key in requested and key not in default_keys))
+    ]
 
 
-_LISTED: Final = ("name", "year", "memory", "bandwidth", "bf16", "power", "price")
-_LISTED_WITH_PLAN: Final = ("name", "fits", "job_time", "job_cost", "memory", "bandwidth", "power")
+_DEFAULT_COLUMNS: Final = ("name", "year", "memory", "bandwidth", "bf16", "power", "price")
+_DEFAULT_COLUMNS_WITH_PLAN: Final = ("name", "fits", "job_time", "job_cost", "memory", "bandwidth", "power")
 GPU_COLUMN_OF: Final[Mapping[str, str]] = {
     **{word: word for word in GPU_QUERY_FIELDS},
     "memory_gib": "memory",
@@ -89,17 +93,17 @@ GPU_COLUMN_OF: Final[Mapping[str, str]] = {
     "laptop": "part",
     "preliminary": "certainty",
 }
-"""The column of each query word, shown if the list is filtered or sorted by the word."""
+"""Column key of each query field; the column is shown if the list is filtered or sorted by the field."""
 
 
 class _PlanVerdicts(NamedTuple):
-    """Verdicts of a plan, and time and cost of its job, by card id."""
+    """Verdicts of a plan on each card, and time and cost of the plan's job, by card id."""
 
     fits: Mapping[str, CardFit]
     jobs: "Mapping[str, CardJob]"
 
-    def by_id(self) -> PlanOutcomes:
-        """Return the values that queries read, by card id."""
+    def outcomes_by_id(self) -> PlanOutcomes:
+        """Return the outcome of the plan that queries filter and sort by, by card id."""
         return {
             gpu_id: PlanOutcome(fit.verdict, job.hours, job.usd, job.usd_per_million_tokens)
             if job
@@ -110,65 +114,79 @@ class _PlanVerdicts(NamedTuple):
 
 
 def print_list(arguments: argparse.Namespace, catalog: Catalog, today: date) -> int:
-    """Print the cards that match the query, with the verdicts of a plan if one is given.
+    """Print the cards that match the query, with the verdicts of the plan of `--fits` if given.
 
     Raises:
         PlannerError: If the query or the plan is invalid.
     """
-    query = query_of(GpuQuery, arguments)
+    query = query_from_arguments(GpuQuery, arguments)
     priced = used_fields(query) & PRICE_FIELDS.keys()
     prices = prices_by_card(catalog, today) if priced or arguments.csv else None
-    judged = _plan_verdicts(arguments.fits, catalog, today) if arguments.fits else None
-    fits, price_figures = None if judged is None else judged.by_id(), None if prices is None else price_words(prices)
-    gpus = selected(catalog.hardware.gpus, query, fits, price_figures)[: arguments.limit]
+    plan_verdicts = _plan_verdicts(arguments.fits, catalog, today) if arguments.fits else None
+    fits, price_figures = (
+        None if plan_verdicts is None else plan_verdicts.outcomes_by_id(),
+        None if prices is None else price_words(prices),
+    )
+    gpus = matching_records(catalog.hardware.gpus, query, fits, price_figures)[: arguments.limit]
     if arguments.json:
-        print(to_json([_record(gpu, judged, prices) for gpu in gpus], indent=2).decode())
+        print(to_json([_card_record(gpu, plan_verdicts, prices) for gpu in gpus], indent=2).decode())
         return 0
-    by_id = {row.id: row for row in _rows(catalog, judged, prices)}
-    rows = [by_id[gpu.id] for gpu in gpus]
-    everything = len(catalog.hardware.gpus)
+    outcomes_by_id = {row.id: row for row in _card_rows(catalog, plan_verdicts, prices)}
+    rows = [outcomes_by_id[gpu.id] for gpu in gpus]
+    total = len(catalog.hardware.gpus)
     if arguments.csv:
         print(to_csv(GPU_FIELDS, [gpu_fields(row) for row in rows]), end="")
     elif rows:
-        usual = _LISTED_WITH_PLAN if judged else _LISTED
-        shown = columns_of(GPU_COLUMNS, usual, (GPU_COLUMN_OF[word] for word in used_fields(query)))
-        print(f"{column_table(shown, rows, ('name',))}\n\n{len(rows):,} of {everything:,} accelerators")
+        default_keys = _DEFAULT_COLUMNS_WITH_PLAN if plan_verdicts else _DEFAULT_COLUMNS
+        shown = list_columns(GPU_COLUMNS, default_keys, (GPU_COLUMN_OF[word] for word in used_fields(query)))
+        print(f"{column_table(shown, rows, ('name',))}\n\n{len(rows):,} of {total:,} accelerators")
     else:
-        print(f"None of {everything:,} accelerators matches.")
+        print(f"None of {total:,} accelerators matches.")
     return 0
 
 
 def _plan_verdicts(word: str, catalog: Catalog, today: date) -> _PlanVerdicts:
-    from planner.cli.named_plan import plan_about
+    from planner.cli.named_plan import named_plan
     from planner.plan.evaluate import fits_by_gpu
     from planner.plan.job_costs import job_by_gpu
 
-    plan = plan_about(word, catalog)
+    plan = named_plan(word, catalog)
     return _PlanVerdicts(fits_by_gpu(plan, catalog), job_by_gpu(plan, catalog, today) or {})
 
 
-def _rows(
-    catalog: Catalog, judged: _PlanVerdicts | None, prices: Mapping[str, CardPrices] | None
+def _card_rows(
+    catalog: Catalog, plan_verdicts: _PlanVerdicts | None, prices: Mapping[str, CardPrices] | None
 ) -> tuple[GpuRow, ...]:
-    if judged is None:
+    if plan_verdicts is None:
         return gpu_rows(catalog.hardware, prices=prices, software=catalog.software)
     from planner.present.catalog.job_summary import job_summaries
 
-    return gpu_rows(catalog.hardware, judged.fits, job_summaries(judged.jobs), prices, catalog.software)
+    return gpu_rows(catalog.hardware, plan_verdicts.fits, job_summaries(plan_verdicts.jobs), prices, catalog.software)
 
 
-def _record(gpu: Gpu, judged: _PlanVerdicts | None, prices: Mapping[str, CardPrices] | None) -> dict[str, object]:
-    """Return a card's record, with its prices if the query uses one, and with the plan's verdict and job."""
+def _card_record(
+    gpu: Gpu, plan_verdicts: _PlanVerdicts | None, prices: Mapping[str, CardPrices] | None
+) -> dict[str, object]:
+    """Return a card's JSON record, with prices if the query uses a price, and with the plan's verdict and job."""
     record = gpu.model_dump(mode="json") | ({} if prices is None else price_fields(prices[gpu.id]))
-    if judged is None:
+    if plan_verdicts is None:
         return record
-    job = judged.jobs.get(gpu.id)
-    told = None if job is None else {**job._asdict(), "usd": job.usd}
-    return {**record, "fit": judged.fits[gpu.id]._asdict(), "job": told}
+    job = plan_verdicts.jobs.get(gpu.id)
+    job_record = None if job is None else {**job._asdict(), "usd": job.usd}
+    return {**record, "fit": plan_verdicts.fits[gpu.id]._asdict(), "job": job_record}
 
 
-_SYSTEMS_LISTED: Final = ("name", "accelerators", "memory", "bandwidth", "bf16", "power", "price", "year")
-_SYSTEMS_LISTED_WITH_PLAN: Final = ("name", "fits", "accelerators", "memory", "bandwidth", "bf16", "power", "price")
+_DEFAULT_SYSTEM_COLUMNS: Final = ("name", "accelerators", "memory", "bandwidth", "bf16", "power", "price", "year")
+_DEFAULT_SYSTEM_COLUMNS_WITH_PLAN: Final = (
+    "name",
+    "fits",
+    "accelerators",
+    "memory",
+    "bandwidth",
+    "bf16",
+    "power",
+    "price",
+)
 SYSTEM_COLUMN_OF: Final[Mapping[str, str]] = {
     **{word: word for word in SYSTEM_QUERY_SCHEMA.fields},
     "chip": "accelerators",
@@ -178,52 +196,56 @@ SYSTEM_COLUMN_OF: Final[Mapping[str, str]] = {
     "fp16_dense": "fp16",
     "preliminary": "certainty",
 }
-"""The column of each query word, shown if the list is filtered or sorted by the word."""
-_ID: Final[Column[SystemRow]] = text_column("id", "Id", lambda row: row.id)
-_SHARING: Final = "Checked with the plan's parallelism; without any, its software decides how to share the model."
+"""Column key of each query field; the column is shown if the list is filtered or sorted by the field."""
+_ID_COLUMN: Final[Column[SystemRow]] = text_column("id", "Id", lambda row: row.id)
+_SHARING_NOTE: Final = "Checked with the plan's parallelism; without any, its software decides how to share the model."
 
 
 def print_systems(arguments: argparse.Namespace, catalog: Catalog, today: date) -> int:
-    """Print the systems that match the query, with the verdicts of a plan if one is given.
+    """Print the systems that match the query, with the verdicts of the plan of `--fits` if given.
 
     Raises:
         PlannerError: If the query or the plan is invalid.
     """
-    query = query_of(SystemQuery, arguments)
+    query = query_from_arguments(SystemQuery, arguments)
     used = used_fields(query)
     rents = rents_by_system(catalog, today) if RENT_FIELD in used or arguments.csv else None
     fits = _system_fits(arguments.fits, catalog) if arguments.fits else None
-    every = system_rows(catalog.hardware, fits, catalog.software, rents)
-    known = None if fits is None else _verdicts(every)
-    rows = selected(every, query, known, None if rents is None else system_price_fields(rents))[: arguments.limit]
+    all_rows = system_rows(catalog.hardware, fits, catalog.software, rents)
+    outcomes = None if fits is None else _system_outcomes(all_rows)
+    rows = matching_records(all_rows, query, outcomes, None if rents is None else system_price_fields(rents))[
+        : arguments.limit
+    ]
     if arguments.json:
         print(to_json([_system_record(row) for row in rows], indent=2).decode())
     elif arguments.csv:
         print(to_csv(SYSTEM_FIELDS, [system_fields(row) for row in rows]), end="")
     elif rows:
-        usual = _SYSTEMS_LISTED if fits is None else _SYSTEMS_LISTED_WITH_PLAN
-        shown = columns_of(SYSTEM_COLUMNS, usual, (SYSTEM_COLUMN_OF[word] for word in used))
+        default_keys = _DEFAULT_SYSTEM_COLUMNS if fits is None else _DEFAULT_SYSTEM_COLUMNS_WITH_PLAN
+        shown = list_columns(SYSTEM_COLUMNS, default_keys, (SYSTEM_COLUMN_OF[word] for word in used))
         flexible = [column.key for column in shown if column.align == "left"]
-        note = "" if fits is None else f"\n{_SHARING}"
-        print(f"{column_table([_ID, *shown], rows, flexible)}\n\n{len(rows):,} of {len(every):,} systems{note}")
+        note = "" if fits is None else f"\n{_SHARING_NOTE}"
+        print(
+            f"{column_table([_ID_COLUMN, *shown], rows, flexible)}\n\n{len(rows):,} of {len(all_rows):,} systems{note}"
+        )
     else:
-        print(f"None of {len(every):,} systems matches.")
+        print(f"None of {len(all_rows):,} systems matches.")
     return 0
 
 
 def _system_fits(word: str, catalog: Catalog) -> "Mapping[str, SystemFit]":
-    from planner.cli.named_plan import plan_about
+    from planner.cli.named_plan import named_plan
     from planner.plan.placement import fits_by_system
 
-    return fits_by_system(plan_about(word, catalog), catalog)
+    return fits_by_system(named_plan(word, catalog), catalog)
 
 
-def _verdicts(rows: tuple[SystemRow, ...]) -> PlanOutcomes:
+def _system_outcomes(rows: tuple[SystemRow, ...]) -> PlanOutcomes:
     return {row.id: PlanOutcome(row.verdict) for row in rows}
 
 
 def _system_record(row: SystemRow) -> dict[str, object]:
-    """Return a system's record, with its rent if the query uses it, and with the plan's verdict if there is a plan."""
+    """Return a system's JSON record, with the rent if the query uses the rent, and with the verdict of a plan."""
     record = row.system.model_dump(mode="json") | ({} if row.rented is None else rent_fields(row.on_demand))
     if row.fit is None:
         return record

@@ -9,7 +9,7 @@ from typing import Final
 
 from pydantic_core import to_json
 
-from planner.cli.named_plan import plan_about
+from planner.cli.named_plan import named_plan
 from planner.cli.table import TableColumn, details, table, terminal_width
 from planner.cli.user_catalog import named_cards, named_machines
 from planner.cost.card_prices import CardPrices
@@ -39,7 +39,7 @@ from planner.present.catalog.comparison import (
 from planner.present.catalog.detected_cards import fact_lines
 from planner.present.catalog.gpu_details import fact_groups, gpu_details
 from planner.present.catalog.gpu_row import GpuRow, gpu_row_without_plan
-from planner.present.catalog.placement import fits, no_fit_reason
+from planner.present.catalog.placement import infeasible_reason, is_feasible
 from planner.present.catalog.records import card_facts, comparison_totals, system_facts
 from planner.present.catalog.system_details import system_details
 from planner.present.catalog.system_row import SystemRow, system_rows_without_plan
@@ -47,37 +47,39 @@ from planner.present.cost.time import unknown_time_sentence
 from planner.present.record_text import rows_to_csv
 
 
-def show(name: str, catalog: Catalog, today: date, *, as_json: bool) -> int:
+def print_hardware(name: str, catalog: Catalog, today: date, *, as_json: bool) -> int:
     """Print all details of the card or system called `name`.
 
     Raises:
-        PlannerError: If there is none, or the name is ambiguous.
+        PlannerError: If there is no such card or system, or the name is ambiguous.
     """
-    found = resolve_hardware(catalog.hardware, name)
-    if isinstance(found, System):
-        print(_system_json(found, catalog, today) if as_json else _system(found, catalog, today))
+    hardware_record = resolve_hardware(catalog.hardware, name)
+    if isinstance(hardware_record, System):
+        print(
+            _system_json(hardware_record, catalog, today) if as_json else _system_text(hardware_record, catalog, today)
+        )
     else:
-        print(_card_json(found, catalog, today) if as_json else _card(found, catalog, today))
+        print(_card_json(hardware_record, catalog, today) if as_json else _card_text(hardware_record, catalog, today))
     return 0
 
 
-def _system(system: System, catalog: Catalog, today: date) -> str:
-    """Return the figures of a system with their sources, its power and cooling, and its rents."""
-    return details(system.name, system_details(_row(system, catalog, today)), system.notes)
+def _system_text(system: System, catalog: Catalog, today: date) -> str:
+    """Return a system as text: figures with sources, power and cooling, and rents."""
+    return details(system.name, system_details(_system_row(system, catalog, today)), system.notes)
 
 
 def _system_json(system: System, catalog: Catalog, today: date) -> str:
-    around = system_facts(_row(system, catalog, today))
-    return to_json(system.model_dump(mode="json") | around, indent=2).decode()
+    further_facts = system_facts(_system_row(system, catalog, today))
+    return to_json(system.model_dump(mode="json") | further_facts, indent=2).decode()
 
 
-def _row(system: System, catalog: Catalog, today: date) -> SystemRow:
+def _system_row(system: System, catalog: Catalog, today: date) -> SystemRow:
     (row,) = system_rows_without_plan((system,), catalog.hardware, catalog.software)
     return replace(row, rented=rents_of(system, catalog, today))
 
 
-def _card(gpu: Gpu, catalog: Catalog, today: date) -> str:
-    """Return the figures of a card with their sources, its prices, software support and measured speeds."""
+def _card_text(gpu: Gpu, catalog: Catalog, today: date) -> str:
+    """Return a card as text: figures with sources, prices, software support and measured speeds."""
     prices = prices_of(gpu, catalog, today)
     facts = fact_groups(gpu, prices, software_of(gpu, catalog.software), speeds_of(gpu.id, catalog.speeds))
     row = gpu_row_without_plan(gpu, catalog.hardware, {gpu.id: prices}, catalog.software)
@@ -86,11 +88,11 @@ def _card(gpu: Gpu, catalog: Catalog, today: date) -> str:
 
 def _card_json(gpu: Gpu, catalog: Catalog, today: date) -> str:
     prices, software = prices_of(gpu, catalog, today), software_of(gpu, catalog.software)
-    around = card_facts(gpu, prices, software, speeds_of(gpu.id, catalog.speeds))
-    return to_json(gpu.model_dump(mode="json") | around, indent=2).decode()
+    further_facts = card_facts(gpu, prices, software, speeds_of(gpu.id, catalog.speeds))
+    return to_json(gpu.model_dump(mode="json") | further_facts, indent=2).decode()
 
 
-_BEST: Final = " *"
+_BEST_MARK: Final = " *"
 _TIME_FIELDS: Final = {"kind", "seconds", "low_seconds", "high_seconds", "tokens_per_second", "samples_per_second"}
 _RENT_FIELDS: Final = {
     *("offer_id", "provider", "region", "mode", "gpu_count", "usd", "low_usd", "high_usd"),
@@ -108,20 +110,20 @@ _OWN_FIELDS: Final = {
 def print_comparison(
     arguments: argparse.Namespace, catalog: Catalog, prices: Mapping[str, CardPrices], today: date
 ) -> int:
-    """Print the named cards and systems side by side, with the plan of `--fits` on each; the best figures have a star.
+    """Print cards and systems side by side, with the plan of `--fits` on each; the best figures have a star.
 
     Raises:
-        PlannerError: If a name is unknown or ambiguous, or there are too many.
+        PlannerError: If a name is unknown or ambiguous, or there are too many names.
     """
     if len(arguments.compare) > MAX_COMPARED:
         raise SpecError(
             "--compare", f"{len(arguments.compare)} are too many", f"At most {MAX_COMPARED} can be compared."
         )
-    entries = [_entry(name, catalog, prices) for name in arguments.compare]
-    tried = _placements(arguments.fits, entries, catalog, today) if arguments.fits else {}
-    rows = side_by_side(entries, tried)
+    entries = [_comparison_entry(name, catalog, prices) for name in arguments.compare]
+    placements = _placements(arguments.fits, entries, catalog, today) if arguments.fits else {}
+    rows = side_by_side(entries, placements)
     if arguments.json:
-        print(to_json([_record(entry, tried.get(entry.id)) for entry in entries], indent=2).decode())
+        print(to_json([_comparison_record(entry, placements.get(entry.id)) for entry in entries], indent=2).decode())
     elif arguments.csv:
         print(rows_to_csv(comparison_rows(entries, rows)), end="")
     else:
@@ -129,14 +131,14 @@ def print_comparison(
             TableColumn("", flexible=True),
             *(TableColumn(entry.title, "right", flexible=True) for entry in entries),
         ]
-        shown = table(heads, list(_lines(entries, rows)), terminal_width(), wraps=True)
-        notes = "".join(f"\n{note}" for note in compared_notes(entries, tried))
+        shown = table(heads, list(_comparison_lines(entries, rows)), terminal_width(), wraps=True)
+        notes = "".join(f"\n{note}" for note in compared_notes(entries, placements))
         print(f"{shown}\n\n* best in its row{notes}")
     return 0
 
 
-def _record(entry: ComparisonEntry, tried: Placement | None) -> dict[str, object] | None:
-    """Return the record of an entry, with the results of the plan on it, if there is a plan."""
+def _comparison_record(entry: ComparisonEntry, placement: Placement | None) -> dict[str, object] | None:
+    """Return the JSON record of a compared entry, with the plan's results on the entry if there is a plan."""
     source = entry.system.system if entry.system is not None else entry.row.gpu if entry.row is not None else None
     if source is None:
         return None
@@ -145,20 +147,20 @@ def _record(entry: ComparisonEntry, tried: Placement | None) -> dict[str, object
         "count": entry.count,
         "machines": None if entry.system is None else entry.machines,
         "totals": comparison_totals(entry),
-        **({} if tried is None else {"plan": _outcome(tried)}),
+        **({} if placement is None else {"plan": _plan_outcome_record(placement)}),
     }
 
 
-def _outcome(tried: Placement) -> dict[str, object]:
-    evaluation = tried.evaluation
+def _plan_outcome_record(placement: Placement) -> dict[str, object]:
+    evaluation = placement.evaluation
     if evaluation is None:
-        return {"verdict": None, "reason": tried.reason}
-    memory, time = evaluation.memory, evaluation.time if fits(evaluation) else None
-    estimate = tried.cost.estimate if tried.cost is not None and fits(evaluation) else None
+        return {"verdict": None, "reason": placement.reason}
+    memory, time = evaluation.memory, evaluation.time if is_feasible(evaluation) else None
+    estimate = placement.cost.estimate if placement.cost is not None and is_feasible(evaluation) else None
     rent, own = (None, None) if estimate is None else (estimate.result.rent, estimate.result.own)
     return {
         "verdict": memory.verdict,
-        "reason": None if fits(evaluation) else no_fit_reason(evaluation),
+        "reason": None if is_feasible(evaluation) else infeasible_reason(evaluation),
         "total_bytes": memory.total_bytes,
         "free_bytes": memory.free_bytes,
         "time": None if time is None else time.model_dump(mode="json", include=_TIME_FIELDS),
@@ -166,53 +168,55 @@ def _outcome(tried: Placement) -> dict[str, object]:
         "rent": None if rent is None else rent.model_dump(mode="json", include=_RENT_FIELDS),
         "own": None if own is None else own.model_dump(mode="json", include=_OWN_FIELDS),
         "time_reason": None if time is None or time.seconds is not None else unknown_time_sentence(time),
-        "cost_reason": tried.cost.reason or None if tried.cost is not None else None,
+        "cost_reason": placement.cost.reason or None if placement.cost is not None else None,
     }
 
 
-def _lines(entries: Sequence[ComparisonEntry], rows: Sequence[ComparedFigureRow]) -> Iterator[tuple[str, ...]]:
+def _comparison_lines(
+    entries: Sequence[ComparisonEntry], rows: Sequence[ComparedFigureRow]
+) -> Iterator[tuple[str, ...]]:
     for group, figures in groupby(rows, key=lambda row: row.group):
         yield (group, *("" for _ in entries))
         for row in figures:
-            yield (f"  {row.title}", *(f"{cell.text}{_BEST}" if cell.is_best else cell.text for cell in row.cells))
+            yield (f"  {row.title}", *(f"{cell.text}{_BEST_MARK}" if cell.is_best else cell.text for cell in row.cells))
 
 
-def _entry(name: str, catalog: Catalog, prices: Mapping[str, CardPrices]) -> ComparisonEntry:
+def _comparison_entry(name: str, catalog: Catalog, prices: Mapping[str, CardPrices]) -> ComparisonEntry:
     machines = named_machines(name, catalog.hardware, "--compare")
 
-    def row_of(gpu: Gpu) -> GpuRow:
+    def gpu_row(gpu: Gpu) -> GpuRow:
         return gpu_row_without_plan(gpu, catalog.hardware, prices, catalog.software)
 
     if machines is not None:
         number, system = machines
-        return system_entry(name, system, catalog.hardware, row_of, number)
+        return system_entry(name, system, catalog.hardware, gpu_row, number)
     (cards,) = named_cards([name], catalog, "--compare")
-    return card_entry(name, row_of(catalog.hardware.gpu(cards.id)), cards.count)
+    return card_entry(name, gpu_row(catalog.hardware.gpu(cards.id)), cards.count)
 
 
 def _placements(
     word: str, entries: Sequence[ComparisonEntry], catalog: Catalog, today: date
 ) -> Mapping[str, Placement]:
-    """Return the placements of the plan for `word` on each entry, by entry id."""
-    return place_on_all(plan_about(word, catalog), {entry.id: entry.cards for entry in entries}, catalog, today)
+    """Return the plan that `word` names placed on each entry, by entry id."""
+    return place_on_all(named_plan(word, catalog), {entry.id: entry.cards for entry in entries}, catalog, today)
 
 
-def print_here(hardware: HardwareCatalog, *, as_json: bool) -> int:
-    """Print the cards of this machine, matched with the catalog by name and memory.
+def print_detected_cards(hardware: HardwareCatalog, *, as_json: bool) -> int:
+    """Print the cards of this machine with the matching cards of the catalog, by name and memory.
 
     Raises:
-        MonitorUnavailableError: If no card can be read, with the reason.
+        MonitorUnavailableError: If no card can be read; the error gives the reason.
     """
-    devices = [device for device in _devices() if device.mig_parent is None]
-    found = [(device, matching_gpus(hardware, device)) for device in devices]
+    devices = [device for device in _detected_devices() if device.mig_parent is None]
+    matches = [(device, matching_gpus(hardware, device)) for device in devices]
     if as_json:
-        print(to_json([_device_record(device, gpus) for device, gpus in found], indent=2).decode())
+        print(to_json([_device_record(device, gpus) for device, gpus in matches], indent=2).decode())
     else:
-        print("\n\n".join("\n".join(_device_lines(device, gpus)) for device, gpus in found))
+        print("\n\n".join("\n".join(_device_lines(device, gpus)) for device, gpus in matches))
     return 0
 
 
-def _devices() -> tuple[Device, ...]:
+def _detected_devices() -> tuple[Device, ...]:
     from planner.monitor.doctor import readings_blocking_fault, unavailable_error  # only this option needs the monitor
     from planner.monitor.supervisor.snapshot import take_snapshot
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from pydantic_core import to_json
 
-from planner.cli.monitor.files import add_file_options, check_file_options, replayed, work_on_files
+from planner.cli.monitor.files import add_file_options, check_file_options, replayed_updates, run_file_action
 from planner.cli.monitor.terminal import Screen, fitting_table, wrap_line
 from planner.cli.parser import Parser
 from planner.errors import RecordingError
@@ -41,7 +41,14 @@ from planner.monitor.supervisor.snapshot import take_snapshot
 from planner.monitor.supervisor.supervisor import Supervisor, Update
 from planner.present.monitor.diagnosis import verdict_lines
 from planner.present.monitor.processes import PROCESS_COLUMNS, process_rows
-from planner.present.monitor.readings import CARD_COLUMNS, card_rows, check_lines, driver_line, fault_line, host_line
+from planner.present.monitor.readings import (
+    CARD_COLUMNS,
+    card_rows,
+    driver_line,
+    fault_line,
+    host_line,
+    setup_check_text,
+)
 
 _DESCRIPTION: Final = """\
 Show live readings of the NVIDIA cards of this machine: utilization, memory, power, temperature, clocks, processes and
@@ -63,45 +70,49 @@ examples:
 _DISPENSABLE_OF_CARDS: Final = ("fan", "controller", "clock", "temperature")
 _DISPENSABLE_OF_PROCESSES: Final = ("kind", "cpu", "user")
 # Signals that end an unattended run: `kill`, and closing the terminal.
-_ENDS: Final = ("SIGTERM", "SIGHUP")
+_END_SIGNALS: Final = ("SIGTERM", "SIGHUP")
 _SIGNS: Final = {"error": "✗", "warning": "!", "note": "·"}
 # Interval at which waiting is interrupted, so that Ctrl+C is handled.
-_PATIENCE_SECONDS: Final = 0.5
+_WAIT_SECONDS: Final = 0.5
 # Longer than the diagnosis needs: of frequent readings, a history keeps only the latest eighth unthinned.
-_KEPT_SECONDS: Final = 1_800.0
+_HISTORY_SECONDS: Final = 1_800.0
 
 
 def run(argv: list[str]) -> int:
-    """Run the command and return the exit code."""
+    """Run `gpu-planner monitor` and return the exit code."""
     arguments = _parser().parse_args(argv)
     check_file_options(arguments)
     if arguments.doctor:
-        return _doctor(as_json=arguments.json)
+        return _print_setup_check(as_json=arguments.json)
     if arguments.once:
-        return _once(as_json=arguments.json)
-    code = work_on_files(arguments)
-    return _show(_standings(arguments), as_json=arguments.json) if code is None else code
+        return _print_snapshot(as_json=arguments.json)
+    code = run_file_action(arguments)
+    return _show_updates(_requested_history_updates(arguments), as_json=arguments.json) if code is None else code
 
 
-def _standings(arguments: argparse.Namespace) -> Generator[tuple[History, bool], None, None]:
+def _requested_history_updates(arguments: argparse.Namespace) -> Generator[tuple[History, bool], None, None]:
     if arguments.replay is None:
-        return _follow(SamplerSettings(fast_seconds=arguments.interval or 1.0), arguments.record)
+        return _live_history_updates(SamplerSettings(fast_seconds=arguments.interval or 1.0), arguments.record)
     is_paced = not arguments.json
-    return _noted(replayed(arguments.replay, arguments.start or 0.0, arguments.speed or 1.0, is_paced=is_paced))
+    return _history_updates(
+        replayed_updates(arguments.replay, arguments.start or 0.0, arguments.speed or 1.0, is_paced=is_paced)
+    )
 
 
 def _parser() -> Parser:
     parser = Parser("gpu-planner monitor", _DESCRIPTION, _EXAMPLES)
-    group = parser.add_argument_group("how")
-    group.add_argument("--interval", metavar="SECONDS", type=_interval, help="seconds between readings, 0.1 to 10 [1]")
+    group = parser.add_argument_group("live readings")
+    group.add_argument(
+        "--interval", metavar="SECONDS", type=_interval_seconds, help="seconds between readings, 0.1 to 10 [1]"
+    )
     group.add_argument("--once", action="store_true", help="show the readings of one second and exit")
     group.add_argument("--doctor", action="store_true", help="check what can be monitored, and how to fix the rest")
     add_file_options(parser)
-    parser.add_general()
+    parser.add_general_options()
     return parser
 
 
-def _interval(text: str) -> float:
+def _interval_seconds(text: str) -> float:
     try:
         seconds = float(text)
     except ValueError:
@@ -111,56 +122,56 @@ def _interval(text: str) -> float:
     return seconds
 
 
-def _once(*, as_json: bool) -> int:
-    history = History(_KEPT_SECONDS)
+def _print_snapshot(*, as_json: bool) -> int:
+    history = History(_HISTORY_SECONDS)
     latest = take_snapshot(listener=history.note)
     # A history of one second allows only the verdicts that need no longer time.
     verdicts = diagnose_all(history)
     if as_json:
-        print(to_json(_report(latest, verdicts), indent=2).decode())
-    _refuse(readings_blocking_fault(latest))
+        print(to_json(_state_with_diagnoses(latest, verdicts), indent=2).decode())
+    _raise_fault(readings_blocking_fault(latest))
     if not as_json:
-        print(_page(latest, verdicts))
+        print(_page_text(latest, verdicts))
     return 0
 
 
-def _report(latest: Latest, verdicts: Mapping[str, Verdict]) -> dict[str, Any]:
-    told = state_report(latest)
-    for device in told["devices"]:
+def _state_with_diagnoses(latest: Latest, verdicts: Mapping[str, Verdict]) -> dict[str, Any]:
+    report = state_report(latest)
+    for device in report["devices"]:
         device["diagnosis"] = verdict_object(verdicts[device["uuid"]])
-    return told
+    return report
 
 
-def _refuse(fault: Fault | None) -> None:
+def _raise_fault(fault: Fault | None) -> None:
     if fault is not None:
         raise unavailable_error(fault)
 
 
-def _show(standings: Generator[tuple[History, bool], None, None], *, as_json: bool) -> int:
-    """Show every sample until the last one, or until Ctrl+C, which is not an error here."""
+def _show_updates(history_updates: Generator[tuple[History, bool], None, None], *, as_json: bool) -> int:
+    """Show every sample until the last sample, or until Ctrl+C, which is not an error here."""
     # Commands run without garbage collection, which a run of several days needs.
     gc.enable()
     try:
-        with _ended_properly(), closing(standings):
+        with _exit_on_signals(), closing(history_updates):
             if as_json:
-                _print_lines(standings)
+                _print_json_lines(history_updates)
             else:
-                _redraw(standings)
+                _redraw_pages(history_updates)
     except KeyboardInterrupt:
         return 0
     return 0
 
 
 @contextmanager
-def _ended_properly() -> Iterator[None]:
-    """Turn terminating signals into an ordinary exit, so that a recording is completed and the cursor restored."""
+def _exit_on_signals() -> Iterator[None]:
+    """Turn terminating signals into an ordinary exit, so that recordings are completed and the cursor is restored."""
 
-    def leave(number: int, _frame: object) -> None:
+    def exit_with_signal_code(number: int, _frame: object) -> None:
         # The exit code by which shells report a signal.
         raise SystemExit(128 + number)
 
-    numbers = [getattr(signal, name) for name in _ENDS if hasattr(signal, name)]
-    before = {number: signal.signal(number, leave) for number in numbers}
+    numbers = [getattr(signal, name) for name in _END_SIGNALS if hasattr(signal, name)]
+    before = {number: signal.signal(number, exit_with_signal_code) for number in numbers}
     try:
         yield
     finally:
@@ -168,32 +179,34 @@ def _ended_properly() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _print_lines(standings: Iterable[tuple[History, bool]]) -> None:
+def _print_json_lines(history_updates: Iterable[tuple[History, bool]]) -> None:
     tracker = VerdictTracker()
-    for history, is_sample in standings:
+    for history, is_sample in history_updates:
         if is_sample:
-            print(to_json(_report(history.latest, tracker.note(history))).decode(), flush=True)
+            print(to_json(_state_with_diagnoses(history.latest, tracker.note(history))).decode(), flush=True)
 
 
-def _redraw(standings: Iterable[tuple[History, bool]]) -> None:
+def _redraw_pages(history_updates: Iterable[tuple[History, bool]]) -> None:
     tracker = VerdictTracker()
     with Screen(sys.stdout) as screen:
-        for history, is_sample in standings:
+        for history, is_sample in history_updates:
             # Without samples, only faults are shown.
             if is_sample or history.inventory.faults:
-                screen.show(_page(history.latest, tracker.note(history)))
+                screen.show(_page_text(history.latest, tracker.note(history)))
 
 
-def _noted(updates: Iterable[Update]) -> Generator[tuple[History, bool], None, None]:
+def _history_updates(updates: Iterable[Update]) -> Generator[tuple[History, bool], None, None]:
     """Yield the history after each update, and whether the update was a sample."""
-    history = History(_KEPT_SECONDS)
+    history = History(_HISTORY_SECONDS)
     for update in updates:
         history.note(update)
         yield history, isinstance(update, Sample)
 
 
-def _follow(settings: SamplerSettings, record: Path | None) -> Generator[tuple[History, bool], None, None]:
-    """Yield the history after each live update, and whether the update was a sample; record all of them in a file.
+def _live_history_updates(
+    settings: SamplerSettings, record: Path | None
+) -> Generator[tuple[History, bool], None, None]:
+    """Yield the history after each live update, and whether the update was a sample; record all updates in a file.
 
     Raises:
         MonitorUnavailableError: If there is no card at the start; later faults may be temporary.
@@ -206,10 +219,10 @@ def _follow(settings: SamplerSettings, record: Path | None) -> Generator[tuple[H
             # An empty file would block the next attempt. The stack closes the recorder before it removes the file.
             stack.callback(lambda: None if has_begun else recorder.path.unlink(missing_ok=True))
             stack.enter_context(recorder)
-        for history, is_sample in _noted(_live(settings, recorder)):
+        for history, is_sample in _history_updates(_live_updates(settings, recorder)):
             has_begun = has_begun or is_sample
             fault = None if has_begun else current_blocking_fault(history.latest)
-            _refuse(fault if fault is not None and fault.about.severity == "error" else None)
+            _raise_fault(fault if fault is not None and fault.description.severity == "error" else None)
             if recorder is not None and recorder.failure is not None:
                 raise RecordingError(
                     recorder.path, recorder.failure, "The part that was written before can be replayed."
@@ -217,47 +230,49 @@ def _follow(settings: SamplerSettings, record: Path | None) -> Generator[tuple[H
             yield history, is_sample
 
 
-def _live(settings: SamplerSettings, recorder: Recorder | None) -> Iterator[Update]:
+def _live_updates(settings: SamplerSettings, recorder: Recorder | None) -> Iterator[Update]:
     updates: Queue[Update] = Queue()
 
-    def hear(update: Update) -> None:
+    def enqueue(update: Update) -> None:
         if recorder is not None:
             recorder.note(update)
         updates.put(update)
 
-    with Supervisor(hear, settings):
+    with Supervisor(enqueue, settings):
         while True:
             try:
-                yield updates.get(timeout=_PATIENCE_SECONDS)
+                yield updates.get(timeout=_WAIT_SECONDS)
             except Empty:
                 continue
 
 
-def _page(latest: Latest, verdicts: Mapping[str, Verdict]) -> str:
-    """Return the whole page: heading, cards, verdicts, processes and faults."""
-    when = time() if latest.wall_seconds is None else latest.wall_seconds
-    heading = (f"{datetime.fromtimestamp(when).astimezone():%H:%M:%S}", driver_line(latest), host_line(latest))
+def _page_text(latest: Latest, verdicts: Mapping[str, Verdict]) -> str:
+    """Return one page of the live display: heading, cards, verdicts, processes and faults."""
+    wall_seconds = time() if latest.wall_seconds is None else latest.wall_seconds
+    heading = (f"{datetime.fromtimestamp(wall_seconds).astimezone():%H:%M:%S}", driver_line(latest), host_line(latest))
     parts = [wrap_line(" · ".join(part for part in heading if part))]
     if latest.inventory.devices:
         parts.append(fitting_table(CARD_COLUMNS, card_rows(latest), "name", _DISPENSABLE_OF_CARDS))
-    found = verdict_lines(verdicts, latest.inventory.devices)
-    if found:
-        parts.append("\n".join(map(wrap_line, found)))
+    diagnosis_lines = verdict_lines(verdicts, latest.inventory.devices)
+    if diagnosis_lines:
+        parts.append("\n".join(map(wrap_line, diagnosis_lines)))
     processes = process_rows(latest)
     if processes:
         parts.append(fitting_table(PROCESS_COLUMNS, processes, "command", _DISPENSABLE_OF_PROCESSES))
     faults = latest.inventory.faults
     if faults:
         parts.append(
-            "\n".join(wrap_line(f"{_SIGNS[fault.about.severity]} {fault_line(fault, latest)}") for fault in faults)
+            "\n".join(
+                wrap_line(f"{_SIGNS[fault.description.severity]} {fault_line(fault, latest)}") for fault in faults
+            )
         )
     return "\n\n".join(parts)
 
 
-def _doctor(*, as_json: bool) -> int:
+def _print_setup_check(*, as_json: bool) -> int:
     checks = check_setup(take_snapshot(), detect_environment(), find_cards(), binding_version())
     if as_json:
         print(to_json([check._asdict() for check in checks], indent=2).decode())
     else:
-        print(check_lines(checks))
+        print(setup_check_text(checks))
     return 0

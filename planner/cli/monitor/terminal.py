@@ -19,7 +19,7 @@ _SHOW_CURSOR: Final = "\x1b[?25h"
 
 
 class Screen:
-    """Terminal output where each page replaces the last one; pages are appended if `stream` is not a terminal."""
+    """Terminal output on which each page replaces the last page; on a file or pipe, pages are appended."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -58,9 +58,9 @@ class Screen:
 def fitting_table(
     columns: Sequence[Column[Row]], rows: Sequence[Row], flexible: str, dispensable: Sequence[str]
 ) -> str:
-    """Return a table that fits the terminal's width.
+    """Return a table that fits the terminal's width, shortened if necessary.
 
-    Cells of the column `flexible` are cut first, then the columns `dispensable` are left out, one after the other.
+    Cells in the column `flexible` are cut first; then the columns `dispensable` are left out, one after another.
     """
     width = terminal_width()
     for count in range(len(dispensable) + 1):

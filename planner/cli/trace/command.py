@@ -12,7 +12,13 @@ from pydantic import ValidationError
 
 from planner.cli.parser import Parser
 from planner.cli.table import terminal_width
-from planner.cli.trace.options import add_trace_options, given_options, parse_option, request_from, trace_defaults
+from planner.cli.trace.options import (
+    add_trace_options,
+    default_option_texts_of_trace,
+    given_option_names,
+    parse_option,
+    request_from_arguments,
+)
 from planner.cli.trace.report import ProgressLine, trace_report
 from planner.cli.user_catalog import user_catalog
 from planner.errors import PlannerError, SpecError
@@ -37,46 +43,46 @@ from planner.trace.files import (
 from planner.trace.recording import TraceRecording
 from planner.trace.request import Target
 from planner.trace.result import TraceResult
-from planner.trace.run import Limits, trace
+from planner.trace.run import TraceLimits, trace
 from planner.units import parse_bytes
 
 _PYTHON: Final = ".py"
 _NAME: Final = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
-_IN_PACKAGE: Final = re.compile(rf"(?P<place>{_NAME}):(?P<name>{_NAME})")
+_PACKAGE_TARGET: Final = re.compile(rf"(?P<place>{_NAME}):(?P<name>{_NAME})")
 
 
 def parse_target(word: str, models: ModelCatalog) -> Target:
-    """Parse TARGET: `net.py:Net`, `package.module:Net`, a `config.json`, its folder, or a model of `models`.
+    """Return the target that TARGET names: `net.py:Net`, `package.module:Net`, a `config.json` or a catalog model.
 
     Raises:
-        PlannerError: If it is none of these, or cannot be read. For a Python file without a name, the hint lists its
-            candidates, which are found without running the file.
+        PlannerError: If TARGET is none of these, or cannot be read. For a Python file without a name, the hint lists
+            the candidates in the file, which are found without running the file.
     """
     # Split at the last colon: a drive letter is followed by one as well.
     place, _, name = word.rpartition(":")
     if place.endswith(_PYTHON):
-        return _in_file(Path(place), name)
+        return _target_in_file(Path(place), name)
     if word.endswith(_PYTHON):
-        return _in_file(Path(word), "")
-    packaged = _IN_PACKAGE.fullmatch(word)
+        return _target_in_file(Path(word), "")
+    packaged = _PACKAGE_TARGET.fullmatch(word)
     if packaged is not None:
         return Target(kind="import", place=packaged["place"], name=packaged["name"])
     title, config = load_config(word, models)
     return Target(kind="config", place=title, config=json.dumps(config))
 
 
-def _in_file(path: Path, name: str) -> Target:
+def _target_in_file(path: Path, name: str) -> Target:
     if not path.is_file():
         raise SpecError("TARGET", f"there is no file {path}", "Check the path.")
     if not name:
-        offered = [f"{path}:{candidate.name}" for candidate in find_trace_candidates(path)]
-        hint = f"Use {' or '.join(offered)}." if offered else "It defines no module class and no function."
+        candidates = [f"{path}:{candidate.name}" for candidate in find_trace_candidates(path)]
+        hint = f"Use {' or '.join(candidates)}." if candidates else "The file defines no module class and no function."
         raise SpecError("TARGET", f"{path} needs the name of a module or a function", hint)
     return Target(kind="file", place=str(path), name=name)
 
 
 DOES_NOT_FIT: Final = 1
-_SMALLEST: Final = 5
+_MAX_SMALLEST_CARDS: Final = 5
 
 _DESCRIPTION: Final = """\
 Run a training or inference step of a PyTorch module on fake tensors without data, record every allocation and free,
@@ -107,37 +113,37 @@ exit codes: 0 done, 1 does not fit (only with --check; tight counts as fitting),
 
 
 class _CheckedCards(NamedTuple):
-    """The card to check against, if one is given, and the number of cards."""
+    """Kind and number of the cards to check against; `gpu` is None without --gpu."""
 
     gpu: Gpu | None
     number: int
 
 
 def run(argv: list[str]) -> int:
-    """Run the command and return the exit code."""
+    """Run `gpu-planner trace` and return the exit code."""
     arguments = _parser().parse_args(argv)
-    _check(arguments)
+    _check_arguments(arguments)
     catalog = user_catalog()
     gpu = resolve_gpu(catalog.hardware, arguments.gpu) if arguments.gpu is not None else None
     settings = _allocator_settings(arguments.allocator)
     top = _whole_number("--top", arguments.top)
     count = _whole_number("--count", arguments.count) if arguments.count is not None else None
-    recording, defaults = _recording(arguments, catalog, gpu)
+    recording, defaults = _loaded_or_traced_recording(arguments, catalog, gpu)
     cards = _CheckedCards(gpu, count or recording.request.parallel.ranks)
     usable = catalog.hardware.usable_memory(gpu) if gpu else None
     result = conclude(recording, gpu, usable, cards.number, settings=settings)
-    _write(arguments, recording, result)
+    _write_requested_files(arguments, recording, result)
     if arguments.json:
         print(result.model_dump_json(indent=2))
     else:
-        print(_text(result, recording, cards, catalog, defaults, top))
+        print(_report_text(result, recording, cards, catalog, defaults, top))
     return DOES_NOT_FIT if arguments.check and result.verdict not in ("fits", "tight") else 0
 
 
 def _parser() -> Parser:
     parser = Parser("gpu-planner trace", _DESCRIPTION, _EPILOG)
-    what = parser.add_argument_group("target")
-    what.add_argument("target", metavar="TARGET", nargs="?", help="the module to trace; see below")
+    target_group = parser.add_argument_group("target")
+    target_group.add_argument("target", metavar="TARGET", nargs="?", help="the module to trace; see below")
     hardware = parser.add_argument_group("hardware")
     hardware.add_argument("--gpu", metavar="GPU", help='a card, such as "RTX 4090" or h100-sxm')
     hardware.add_argument("--count", metavar="N", help="number of these cards, all like the traced rank [--ranks]")
@@ -146,48 +152,48 @@ def _parser() -> Parser:
     )
     add_trace_options(parser)
     limits = parser.add_argument_group("limits of the tracing process")
-    limits.add_argument("--time-limit", metavar="SECONDS", help="stop after this time [600]")
+    limits.add_argument("--time-limit", metavar="SECONDS", help="stop after this time, in seconds [600]")
     limits.add_argument(
         "--memory-limit",
         metavar="SIZE",
-        help="most host memory that it may use [half of the free memory, at most 8 GiB]",
+        help="most host memory that the process may use [half of the free memory, at most 8 GiB]",
     )
     answer = parser.add_argument_group("the answer")
     answer.add_argument("--top", metavar="N", default="10", help="rows of the tables of live tensors and modules [10]")
-    answer.add_argument("--check", action="store_true", help="exit with code 1 if it does not fit")
+    answer.add_argument("--check", action="store_true", help="exit with code 1 if the module does not fit")
     answer.add_argument("--save", metavar="FILE", type=Path, help="write the recording: .json, or .json.gz")
-    answer.add_argument("--csv", metavar="FILE", type=Path, help="write the timeline")
-    answer.add_argument("--allocations-csv", metavar="FILE", type=Path, help="write every allocation")
-    parser.add_general()
+    answer.add_argument("--csv", metavar="FILE", type=Path, help="write the memory timeline as CSV")
+    answer.add_argument("--allocations-csv", metavar="FILE", type=Path, help="write all allocations as CSV")
+    parser.add_general_options()
     return parser
 
 
-def _check(arguments: argparse.Namespace) -> None:
-    """Check the options before the trace, which may take long."""
+def _check_arguments(arguments: argparse.Namespace) -> None:
+    """Check the arguments before the trace, which may take long."""
     if arguments.target is None:
-        hint = 'Name one: gpu-planner trace net.py:Net --input "x=8x3x224x224:float32".'
+        hint = 'Name a target: gpu-planner trace net.py:Net --input "x=8x3x224x224:float32".'
         raise PlannerError("no target is given", hint)
     if arguments.check and arguments.gpu is None:
         raise SpecError("--check", "needs a card to check against", "Add --gpu.")
-    for option, path, is_own in (
+    for option, path, is_replaceable in (
         ("--save", arguments.save, is_recording_file),
-        ("--csv", arguments.csv, _is_table),
-        ("--allocations-csv", arguments.allocations_csv, _is_table),
+        ("--csv", arguments.csv, _is_csv_file),
+        ("--allocations-csv", arguments.allocations_csv, _is_csv_file),
     ):
         if path is not None:
-            _check_output(option, path, is_own)
+            _check_output_path(option, path, is_replaceable)
 
 
-def _check_output(option: str, path: Path, is_own: Callable[[Path], bool]) -> None:
+def _check_output_path(option: str, path: Path, is_replaceable: Callable[[Path], bool]) -> None:
     if path.is_dir():
-        raise SpecError(option, f"{path} is a folder", "Name a file in it.")
+        raise SpecError(option, f"{path} is a folder", "Name a file in the folder.")
     if not path.parent.is_dir():
-        raise SpecError(option, f"there is no folder {path.parent}", "Create it, or choose another.")
-    if path.exists() and not is_own(path):
+        raise SpecError(option, f"there is no folder {path.parent}", "Create the folder, or choose another.")
+    if path.exists() and not is_replaceable(path):
         raise SpecError(option, f"{path} exists and is a file of another kind", "Choose another name.")
 
 
-def _is_table(path: Path) -> bool:
+def _is_csv_file(path: Path) -> bool:
     return path.suffix.lower() == ".csv"
 
 
@@ -205,37 +211,39 @@ def _whole_number(option: str, text: str) -> int:
     return int(digits)
 
 
-def _recording(
+def _loaded_or_traced_recording(
     arguments: argparse.Namespace, catalog: Catalog, gpu: Gpu | None
 ) -> tuple[TraceRecording, tuple[str, ...]]:
-    """Return the recording, opened or newly traced, with the defaults that were used for a new one."""
+    """Return the recording, loaded or newly traced, and the defaults used for a new trace."""
     path = Path(arguments.target)
     if is_recording_file(path):
-        given = given_options(arguments)
+        given = given_option_names(arguments)
         if given:
             raise SpecError(given[0], f"cannot change {path}, which is a recording", "Trace its target again.")
         return load_recording(path), ()
     target = parse_target(arguments.target, catalog.models)
-    request = request_from(arguments, target, gpu.compute_capability if gpu and gpu.vendor == "NVIDIA" else None)
+    request = request_from_arguments(
+        arguments, target, gpu.compute_capability if gpu and gpu.vendor == "NVIDIA" else None
+    )
     with ProgressLine(sys.stderr) as line:
-        return trace(request, _limits(arguments), line.show), trace_defaults(arguments, request)
+        return trace(request, _process_limits(arguments), line.show), default_option_texts_of_trace(arguments, request)
 
 
-def _limits(arguments: argparse.Namespace) -> Limits:
+def _process_limits(arguments: argparse.Namespace) -> TraceLimits:
     fields: dict[str, object] = {}
     if arguments.time_limit is not None:
         fields["seconds"] = arguments.time_limit.replace(",", "")
     if arguments.memory_limit is not None:
         fields["memory_bytes"] = parse_option("--memory-limit", parse_bytes, arguments.memory_limit)
     try:
-        return Limits.model_validate(fields)
+        return TraceLimits.model_validate(fields)
     except ValidationError as error:
         problem = SpecError.from_validation(error)
         option = {"seconds": "--time-limit", "memory_bytes": "--memory-limit"}[problem.field]
         raise SpecError(option, problem.reason, "Try: gpu-planner trace --help") from error
 
 
-def _write(arguments: argparse.Namespace, recording: TraceRecording, result: TraceResult) -> None:
+def _write_requested_files(arguments: argparse.Namespace, recording: TraceRecording, result: TraceResult) -> None:
     if arguments.save is not None:
         save_recording(arguments.save, recording)
     if arguments.csv is not None:
@@ -244,7 +252,7 @@ def _write(arguments: argparse.Namespace, recording: TraceRecording, result: Tra
         export_allocations_csv(arguments.allocations_csv, recording)
 
 
-def _text(
+def _report_text(
     result: TraceResult,
     recording: TraceRecording,
     cards: _CheckedCards,
@@ -253,13 +261,13 @@ def _text(
     top: int,
 ) -> str:
     name = cards.gpu.name if cards.gpu else None
-    smallest = () if cards.gpu else _smallest_fits(recording, catalog)
+    smallest = () if cards.gpu else _smallest_fitting_cards(recording, catalog)
     return trace_report(trace_view(result, name, cards.number, smallest), defaults, terminal_width(), top)
 
 
-def _smallest_fits(recording: TraceRecording, catalog: Catalog) -> tuple[str, ...]:
-    """Return the names of the smallest cards that the traced module fits on."""
-    known = [(gpu, catalog.hardware.usable_memory(gpu)) for gpu in catalog.hardware.gpus]
-    fits = [fit for fit in traced_fits_on(facts_of(recording), known) if fit.likely]
+def _smallest_fitting_cards(recording: TraceRecording, catalog: Catalog) -> tuple[str, ...]:
+    """Return the names of the smallest cards on which the traced module fits."""
+    capacities = [(gpu, catalog.hardware.usable_memory(gpu)) for gpu in catalog.hardware.gpus]
+    fits = [fit for fit in traced_fits_on(facts_of(recording), capacities) if fit.likely]
     fits.sort(key=lambda fit: (fit.capacity_bytes or 0, fit.gpu_id))
-    return tuple(catalog.hardware.gpu(fit.gpu_id).name for fit in fits[:_SMALLEST])
+    return tuple(catalog.hardware.gpu(fit.gpu_id).name for fit in fits[:_MAX_SMALLEST_CARDS])

@@ -71,23 +71,23 @@ _FLAG_OF_FIELD: Final = {flag.field: flag.name for flag in OPTIONS} | {
 
 
 def add_trace_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the request to `parser`, grouped by task."""
-    built = parser.add_argument_group("construction")
-    built.add_argument(
+    """Add the options of a trace request to `parser`, grouped by task."""
+    construction = parser.add_argument_group("construction")
+    construction.add_argument(
         "--arg",
         metavar="NAME=VALUE",
         action="append",
         default=[],
         help="constructor or function argument of TARGET; repeatable",
     )
-    built.add_argument(
+    construction.add_argument(
         "--input",
         metavar="INPUT",
         action="append",
         default=[],
         help='argument of forward(), such as "x=8x3x224x224:float32"; repeatable',
     )
-    built.add_argument(
+    construction.add_argument(
         "--lora",
         metavar="RANK",
         nargs="?",
@@ -103,27 +103,29 @@ def add_trace_options(parser: argparse.ArgumentParser) -> None:
     groups["training"].add_argument(
         "--freeze", metavar="PATTERN", action="append", default=[], help="names of parameters not to train; repeatable"
     )
-    spread = parser.add_argument_group("several cards")
-    spread.add_argument(
+    several_cards = parser.add_argument_group("several cards")
+    several_cards.add_argument(
         "--ranks", metavar="N", help="number of processes, of which one is traced and none launched [1]"
     )
-    spread.add_argument("--strategy", metavar="KIND", help="ddp, or fsdp (fully_shard) [ddp]")
+    several_cards.add_argument("--strategy", metavar="KIND", help="ddp, or fsdp (fully_shard) [ddp]")
 
 
-def request_from(arguments: argparse.Namespace, target: Target, compute_capability: str | None) -> TraceRequest:
-    """Return the request that the options describe.
+def request_from_arguments(
+    arguments: argparse.Namespace, target: Target, compute_capability: str | None
+) -> TraceRequest:
+    """Return the trace request that the options describe.
 
     Raises:
-        SpecError: If an option belongs to the other task or a value is not allowed; it names the option.
+        SpecError: If an option belongs to the other task or a value is not allowed; the error names the option.
     """
     fields: dict[str, object] = {
-        flag.field: _plain(value) for flag in OPTIONS if (value := flag.given(arguments)) is not None
+        flag.field: _without_separators(value) for flag in OPTIONS if (value := flag.given(arguments)) is not None
     }
     _check_task(arguments)
-    fields |= _optimizer(arguments.optimizer) if arguments.optimizer is not None else {}
-    fields |= _parallel(arguments)
+    fields |= _optimizer_fields(arguments.optimizer) if arguments.optimizer is not None else {}
+    fields |= _parallel_fields(arguments)
     if arguments.lora is not None:
-        fields["lora"] = _lora(arguments.lora)
+        fields["lora"] = _lora_settings(arguments.lora)
     if arguments.freeze:
         fields["freeze"] = tuple(arguments.freeze)
     if target.kind == "config" and not arguments.input:
@@ -138,18 +140,18 @@ def request_from(arguments: argparse.Namespace, target: Target, compute_capabili
         return TraceRequest.model_validate({**fields, "target": target})
     except ValidationError as error:
         problem = SpecError.from_validation(error)
-        raise SpecError(_option(problem.field), problem.reason, problem.hint or _HELP_COMMAND) from error
+        raise SpecError(_option_for_field(problem.field), problem.reason, problem.hint or _HELP_COMMAND) from error
 
 
-def trace_defaults(arguments: argparse.Namespace, request: TraceRequest) -> tuple[str, ...]:
-    """Return the options that were not given but have an effect, with the defaults used for them."""
+def default_option_texts_of_trace(arguments: argparse.Namespace, request: TraceRequest) -> tuple[str, ...]:
+    """Return the options that were not given but have an effect, with the default of each: `--batch 1`."""
     given = {flag.name for flag in OPTIONS if flag.given(arguments) is not None}
-    asked = (flag for flag in OPTIONS if flag.name not in given and _matters(flag, request))
-    values = ((flag.name, getattr(request, flag.field)) for flag in asked)
+    defaulted = (flag for flag in OPTIONS if flag.name not in given and _has_effect(flag, request))
+    values = ((flag.name, getattr(request, flag.field)) for flag in defaulted)
     return tuple(f"{name} {value}" for name, value in values if value is not None)
 
 
-def _matters(flag: CommandOption, request: TraceRequest) -> bool:
+def _has_effect(flag: CommandOption, request: TraceRequest) -> bool:
     """Return whether an option has an effect on `request`."""
     if flag.task not in (None, request.task):
         return False
@@ -161,8 +163,8 @@ def _matters(flag: CommandOption, request: TraceRequest) -> bool:
     return request.step is None or flag.name not in ("--optimizer", "--accumulate", "--zero-grad")
 
 
-def given_options(arguments: argparse.Namespace) -> tuple[str, ...]:
-    """Return the given options of the request."""
+def given_option_names(arguments: argparse.Namespace) -> tuple[str, ...]:
+    """Return the names of the request options on the command line."""
     flags = {flag.key: flag.name for flag in OPTIONS} | {
         name: f"--{name}" for name in ("arg", "input", "lora", "freeze", "ranks", "strategy")
     }
@@ -170,10 +172,10 @@ def given_options(arguments: argparse.Namespace) -> tuple[str, ...]:
 
 
 def parse_option(option: str, parse: Callable[[str], _Parsed], text: str) -> _Parsed:
-    """Parse the text of `option` with `parse`.
+    """Return the result of `parse` for the text of an option.
 
     Raises:
-        SpecError: If it cannot be parsed; it names the option.
+        SpecError: If `text` cannot be parsed; the error names the option.
     """
     try:
         return parse(text)
@@ -181,7 +183,7 @@ def parse_option(option: str, parse: Callable[[str], _Parsed], text: str) -> _Pa
         raise SpecError(option, error.reason, error.hint) from error
 
 
-def _plain(value: str) -> str:
+def _without_separators(value: str) -> str:
     """Return a number without thousands separators, and any other text unchanged."""
     digits = value.replace(",", "")
     return digits if digits.isdigit() else value
@@ -192,17 +194,17 @@ def _check_task(arguments: argparse.Namespace) -> None:
     given = [(flag.name, flag.task) for flag in OPTIONS if flag.given(arguments) is not None]
     if arguments.freeze:
         given.append(("--freeze", "training"))
-    for name, belongs in given:
-        if belongs and task in ("training", "inference") and belongs != task:
+    for name, option_task in given:
+        if option_task and task in ("training", "inference") and option_task != task:
             raise SpecError(
-                name, f"applies to {belongs}, but the task is {task}", f"Leave it out, or add --task {belongs}."
+                name, f"applies to {option_task}, but the task is {task}", f"Leave it out, or add --task {option_task}."
             )
 
 
-def _optimizer(text: str) -> dict[str, object]:
-    """Return the class and the arguments of `AdamW(fused=True, lr=1e-4)`, or of a workload's optimizer name."""
-    written = TORCH_NAMES.get(text.strip().casefold(), text)
-    call = _CALL.fullmatch(written.strip())
+def _optimizer_fields(text: str) -> dict[str, object]:
+    """Return class and arguments of an optimizer such as `AdamW(fused=True, lr=1e-4)`, as fields of the request."""
+    spelled = TORCH_NAMES.get(text.strip().casefold(), text)
+    call = _CALL.fullmatch(spelled.strip())
     try:
         if call is None:
             raise SpecError("optimizer", f"{text!r} is not a class or a call")
@@ -212,7 +214,7 @@ def _optimizer(text: str) -> dict[str, object]:
         raise SpecError("--optimizer", error.reason, hint) from error
 
 
-def _parallel(arguments: argparse.Namespace) -> dict[str, object]:
+def _parallel_fields(arguments: argparse.Namespace) -> dict[str, object]:
     if arguments.ranks is None and arguments.strategy is None:
         return {}
     if arguments.ranks is None:
@@ -220,7 +222,7 @@ def _parallel(arguments: argparse.Namespace) -> dict[str, object]:
     return {"parallel": {"ranks": arguments.ranks.replace(",", ""), "strategy": arguments.strategy or "ddp"}}
 
 
-def _lora(text: str) -> object:
+def _lora_settings(text: str) -> object:
     if not text:
         return {}
     hint = 'Use --lora=16, or --lora=\'{"rank": 16, "targets": ["q_proj"]}\', after TARGET.'
@@ -233,6 +235,6 @@ def _lora(text: str) -> object:
     return {"rank": value}
 
 
-def _option(field: str) -> str:
+def _option_for_field(field: str) -> str:
     parts = field.split(".")
     return _FLAG_OF_FIELD.get(".".join(parts[:2])) or _FLAG_OF_FIELD.get(parts[0], field)

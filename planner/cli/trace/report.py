@@ -9,7 +9,7 @@ from planner.cli.report import memory_report, prose_width, wrap
 from planner.cli.table import TableColumn, table
 from planner.present import format as fmt
 from planner.present.trace.view import AliveRow, DifferenceRow, ModuleRow, ReservationRow, TraceView, notable_modules
-from planner.trace.run import Progress
+from planner.trace.run import TraceProgress
 
 _ALIVE_HEADS: Final = (
     TableColumn("Alive at the peak", flexible=True, narrowest=11),
@@ -32,7 +32,7 @@ _RESERVATION_HEADS: Final = (TableColumn("Caching allocator"), TableColumn(""), 
 
 
 def trace_report(view: TraceView, defaults: tuple[str, ...], width: int | None, top: int) -> str:
-    """Return the report; the tables of live tensors and of modules have at most `top` rows each."""
+    """Return the report of a trace; the tables of live tensors and of modules have at most `top` rows each."""
     memory = view.memory._replace(
         reason=f"{view.memory.reason} {view.runs_out}".strip(),
         terms=tuple(
@@ -41,16 +41,16 @@ def trace_report(view: TraceView, defaults: tuple[str, ...], width: int | None, 
     )
     prose = prose_width(width)
     more = (
-        _alive(view.alive, width, top),
-        _modules(view.modules, width, top) if view.modules else "",
-        _reservation(view.reservation, width),
-        "\n".join(line for row in view.differences for line in _difference(row, prose)),
+        _live_tensor_table(view.alive, width, top),
+        _module_table(view.modules, width, top) if view.modules else "",
+        _reservation_table(view.reservation, width),
+        "\n".join(line for row in view.differences for line in _difference_lines(row, prose)),
         wrap(view.traced_with, prose),
     )
     return memory_report(memory, wrap(view.subject, prose), defaults, width, more=more)
 
 
-def _alive(rows: tuple[AliveRow, ...], width: int | None, top: int) -> str:
+def _live_tensor_table(rows: tuple[AliveRow, ...], width: int | None, top: int) -> str:
     shown = [
         [row.title, row.size, row.share_text, row.module, row.operator, row.shape, row.place] for row in rows[:top]
     ]
@@ -60,20 +60,20 @@ def _alive(rows: tuple[AliveRow, ...], width: int | None, top: int) -> str:
     return table(_ALIVE_HEADS, shown, width)
 
 
-def _modules(rows: tuple[ModuleRow, ...], width: int | None, top: int) -> str:
-    kept = notable_modules(rows, top)
-    shown = [[row.title, row.class_name, row.parameters_text, row.size, row.share_text, row.holds] for row in kept]
-    left_out = len(rows) - len(kept)
+def _module_table(rows: tuple[ModuleRow, ...], width: int | None, top: int) -> str:
+    notable = notable_modules(rows, top)
+    shown = [[row.title, row.class_name, row.parameters_text, row.size, row.share_text, row.holds] for row in notable]
+    left_out = len(rows) - len(notable)
     return table(_MODULE_HEADS, shown, width) + (
         f"\n{fmt.plural(left_out, 'smaller module')} left out" if left_out else ""
     )
 
 
-def _reservation(rows: tuple[ReservationRow, ...], width: int | None) -> str:
+def _reservation_table(rows: tuple[ReservationRow, ...], width: int | None) -> str:
     return table(_RESERVATION_HEADS, [list(row) for row in rows], width)
 
 
-def _difference(row: DifferenceRow, width: int) -> Iterator[str]:
+def _difference_lines(row: DifferenceRow, width: int) -> Iterator[str]:
     place = f" ({row.place})" if row.place else ""
     bounds = f"; true value within {row.range_text}" if row.range_text else ""
     yield wrap(f"Assumed: {row.name}{place}: {row.explanation}", width, "", "    ")
@@ -81,11 +81,11 @@ def _difference(row: DifferenceRow, width: int) -> Iterator[str]:
 
 
 class ProgressLine:
-    """A progress line on `stream`, shown while the context is active and only if the stream is a terminal."""
+    """Progress line on `stream`, shown within the context and only if the stream is a terminal."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self._shown = 0
+        self._shown_length = 0
 
     def __enter__(self) -> Self:
         return self
@@ -93,21 +93,21 @@ class ProgressLine:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._shown:
-            self._write("")
+        if self._shown_length:
+            self._write_line("")
             self._stream.write("\r")
             self._stream.flush()
 
-    def show(self, progress: Progress) -> None:
-        """Replace the line by the progress."""
-        self._write(f"Tracing: {progress.text}")
+    def show(self, progress: TraceProgress) -> None:
+        """Replace the line by the current progress."""
+        self._write_line(f"Tracing: {progress.text}")
 
-    def _write(self, text: str) -> None:
+    def _write_line(self, text: str) -> None:
         if not self._stream.isatty():
             return
         # One column stays free: a full line would move the cursor to the next line.
         text = text[: shutil.get_terminal_size().columns - 1]
         # Blanks instead of an escape sequence, which Windows consoles do not interpret by default.
-        self._stream.write(f"\r{text.ljust(self._shown)}")
+        self._stream.write(f"\r{text.ljust(self._shown_length)}")
         self._stream.flush()
-        self._shown = max(self._shown, len(text))
+        self._shown_length = max(self._shown_length, len(text))

@@ -20,7 +20,7 @@ _KEYS_TO_TABLE = (Qt.Key.Key_Down, Qt.Key.Key_Return, Qt.Key.Key_Enter)
 
 
 class CatalogBar(QWidget):
-    """Toolbar: `switched` carries the chosen page's index, `viewed` the chosen view, `searched` the text.
+    """Toolbar of the catalog: `switched` carries the index of the chosen page, `viewed` the view, `searched` the text.
 
     `left` is emitted when a key moves the focus from the search field to the table.
     """
@@ -65,7 +65,7 @@ class CatalogBar(QWidget):
         self.search.setPlaceholderText(f"Search{hint}" if hint else f"{search_label} (Ctrl+F)")
         self.search.setToolTip(f"{search_label} (Ctrl+F){hint}")
         self.search.setAccessibleName(search_label)
-        self._fix_count_size(page)
+        self._fix_count_label_size(page)
         self.show_count(page)
 
     def show_count(self, page: Page) -> None:
@@ -90,8 +90,8 @@ class CatalogBar(QWidget):
                 return True
         return super().eventFilter(watched, event)
 
-    def _fix_count_size(self, page: Page) -> None:
-        """Fix the size of the count label, or every letter of a search would lay out the whole window again."""
+    def _fix_count_label_size(self, page: Page) -> None:
+        """Fix the size of the result count: a new size at each keystroke would lay out the whole window again."""
         total = len(page.model.all_records)
         self.count.setMinimumSize(0, 0)
         self.count.setText(_count_text(total, total))

@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from planner.gui.catalog.tab import CatalogTab  # made when it is first shown: the start does not wait for it
 
 
-def _show_columns(name: str, tab: "CatalogTab") -> None:
+def _show_column_set(name: str, tab: "CatalogTab") -> None:
     tab.show_columns(name)
 
 
-def _sort_cards(key: str, tab: "CatalogTab") -> None:
+def _sort_cards_by(key: str, tab: "CatalogTab") -> None:
     tab.sort_cards(key)
 
 
@@ -31,7 +31,12 @@ CATALOG_COMMANDS: Final[tuple[UnboundAction["CatalogTab"], ...]] = (
         "catalog.scatter", "As a &scatter plot", "Catalog/1", lambda tab: tab.show_view("scatter"), "Ctrl+Alt+2"
     ),
     UnboundAction(
-        "catalog.systems", "A&ccelerators or systems", "Catalog/1", lambda tab: tab.swap_page(), "Ctrl+Alt+Y", "swap"
+        "catalog.systems",
+        "Switch a&ccelerators and systems",
+        "Catalog/1",
+        lambda tab: tab.swap_page(),
+        "Ctrl+Alt+Y",
+        "swap",
     ),
     UnboundAction(
         "catalog.saved", "Saved &filters…", "Catalog/2", lambda tab: tab.open_saved(), "Ctrl+Alt+F", "filter"
@@ -43,13 +48,13 @@ CATALOG_COMMANDS: Final[tuple[UnboundAction["CatalogTab"], ...]] = (
             f"catalog.columns-{name}".replace(" ", "-"),
             name.capitalize(),
             "Catalog/Columns/1",
-            partial(_show_columns, name),
+            partial(_show_column_set, name),
         )
         for name in COLUMN_SETS
     ),
     # The keyboard cannot click a header: each numeric column has a command that sorts by it, best first.
     *(
-        UnboundAction(f"catalog.sort-{key}", title, "Catalog/Sort by/1", partial(_sort_cards, key))
+        UnboundAction(f"catalog.sort-{key}", title, "Catalog/Sort by/1", partial(_sort_cards_by, key))
         for key, title in SORT_TITLES.items()
     ),
     UnboundAction(
@@ -62,7 +67,7 @@ CATALOG_COMMANDS: Final[tuple[UnboundAction["CatalogTab"], ...]] = (
     *(
         UnboundAction(
             f"catalog.circuit-{key}",
-            f"Power builds from {circuit.name}",
+            f"Circuit of {circuit.name}",
             "Catalog/Power and cooling/1",
             partial(_use_circuit, key),
         )

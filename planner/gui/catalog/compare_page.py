@@ -104,7 +104,7 @@ class ComparePage(QWidget):
         self._more.clicked.connect(partial(self.count_up, 1))
         self._fewer.setToolTip("Decrease the number of the selected card or system (-)")
         self._more.setToolTip("Increase the number of the selected card or system (+)")
-        self._only.toggled.connect(self._on_only_differences)
+        self._only.toggled.connect(self._on_only_differences_toggled)
         self._use.clicked.connect(self.use_current)
         self._remove.clicked.connect(self.remove_current)
         self._clear.clicked.connect(self.clear)
@@ -116,54 +116,54 @@ class ComparePage(QWidget):
 
     def entries(self) -> tuple[ComparisonEntry, ...]:
         """Return the compared entries, each with its number of cards or systems."""
-        results = (self._entry(name) for name in self._workspace.settings.current.catalog.compared)
+        results = (self._entry_of_id(name) for name in self._workspace.settings.current.catalog.compared)
         return tuple(entry for entry in results if entry is not None)
 
     def add(self, names: Sequence[str]) -> None:
-        """Add entries; beyond the maximum, the oldest ones are removed."""
+        """Add cards or systems to the comparison; beyond the maximum, the oldest entries are removed."""
         names_in_order = dict.fromkeys((*self.ids, *names))
-        self._store_ids(tuple(names_in_order)[-MAX_COMPARED:])
+        self._store_compared_ids(tuple(names_in_order)[-MAX_COMPARED:])
 
     def offer(self, anchor: QWidget) -> SearchPopover:
         """Open a list of all cards and systems below `anchor`, to add an entry."""
         choices, hint = hardware_choices(self._workspace), "Search accelerators and systems, or: 2 x DGX H100"
         popover = SearchPopover(self, self._theme, hint, typed=partial(several_of, choices))
         popover.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        popover.chosen.connect(self._on_chosen)
+        popover.chosen.connect(self._on_record_chosen)
         popover.offer(anchor, choices)
         return popover
 
     @Slot(object)
-    def _on_chosen(self, key: object) -> None:
+    def _on_record_chosen(self, key: object) -> None:
         self.add((str(key),))
 
     @Slot()
     def clear(self) -> None:
-        """Remove all entries."""
-        self._store_ids(())
+        """Remove all entries from the comparison."""
+        self._store_compared_ids(())
 
     @Slot()
     def use_current(self) -> None:
-        """Put the current entry into the plan."""
+        """Put the current card or system of the comparison into the plan."""
         if self.ids:
             self._on_entry_used(self.table.place)
 
     @Slot()
     def remove_current(self) -> None:
-        """Remove the current entry."""
+        """Remove the current entry from the comparison."""
         if self.ids:
             self._on_entry_removed(self.table.place)
 
-    def count_up(self, by: int) -> None:
-        """Change the number of cards or systems in the current entry, to at least 1."""
+    def count_up(self, step: int) -> None:
+        """Add `step`, 1 or −1, to the number of cards or systems in the current entry, which stays at least 1."""
         if not self.ids:
             return
         entry = self.entries()[self.table.place]
-        number = max(1, (entry.count if entry.system is None else entry.machines) + by)
+        number = max(1, (entry.count if entry.system is None else entry.machines) + step)
         one_system = entry.system is not None and number == 1
         name = entry.id.partition("@")[0]
         changed = name if one_system else f"{name}@{number}"
-        self._store_ids(tuple(dict.fromkeys(changed if name == entry.id else name for name in self.ids)))
+        self._store_compared_ids(tuple(dict.fromkeys(changed if name == entry.id else name for name in self.ids)))
 
     def refresh(self) -> None:
         """Show the entries, and evaluate the current plan on each in the background."""
@@ -176,17 +176,17 @@ class ComparePage(QWidget):
         if requested != self._requested:
             self._requested, self._placements, self._prices = requested, {}, {}
             if targets:
-                work = partial(_place_and_price, plan, catalog, targets, datetime.now(UTC).date())
-                self._tasks.run("catalog-compare", work, self._show_results, self._on_error)
+                work = partial(_placements_and_prices, plan, catalog, targets, datetime.now(UTC).date())
+                self._tasks.run("catalog-compare", work, self._show_placements_and_prices, self._on_error)
         self._show_entries()
 
     def as_markdown(self) -> str:
         """Return the comparison as a Markdown table."""
-        return comparison_markdown(self.entries(), self._rows())
+        return comparison_markdown(self.entries(), self._shown_rows())
 
     def as_csv(self) -> str:
         """Return the comparison as CSV."""
-        return rows_to_csv(comparison_rows(self.entries(), self._rows()))
+        return rows_to_csv(comparison_rows(self.entries(), self._shown_rows()))
 
     def picture(self) -> QPixmap:
         """Return the comparison as a picture."""
@@ -200,7 +200,7 @@ class ComparePage(QWidget):
         """
         save_as(path, {".md": self.as_markdown, ".csv": self.as_csv, ".png": self.picture}, ".png")
 
-    def _rows(self) -> tuple[ComparedFigureRow, ...]:
+    def _shown_rows(self) -> tuple[ComparedFigureRow, ...]:
         rows = side_by_side(self.entries(), self._placements)
         return tuple(row for row in rows if row.differs or not self._only.isChecked())
 
@@ -209,7 +209,7 @@ class ComparePage(QWidget):
             self._only.setChecked(self._workspace.settings.current.catalog.only_differences)
         place = self.table.currentIndex()
         row, column = place.row(), place.column()
-        self.table.compared.show_rows(self.entries(), self._rows())
+        self.table.compared.show_rows(self.entries(), self._shown_rows())
         notes = compared_notes(self.entries(), self._placements)
         self._notes.setText("\n".join(notes))
         self._notes.setVisible(bool(notes))
@@ -217,7 +217,7 @@ class ComparePage(QWidget):
         if last > 0:
             self.table.setCurrentIndex(self.table.compared.index(max(row, 1), min(max(column, 1), last)))
 
-    def _show_results(self, results: "tuple[Mapping[str, Placement], Mapping[str, CardPrices]]") -> None:
+    def _show_placements_and_prices(self, results: "tuple[Mapping[str, Placement], Mapping[str, CardPrices]]") -> None:
         self._placements, self._prices = results
         self._show_entries()
 
@@ -226,31 +226,35 @@ class ComparePage(QWidget):
         with self._workspace.reporting():
             raise error
 
-    def _entry(self, name: str) -> ComparisonEntry | None:
-        record_key, _, number = name.partition("@")
+    def _entry_of_id(self, entry_id: str) -> ComparisonEntry | None:
+        record_key, _, number = entry_id.partition("@")
         kind, _, record = record_key.partition(":")
         hardware, several = self._workspace.catalog.hardware, int(number) if number.isdigit() else None
         if kind == "systems":
             system = next((system for system in hardware.systems if system.id == record), None)
-            return None if system is None else system_entry(name, system, hardware, self._gpu_row, max(1, several or 1))
+            return (
+                None
+                if system is None
+                else system_entry(entry_id, system, hardware, self._gpu_row_without_plan, max(1, several or 1))
+            )
         card = next((gpu for gpu in hardware.gpus if gpu.id == record), None)
         if card is None:
             return None
         count = self._workspace.plan.count if several is None else several
-        return card_entry(name, self._gpu_row(card), max(1, count))
+        return card_entry(entry_id, self._gpu_row_without_plan(card), max(1, count))
 
-    def _gpu_row(self, gpu: Gpu) -> GpuRow:
+    def _gpu_row_without_plan(self, gpu: Gpu) -> GpuRow:
         catalog = self._workspace.catalog
         software = catalog.software if self._prices else ()  # loaded with the prices by the background thread
         return gpu_row_without_plan(gpu, catalog.hardware, self._prices, software)
 
-    def _store_ids(self, names: tuple[str, ...]) -> None:
-        self._workspace.settings.update_catalog(compared=names)
+    def _store_compared_ids(self, entry_ids: tuple[str, ...]) -> None:
+        self._workspace.settings.update_catalog(compared=entry_ids)
         self.refresh()
 
     @Slot(int)
-    def _on_entry_used(self, place: int) -> None:
-        entry = self.entries()[place]
+    def _on_entry_used(self, entry_index: int) -> None:
+        entry = self.entries()[entry_index]
         if entry.row is None:
             return
         with self._workspace.reporting():
@@ -258,12 +262,12 @@ class ComparePage(QWidget):
             self._workspace.answer(label, {"gpu": entry.row.id, "count": entry.count})
 
     @Slot(int)
-    def _on_entry_removed(self, place: int) -> None:
-        self._store_ids((*self.ids[:place], *self.ids[place + 1 :]))
+    def _on_entry_removed(self, entry_index: int) -> None:
+        self._store_compared_ids((*self.ids[:entry_index], *self.ids[entry_index + 1 :]))
 
     @Slot(bool)
-    def _on_only_differences(self, only: bool) -> None:
-        self._workspace.settings.update_catalog(only_differences=only)
+    def _on_only_differences_toggled(self, is_checked: bool) -> None:
+        self._workspace.settings.update_catalog(only_differences=is_checked)
         self._show_entries()
 
     def _lay_out(self) -> None:
@@ -288,7 +292,7 @@ class ComparePage(QWidget):
         )
 
 
-def _place_and_price(
+def _placements_and_prices(
     plan: Plan, catalog: Catalog, targets: Mapping[str, PlacementTarget | None], today: date
 ) -> "tuple[Mapping[str, Placement], Mapping[str, CardPrices]]":
     """Return the plan's placement on each of `targets`, and the prices of the cards; runs in the background."""

@@ -27,7 +27,7 @@ from PySide6.QtWidgets import (
 )
 
 from planner.gui.theme import Theme
-from planner.present.catalog.comparison import Cell, ComparedFigureRow, ComparisonEntry
+from planner.present.catalog.comparison import ComparedCell, ComparedFigureRow, ComparisonEntry
 from planner.present.format import NO_FIGURES
 
 _BAR: Final = 3
@@ -66,11 +66,11 @@ class CompareModel(QAbstractTableModel):
         self._lines = tuple(lines)
         self.endResetModel()
 
-    def line(self, number: int) -> ComparedFigureRow | str:
-        """Return a row, or the heading of a group as text."""
-        return self._lines[number]
+    def row_or_heading(self, row_number: int) -> ComparedFigureRow | str:
+        """Return the figures in a table row, or the text of a group heading."""
+        return self._lines[row_number]
 
-    def cell(self, index: Index) -> Cell | None:
+    def cell(self, index: Index) -> ComparedCell | None:
         """Return the figure at `index`, or None for a title or heading."""
         line = self._lines[index.row()]
         return None if isinstance(line, str) or index.column() == 0 else line.cells[index.column() - 1]
@@ -80,11 +80,11 @@ class CompareModel(QAbstractTableModel):
         return 0 if parent.isValid() else len(self._lines)
 
     def columnCount(self, parent: Index = _NO_PARENT) -> int:
-        """Return the number of entries plus one for the titles."""
+        """Return the number of columns: one per entry, and one for the titles."""
         return 0 if parent.isValid() else len(self.entries) + 1
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
-        """Return a figure's text, its tooltip with the source, or its text for screen readers."""
+        """Return a figure's text, tooltip with the source, or text for screen readers, depending on `role`."""
         if not index.isValid():
             return None
         line, cell = self._lines[index.row()], self.cell(index)
@@ -111,21 +111,21 @@ class CompareModel(QAbstractTableModel):
         return None
 
 
-def _may_wrap(cell: Cell | None) -> TypeGuard[Cell]:
-    """Return whether a cell's text may wrap: a text may, a figure with a bar stays on one line."""
+def _may_wrap(cell: ComparedCell | None) -> TypeGuard[ComparedCell]:
+    """Return whether a cell's text may wrap; a figure with a bar, or the best figure, stays on one line."""
     return cell is not None and cell.share is None and not cell.is_best
 
 
 class _CellDelegate(QStyledItemDelegate):
-    """Delegate that paints a figure with its bar, bold with a check mark if best, pale in rows of equal figures."""
+    """Paints a figure with its bar: bold with a check mark if it is best, pale if all figures in the row are equal."""
 
     def __init__(self, model: CompareModel, theme: Theme, parent: QObject) -> None:
         super().__init__(parent)
         self._model, self._theme = model, theme
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
-        """Paint one cell."""
-        line, cell = self._model.line(index.row()), self._model.cell(index)
+        """Paint one cell of the comparison."""
+        line, cell = self._model.row_or_heading(index.row()), self._model.cell(index)
         area, space = option.rect, self._theme.spacing
         chosen = bool(option.state & QStyle.StateFlag.State_Selected)
         painter.fillRect(area, self._theme.color("selection" if chosen else "surface"))
@@ -136,7 +136,7 @@ class _CellDelegate(QStyledItemDelegate):
         heading = isinstance(line, str)
         strong = heading or (cell is not None and cell.is_best)
         painter.setFont(self._theme.font(bold=strong))
-        painter.setPen(self._theme.color(self._color_role(line, cell)))
+        painter.setPen(self._theme.color(self._text_color_role(line, cell)))
         room = area.adjusted(space.small, 0, -space.small, 0)
         if _may_wrap(cell):
             painter.drawText(room, int(_MIDDLE) | Qt.TextFlag.TextWordWrap, cell.text)
@@ -158,7 +158,7 @@ class _CellDelegate(QStyledItemDelegate):
             bar = QRect(area.left() + space.small, area.bottom() - _BAR - 1, width, _BAR)
             painter.fillRect(bar, self._theme.color("accent" if cell.is_best else "muted"))
 
-    def _color_role(self, line: ComparedFigureRow | str, cell: Cell | None) -> str:
+    def _text_color_role(self, line: ComparedFigureRow | str, cell: ComparedCell | None) -> str:
         if isinstance(line, str):
             return "text"
         unknown = cell is not None and cell.text in NO_FIGURES
@@ -166,7 +166,7 @@ class _CellDelegate(QStyledItemDelegate):
 
 
 class CompareTable(QTableView):
-    """View of a `CompareModel`: `used` and `removed` carry an entry's index, `counted` a change in its count."""
+    """Comparison table: `used` and `removed` carry an entry's index, `counted` the change of the number of cards."""
 
     used = Signal(int)
     removed = Signal(int)
@@ -190,18 +190,18 @@ class CompareTable(QTableView):
         header.setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
         header.setHighlightSections(False)
         self.setAccessibleName("Comparison")
-        self.compared.modelReset.connect(self._arrange)
+        self.compared.modelReset.connect(self._fit_table)
         theme.changed.connect(self.viewport().update)
 
     @property
     def place(self) -> int:
-        """Return the index of the current entry, 0 if there is none."""
+        """Return the index of the current entry, or 0 without a current entry."""
         return max(0, self.currentIndex().column() - 1)
 
     def picture(self) -> QPixmap:
         """Return a picture of the whole table, including the parts scrolled out of view, at twice its size."""
         other = CompareTable(self._theme)
-        rows = [self.compared.line(row) for row in range(self.compared.rowCount())]
+        rows = [self.compared.row_or_heading(row) for row in range(self.compared.rowCount())]
         other.compared.show_rows(self.compared.entries, [row for row in rows if isinstance(row, ComparedFigureRow)])
         width = max(self.width(), _TITLE_WIDTH + _NARROWEST * len(self.compared.entries))
         other.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -242,11 +242,11 @@ class CompareTable(QTableView):
         titles = [entry.title for entry in self.compared.entries]
         self.horizontalHeader().setFixedHeight(_wrapped_height(bold, titles, room - _HEADER_MARGIN))
         for row in range(self.compared.rowCount()):
-            line = self.compared.line(row)
+            line = self.compared.row_or_heading(row)
             words = [] if isinstance(line, str) else [cell.text for cell in line.cells if _may_wrap(cell)]
             self.verticalHeader().resizeSection(row, _wrapped_height(plain, words, room))
 
-    def _arrange(self) -> None:
+    def _fit_table(self) -> None:
         if self.compared.columnCount():
             self.horizontalHeader().setSectionResizeMode(0, QHeaderView.ResizeMode.Fixed)
             self.horizontalHeader().resizeSection(0, _TITLE_WIDTH)

@@ -14,7 +14,7 @@ from planner.present import format as fmt
 
 
 class ChipRow(QWidget):
-    """Row with one chip per condition; `lifted` carries the filter without the removed condition. Hidden if empty."""
+    """Row with a removable chip per filter condition; `lifted` carries the filter without the removed condition."""
 
     lifted = Signal(object)
 
@@ -27,7 +27,7 @@ class ChipRow(QWidget):
         self._flow.setContentsMargins(theme.spacing.small, 0, 0, 0)
         self.setLayout(self._flow)
         self.hide()
-        theme.changed.connect(self._update_icons)
+        theme.changed.connect(self._update_chip_icons)
 
     def show_conditions(self, conditions: Sequence[FilterCondition]) -> None:
         """Show one chip per condition."""
@@ -39,7 +39,7 @@ class ChipRow(QWidget):
             chip.setParent(None)
             chip.deleteLater()  # deferred: this chip may be the sender of the current click
         self._chips = [self._make_chip(condition) for condition in self._shown]
-        self._update_icons()
+        self._update_chip_icons()
         self.setVisible(bool(self._chips))
 
     def _make_chip(self, condition: FilterCondition) -> QToolButton:
@@ -55,13 +55,13 @@ class ChipRow(QWidget):
         self._flow.addWidget(chip)
         return chip
 
-    def _update_icons(self) -> None:
+    def _update_chip_icons(self) -> None:
         for chip in self._chips:
             chip.setIcon(self._theme.icon("close", "muted"))
 
 
 class EmptyResult(QWidget):
-    """Page for an empty result; offers to remove a condition. `lifted` carries the filter without that condition.
+    """Page shown when no record matches; `lifted` carries the filter without the condition that the user removed.
 
     `everything` is the filter without conditions; its kind names the records.
     """
@@ -87,14 +87,15 @@ class EmptyResult(QWidget):
             margins=theme.spacing.huge,
             spacing=theme.spacing.large,
         )
-        self._button.clicked.connect(self._on_clicked)
+        self._button.clicked.connect(self._on_remove_clicked)
 
     def explain(
         self, removable: tuple[FilterCondition, int] | None, active: Sequence[FilterCondition], about: str = ""
     ) -> None:
-        """Explain the empty result: name the `removable` condition with the rows left without it, or all `active` ones.
+        """Explain why no record matches: name the `removable` condition with its matches, or all `active` conditions.
 
-        `about` explains why the catalog has no records for the search term.
+        `removable` is a condition with the number of records that match without it. `about` explains why the catalog
+        has no records for the search term.
         """
         if removable is None:
             self._wider = self._everything
@@ -114,5 +115,5 @@ class EmptyResult(QWidget):
         self._about.setVisible(bool(about_text))
 
     @Slot()
-    def _on_clicked(self) -> None:
+    def _on_remove_clicked(self) -> None:
         self.lifted.emit(self._wider)

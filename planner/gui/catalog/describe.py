@@ -19,12 +19,12 @@ from planner.present.catalog.gpu_row import GpuRow, product_kind
 from planner.present.catalog.system_details import power_group, system_details
 from planner.present.catalog.system_row import SystemRow
 from planner.present.columns import DetailGroup
-from planner.present.memory.verdict import memory_answer, more_cards, verdict_phrase
+from planner.present.memory.verdict import fewest_cards_note, memory_answer, verdict_phrase
 
 
 @dataclass(frozen=True, slots=True)
 class RecordSummary:
-    """Texts about a record; `use` is the label of the button that puts the record into the plan, or empty."""
+    """Texts that describe a card or system; `use` is the label of the button that puts it into the plan, or empty."""
 
     name: str
     kind: str
@@ -50,17 +50,17 @@ def describe_gpu(row: GpuRow, plan: Plan, catalog: Catalog, circuit: Circuit = D
     `circuit` is the electrical circuit that would power the plan's number of these cards.
     """
     gpu = row.gpu
-    verdict, phrase, sentence = _verdict_texts(on_equal_cards(plan, gpu.id, plan.count), gpu, catalog)
+    verdict, phrase, sentence = _verdict_with_texts(on_equal_cards(plan, gpu.id, plan.count), gpu, catalog)
     return RecordSummary(
         name=gpu.name,
-        kind=_kind_text(gpu),
+        kind=_vendor_and_class_text(gpu),
         verdict=verdict,
         phrase=phrase,
         sentence=sentence,
         use="&Use this card",
         in_plan=plan.gpu == gpu.id,
         groups=(*gpu_details(gpu, row.usable, row.lacks), *_detail_groups(row, plan.count, catalog, circuit)),
-        notes=(*_gpu_notes(gpu), *gpu.notes),
+        notes=(*_gpu_note_texts(gpu), *gpu.notes),
     )
 
 
@@ -73,7 +73,9 @@ def describe_system(row: SystemRow, plan: Plan, catalog: Catalog) -> RecordSumma
         "The catalog does not name the accelerator of this system.",
     )
     if gpu is not None:
-        verdict, phrase, sentence = _verdict_texts(on_equal_cards(plan, gpu.id, system.gpu_count or 1), gpu, catalog)
+        verdict, phrase, sentence = _verdict_with_texts(
+            on_equal_cards(plan, gpu.id, system.gpu_count or 1), gpu, catalog
+        )
     return RecordSummary(
         name=system.name,
         kind=" · ".join(part for part in (system.vendor, system.kind, row.accelerators, str(row.year or "")) if part),
@@ -96,23 +98,23 @@ def _detail_groups(row: GpuRow, count: int, catalog: Catalog, circuit: Circuit) 
     return tuple(group for group in groups if group.details)
 
 
-def _verdict_texts(plan: Plan, gpu: Gpu, catalog: Catalog) -> tuple[Verdict | None, str, str]:
+def _verdict_with_texts(plan: Plan, gpu: Gpu, catalog: Catalog) -> tuple[Verdict | None, str, str]:
     try:
         memory = evaluate(plan, catalog).memory
     except PlannerError as error:
         return None, "Unknown", error.message
-    sentence = " ".join((memory_answer(memory, gpu.name, plan.count), *more_cards(memory)))
+    sentence = " ".join((memory_answer(memory, gpu.name, plan.count), *fewest_cards_note(memory)))
     return memory.verdict, verdict_phrase(memory), sentence
 
 
-def _gpu_notes(gpu: Gpu) -> Iterator[str]:
+def _gpu_note_texts(gpu: Gpu) -> Iterator[str]:
     if gpu.preliminary:
         yield "Announced; figures may change."
     if gpu.segment == "tpu":
         yield OTHER_HARDWARE["TPU"]
 
 
-def _kind_text(gpu: Gpu) -> str:
+def _vendor_and_class_text(gpu: Gpu) -> str:
     year = () if gpu.year is None else (str(gpu.year),)
     part = () if product_kind(gpu) == "card" else (product_kind(gpu),)
     return " · ".join((gpu.vendor, SEGMENT_TITLES[gpu.segment], *part, gpu.architecture, *year))

@@ -36,7 +36,7 @@ _MAX_CACHED_LAYOUTS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece:
+class _PaintedText:
     """Painted text with its rectangle and style, and the figure for its tooltip."""
 
     place: QRect
@@ -55,7 +55,7 @@ class FigureList(QWidget):
         self._theme = theme
         self._groups: tuple[DetailGroup, ...] = ()
         self._with_sources = False
-        self._layouts: dict[int, tuple[_Piece, ...]] = {}  # by width: Qt's layouts query several widths in turn
+        self._layouts: dict[int, tuple[_PaintedText, ...]] = {}  # by width: Qt's layouts query several widths in turn
         self._body, self._bold, self._small = theme.font(), theme.font(bold=True), theme.font("small")
         self._metrics = QFontMetrics(self._body)
         policy = QSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Minimum)
@@ -68,7 +68,7 @@ class FigureList(QWidget):
         self._groups, self._with_sources = tuple(groups), with_sources
         self._layouts.clear()
         texts = (
-            f"{group.title}. {'; '.join(_accessible_text(detail) for detail in group.details)}." for group in groups
+            f"{group.title}. {'; '.join(_screen_reader_text(detail) for detail in group.details)}." for group in groups
         )
         self.setAccessibleDescription(" ".join(texts))
         self.updateGeometry()
@@ -76,7 +76,7 @@ class FigureList(QWidget):
 
     def tooltip_at(self, place: QPoint) -> str:
         """Return the source of the figure at `place`."""
-        for piece in self._cached_pieces(self.width()):
+        for piece in self._cached_texts(self.width()):
             if piece.detail is not None and piece.place.top() <= place.y() <= piece.place.bottom():
                 meaning = _MEANINGS.get(piece.detail.mark, "")
                 lines = piece.detail.tooltip.splitlines()
@@ -85,7 +85,7 @@ class FigureList(QWidget):
 
     def heightForWidth(self, width: int) -> int:
         """Return the height of all lines."""
-        return max((piece.place.bottom() + 1 for piece in self._cached_pieces(width)), default=0)
+        return max((piece.place.bottom() + 1 for piece in self._cached_texts(width)), default=0)
 
     def sizeHint(self) -> QSize:
         """Return the height needed at the current width."""
@@ -105,78 +105,79 @@ class FigureList(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:
         """Paint the texts in the exposed area."""
         painter = QPainter(self)
-        for piece in self._cached_pieces(self.width()):
+        for piece in self._cached_texts(self.width()):
             if piece.place.intersects(event.rect()):
                 painter.setFont(piece.font)
                 painter.setPen(self._theme.color(piece.role))
                 painter.drawText(piece.place, int(piece.align) | _WRAP, piece.text)
 
-    def _cached_pieces(self, width: int) -> tuple[_Piece, ...]:
+    def _cached_texts(self, width: int) -> tuple[_PaintedText, ...]:
         pieces = self._layouts.get(width)
         if pieces is None:
             if len(self._layouts) == _MAX_CACHED_LAYOUTS:
                 self._layouts.clear()
-            pieces = self._layouts[width] = tuple(self._lay_out(width))
+            pieces = self._layouts[width] = tuple(self._placed_texts(width))
         return pieces
 
-    def _lay_out(self, width: int) -> Iterator[_Piece]:
+    def _placed_texts(self, width: int) -> Iterator[_PaintedText]:
         top = 0
         common_origin = _most_common_origin(self._groups) if self._with_sources else ""
         if common_origin:
-            words = f"Source, unless stated otherwise: {_single_line_text(common_origin)}"
-            preface = self._text_piece(QRect(0, 0, width, _TALL), words, "muted", small=True)
+            words = f"Source, unless stated otherwise: {_breakable_line(common_origin)}"
+            preface = self._placed_text(QRect(0, 0, width, _TALL), words, "muted", small=True)
             yield preface
             top = preface.place.bottom() + self._theme.spacing.medium
         for number, group in enumerate(self._groups):
             top += self._theme.spacing.medium if number else 0
-            heading = self._text_piece(QRect(0, top, width, _TALL), group.title, "text", bold=True)
+            heading = self._placed_text(QRect(0, top, width, _TALL), group.title, "text", bold=True)
             yield heading
             top = heading.place.bottom() + self._theme.spacing.tiny
             for detail in group.details:
-                for piece in self._figure_pieces(detail, common_origin, top, width):
+                for piece in self._figure_texts(detail, common_origin, top, width):
                     top = max(top, piece.place.bottom() + _LINE_GAP)
                     yield piece
 
-    def _figure_pieces(self, detail: Detail, common_origin: str, top: int, width: int) -> Iterator[_Piece]:
+    def _figure_texts(self, detail: Detail, common_origin: str, top: int, width: int) -> Iterator[_PaintedText]:
         sign_width = 2 * self._theme.spacing.small
-        title, value = self._side_by_side(detail, top, width - sign_width)
+        title, value = self._title_beside_value(detail, top, width - sign_width)
         if value.place.height() > self._metrics.height():
-            title, value = self._stacked(detail, top, width - sign_width)
+            title, value = self._title_above_value(detail, top, width - sign_width)
         yield title
         yield value
-        yield self._text_piece(
+        yield self._placed_text(
             QRect(width - sign_width, value.place.top(), sign_width, _TALL), detail.mark, "muted", detail, _RIGHT
         )
         if self._with_sources and detail.tooltip and (detail.exact or detail.origin != common_origin):
             below = max(title.place.bottom(), value.place.bottom()) + 1
             words = detail.tooltip if detail.origin != common_origin else detail.exact
-            yield self._text_piece(QRect(0, below, width, _TALL), _single_line_text(words), "muted", detail, small=True)
+            yield self._placed_text(QRect(0, below, width, _TALL), _breakable_line(words), "muted", detail, small=True)
 
-    def _side_by_side(self, detail: Detail, top: int, width: int) -> tuple[_Piece, _Piece]:
+    def _title_beside_value(self, detail: Detail, top: int, width: int) -> tuple[_PaintedText, _PaintedText]:
         room = width - self._theme.spacing.small
         value_width = min(
-            self._text_width(detail.text), max(round(room * _VALUE_SHARE), room - self._text_width(detail.title))
+            self._text_width_pixels(detail.text),
+            max(round(room * _VALUE_SHARE), room - self._text_width_pixels(detail.title)),
         )
         value_room = QRect(width - value_width, top, value_width, _TALL)
         return (
-            self._title_piece(detail, top, room - value_width),
-            self._text_piece(value_room, detail.text, _value_role(detail), detail, _RIGHT),
+            self._title_text(detail, top, room - value_width),
+            self._placed_text(value_room, detail.text, _value_color_role(detail), detail, _RIGHT),
         )
 
-    def _stacked(self, detail: Detail, top: int, width: int) -> tuple[_Piece, _Piece]:
-        """Return a title with a left-aligned text below it, for values that wrap."""
-        title = self._title_piece(detail, top, width)
+    def _title_above_value(self, detail: Detail, top: int, width: int) -> tuple[_PaintedText, _PaintedText]:
+        """Return a title and, left-aligned below the title, a value that wraps."""
+        title = self._title_text(detail, top, width)
         indent = self._theme.spacing.medium
         room = QRect(indent, title.place.bottom() + 1, width - indent, _TALL)
-        return title, self._text_piece(room, detail.text, _value_role(detail), detail)
+        return title, self._placed_text(room, detail.text, _value_color_role(detail), detail)
 
-    def _title_piece(self, detail: Detail, top: int, width: int) -> _Piece:
+    def _title_text(self, detail: Detail, top: int, width: int) -> _PaintedText:
         """Return a title whose lines are all indented by the title's leading spaces."""
         text = detail.title.lstrip()
         left = self._metrics.horizontalAdvance(" ") * (len(detail.title) - len(text))
-        return self._text_piece(QRect(left, top, width - left, _TALL), text, "muted", detail)
+        return self._placed_text(QRect(left, top, width - left, _TALL), text, "muted", detail)
 
-    def _text_piece(
+    def _placed_text(
         self,
         room: QRect,
         text: str,
@@ -186,21 +187,21 @@ class FigureList(QWidget):
         *,
         bold: bool = False,
         small: bool = False,
-    ) -> _Piece:
+    ) -> _PaintedText:
         """Return `text` placed at the top of `room`, as high as the wrapped text."""
         font = self._small if small else self._bold if bold else self._body
         needed = QFontMetrics(font).boundingRect(room, int(align) | _WRAP, text).height()
-        return _Piece(QRect(room.left(), room.top(), room.width(), needed), text, role, font, align, detail)
+        return _PaintedText(QRect(room.left(), room.top(), room.width(), needed), text, role, font, align, detail)
 
-    def _text_width(self, text: str) -> int:
+    def _text_width_pixels(self, text: str) -> int:
         return self._metrics.horizontalAdvance(text) + 2
 
 
-def _value_role(detail: Detail) -> str:
+def _value_color_role(detail: Detail) -> str:
     return "muted" if detail.text in NO_FIGURES else "text"
 
 
-def _accessible_text(detail: Detail) -> str:
+def _screen_reader_text(detail: Detail) -> str:
     meaning = _MEANINGS.get(detail.mark)
     text = f"{detail.title.lstrip()}: {detail.text}"
     return f"{text}, {meaning}" if meaning else text
@@ -212,7 +213,7 @@ def _most_common_origin(groups: Sequence[DetailGroup]) -> str:
     return max(origins, key=origins.__getitem__, default="")
 
 
-def _single_line_text(text: str) -> str:
+def _breakable_line(text: str) -> str:
     return text.replace("/", f"/{_BREAK}").replace("\n", " · ")
 
 
@@ -242,7 +243,7 @@ class DetailPane(QWidget):
         self._lay_out()
         self._use.clicked.connect(self.used)
         self._compare.clicked.connect(self.comparison_wanted)
-        self._sources.toggled.connect(self._on_sources)
+        self._sources.toggled.connect(self._on_sources_toggled)
         self.clear()
 
     def clear(self) -> None:
@@ -251,19 +252,19 @@ class DetailPane(QWidget):
         self._body.hide()
         self._nothing.show()
 
-    def describe(self, described: RecordSummary) -> None:
-        """Show a record."""
-        self._described = described
-        self._name.setText(described.name)
-        self._kind.setText(described.kind)
-        self._badge.set_verdict(described.verdict, described.phrase)
-        self._sentence.setText(described.sentence)
-        self._use.setText("In the plan" if described.in_plan else described.use)
-        self._use.setVisible(bool(described.use))
-        self._use.setEnabled(not described.in_plan)
-        self._notes.setText("\n\n".join(described.notes))
-        self._notes.setVisible(bool(described.notes))
-        self._figures.show_groups(described.groups, self._sources.isChecked())
+    def describe(self, summary: RecordSummary) -> None:
+        """Show the summary of a record."""
+        self._described = summary
+        self._name.setText(summary.name)
+        self._kind.setText(summary.kind)
+        self._badge.set_verdict(summary.verdict, summary.phrase)
+        self._sentence.setText(summary.sentence)
+        self._use.setText("In the plan" if summary.in_plan else summary.use)
+        self._use.setVisible(bool(summary.use))
+        self._use.setEnabled(not summary.in_plan)
+        self._notes.setText("\n\n".join(summary.notes))
+        self._notes.setVisible(bool(summary.notes))
+        self._figures.show_groups(summary.groups, self._sources.isChecked())
         self._nothing.hide()
         self._body.show()
 
@@ -272,7 +273,7 @@ class DetailPane(QWidget):
         return self._described.as_text() if self._described else ""
 
     @Slot()
-    def _on_sources(self) -> None:
+    def _on_sources_toggled(self) -> None:
         if self._described is not None:
             self._figures.show_groups(self._described.groups, self._sources.isChecked())
 

@@ -37,9 +37,10 @@ _OPEN: Final = ValueRange()
 
 
 class FacetGroup(QWidget):
-    """Check boxes for `values`, pairs of value (None is unknown) and title; `chosen` carries the checked values.
+    """Check boxes for the values of a facet, such as the vendors; `chosen` carries the checked values.
 
-    A long list shows only the first few values and the checked values until the user expands the list.
+    `values` are pairs of a value (None is unknown) and its title. A long list shows only the first few values and the
+    checked values until the user expands the list.
     """
 
     chosen = Signal(object)
@@ -59,8 +60,8 @@ class FacetGroup(QWidget):
         self._grid.setColumnStretch(0, 1)
         layout.addLayout(self._grid)
         layout.addWidget(self._more)
-        self._more.clicked.connect(self._on_more)
-        self._show_rows(())
+        self._more.clicked.connect(self._on_more_clicked)
+        self._show_check_boxes(())
 
     @property
     def values(self) -> tuple[str | None, ...]:
@@ -74,18 +75,18 @@ class FacetGroup(QWidget):
 
     def set_values(self, values: Sequence[str | None]) -> None:
         """Check exactly `values`."""
-        self._show_rows(values)
+        self._show_check_boxes(values)
         for value, box in self._boxes.items():
             with QSignalBlocker(box):
                 box.setChecked(value in values)
 
     def add_values(self, values: Sequence[tuple[str | None, str]]) -> None:
-        """Append values that are not listed yet."""
+        """Append the values, given with their titles, that are not listed yet."""
         new = [(value, words) for value, words in values if value not in self._places]
         for value, words in new:
             self._titles[value], self._places[value] = words, len(self._places)
         if new:
-            self._show_rows(self.values)
+            self._show_check_boxes(self.values)
 
     def set_counts(self, counts: Mapping[str | None, int]) -> None:
         """Show the number of records for each value; values without records are grayed out."""
@@ -94,15 +95,15 @@ class FacetGroup(QWidget):
             self._show_count(value)
 
     @Slot()
-    def _on_toggled(self) -> None:
+    def _on_value_toggled(self) -> None:
         self.chosen.emit(self.values)
 
     @Slot()
-    def _on_more(self) -> None:
+    def _on_more_clicked(self) -> None:
         self._expanded = not self._expanded
-        self._show_rows(self.values)
+        self._show_check_boxes(self.values)
 
-    def _show_rows(self, checked_values: Sequence[str | None]) -> None:
+    def _show_check_boxes(self, checked_values: Sequence[str | None]) -> None:
         for value, row in self._places.items():
             is_shown = self._expanded or row < _COLLAPSED_ROWS or value in checked_values
             if is_shown and value not in self._boxes:
@@ -120,7 +121,7 @@ class FacetGroup(QWidget):
         self._grid.addWidget(box, self._places[value], 0)
         self._grid.addWidget(number, self._places[value], 1, Qt.AlignmentFlag.AlignRight)
         self._show_count(value)
-        box.toggled.connect(self._on_toggled)
+        box.toggled.connect(self._on_value_toggled)
 
     def _show_count(self, value: str | None) -> None:
         count, box = self._counts.get(value, 0), self._boxes[value]
@@ -130,7 +131,7 @@ class FacetGroup(QWidget):
 
 
 class RangeSlider(QWidget):
-    """Slider with two handles that snap to stops; `slid` carries `(low, high)`, None for an open bound.
+    """Slider with two handles that snap to stops; `slid` carries the bounds `(low, high)`, None for an open bound.
 
     Mouse only: the fields below it serve the keyboard.
     """
@@ -168,11 +169,11 @@ class RangeSlider(QWidget):
         x = event.position().x()
         low, high = (self._handle_x(place) for place in self._places)
         self._dragged = 0 if x < (low + high) / 2 else 1
-        self._drag(x)
+        self._drag_handle_to(x)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Drag the handle, at most to the other handle."""
-        self._drag(event.position().x())
+        self._drag_handle_to(event.position().x())
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Paint the track, the selected range and the handles."""
@@ -189,7 +190,7 @@ class RangeSlider(QWidget):
         for x in (low, high):
             painter.drawEllipse(QPointF(x, middle), _RADIUS - 1, _RADIUS - 1)
 
-    def _drag(self, x: float) -> None:
+    def _drag_handle_to(self, x: float) -> None:
         last = len(self._slider_stops) - 1
         nearest_stop = round((x - _RADIUS) / max(1, self.width() - 2 * _RADIUS) * last)
         other = self._places[1 - self._dragged]
@@ -200,12 +201,12 @@ class RangeSlider(QWidget):
             self.update()
             self.slid.emit(self.bounds)
 
-    def _handle_x(self, place: int) -> float:
-        return _RADIUS + place / max(1, len(self._slider_stops) - 1) * (self.width() - 2 * _RADIUS)
+    def _handle_x(self, stop_index: int) -> float:
+        return _RADIUS + stop_index / max(1, len(self._slider_stops) - 1) * (self.width() - 2 * _RADIUS)
 
 
 class RangeGroup(QWidget):
-    """Two number fields with a slider; `chosen` carries `(low, high)`, None for an open bound.
+    """Two number fields with a slider; `chosen` carries the bounds `(low, high)`, None for an open bound.
 
     `stops` are the slider's stops in ascending order. Years are not `grouped` by thousands.
     """
@@ -230,8 +231,8 @@ class RangeGroup(QWidget):
             owner=self,
             spacing=theme.spacing.tiny,
         )
-        self._low.edited.connect(self._on_typed)
-        self._high.edited.connect(self._on_typed)
+        self._low.edited.connect(self._on_bound_typed)
+        self._high.edited.connect(self._on_bound_typed)
         self._slider.slid.connect(self._on_slid)
 
     @property
@@ -246,7 +247,7 @@ class RangeGroup(QWidget):
         self._slider.set_bounds(low, high)
 
     @Slot(object)
-    def _on_typed(self, _value: object) -> None:
+    def _on_bound_typed(self, _value: object) -> None:
         self._slider.set_bounds(*self.bounds)
         self.chosen.emit(self.bounds)
 
@@ -258,9 +259,9 @@ class RangeGroup(QWidget):
 
 
 class FacetPanel(ScrollColumn):
-    """Pane that edits a filter, initially `empty`; `changed` carries the new filter and the changed condition's key.
+    """Pane that edits the filter of a catalog page; `changed` carries the new filter and the changed condition's key.
 
-    The pane offers the facet values and ranges that occur in `rows`.
+    The pane offers the facet values and ranges that occur in `rows`; `empty` is the filter without conditions.
     """
 
     changed = Signal(object, str)
@@ -318,52 +319,52 @@ class FacetPanel(ScrollColumn):
             box.setToolTip(TOGGLE_TIPS[field])
             column.addWidget(box)
         for facet in self._kind.first:
-            self._add_facet(column, facet)
+            self._add_facet_section(column, facet)
         for key, ranged in self._ranges.items():
             self._add_section(column, key, _range_title(self._kind, key), ranged)
         for facet in self._kind.facets:
             if facet not in self._kind.first:
-                self._add_facet(column, facet)
+                self._add_facet_section(column, facet)
         column.addStretch(1)
         self.setWidget(body)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.setAccessibleName("Filters")
 
-    def _add_facet(self, column: QVBoxLayout, facet: str) -> None:
+    def _add_facet_section(self, column: QVBoxLayout, facet: str) -> None:
         self._add_section(column, facet, self._kind.facets[facet].title, self._groups[facet])
 
     def _add_section(self, column: QVBoxLayout, key: str, title: str, body: QWidget) -> None:
         section = Section(self._theme, title, body)
         section.set_open(f"{self._kind.prefix}{key}" not in self._settings.current.closed_facets)
-        section.toggled.connect(self._remember_sections)
+        section.toggled.connect(self._store_closed_sections)
         self._sections[key] = section
         column.addWidget(section)
 
     def _connect(self) -> None:
         self._clear.clicked.connect(self.clear)
         for field, box in self._toggles.items():
-            box.toggled.connect(partial(self._on_toggled, field))
+            box.toggled.connect(partial(self._on_switch_toggled, field))
         for facet, group in self._groups.items():
-            group.chosen.connect(partial(self._on_facet, facet))
+            group.chosen.connect(partial(self._on_facet_chosen, facet))
         for key, ranged in self._ranges.items():
-            ranged.chosen.connect(partial(self._on_range, key))
+            ranged.chosen.connect(partial(self._on_range_chosen, key))
 
     @Slot()
     def clear(self) -> None:
         """Clear all filters."""
         self.changed.emit(self._empty, "")
 
-    def _on_toggled(self, field: str, checked_values: bool) -> None:
-        self.changed.emit(self._filter.evolve(**{field: checked_values}), field)
+    def _on_switch_toggled(self, field: str, is_checked: bool) -> None:
+        self.changed.emit(self._filter.evolve(**{field: is_checked}), field)
 
-    def _on_facet(self, facet: str, values: tuple[str | None, ...]) -> None:
+    def _on_facet_chosen(self, facet: str, values: tuple[str | None, ...]) -> None:
         self.changed.emit(self._filter.with_query(**{self._kind.facets[facet].chosen: values}), facet)
 
-    def _on_range(self, key: str, bounds: tuple[float | None, float | None]) -> None:
+    def _on_range_chosen(self, key: str, bounds: tuple[float | None, float | None]) -> None:
         self.changed.emit(self._filter.with_bounds(key, *bounds), key)
 
     @Slot()
-    def _remember_sections(self) -> None:
+    def _store_closed_sections(self) -> None:
         mine = {f"{self._kind.prefix}{key}": section.is_open for key, section in self._sections.items()}
         others = [key for key in self._settings.current.closed_facets if key not in mine]
         self._settings.update(closed_facets=(*others, *(key for key, is_open in mine.items() if not is_open)))

@@ -58,7 +58,7 @@ class RecordKind:
 
     @cached_property
     def units(self) -> Mapping[str, float]:
-        """Return the factor from display unit to base unit for each numeric column."""
+        """Return by numeric column the factor from its display unit to its base unit."""
         return {key: column.per_unit for key, column in self.columns.items() if column.is_number}
 
     def facet_words(self, facet: str, value: str | None) -> str:
@@ -113,7 +113,7 @@ class ValueRange(Spec):
 
 
 class RecordFilter(Spec):
-    """A query, bounds by column, and three switches that hide records.
+    """Filter of catalog records: a query, bounds by column, and three switches that hide records.
 
     `only_fitting` hides records on which the plan does not fit, `confirmed` records whose figures are not confirmed
     by a second document, `released` announced records whose figures may still change.
@@ -128,7 +128,7 @@ class RecordFilter(Spec):
 
     @field_validator("bounds")
     @classmethod
-    def _check_columns(cls, bounds: dict[str, ValueRange]) -> dict[str, ValueRange]:
+    def _check_bound_columns(cls, bounds: dict[str, ValueRange]) -> dict[str, ValueRange]:
         unknown = [key for key in bounds if key not in cls.kind.units]
         if unknown:
             raise ValueError(f"there is no column of numbers called {', '.join(unknown)}")
@@ -154,7 +154,7 @@ class RecordFilter(Spec):
         return self.evolve(query=self.query.evolve(**changes))
 
     def with_bounds(self, key: str, low: float | None, high: float | None) -> Self:
-        """Return a copy of the filter with other bounds for one column."""
+        """Return a copy of the filter with other bounds for the column `key`."""
         others = {name: bounds for name, bounds in self.bounds.items() if name != key}
         new_bounds = {} if low is None and high is None else {key: ValueRange(low=low, high=high)}
         return self.evolve(bounds={**others, **new_bounds})
@@ -162,13 +162,13 @@ class RecordFilter(Spec):
     def passing(self, rows: Sequence[Any]) -> frozenset[str]:
         """Return the ids of the rows that pass the filter."""
         query = self.query.evolve(text=self.parsed.words)
-        return frozenset(record.id for record in select(self._records_before_query(rows), query))
+        return frozenset(record.id for record in select(self._records_within_bounds(rows), query))
 
     def counts(self, rows: Sequence[Any]) -> Mapping[str, Mapping[str | None, int]]:
-        """Return, for each facet and value, the number of rows that the value would show."""
-        return facet_counts(self._records_before_query(rows), self.query.evolve(text=self.parsed.words))
+        """Return the number of rows that each facet value would show, by facet and value."""
+        return facet_counts(self._records_within_bounds(rows), self.query.evolve(text=self.parsed.words))
 
-    def _records_before_query(self, rows: Sequence[Any]) -> list[Any]:
+    def _records_within_bounds(self, rows: Sequence[Any]) -> list[Any]:
         """Return the records that pass the switches and bounds, before the query is applied."""
         record_of = self.kind.record_of
         if self.only_fitting:

@@ -55,7 +55,7 @@ class GpuPage(Page):
         self.here.setIndent(theme.spacing.small)
         self._here = NO_CARDS
         self.middle.insertWidget(0, self.here)
-        workspace.devices_found.connect(self._on_devices)
+        workspace.devices_found.connect(self._on_devices_detected)
         change = QAction("Your &figures…", self.table)
         change.triggered.connect(self.own.ask_change)
         self.table.addAction(change)
@@ -87,7 +87,7 @@ class GpuPage(Page):
         """Update every card's verdict for the plan."""
         self.table.mark(self.workspace.plan.gpu)
         self.lookups.follow()
-        self._find_here()
+        self._find_cards_here()
         super().refresh(evaluation)
 
     def show_fitting(self) -> None:
@@ -147,7 +147,7 @@ class GpuPage(Page):
         row = self.model.find(self.table.current_id)
         return None if row is None else row.gpu
 
-    def _find_here(self) -> None:
+    def _find_cards_here(self) -> None:
         """Match the cards in this machine with the catalog, and list the matches first."""
         self._here = detect_cards(self.workspace.catalog.hardware, self.workspace.devices)
         self.model.set_first(self._here.words)
@@ -156,6 +156,6 @@ class GpuPage(Page):
         self.here.setVisible(bool(self._here.sentence))
 
     @Slot()
-    def _on_devices(self) -> None:
-        self._find_here()
+    def _on_devices_detected(self) -> None:
+        self._find_cards_here()
         self.judge()

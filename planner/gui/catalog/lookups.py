@@ -51,7 +51,7 @@ class Lookups(QObject):
         self._jobs_input: tuple[Plan, Catalog] | None = None
         self._prices_catalog: Catalog | None = None
         self._jobs_timer = QTimer(self, singleShot=True, interval=_JOBS_DELAY_MS)
-        self._jobs_timer.timeout.connect(self._start_jobs)
+        self._jobs_timer.timeout.connect(self._start_job_lookup)
 
     def follow(self) -> None:
         """Start the background computations that the current plan and catalog still need."""
@@ -64,21 +64,24 @@ class Lookups(QObject):
         if self._prices_catalog is not catalog:
             self._prices_catalog, self.prices, self.rents = catalog, None, None
             self._tasks.run(
-                _PRICES_TASK, partial(_read_prices, catalog, self.today()), self._set_prices, self._report_error
+                _PRICES_TASK,
+                partial(_read_prices_and_rents, catalog, self.today()),
+                self._set_prices_and_rents,
+                self._report_error,
             )
 
     @Slot()
-    def _start_jobs(self) -> None:
+    def _start_job_lookup(self) -> None:
         plan, catalog, stop = self._workspace.plan, self._workspace.catalog, Event()
         work = partial(find_jobs, plan, catalog, self.today(), stop.is_set)
-        self._tasks.run(_JOBS_TASK, work, self._set_jobs, ignore_planner_error, stop.set)
+        self._tasks.run(_JOBS_TASK, work, self._set_job_summaries, ignore_planner_error, stop.set)
 
-    def _set_jobs(self, jobs: Mapping[str, JobSummary] | None) -> None:
+    def _set_job_summaries(self, jobs: Mapping[str, JobSummary] | None) -> None:
         if jobs is not None:
             self.jobs = jobs
             self.results_arrived.emit()
 
-    def _set_prices(self, prices_and_rents: "tuple[Mapping[str, CardPrices], Rents]") -> None:
+    def _set_prices_and_rents(self, prices_and_rents: "tuple[Mapping[str, CardPrices], Rents]") -> None:
         self.prices, self.rents = prices_and_rents
         self.results_arrived.emit()
 
@@ -108,7 +111,7 @@ def ignore_planner_error(error: BaseException) -> None:
         raise error
 
 
-def _read_prices(catalog: Catalog, today: date) -> "tuple[Mapping[str, CardPrices], Rents]":
+def _read_prices_and_rents(catalog: Catalog, today: date) -> "tuple[Mapping[str, CardPrices], Rents]":
     from planner.plan.prices import prices_by_card, rents_by_system  # slow, and not needed for the first view
 
     # The details also need these; loading them here keeps the first arrow key fast.

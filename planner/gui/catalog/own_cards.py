@@ -93,7 +93,7 @@ class _CardDialog(QDialog):
         try:
             self.save()
         except SpecError as error:
-            self._show_refusal(error.explained, self.fields.get(error.field))
+            self._show_refusal(error.explanation, self.fields.get(error.field))
         except PlannerError as error:
             self._show_refusal(f"{error.message.removesuffix('.')}. {error.hint}".strip(), None)
         else:
@@ -153,7 +153,7 @@ class ChangeDialog(_CardDialog):
 
 
 class NewCardDialog(_CardDialog):
-    """Form for a new user-defined card based on an existing card; `take` receives the new card and may raise."""
+    """Form for a new user-defined card based on an existing card; `take` stores the new card, or raises an error."""
 
     def __init__(self, theme: Theme, base: Gpu, take: Callable[[Gpu], None], today: str, parent: QWidget) -> None:
         about = (
@@ -229,7 +229,7 @@ class OwnCards:
             return None
         with self._workspace.reporting():
             change = _read_own_hardware().change_of(gpu.id)
-            return self._open_dialog(
+            return self._opened_dialog(
                 ChangeDialog(self._theme, gpu, change, self._change_saver(gpu), self._today_text(), self._parent)
             )
         return None
@@ -240,8 +240,8 @@ class OwnCards:
         if gpu is None:
             return None
         with self._workspace.reporting():
-            base = self._catalog_gpu(gpu)
-            return self._open_dialog(NewCardDialog(self._theme, base, self.add, self._today_text(), self._parent))
+            base = self._without_own_values(gpu)
+            return self._opened_dialog(NewCardDialog(self._theme, base, self.add, self._today_text(), self._parent))
         return None
 
     def add(self, card: Gpu) -> None:
@@ -265,7 +265,7 @@ class OwnCards:
             own = _read_own_hardware()
             if not own.names(gpu.id):
                 raise PlannerError(f"You have no values of your own for {gpu.name}.", "There is nothing to delete.")
-            return self._open_question(gpu, removal_summary(own, gpu.id))
+            return self._ask_deletion(gpu, removal_summary(own, gpu.id))
         return None
 
     def forget(self, gpu_id: str) -> None:
@@ -296,8 +296,8 @@ class OwnCards:
         if chosen:
             self.export_to(Path(chosen))
 
-    def _open_question(self, gpu: Gpu, deleted_text: str) -> QMessageBox:
-        def answer(agreed: bool) -> None:
+    def _ask_deletion(self, gpu: Gpu, deleted_text: str) -> QMessageBox:
+        def on_answer(agreed: bool) -> None:
             if agreed:
                 self.forget(gpu.id)
 
@@ -307,13 +307,13 @@ class OwnCards:
             f"This will be deleted: {deleted_text}. It cannot be undone; “Export your cards…” keeps a copy.",
             QPushButton("&Delete"),
             self._parent,
-            answer,
+            on_answer,
         )
         box.finished.connect(box.deleteLater)
         box.open()
         return box
 
-    def _catalog_gpu(self, gpu: Gpu) -> Gpu:
+    def _without_own_values(self, gpu: Gpu) -> Gpu:
         """Return the card without the user's values, which do not apply to another card."""
         own = _read_own_hardware()
         if own.change_of(gpu.id) is None:
@@ -321,11 +321,11 @@ class OwnCards:
         return with_own_hardware(load_hardware(self._workspace.catalog.folder), own.without_changes()).gpu(gpu.id)
 
     def _change_saver(self, gpu: Gpu) -> Callable[[CardChange | None], None]:
-        def take(change: CardChange | None) -> None:
+        def save_change(change: CardChange | None) -> None:
             added = OwnHardware() if change is None else OwnHardware(changes=(change,))
             self._write_own_hardware(_read_own_hardware().with_change_replaced(gpu.id, change), added)
 
-        return take
+        return save_change
 
     def _write_own_hardware(
         self, own: OwnHardware, added: OwnHardware = _NO_HARDWARE, path: Path | None = None
@@ -347,7 +347,7 @@ class OwnCards:
         write_own(own_hardware_file(), own)
         self._workspace.set_catalog(changed)
 
-    def _open_dialog(self, dialog: QDialog) -> QDialog:
+    def _opened_dialog(self, dialog: QDialog) -> QDialog:
         dialog.open()
         return dialog
 

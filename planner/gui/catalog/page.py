@@ -68,7 +68,7 @@ class Page(QWidget):
         self._latest = ""
         self._hardware = workspace.catalog.hardware
         rows = self.plain_rows()
-        self._names = self._name_search(rows)
+        self._names = self._name_index(rows)
         self.facets = FacetPanel(theme, workspace.settings, self.everything, rows)
         self.chips = ChipRow(theme)
         self.empty = EmptyResult(theme, self.everything)
@@ -88,14 +88,14 @@ class Page(QWidget):
             self.splitter.addWidget(pane)
         self.splitter.setStretchFactor(1, 1)
         in_row(self.splitter, owner=self)
-        self._add_actions()
+        self._add_context_actions()
         self.table.current_changed.connect(self.describe_current)
         self.table.record_activated.connect(self.use)
         self.detail.used.connect(self.use_current)
         self.detail.comparison_wanted.connect(self.compare_current)
-        self.model.modelReset.connect(self._on_reset)
-        self.table.selectionModel().selectionChanged.connect(self._mark_points)
-        self.table.current_changed.connect(self._mark_points)
+        self.model.modelReset.connect(self._on_rows_changed)
+        self.table.selectionModel().selectionChanged.connect(self._mark_selected_points)
+        self.table.current_changed.connect(self._mark_selected_points)
         for narrowed in (self.facets.changed, self.chips.lifted, self.empty.lifted):
             narrowed.connect(self.narrow)
         lookups.results_arrived.connect(self._on_lookup_results)
@@ -152,7 +152,7 @@ class Page(QWidget):
     @Slot()
     def count_facets(self) -> None:
         """Update the counts of the facet values."""
-        self.facets.show_counts(self._filter.counts(self._rows_with_words()))
+        self.facets.show_counts(self._filter.counts(self._rows_with_search_words()))
 
     @Slot()
     def _on_lookup_results(self) -> None:
@@ -162,15 +162,15 @@ class Page(QWidget):
     def _matching_ids(self, _rows: Sequence[Any]) -> frozenset[str]:
         if self._filter.by_name_only:
             return self._names.ids_containing(self._filter.parsed.words)
-        return self._filter.passing(self._rows_with_words())
+        return self._filter.passing(self._rows_with_search_words())
 
-    def _rows_with_words(self) -> Sequence[Any]:
+    def _rows_with_search_words(self) -> Sequence[Any]:
         if not self._filter.parsed.words:
             return self.model.all_records
         names = self._names.ids_containing(self._filter.parsed.words)
         return [row for name in names if (row := self.model.find(name)) is not None]
 
-    def _name_search(self, rows: Sequence[Any]) -> NameSearch:
+    def _name_index(self, rows: Sequence[Any]) -> NameSearch:
         return NameSearch([self.everything.kind.record_of(row) for row in rows])
 
     @cached_property
@@ -193,8 +193,8 @@ class Page(QWidget):
         self.view = view
         if view == "scatter":
             self.scatter.show_rows()
-            self._mark_points()
-            self._order_tabs()
+            self._mark_selected_points()
+            self._order_tab_stops()
         self.show_rows()
 
     def show_rows(self) -> None:
@@ -224,7 +224,7 @@ class Page(QWidget):
         if self._hardware is not self.workspace.catalog.hardware:
             self._hardware = self.workspace.catalog.hardware
             rows = self.plain_rows()
-            self._names = self._name_search(rows)
+            self._names = self._name_index(rows)
             self.facets.add_rows(rows)
         self.judge()
         planned = self.planned()
@@ -254,13 +254,13 @@ class Page(QWidget):
         Stored widths for another number of panes, from an older version, are ignored.
         """
         current = self.workspace.settings.current
-        self.table.arrange(current.tables.get(self.key, self.table.usual))
+        self.table.arrange(current.tables.get(self.key, self.table.default_layout))
         left = current.splitters.get(f"catalog-{self.key}", ())
         self.splitter.setSizes(list(left if len(left) == len(sizes) else sizes))
-        self.table.arranged.connect(self._remember_table)
-        self.splitter.splitterMoved.connect(self._remember_splitter)
+        self.table.arranged.connect(self._store_table_layout)
+        self.splitter.splitterMoved.connect(self._store_pane_widths)
 
-    def _add_actions(self) -> None:
+    def _add_context_actions(self) -> None:
         for title, run in (
             ("&Use", self.use_current),
             ("Co&mpare", self.compare_current),
@@ -271,20 +271,20 @@ class Page(QWidget):
             self.table.addAction(action)
         self.table.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
 
-    def _order_tabs(self) -> None:
+    def _order_tab_stops(self) -> None:
         """Put the plot before the details in the tab order: widgets built late would otherwise come last."""
         layout = self.scatter.layout()
         if layout is not None:
             set_tab_order((self.table, *tab_stops(layout)))
 
     @Slot()
-    def _on_reset(self) -> None:
+    def _on_rows_changed(self) -> None:
         self.counted.emit()
         if self.view == "scatter":
             self.scatter.show_rows()
 
     @Slot()
-    def _mark_points(self) -> None:
+    def _mark_selected_points(self) -> None:
         if self.view == "scatter":
             chosen = [self.model.identify(record) for record in self.table.selected_records]
             self.scatter.mark(self.table.current_id, chosen)
@@ -299,11 +299,11 @@ class Page(QWidget):
             self.detail.describe(self.describe(record))
 
     @Slot()
-    def _remember_table(self) -> None:
+    def _store_table_layout(self) -> None:
         self.workspace.settings.keep_table(self.key, self.table.layout_now())
 
     @Slot()
-    def _remember_splitter(self) -> None:
+    def _store_pane_widths(self) -> None:
         splitters = self.workspace.settings.current.splitters
         sizes = {f"catalog-{self.key}": tuple(self.splitter.sizes())}
         self.workspace.settings.update(splitters={**splitters, **sizes})

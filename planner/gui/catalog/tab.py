@@ -62,7 +62,7 @@ class CatalogTab(Tab):
     def systems(self) -> SystemPage:
         """Return the page of systems, built on first use."""
         page = SystemPage(self.workspace, self.theme, self.gpus.lookups)
-        self._add_page(page)
+        self._connect_page(page)
         return page
 
     def refresh(self, evaluation: Evaluation) -> None:
@@ -71,7 +71,7 @@ class CatalogTab(Tab):
         self._answer.setText(self._fitting_sentence())
         if self.view == "compare":
             self.compare.refresh()
-        self._show_page()
+        self._update_bar()
 
     def copy_result(self) -> str:
         """Return the answer and the details of the selected record, or the comparison."""
@@ -168,7 +168,7 @@ class CatalogTab(Tab):
         plan, catalog = self.workspace.plan, self.workspace.catalog
         fits, total = find_fits(plan, catalog), fmt.plural(len(catalog.hardware.gpus), "accelerator")
         smallest = catalog.hardware.gpu(fits[0].gpu_id).name if fits else ""
-        return fitting_sentence(plan.model.id, len(fits), f"{total}{_each_text(plan.count)}", smallest)
+        return fitting_sentence(plan.model.id, len(fits), f"{total}{_count_on_each_text(plan.count)}", smallest)
 
     def about_card(self) -> OwnCards:
         """Show the accelerators and return the actions on the current card."""
@@ -200,22 +200,22 @@ class CatalogTab(Tab):
 
     def _connect(self) -> None:
         self.bar.searched.connect(self._on_searched)
-        self.bar.left.connect(self._on_left)
-        self.bar.switched.connect(self._on_switched)
+        self.bar.left.connect(self._on_search_left)
+        self.bar.switched.connect(self._on_page_chosen)
         self.bar.viewed.connect(self.show_view)
-        self.bar.columns.clicked.connect(self._open_columns)
+        self.bar.columns.clicked.connect(self._open_column_menu)
         self.saved.applied.connect(self.apply_filter)
         self.compare.table_wanted.connect(partial(self.show_view, "table"))
-        self._add_page(self.gpus)
+        self._connect_page(self.gpus)
         self.show_view(self.workspace.settings.current.catalog.view)
 
-    def _add_page(self, page: Page) -> None:
+    def _connect_page(self, page: Page) -> None:
         self._pages.addWidget(page)
-        page.counted.connect(self._show_count)
+        page.counted.connect(self._show_match_count)
         page.comparison_wanted.connect(self.compare_records)
         page.searched.connect(partial(self._on_page_searched, page))
 
-    def _show_page(self) -> None:
+    def _update_bar(self) -> None:
         example = "24 GiB under 2,000 USD" if self.page is self.gpus else "600 GiB under 12 kW"
         self.bar.show_page(self.page, f", or: at least {example}")
 
@@ -228,27 +228,27 @@ class CatalogTab(Tab):
         self.page.search(text)
 
     @Slot()
-    def _on_left(self) -> None:
+    def _on_search_left(self) -> None:
         self.page.enter()
 
     @Slot(int)
-    def _on_switched(self, number: int) -> None:
-        self._pages.setCurrentWidget(self.systems if number else self.gpus)
+    def _on_page_chosen(self, page_index: int) -> None:
+        self._pages.setCurrentWidget(self.systems if page_index else self.gpus)
         if self.view != "compare":
             self.page.show_view(self.view)
         self.page.search(self.bar.search.text())
         self.refresh(self.workspace.evaluation)
 
     @Slot()
-    def _show_count(self) -> None:
+    def _show_match_count(self) -> None:
         self.bar.show_count(self.page)
 
     @Slot()
-    def _open_columns(self) -> None:
+    def _open_column_menu(self) -> None:
         menu = self.page.column_menu()
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         menu.popup(self.bar.columns.mapToGlobal(self.bar.columns.rect().bottomLeft()))
 
 
-def _each_text(count: int) -> str:
+def _count_on_each_text(count: int) -> str:
     return f" ({fmt.integer(count)} of each)" if count > 1 else ""

@@ -30,11 +30,11 @@ class CostPlot(Chart):
         self._legend: Any = self._item.addLegend(offset=(8, 8))
         self._legend.addItem(self._rent, "Renting")
         self._legend.addItem(self._own, "Owning, less the resale value")
-        self._pointer = self._add(pg.InfiniteLine(angle=90), POINTER)
-        self._break_even = self._add(pg.ScatterPlotItem(size=10), ItemStyle("text", 1.5, fill="surface"))
-        self._label = self._add(pg.TextItem(anchor=(0, 1)), ItemStyle("text"))
-        self._set_titles(bottom="Years")
-        self._dress()
+        self._pointer = self._add_item(pg.InfiniteLine(angle=90), POINTER)
+        self._break_even = self._add_item(pg.ScatterPlotItem(size=10), ItemStyle("text", 1.5, fill="surface"))
+        self._label = self._add_item(pg.TextItem(anchor=(0, 1)), ItemStyle("text"))
+        self._set_axis_titles(bottom="Years")
+        self._apply_theme()
 
     def set_data(self, data: CostCurve) -> None:
         """Show another curve."""
@@ -44,10 +44,10 @@ class CostPlot(Chart):
         self._own.setData(years, [point.own_usd for point in data.points])
         _place_band(self._rent_edges, data.rent_band)
         _place_band(self._own_edges, data.own_band)
-        self._set_ranges((0, data.horizon_years), (0, data.highest_usd), padding=0.02)
+        self._set_axis_ranges((0, data.horizon_years), (0, data.highest_usd), padding=0.02)
         self._place_break_even(data)
         self._place_ticks()
-        self._hover(None)
+        self._show_hovered(None)
 
     def _place_break_even(self, data: CostCurve) -> None:
         crossing = data.crossing
@@ -60,7 +60,7 @@ class CostPlot(Chart):
             self._label.setText(f"break-even after {fmt.significant(years)} years")
             self._label.setPos(years, usd)
 
-    def _ticks(self, across: int, up: int) -> tuple[Ticks, Ticks] | None:
+    def _axis_ticks(self, across: int, up: int) -> tuple[Ticks, Ticks] | None:
         data = self._data
         if data is None:
             return None
@@ -75,8 +75,8 @@ class CostPlot(Chart):
         if point is not None:
             self._pointer.setPos(point.years)
 
-    def _dress(self) -> None:
-        super()._dress()
+    def _apply_theme(self) -> None:
+        super()._apply_theme()
         theme = self._theme
         for _, label in self._legend.items:
             label.setText(label.text, color=theme.color("text"), size=f"{theme.font('small').pointSizeF():.1f}pt")

@@ -110,7 +110,7 @@ class MoneyQuestions(QWidget):
             try:
                 self.workspace.apply(step, cost=change_term(self.terms, path, value))
             except PlannerError as error:
-                field.show_problem(error.explained if isinstance(error, SpecError) else error.message)
+                field.show_problem(error.explanation if isinstance(error, SpecError) else error.message)
 
         field.edited.connect(apply)
         field.finished.connect(self.workspace.end_gesture)

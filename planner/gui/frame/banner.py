@@ -11,7 +11,7 @@ from planner.gui.widgets.layout import in_column, in_row
 
 
 class Banner(QFrame):
-    """Shows one message until it is dismissed or replaced; `trace_wanted` carries the network that it is about."""
+    """Banner with one message; `trace_wanted` carries the network that the message offers to trace."""
 
     trace_wanted = Signal(str)
 
@@ -23,7 +23,7 @@ class Banner(QFrame):
         dismiss = IconButton(theme, "close", "Dismiss this message")
         dismiss.clicked.connect(self.hide)
         self._traceable = ""
-        self.trace = push_button("&Trace it…", "Measure its memory by running it on fake tensors.")
+        self.trace = push_button("&Trace it…", "Measure the network's memory by running it on fake tensors.")
         self.trace.clicked.connect(lambda: self.trace_wanted.emit(self._traceable))
         in_row(
             (in_column(self._message, self._hint, spacing=theme.spacing.tiny), 1),
@@ -36,31 +36,31 @@ class Banner(QFrame):
 
     @property
     def text(self) -> str:
-        """Return the message."""
+        """Return the message of the banner."""
         return self._message.text()
 
     def show_error(self, error: PlannerError) -> None:
         """Show the message and the hint of an error."""
         set_style_role(self, "", "tone")
-        self._show(error.message, error.hint, f"Error: {error.message}")
+        self._show_message(error.message, error.hint, f"Error: {error.message}")
         if isinstance(error, NoFormulaError):
             self._traceable = error.traceable
             self.trace.show()
 
     def show_notice(self, message: str, details: str) -> None:
-        """Show a notice with its details."""
+        """Show a notice, with its details below the message."""
         set_style_role(self, "notice", "tone")
-        self._show(message, details, message)
+        self._show_message(message, details, message)
 
-    def _show(self, message: str, below: str, name: str) -> None:
+    def _show_message(self, message: str, details: str, name: str) -> None:
         self._message.setText(message)
-        self._hint.setText(below)
-        self._hint.setVisible(bool(below))
+        self._hint.setText(details)
+        self._hint.setVisible(bool(details))
         self.setAccessibleName(name)
         self.trace.hide()
         self.show()
 
     @Slot()
     def dismiss(self) -> None:
-        """Hide the message."""
+        """Hide the banner."""
         self.hide()

@@ -1,4 +1,4 @@
-"""The plan bar above the tabs: each part of the plan opens a picker and, when clicked again, its tab."""
+"""Plan bar above the tabs: a button per part of the plan, which opens a picker and, when clicked again, a tab."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -27,7 +27,7 @@ from planner.present.format import integer
 from planner.present.memory.verdict import cannot_run, verdict_phrase
 from planner.present.plan.parallel import cards_phrase
 from planner.present.plan.phrase import work_phrase
-from planner.present.plan.settings import in_sentence, setting_title
+from planner.present.plan.settings import setting_title, title_in_sentence
 from planner.workload.workload import Training
 
 if TYPE_CHECKING:
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 
 _SHORTEST = 8
 _TASKS = (("inference", "Run"), ("training", "Train"))
-_MODEL_LIMIT: Final = "as the model allows"
+_MODEL_LIMIT: Final = "the model's maximum"
 REST_MS: Final = 120
 _MONEY: Final = "plan bar"
 
 
 class PartButton(QToolButton):
-    """A button that elides its text in a narrow window; the accessible name has all of it."""
+    """Button that elides its text in a narrow window; the accessible name is the whole text."""
 
     def __init__(self, theme: Theme, part_name: str) -> None:
         super().__init__()
@@ -55,55 +55,55 @@ class PartButton(QToolButton):
         # Wider than the centered icon, since Qt leaves too little space before the text.
         self.setIconSize(QSize(theme.icon_side + theme.spacing.tiny, theme.icon_side))
         self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
-        theme.changed.connect(self._tint)
+        theme.changed.connect(self._update_icon)
 
     @property
     def full_text(self) -> str:
-        """Return the whole text."""
+        """Return the button's text before it is elided."""
         return self._full_text
 
     def show_text(self, text: str, icon: tuple[str, str] | None = None, tooltip: str = "") -> None:
-        """Show `text` after an icon in a color role."""
+        """Show `text` after `icon`, a name and a color role."""
         self._full_text, self._icon = text, icon
         self.setAccessibleName(f"{self._part_name}: {text}")
         self.setToolTip(tooltip or text)
-        self._tint()
+        self._update_icon()
         self.updateGeometry()
-        self._shorten()
+        self._elide_text()
 
     def sizeHint(self) -> QSize:
         """Return the size that fits the whole text."""
         width = self.fontMetrics().horizontalAdvance(self._full_text)
-        return QSize(self._frame_width() + width + 1, super().sizeHint().height())
+        return QSize(self._width_around_text() + width + 1, super().sizeHint().height())
 
     def minimumSizeHint(self) -> QSize:
         """Return the width of a few letters."""
-        width = self._frame_width() + self.fontMetrics().averageCharWidth() * _SHORTEST
+        width = self._width_around_text() + self.fontMetrics().averageCharWidth() * _SHORTEST
         return QSize(min(width, self.sizeHint().width()), self.sizeHint().height())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Elide the text for the new width."""
         super().resizeEvent(event)
-        self._shorten()
+        self._elide_text()
 
-    def _frame_width(self) -> int:
+    def _width_around_text(self) -> int:
         # The style sheet's padding and border on both sides, the icon, and Qt's gap after it.
         space = self._theme.spacing
         return self.iconSize().width() + 2 * (space.small + self._theme.tokens.hairline) + space.small
 
     @Slot()
-    def _tint(self) -> None:
+    def _update_icon(self) -> None:
         if self._icon is not None:
             self.setIcon(self._theme.icon(*self._icon))
             set_style_role(self, self._icon[1], "tone")
 
-    def _shorten(self) -> None:
-        room = self.width() - self._frame_width()
+    def _elide_text(self) -> None:
+        room = self.width() - self._width_around_text()
         self.setText(self.fontMetrics().elidedText(self._full_text, Qt.TextElideMode.ElideMiddle, max(room, 0)))
 
 
 class WorkloadSummary(QWidget):
-    """The form for the task, the number of sequences and their length; `more_wanted` requests the full form."""
+    """Short workload form: task, number of sequences and their length; `more_wanted` requests the full form."""
 
     more_wanted = Signal()
 
@@ -121,9 +121,9 @@ class WorkloadSummary(QWidget):
         more.clicked.connect(self.more_wanted)
         in_column(form, more, owner=self, margins=None)
         self.setFocusProxy(self._task)
-        self._task.edited.connect(lambda task: self._apply(self._task, "task", {"workload.task": task}))
-        self._sequences.edited.connect(partial(self._apply_number, self._sequences))
-        self._length.edited.connect(partial(self._apply_number, self._length))
+        self._task.edited.connect(lambda task: self._apply_answer(self._task, "task", {"workload.task": task}))
+        self._sequences.edited.connect(partial(self._apply_typed_number, self._sequences))
+        self._length.edited.connect(partial(self._apply_typed_number, self._length))
         for field in (self._task, self._sequences, self._length):
             field.finished.connect(workspace.end_gesture)
         workspace.changed.connect(self.refresh)
@@ -143,15 +143,15 @@ class WorkloadSummary(QWidget):
             self._length.set_placeholder(f"{integer(used)} by default" if used else _MODEL_LIMIT)
         self._sequences.set_name(setting_title("micro_batch" if training else "batch"))
 
-    def _apply_number(self, field: NumberField, value: object) -> None:
+    def _apply_typed_number(self, field: NumberField, value: object) -> None:
         training = isinstance(self._workspace.plan.workload, Training)
         if field is self._sequences:
             name = "micro_batch" if training else "batch"
         else:
             name = "sequence_length" if training else "context_length"
-        self._apply(field, in_sentence(setting_title(name)), {f"workload.{name}": value})
+        self._apply_answer(field, title_in_sentence(setting_title(name)), {f"workload.{name}": value})
 
-    def _apply(self, field: Field, label: str, answer: Mapping[str, object]) -> None:
+    def _apply_answer(self, field: Field, label: str, answer: Mapping[str, object]) -> None:
         try:
             self._workspace.answer(label, answer)
         except SpecError as error:
@@ -159,7 +159,7 @@ class WorkloadSummary(QWidget):
 
 
 class PlanBar(QWidget):
-    """The plan's model, workload, cards and verdict, and its time and cost once they are computed.
+    """Bar with the plan's model, workload, cards and verdict, and its time and cost once these are computed.
 
     `priced` is emitted when prices have been read.
     """
@@ -193,7 +193,7 @@ class PlanBar(QWidget):
         self._cards.show_text(cards or "Choose a card", ("card", "muted"))
         self._verdict.show_text(verdict_phrase(memory), verdict_icon(memory.verdict))
         runs = not cannot_run(memory)
-        self._show_time(pace_phrase(workspace.evaluation.time) if runs else "")
+        self._show_time_text(pace_phrase(workspace.evaluation.time) if runs else "")
         self._show_part(self._cost, "")
         self._tasks.cancel(_MONEY)
         self._rest.stop()
@@ -202,7 +202,7 @@ class PlanBar(QWidget):
 
     @Slot()
     def find_cost(self) -> None:
-        """Compute the cost in the background, since the first time reads the prices."""
+        """Compute the plan's cost in the background, because the first computation reads the price files."""
         evaluation, catalog = self._workspace.evaluation, self._workspace.catalog
         today = datetime.now(UTC).date()
 
@@ -211,18 +211,18 @@ class PlanBar(QWidget):
 
             return evaluate_cost(evaluation, catalog, today)
 
-        self._tasks.run(_MONEY, work, self._take_cost)
+        self._tasks.run(_MONEY, work, self._show_cost)
 
     @Slot()
     def pick_model(self) -> None:
         """Open the list of models."""
-        self._models.offer(self._model, model_choices(self._workspace), self._workspace.plan.model.id)
+        self._model_popover.offer(self._model, model_choices(self._workspace), self._workspace.plan.model.id)
 
     @Slot()
     def pick_card(self) -> None:
         """Open the list of cards with their verdicts."""
-        self._count.set_value(self._workspace.plan.count)
-        self._gpus.offer(self._cards, card_choices(self._workspace), self._workspace.plan.gpu)
+        self._card_count_field.set_value(self._workspace.plan.count)
+        self._card_popover.offer(self._cards, card_choices(self._workspace), self._workspace.plan.gpu)
 
     @Slot()
     def edit_workload(self) -> None:
@@ -230,57 +230,57 @@ class PlanBar(QWidget):
         if self._workspace.evaluation.traced is not None:
             self._navigator.show_memory()
             return
-        self._summary.refresh()
-        self._questions.open_below(self._workload, 380, self._questions.sizeHint().height())
+        self._workload_summary.refresh()
+        self._workload_popover.open_below(self._workload, 380, self._workload_popover.sizeHint().height())
 
     # The pickers are created when first opened: together they would take a tenth of the start.
 
     @cached_property
-    def _models(self) -> SearchPopover:
+    def _model_popover(self) -> SearchPopover:
         popover = SearchPopover(self, self._theme, "Search models, or hf:owner/name", typed=hub_choice)
         popover.chosen.connect(self._choose_model)
         popover.anchor_clicked.connect(self._navigator.show_memory)
         return popover
 
     @cached_property
-    def _gpus(self) -> SearchPopover:
+    def _card_popover(self) -> SearchPopover:
         form = LabelledForm(self._theme)
-        form.add("&Number of cards", self._count, lambda: 1)
+        form.add("&Number of cards", self._card_count_field, lambda: 1)
         popover = SearchPopover(self, self._theme, "Search cards", header=form)
-        popover.chosen.connect(partial(self._answer, "card", "gpu"))
+        popover.chosen.connect(partial(self._apply_plan_change, "card", "gpu"))
         popover.anchor_clicked.connect(partial(self._navigator.tab_requested.emit, "catalog"))
         return popover
 
     @cached_property
-    def _count(self) -> NumberField:
+    def _card_count_field(self) -> NumberField:
         field = NumberField(1, 100_000)
-        field.edited.connect(partial(self._answer, "number of cards", "count"))
+        field.edited.connect(partial(self._apply_plan_change, "number of cards", "count"))
         field.finished.connect(self._workspace.end_gesture)
         return field
 
     @cached_property
-    def _summary(self) -> WorkloadSummary:
+    def _workload_summary(self) -> WorkloadSummary:
         return WorkloadSummary(self._workspace, self._theme)
 
     @cached_property
-    def _questions(self) -> Popover:
-        popover = Popover(self, self._theme, self._summary)
+    def _workload_popover(self) -> Popover:
+        popover = Popover(self, self._theme, self._workload_summary)
         popover.anchor_clicked.connect(self._navigator.show_memory)
-        self._summary.more_wanted.connect(popover.close)
-        self._summary.more_wanted.connect(self._navigator.show_memory)
+        self._workload_summary.more_wanted.connect(popover.close)
+        self._workload_summary.more_wanted.connect(self._navigator.show_memory)
         return popover
 
-    def _take_cost(self, cost: "PlanCost") -> None:
+    def _show_cost(self, cost: "PlanCost") -> None:
         from planner.present.cost.summary import hours_phrase, money_phrase
 
         hours, money = hours_phrase(cost.estimate), money_phrase(cost.estimate)
         if hours:
-            self._show_time(hours)
+            self._show_time_text(hours)
         self._cost.show_text(money, ("cost", "muted"))
         self._show_part(self._cost, money)
         self.priced.emit()
 
-    def _show_time(self, text: str) -> None:
+    def _show_time_text(self, text: str) -> None:
         self._time.show_text(text, ("time", "muted"))
         self._show_part(self._time, text)
 
@@ -296,7 +296,7 @@ class PlanBar(QWidget):
         with self._workspace.reporting():
             choose_model(self._workspace, key)
 
-    def _answer(self, label: str, field: str, value: object) -> None:
+    def _apply_plan_change(self, label: str, field: str, value: object) -> None:
         with self._workspace.reporting():
             self._workspace.answer(label, {field: value})
 

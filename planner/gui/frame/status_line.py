@@ -19,7 +19,7 @@ _QUICK_MS: Final = 200
 
 
 class StatusLine(QStatusBar):
-    """Shows the catalog and the age of its prices on the left, progress and the last undo step on the right."""
+    """Status line with the catalog, the age of its prices, the progress of background work, and the last undo step."""
 
     def __init__(self, workspace: Workspace, tasks: TaskRunner) -> None:
         super().__init__()
@@ -34,8 +34,8 @@ class StatusLine(QStatusBar):
         self._progress.setAccessibleName("Working")
         self._progress.hide()
         self._shown_catalog = workspace.catalog
-        self._about = make_label(_about(workspace.catalog))
-        self.addWidget(self._about)
+        self._catalog_text = make_label(_catalog_text(workspace.catalog))
+        self.addWidget(self._catalog_text)
         self.prices = make_label()
         self.prices.setToolTip("Age of the newest price; see Plan › Prices.")
         self.prices.hide()
@@ -46,14 +46,14 @@ class StatusLine(QStatusBar):
         self._slow = QTimer(self, singleShot=True, interval=_QUICK_MS)
         self._slow.timeout.connect(self._progress.show)
         tasks.busy_changed.connect(self._show_busy)
-        workspace.undo_stack.undoTextChanged.connect(self._show_step)
+        workspace.undo_stack.undoTextChanged.connect(self._show_last_undo_step)
         workspace.undo_stack.indexChanged.connect(self._adjusted.clear)
-        workspace.adjusted.connect(self._show_adjustments)
+        workspace.adjusted.connect(self._show_adjustment_sentence)
         workspace.changed.connect(self._show_catalog)
 
     @Slot()
     def show_prices(self) -> None:
-        """Show the age of the newest price; call it once prices have been read."""
+        """Show the age of the newest price, once prices have been read."""
         days = newest_age_days(self._workspace.catalog.offers, datetime.now(UTC).date())
         self.prices.setText(f"Latest rental offer: {age_phrase(days)}")
         set_style_role(self.prices, AGE_ROLES[age_of(days)])
@@ -70,22 +70,22 @@ class StatusLine(QStatusBar):
 
     @Slot()
     def _show_catalog(self) -> None:
-        """Update the description of the catalog if it has been replaced."""
+        """Show the date and size of the catalog again if the catalog was replaced."""
         if self._shown_catalog is not self._workspace.catalog:
             self._shown_catalog = self._workspace.catalog
-            self._about.setText(_about(self._shown_catalog))
+            self._catalog_text.setText(_catalog_text(self._shown_catalog))
 
     @Slot(str)
-    def _show_adjustments(self, sentence: str) -> None:
+    def _show_adjustment_sentence(self, sentence: str) -> None:
         self._adjusted.setText(sentence)
         self._adjusted.setAccessibleName(sentence)
 
     @Slot(str)
-    def _show_step(self, label: str) -> None:
+    def _show_last_undo_step(self, label: str) -> None:
         self._last_step.setText(f"Undo: {label}" if label else "")
 
 
-def _about(catalog: Catalog) -> str:
+def _catalog_text(catalog: Catalog) -> str:
     cards, models = catalog.hardware.gpus, catalog.models.records
     newest = max((gpu.provenance.as_of for gpu in cards if not gpu.own), default=None)
     return f"Catalog of {date(newest)}  ·  {integer(len(cards))} accelerators  ·  {integer(len(models))} models"

@@ -47,10 +47,10 @@ class AdviceLine(QWidget):
         self._cost_label = make_label(role="muted", font=theme.font("small"), wrap=True)
         self.apply = QPushButton("Apply")
         self._lay_out()
-        self.apply.clicked.connect(self._on_clicked)
+        self.apply.clicked.connect(self._on_apply_clicked)
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """Return the text of the suggestion."""
         return f"{self._title.text()}: {self._effect_label.text()}; {self._cost_label.text()}"
 
@@ -64,12 +64,12 @@ class AdviceLine(QWidget):
         self._cost_label.setText(row.price)
         self.setToolTip("\n\n".join(row.details))
         self.apply.setAccessibleName(f"{self.apply.text()}: {row.title}")
-        self.apply.setAccessibleDescription(self.words)
+        self.apply.setAccessibleDescription(self.text)
         self.setEnabled(True)
         self._mark.show_icon(verdict_icon(advice.verdict))
 
     @Slot()
-    def _on_clicked(self) -> None:
+    def _on_apply_clicked(self) -> None:
         self.apply_requested.emit(self._advice)
 
     def _lay_out(self) -> None:
@@ -86,7 +86,7 @@ class AdviceLine(QWidget):
 
 
 class AdvicePanel(QWidget):
-    """Section with suggestions; opens by itself when the plan does not fit or is tight, and computes only while open.
+    """Section with suggestions to reduce memory; opens by itself when the plan does not fit or is tight.
 
     `updated` is emitted when the suggestions match the current plan.
     """
@@ -108,7 +108,7 @@ class AdvicePanel(QWidget):
         self._rest = QTimer(self, singleShot=True, interval=REST_MS)
         self._lay_out()
         self._rest.timeout.connect(self.update_now)
-        self.section.toggled.connect(self._on_toggled)
+        self.section.toggled.connect(self._on_section_toggled)
         self.more.clicked.connect(self._show_all)
 
     @property
@@ -128,12 +128,12 @@ class AdvicePanel(QWidget):
             self._tasks.cancel(_KEY)
             for line in self._lines:
                 line.setEnabled(False)
-            self._start_timer()
+            self._schedule_update()
 
     def showEvent(self, event: QShowEvent) -> None:
         """Update after changes that were made while the panel was hidden."""
         super().showEvent(event)
-        self._start_timer()
+        self._schedule_update()
 
     def hideEvent(self, event: QHideEvent) -> None:
         """Compute nothing while the panel is hidden."""
@@ -144,15 +144,15 @@ class AdvicePanel(QWidget):
     def update_now(self) -> None:
         """Compute the suggestions in the background."""
         if self._evaluation is not None:
-            work = partial(_advise, self._evaluation, self._workspace.catalog)
-            self._tasks.run(_KEY, work, partial(self._on_suggestions, self._evaluation.plan), self._on_error)
+            work = partial(_suggestions_with_texts, self._evaluation, self._workspace.catalog)
+            self._tasks.run(_KEY, work, partial(self._show_new_suggestions, self._evaluation.plan), self._on_error)
 
-    def _start_timer(self) -> None:
+    def _schedule_update(self) -> None:
         is_outdated = self._evaluation is not None and self._evaluation.plan != self._suggestions_plan
         if is_outdated and self.isVisible() and self.section.is_open:
             self._rest.start()
 
-    def _on_suggestions(self, plan: Plan, result: "tuple[tuple[Suggestion, ...], str]") -> None:
+    def _show_new_suggestions(self, plan: Plan, result: "tuple[tuple[Suggestion, ...], str]") -> None:
         self._suggestions_plan = plan
         self._suggestions, nothing_text = result
         self._nothing.setText(nothing_text)
@@ -166,7 +166,7 @@ class AdvicePanel(QWidget):
 
     def _show_suggestions(self, limit: int) -> None:
         while len(self._lines) < min(limit, len(self._suggestions)):
-            self._add_line()
+            self._add_advice_line()
         for number, line in enumerate(self._lines):
             line.setVisible(number < min(limit, len(self._suggestions)))
             if number < len(self._suggestions):
@@ -175,9 +175,9 @@ class AdvicePanel(QWidget):
         self.more.setVisible(left > 0)
         self.more.setText(f"Show {fmt.integer(max(0, left))} more")
 
-    def _add_line(self) -> None:
+    def _add_advice_line(self) -> None:
         line = AdviceLine(self._theme)
-        line.apply_requested.connect(self._apply)
+        line.apply_requested.connect(self._apply_advice)
         self._lines.append(line)
         self._column.insertWidget(len(self._lines) - 1, line)
 
@@ -186,11 +186,11 @@ class AdvicePanel(QWidget):
         self._show_suggestions(len(self._suggestions))
 
     @Slot(bool)
-    def _on_toggled(self, _opened: bool) -> None:
-        self._start_timer()
+    def _on_section_toggled(self, _opened: bool) -> None:
+        self._schedule_update()
 
     @Slot(object)
-    def _apply(self, advice: "Advice") -> None:
+    def _apply_advice(self, advice: "Advice") -> None:
         plan = advice.plan
         with self._workspace.step():
             self._workspace.apply(advice.name, workload=plan.workload, gpu=plan.gpu, count=plan.count)
@@ -204,11 +204,11 @@ class AdvicePanel(QWidget):
         in_column(self.section, owner=self)
 
 
-def _advise(evaluation: Evaluation, catalog: Catalog) -> "tuple[tuple[Suggestion, ...], str]":
-    """Return each suggestion with its texts, and the sentence shown if there are no suggestions."""
+def _suggestions_with_texts(evaluation: Evaluation, catalog: Catalog) -> "tuple[tuple[Suggestion, ...], str]":
+    """Return the suggestions with their texts, and the sentence to show if there are no suggestions."""
     # Imported here, in the background, to keep the start of the window fast.
     from planner.plan.advice.advise import advise
-    from planner.present.memory.advice import advice_row, no_advice
+    from planner.present.memory.advice import advice_row, no_advice_sentence
 
     suggestions = tuple((advice, advice_row(advice)) for advice in advise(evaluation.plan, catalog))
-    return suggestions, no_advice(evaluation.memory, traced=evaluation.traced is not None)
+    return suggestions, no_advice_sentence(evaluation.memory, traced=evaluation.traced is not None)

@@ -23,7 +23,7 @@ _ICON_SCALE: Final = 1.5
 
 
 class AnswerPanel(QWidget):
-    """The verdict as a sentence with an icon, its reason and confidence, and collapsible notes."""
+    """The plan's memory verdict as a sentence with an icon, its reason and confidence, and collapsible notes."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -85,9 +85,9 @@ class CorrectionStrip(QWidget):
         super().__init__()
         self._workspace = workspace
         self.words = make_label(role="warn", wrap=True)
-        self.off = link_button("Switch off", "Estimate without the correction from your log.")
+        self.off = link_button("Switch off", "Compute the estimate without the correction from your log.")
         in_row((self.words, 1), self.off, owner=self, spacing=theme.spacing.small)
-        self.off.clicked.connect(self._switch_off)
+        self.off.clicked.connect(self._remove_corrections)
         self.hide()
 
     def refresh(self, evaluation: Evaluation) -> None:
@@ -99,7 +99,7 @@ class CorrectionStrip(QWidget):
         self.setVisible(bool(corrections))
 
     @Slot()
-    def _switch_off(self) -> None:
+    def _remove_corrections(self) -> None:
         corrections = applied_corrections(self._workspace.evaluation)
         others = tuple(item for item in self._workspace.plan.corrections if item not in corrections)
         with self._workspace.step():

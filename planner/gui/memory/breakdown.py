@@ -111,14 +111,14 @@ class TermButton(QAbstractButton):
         self.toggled.connect(self._update_accessible_name)
 
     def set_row(self, row: TermRow) -> None:
-        """Show a term."""
+        """Show a memory term."""
         self._row = row
         self.setToolTip(f"{row.exact} ({row.range_text})")
         self._update_accessible_name()
         self.update()
 
     def sizeHint(self) -> QSize:
-        """Return the height of one line."""
+        """Return a size with the height of a breakdown line."""
         return QSize(0, row_height(self._theme))
 
     def paintEvent(self, _event: QPaintEvent) -> None:
@@ -128,7 +128,7 @@ class TermButton(QAbstractButton):
         painter, columns = QPainter(self), place_columns(self._theme, self.width())
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         self._paint_background(painter)
-        self._paint_marks(painter, columns, self._row)
+        self._paint_chevron_and_swatch(painter, columns, self._row)
         painter.setFont(self._theme.font(bold=self.isChecked()))
         painter.setPen(self._theme.color("text"))
         cells = (self._row.title, self._row.gib, self._row.share_text, "" if self.isChecked() else self._row.how, "")
@@ -139,7 +139,7 @@ class TermButton(QAbstractButton):
         painter.end()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Expand on Return as on Space; move to the neighbors with Up and Down."""
+        """Expand the line with Return or Space; move to the line above or below with Up and Down."""
         steps = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}
         key = Qt.Key(event.key())
         if key in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
@@ -159,7 +159,7 @@ class TermButton(QAbstractButton):
             painter.setPen(self._theme.color("focus"))
             painter.drawRoundedRect(ground, self._theme.tokens.radius, self._theme.tokens.radius)
 
-    def _paint_marks(self, painter: QPainter, columns: ColumnPositions, row: TermRow) -> None:
+    def _paint_chevron_and_swatch(self, painter: QPainter, columns: ColumnPositions, row: TermRow) -> None:
         chevron = "chevron-down" if self.isChecked() else "chevron-right"
         top = (self.height() - self._theme.icon_side) // 2
         painter.drawPixmap(round(columns.chevron), top, self._theme.pixmap(chevron, "muted", self.devicePixelRatio()))
@@ -192,7 +192,7 @@ class TermDetail(QLabel):
         theme.changed.connect(self._update_html)
 
     def set_row(self, row: TermRow) -> None:
-        """Show a term."""
+        """Show a memory term."""
         if row != self._row:
             self._row = row
             self.setAccessibleName(f"How {row.title.lower()} is computed")
@@ -206,32 +206,33 @@ class TermDetail(QLabel):
 
 def detail_html(row: TermRow, muted: str) -> str:
     """Return all details of `row` as HTML, with headings in the color `muted`."""
-    facts = [("Formula", row.how), ("With values", _equation(row.numbers_put_in, row.exact))]
+    facts = [("Formula", row.how), ("With values", _equation_text(row.numbers_put_in, row.exact))]
     if row.range_text != fmt.size(row.bytes):
         facts.append(("Range", row.range_text))
     facts += [("Confidence", row.certainty), ("Source", row.source)]
     blocks = (
         fact_rows(facts, muted),
-        _heading_row_html(("Symbol", "Value", "Meaning", "Origin"), muted) + "".join(map(_symbol_html, row.symbols)),
+        _heading_row_html(("Symbol", "Value", "Meaning", "Origin"), muted)
+        + "".join(map(_symbol_row_html, row.symbols)),
         _heading_row_html(("Part", "Size", "Calculation"), muted)
-        + "".join(_part_html(part, muted) for part in row.parts),
+        + "".join(_part_row_html(part, muted) for part in row.parts),
     )
     shown = (True, bool(row.symbols), bool(row.parts))
     tables = (f'<table width="100%" cellspacing="{_CELL_SPACING}">{block}</table>' for block in blocks)
     return "".join(table for table, some in zip(tables, shown, strict=True) if some)
 
 
-def _equation(numbers: str, exact: str) -> str:
+def _equation_text(numbers: str, exact: str) -> str:
     return exact if exact.startswith(numbers) else f"{numbers} = {exact}"
 
 
-def _symbol_html(symbol: SymbolRow) -> str:
+def _symbol_row_html(symbol: SymbolRow) -> str:
     origin = _ORIGINS.get(symbol.origin, symbol.origin)
     return table_row(*map(escape, (symbol.name, symbol.value, symbol.meaning, origin)))
 
 
-def _part_html(part: PartRow, muted: str) -> str:
-    numbers = _equation(part.numbers_put_in, part.exact)
+def _part_row_html(part: PartRow, muted: str) -> str:
+    numbers = _equation_text(part.numbers_put_in, part.exact)
     source = f'<tr><td></td><td colspan="2">{colored(part.source, muted)}</td></tr>'
     return table_row(*map(escape, (part.title, part.text, numbers))) + source
 
@@ -269,7 +270,7 @@ class Breakdown(QWidget):
         """Show the terms of a memory result."""
         self._rows = view.terms
         while len(self._lines) < len(self._rows):
-            self._add_line()
+            self._add_term_line()
         for number, (button, detail) in enumerate(self._lines):
             row = self._rows[number] if number < len(self._rows) else None
             button.setVisible(row is not None)
@@ -285,30 +286,30 @@ class Breakdown(QWidget):
         for row, button in zip(self._rows, self.term_buttons, strict=True):
             if row.name == name:
                 button.setChecked(True)
-                self._toggle(self.term_buttons.index(button))
+                self._on_line_toggled(self.term_buttons.index(button))
                 button.setFocus()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Copy all lines as tab-separated text with the copy shortcut."""
         if event.matches(QKeySequence.StandardKey.Copy):
-            QGuiApplication.clipboard().setText("".join("\t".join(cells) + "\n" for cells in self._table_cells()))
+            QGuiApplication.clipboard().setText("".join("\t".join(cells) + "\n" for cells in self._all_line_cells()))
         else:
             super().keyPressEvent(event)
 
-    def _table_cells(self) -> list[Cells]:
+    def _all_line_cells(self) -> list[Cells]:
         rows = [(row.title, row.gib, row.share_text, row.how, row.certainty) for row in self._rows]
         return [self._head.cells, *rows, self._total.cells]
 
-    def _add_line(self) -> None:
+    def _add_term_line(self) -> None:
         number = len(self._lines)
         button, detail = TermButton(self._theme), TermDetail(self._theme)
-        button.clicked.connect(partial(self._toggle, number))
-        button.stepped.connect(partial(self._focus_neighbor, number))
+        button.clicked.connect(partial(self._on_line_toggled, number))
+        button.stepped.connect(partial(self._focus_line_beside, number))
         self._lines.append((button, detail))
         for widget in (button, detail):
             self._layout.insertWidget(self._layout.count() - 1, widget)
 
-    def _toggle(self, number: int, _checked: bool = False) -> None:
+    def _on_line_toggled(self, number: int, _checked: bool = False) -> None:
         button, detail = self._lines[number]
         row = self._rows[number]
         (self._open.add if button.isChecked() else self._open.discard)(row.name)
@@ -320,7 +321,7 @@ class Breakdown(QWidget):
             detail.set_row(row)
         detail.setVisible(shown)
 
-    def _focus_neighbor(self, number: int, step: int) -> None:
+    def _focus_line_beside(self, number: int, step: int) -> None:
         if 0 <= number + step < len(self._rows):
             self._lines[number + step][0].setFocus()
 
@@ -336,12 +337,12 @@ class _TextLine(QWidget):
         theme.changed.connect(self.update)
 
     def set_cells(self, cells: Cells) -> None:
-        """Show other cell texts."""
+        """Show the texts `cells` in the line."""
         self.cells = cells
         self.update()
 
     def sizeHint(self) -> QSize:
-        """Return the height of one line."""
+        """Return a size with the height of a breakdown line."""
         return QSize(0, row_height(self._theme))
 
     def paintEvent(self, _event: QPaintEvent) -> None:

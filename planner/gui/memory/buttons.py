@@ -54,7 +54,7 @@ class FindCardsButton(QPushButton):
 
 
 class CompareButton(QPushButton):
-    """Menu button that pins another plan for comparison with the current plan."""
+    """Menu button that pins a card, a model, a recipe, a saved plan or this plan for comparison."""
 
     def __init__(self, workspace: Workspace, theme: Theme) -> None:
         super().__init__()
@@ -62,9 +62,9 @@ class CompareButton(QPushButton):
         self._workspace, self._theme = workspace, theme
         menu = QMenu(self)
         menu.addAction("This plan as it is &now", lambda: self.pin(workspace.plan))
-        menu.addAction("Another &card…", self._offer_cards)
-        menu.addAction("Another &model…", self._offer_models)
-        menu.addAction("A &recipe…", self._offer_recipes)
+        menu.addAction("Another &card…", self._open_card_list)
+        menu.addAction("Another &model…", self._open_model_list)
+        menu.addAction("A &recipe…", self._open_recipe_list)
         menu.addAction("A saved p&lan…", self.choose_file)
         menu.addSeparator()
         menu.addAction("Lo&g of a run…", partial(workspace.navigator.log_requested.emit, None))
@@ -106,15 +106,15 @@ class CompareButton(QPushButton):
         return popover
 
     @Slot()
-    def _offer_cards(self) -> None:
+    def _open_card_list(self) -> None:
         self.cards.offer(self, card_choices(self._workspace), self._workspace.plan.gpu)
 
     @Slot()
-    def _offer_models(self) -> None:
+    def _open_model_list(self) -> None:
         self.models.offer(self, model_choices(self._workspace), self._workspace.plan.model.id)
 
     @Slot()
-    def _offer_recipes(self) -> None:
+    def _open_recipe_list(self) -> None:
         from planner.plan.recipes.preset import load_presets
         from planner.present.plan.starting_points import preset_detail
 

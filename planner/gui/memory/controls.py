@@ -24,7 +24,7 @@ _BEFORE_THE_CARDS: Final = tuple(group for group in GROUPS if group not in ("car
 
 
 class QuestionsByTask(dict[Task, Questions]):
-    """Question forms by task, built on first access: the start of the window waits for one task's forms only."""
+    """Question forms by task, built on first access: the window's start waits only for the forms of one task."""
 
     def __init__(self, make: Callable[[Task], Questions], on_made: Callable[[], None]) -> None:
         super().__init__()
@@ -51,9 +51,9 @@ class QuestionColumn(QScrollArea):
         self.what_if = what_if
         self.subject = SubjectForm(workspace, theme)
         self._theme = theme
-        self.questions = QuestionsByTask(self._make_questions, self._set_tab_order)
+        self.questions = QuestionsByTask(self._make_questions_above_cards, self._set_tab_order)
         self.cards = CardsQuestions(workspace, theme)
-        self.sharing = QuestionsByTask(self._make_sharing_questions, self._set_tab_order)
+        self.sharing = QuestionsByTask(self._make_questions_below_cards, self._set_tab_order)
         self.find_cards = FindCardsButton(workspace, theme)
         self._reset = QPushButton("Re&set")
         self._reset.setToolTip("Reset all workload settings to their defaults.")
@@ -100,10 +100,10 @@ class QuestionColumn(QScrollArea):
         """Return a minimum height of 0: the column scrolls."""
         return QSize(self.width(), 0)
 
-    def _make_questions(self, task: Task) -> Questions:
+    def _make_questions_above_cards(self, task: Task) -> Questions:
         return Questions(self._workspace, self._theme, task, _BEFORE_THE_CARDS)
 
-    def _make_sharing_questions(self, task: Task) -> Questions:
+    def _make_questions_below_cards(self, task: Task) -> Questions:
         return Questions(self._workspace, self._theme, task, _AFTER_THE_CARDS)
 
     def _set_tab_order(self) -> None:

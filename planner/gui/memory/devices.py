@@ -76,7 +76,7 @@ _COLUMNS: Final[tuple[Column[DeviceRow], ...]] = (
 
 
 class DeviceTable(QWidget):
-    """Table with one row for each group of identical cards; hidden if all cards hold the same part of the model."""
+    """Memory table with a row per group of identical cards; hidden if all cards hold the same part of the model."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -93,7 +93,7 @@ class DeviceTable(QWidget):
         in_column(heading, self.table, owner=self, spacing=theme.spacing.tiny)
 
     def set_view(self, view: MemoryView) -> None:
-        """Show the cards of a memory result if they hold different parts of the model."""
+        """Show the memory of each card if the cards hold different parts of the model."""
         self.rows = rows = view.devices if view.supported else ()
         self.setVisible(bool(rows))
         self._model.set_records(rows)

@@ -37,7 +37,7 @@ _COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
 
 
 class FittingCards(QWidget):
-    """List of fitting cards; a double click or Enter puts a card into the plan. `done` requests to close the list."""
+    """List of the cards on which the plan fits; a double click or Enter puts a card into the plan and emits `done`."""
 
     done = Signal()
 

@@ -67,7 +67,7 @@ LOG_COLUMNS: Final[tuple[Column[LogRow], ...]] = (
 
 
 class LogSource(QWidget):
-    """Field for pasting or opening a log; `read` carries the log and its parsed content, `refused` an error."""
+    """Field to paste or open the log of a run; `read` carries the log and its parsed content, `refused` an error."""
 
     read = Signal(object, object)
     refused = Signal(object)
@@ -96,40 +96,40 @@ class LogSource(QWidget):
             spacing=theme.spacing.tiny,
         )
         self._rest = QTimer(self, singleShot=True, interval=_REST_MS)
-        self._rest.timeout.connect(self._read_field)
+        self._rest.timeout.connect(self._read_pasted_log)
         self.field.textChanged.connect(self._rest.start)
         self.field.dropped.connect(self.open_file)
-        self.open_button.clicked.connect(self._choose_file)
+        self.open_button.clicked.connect(self._choose_log_file)
 
     @Slot(object)
     def open_file(self, path: Path) -> None:
         """Read the log in the file at `path`."""
         self._rest.stop()
-        self._tasks.run(_TASK, partial(_read_log_file, path), self._take_log_file, self._on_error)
+        self._tasks.run(_TASK, partial(_log_file_with_reading, path), self._show_and_emit_log, self._on_error)
 
     @Slot()
-    def _read_field(self) -> None:
+    def _read_pasted_log(self) -> None:
         text = self.field.toPlainText()
         if text.strip():
             log = pasted_log(text, datetime.now().astimezone().date())
-            self._tasks.run(_TASK, partial(_read_log, log), self._take_log, self._on_error)
+            self._tasks.run(_TASK, partial(_log_with_reading, log), self._emit_log, self._on_error)
 
     @Slot()
-    def _choose_file(self) -> None:
+    def _choose_log_file(self) -> None:
         name, _ = QFileDialog.getOpenFileName(self, "Open a log", "", _LOG_FILES)
         if name:
             self.open_file(Path(name))
 
-    def _take_log(self, log_and_reading: tuple[Log, LogReading]) -> None:
+    def _emit_log(self, log_and_reading: tuple[Log, LogReading]) -> None:
         self.read.emit(*log_and_reading)
 
-    def _take_log_file(self, log_and_reading: tuple[Log, LogReading]) -> None:
+    def _show_and_emit_log(self, log_and_reading: tuple[Log, LogReading]) -> None:
         lines = dict.fromkeys((item.line, item.text) for item in log_and_reading[1].measured)
         shown_text = "\n".join([f"{log_and_reading[0].name}:", *(text for _, text in list(lines)[:_MAX_SHOWN_LINES])])
         self.field.blockSignals(True)
         self.field.setPlainText(shown_text)
         self.field.blockSignals(False)
-        self._take_log(log_and_reading)
+        self._emit_log(log_and_reading)
 
     def _on_error(self, error: BaseException) -> None:
         if not isinstance(error, PlannerError):
@@ -161,16 +161,16 @@ class _LogField(QPlainTextEdit):
             super().insertFromMimeData(source)
 
 
-def _read_log(log: Log) -> tuple[Log, LogReading]:
+def _log_with_reading(log: Log) -> tuple[Log, LogReading]:
     return log, read_log(log.text)
 
 
-def _read_log_file(path: Path) -> tuple[Log, LogReading]:
-    return _read_log(open_log(path))
+def _log_file_with_reading(path: Path) -> tuple[Log, LogReading]:
+    return _log_with_reading(open_log(path))
 
 
 class LogDialog(QDialog):
-    """Non-modal dialog that compares the current plan's estimate with a log, and follows the plan while open."""
+    """Non-modal dialog that compares the plan's estimate with the log of a run, and follows changes of the plan."""
 
     def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner, parent: QWidget) -> None:
         super().__init__(parent)
@@ -193,9 +193,9 @@ class LogDialog(QDialog):
         self.setMinimumSize(_SMALLEST)
         self._lay_out(theme)
         self.resize(_SIZE)
-        self.source.read.connect(self._take_log)
+        self.source.read.connect(self._compare_log)
         self.source.refused.connect(self._show_error)
-        self.table.current_changed.connect(self._show_reason)
+        self.table.current_changed.connect(self._show_difference_reason)
         self.use.clicked.connect(self._switch_correction)
         self._copy.clicked.connect(self.copy)
         workspace.changed.connect(self.compare)
@@ -231,7 +231,7 @@ class LogDialog(QDialog):
             QGuiApplication.clipboard().setText(self.view.as_text())
 
     @Slot(object, object)
-    def _take_log(self, log: Log, reading: LogReading) -> None:
+    def _compare_log(self, log: Log, reading: LogReading) -> None:
         self._log_and_reading = (log, reading)
         self.problem.hide()
         self.compare()
@@ -242,7 +242,7 @@ class LogDialog(QDialog):
         self.problem.show()
 
     @Slot(object)
-    def _show_reason(self, row: object) -> None:
+    def _show_difference_reason(self, row: object) -> None:
         self.reason.setText(f"{row.title}: {row.why}" if isinstance(row, LogRow) else "")
         self.reason.setVisible(isinstance(row, LogRow))
 
@@ -273,7 +273,7 @@ class LogDialog(QDialog):
             show_rows(self.table, len(view.rows))
             self._notes.setText("\n".join(view.notes))
             self._notes.setVisible(bool(view.notes))
-        self._show_reason(None if view is None else self.table.current_record or view.rows[0])
+        self._show_difference_reason(None if view is None else self.table.current_record or view.rows[0])
         self._show_correction()
 
     def _show_correction(self) -> None:

@@ -14,7 +14,7 @@ _MINIMUM_WIDTH: Final = 150
 
 
 class PhaseBars(QWidget):
-    """Two lines per phase: name and size in memory, then the memory terms, drawn to the scale of the peak phase.
+    """Two lines per phase of the run: name and memory, then a bar of the memory terms on the peak phase's scale.
 
     The peak phase is bold.
     """
@@ -25,44 +25,44 @@ class PhaseBars(QWidget):
         self._rows: tuple[PhaseRow, ...] = ()
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setAccessibleName("Phases of the run")
-        theme.changed.connect(self._update_height)
+        theme.changed.connect(self._fit_height)
 
     def set_view(self, view: MemoryView) -> None:
         """Show the phases of a memory result."""
         self._rows = view.phases
-        self.setAccessibleDescription("; ".join(map(_accessible_text, self._rows)))
-        self._update_height()
+        self.setAccessibleDescription("; ".join(map(_screen_reader_text, self._rows)))
+        self._fit_height()
 
     def sizeHint(self) -> QSize:
         """Return the total height of all phases in pixels."""
-        return QSize(_MINIMUM_WIDTH, round(len(self._rows) * self._row_height()))
+        return QSize(_MINIMUM_WIDTH, round(len(self._rows) * self._row_height_pixels()))
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Paint the phases from top to bottom."""
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         for number, row in enumerate(self._rows):
-            self._paint_row(painter, row, number * self._row_height())
+            self._paint_phase(painter, row, number * self._row_height_pixels())
         painter.end()
 
     def event(self, event: QEvent) -> bool:
         """Show a phase's exact size in bytes and its explanation as a tooltip."""
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
-            number = int(event.pos().y() / self._row_height())
+            number = int(event.pos().y() / self._row_height_pixels())
             row = self._rows[number] if 0 <= number < len(self._rows) else None
             QToolTip.showText(event.globalPos(), _tooltip_text(row) if row else "", self)
             return True
         return super().event(event)
 
     @Slot()
-    def _update_height(self) -> None:
+    def _fit_height(self) -> None:
         self.setFixedHeight(self.sizeHint().height())
         self.update()
 
-    def _row_height(self) -> float:
+    def _row_height_pixels(self) -> float:
         return QFontMetricsF(self._theme.font("small")).height() + _BAR_HEIGHT + self._theme.spacing.small
 
-    def _paint_row(self, painter: QPainter, row: PhaseRow, top: float) -> None:
+    def _paint_phase(self, painter: QPainter, row: PhaseRow, top: float) -> None:
         font = self._theme.font("small", bold=row.is_peak)
         painter.setFont(font)
         painter.setPen(self._theme.color("text" if row.is_peak else "muted"))
@@ -87,7 +87,7 @@ class PhaseBars(QWidget):
         return title_with_peak if row.is_peak and fits else row.title
 
 
-def _accessible_text(row: PhaseRow) -> str:
+def _screen_reader_text(row: PhaseRow) -> str:
     return f"{row.title} {row.text}{', the peak' if row.is_peak else ''}"
 
 

@@ -79,7 +79,7 @@ class SubjectForm(QWidget):
             goal == "fine-tune"
             and before == "train"
             and isinstance(training, Training)
-            and not _is_partial_training(training)
+            and not _trains_part_of_model(training)
         ):
             answer["workload.method"] = "lora"
         workspace.answer("task", answer)
@@ -91,16 +91,16 @@ class SubjectForm(QWidget):
         self.model.set_value(choice.id)
         self._detail.setText(model_detail(evaluation.parameters, evaluation.max_context))
         self._detail.setToolTip(choice.path or choice.id)
-        self.goal = _workload_goal(evaluation.plan.workload, self.goal)
+        self.goal = _goal_of_workload(evaluation.plan.workload, self.goal)
         self.task.set_value(self.goal)
         self._form.set_row_visible(self.task, evaluation.traced is None)
 
 
-def _workload_goal(workload: Workload, chosen: str) -> str:
+def _goal_of_workload(workload: Workload, chosen: str) -> str:
     if not isinstance(workload, Training):
         return "run"
-    return chosen if chosen == "train" and not _is_partial_training(workload) else "fine-tune"
+    return chosen if chosen == "train" and not _trains_part_of_model(workload) else "fine-tune"
 
 
-def _is_partial_training(workload: Training) -> bool:
+def _trains_part_of_model(workload: Training) -> bool:
     return workload.adapts or bool(workload.trainable)

@@ -68,8 +68,8 @@ class MemoryTab(QuestionTab):
         self._comparison_place, self._trace_place = QVBoxLayout(), QVBoxLayout()
         self._status_place = QWidget()
         self._stops: tuple[QWidget, ...] = ()
-        self.evidence = self._evidence()
-        self._fill_column()
+        self.evidence = self._curve_and_phases()
+        self._fill_answer_column()
         self._lay_out(self.controls, self._status_place)
         self.copy_menu = ResultMenu(
             ResultFormats(self.copy_result, self._csv_text, self._json_text, self._picture), "memory", self
@@ -132,7 +132,7 @@ class MemoryTab(QuestionTab):
 
     @cached_property
     def trace(self) -> "TraceEvidence":
-        """Return the evidence of the plan's traced module."""
+        """Return the live-memory timeline and tables of the plan's traced module, built on first use."""
         from planner.gui.memory.trace.evidence import TraceEvidence
 
         widget = TraceEvidence(self.workspace, self.theme, self.tasks)
@@ -140,7 +140,7 @@ class MemoryTab(QuestionTab):
         return widget
 
     def refresh(self, evaluation: Evaluation) -> None:
-        """Show `evaluation`; the curve follows after a delay."""
+        """Show the evaluated plan; the memory curve is updated after a delay."""
         view = evaluation_view(evaluation, self.workspace.catalog)
         self.controls.refresh(evaluation)
         self.answer.set_view(view, evaluation.memory.verdict)
@@ -164,7 +164,7 @@ class MemoryTab(QuestionTab):
         if evaluation.traced is not None or "trace" in vars(self):
             self.trace.setVisible(view.supported and evaluation.traced is not None)
             self.trace.set_evaluation(evaluation)
-        self._compare()
+        self._refresh_trace_comparison()
         self._set_tab_order()
 
     def copy_result(self) -> str:
@@ -203,9 +203,9 @@ class MemoryTab(QuestionTab):
         if self.tracer.busy or self.tracer.failure is not None or "trace_status" in vars(self):
             self.trace_status.refresh()
         self.answer.set_outdated(self.tracer.is_change)
-        self._compare()
+        self._refresh_trace_comparison()
 
-    def _compare(self) -> None:
+    def _refresh_trace_comparison(self) -> None:
         if self.tracer.check is not None or "comparison" in vars(self):
             self.comparison.refresh()
 
@@ -221,7 +221,7 @@ class MemoryTab(QuestionTab):
         last = self.evidence if self.evidence.isVisible() else self.answer
         return self._picture_of(self.answer, last)
 
-    def _fill_column(self) -> None:
+    def _fill_answer_column(self) -> None:
         add_items(
             self._column,
             self.answer,
@@ -238,7 +238,7 @@ class MemoryTab(QuestionTab):
             (STRETCH, 0),
         )
 
-    def _evidence(self) -> QWidget:
+    def _curve_and_phases(self) -> QWidget:
         aside = in_column(
             make_label("Phases", "muted", self.theme.font("small")),
             self.phases,

@@ -35,9 +35,9 @@ def _size_column(
 
 VERSUS_COLUMNS: Final[tuple[Column[VersusRow], ...]] = (
     text_column("part", "Part", lambda row: row.title, width=26),
-    _size_column("plan", "This plan", lambda row: row.bytes, lambda row: row.texts[0]),
-    _size_column("pinned", "Pinned", lambda row: row.other_bytes, lambda row: row.texts[1]),
-    _size_column("difference", "Difference", lambda row: row.difference_bytes, lambda row: row.texts[2]),
+    _size_column("plan", "This plan", lambda row: row.bytes, lambda row: row.gib_texts[0]),
+    _size_column("pinned", "Pinned", lambda row: row.other_bytes, lambda row: row.gib_texts[1]),
+    _size_column("difference", "Difference", lambda row: row.difference_bytes, lambda row: row.gib_texts[2]),
 )
 
 
@@ -62,7 +62,7 @@ class VersusPanel(QWidget):
         self._model = RecordTableModel(VERSUS_COLUMNS, lambda row: f"{row.kind} {row.name}", self)
         self._theme = theme
         self._margin = theme.spacing.medium
-        self._set_up_menu(workspace)
+        self._add_export_menu(workspace)
         self._lay_out(theme)
         self.hide()
         self.bars[0].activated.connect(self.activated)
@@ -117,7 +117,7 @@ class VersusPanel(QWidget):
     def _json_text(self) -> str:
         return "" if self._found is None else self._found.model_dump_json(indent=2)
 
-    def _set_up_menu(self, workspace: Workspace) -> None:
+    def _add_export_menu(self, workspace: Workspace) -> None:
         self.menu = ResultMenu(
             ResultFormats(self._plain_text, self._csv_text, self._json_text, self.picture), "comparison", self
         )

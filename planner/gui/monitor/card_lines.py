@@ -1,4 +1,4 @@
-"""The list of the machine's cards."""
+"""The list of the machine's cards: a line for each card with its readings and its diagnosis."""
 
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
@@ -40,20 +40,20 @@ _MOST_TALL: Final = 4
 _MOST_SHOWN: Final = 9
 
 
-class Widths(NamedTuple):
-    """The widths of the name and the state, shared by all lines: those of the longest texts."""
+class ColumnWidths(NamedTuple):
+    """Widths in pixels of the name and the state columns, which fit the longest texts of all lines."""
 
     name: int = _LEAST_NAME
     state: int = _LEAST_STATE
 
-    def with_room_for(self, line: CardLine, theme: Theme, screen: QPaintDevice) -> "Widths":
-        """Return widths that fit this line too."""
+    def widened_for(self, line: CardLine, theme: Theme, screen: QPaintDevice) -> "ColumnWidths":
+        """Return the widths, enlarged as needed to fit the texts of `line`."""
         name = QFontMetrics(theme.font(bold=True), screen).horizontalAdvance(line.name) + 1
         state = QFontMetrics(theme.font(), screen).horizontalAdvance(line.state) + 1
-        return Widths(min(max(self.name, name), _MOST_NAME), min(max(self.state, state), _MOST_STATE))
+        return ColumnWidths(min(max(self.name, name), _MOST_NAME), min(max(self.state, state), _MOST_STATE))
 
-    def all(self, gap: int) -> int:
-        """Return the width of everything except the sentence, including gaps of `gap`."""
+    def pixels_before_diagnosis(self, gap: int) -> int:
+        """Return the width of all columns before the diagnosis in pixels, with `gap` pixels between columns."""
         widths = (self.name, _USE, _MEMORY, _POWER, _HEAT, _CLOCK, self.state, _CHEVRON)
         return sum(widths) + (len(widths) + 1) * gap + 4
 
@@ -67,9 +67,9 @@ class CardLineWidget(QWidget):
         super().__init__()
         self._theme, self._series = theme, f"series-{number % _SERIES + 1}"
         self._line: CardLine | None = None
-        self._said = _NOTHING
+        self._diagnosis = _NOTHING
         self._expected: float | None = None
-        self._widths = Widths()
+        self._widths = ColumnWidths()
         self._is_tall = False
         self.setAttribute(Qt.WidgetAttribute.WA_Hover)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -78,39 +78,39 @@ class CardLineWidget(QWidget):
 
     @property
     def as_text(self) -> str:
-        """Return the line as text."""
+        """Return the card's readings and diagnosis as text."""
         spoken = "" if self._line is None else self._line.spoken
-        return f"{spoken}. {self._said.sentence}".strip(". ")
+        return f"{spoken}. {self._diagnosis.sentence}".strip(". ")
 
-    def show_line(self, line: CardLine, said: DiagnosisView = _NOTHING, expected: float | None = None) -> None:
-        """Show a card's values and diagnosis; `expected` is the fraction of its memory that the plan predicts."""
-        if (line, said, expected) == (self._line, self._said, self._expected):
+    def show_line(self, line: CardLine, diagnosis: DiagnosisView = _NOTHING, expected: float | None = None) -> None:
+        """Show a card's readings and diagnosis; `expected` is the memory fraction that the plan predicts."""
+        if (line, diagnosis, expected) == (self._line, self._diagnosis, self._expected):
             return
-        self._line, self._said, self._expected = line, said, expected
+        self._line, self._diagnosis, self._expected = line, diagnosis, expected
         self.setAccessibleName(self.as_text)
         mark = "" if expected is None else "The mark at the memory bar is the plan's prediction."
-        self.setToolTip("\n".join(part for part in (said.sentence, said.details, line.tooltip, mark) if part))
+        self.setToolTip("\n".join(part for part in (diagnosis.sentence, diagnosis.details, line.tooltip, mark) if part))
         self.update()
 
-    def set_widths(self, widths: Widths) -> None:
-        """Set the shared widths of the name and the state."""
+    def set_widths(self, widths: ColumnWidths) -> None:
+        """Set the widths of the name and the state columns."""
         if widths != self._widths:
             self._widths = widths
             self.update()
 
     def set_tall(self, is_tall: bool) -> None:
-        """Show the sentence below the values instead of after them."""
+        """Show the diagnosis below the readings (`is_tall`) or after them on the same line."""
         if is_tall != self._is_tall:
             self._is_tall = is_tall
             self.updateGeometry()
             self.update()
 
     def sizeHint(self) -> QSize:
-        """Return the height of one or two lines."""
-        return QSize(0, self._first_height() + (self._second_height() if self._is_tall else 0))
+        """Return the height of the widget: one text line, or two with the diagnosis below the readings."""
+        return QSize(0, self._values_height() + (self._sentence_height() if self._is_tall else 0))
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Paint the values and the sentence."""
+        """Paint the readings and the diagnosis."""
         if self._line is None:
             return
         painter = QPainter(self)
@@ -120,7 +120,7 @@ class CardLineWidget(QWidget):
         painter.end()
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        """Open the diagnosis."""
+        """Open the diagnosis on a click."""
         if self._line is not None and self.rect().contains(event.position().toPoint()):
             self.opened.emit(self._line.uuid)
 
@@ -134,44 +134,44 @@ class CardLineWidget(QWidget):
             super().keyPressEvent(event)
 
     def focusInEvent(self, event: QFocusEvent) -> None:
-        """Repaint with the focus."""
+        """Repaint the line with the background of a focused line."""
         super().focusInEvent(event)
         self.update()
 
     def _paint_values(self, painter: QPainter, line: CardLine) -> None:
-        gap, height = self._theme.spacing.small, self._first_height()
+        gap, height = self._theme.spacing.small, self._values_height()
         painter.fillRect(QRect(2, (height - 12) // 2, 3, 12), self._theme.color(self._series))
         left = gap + 4
-        self._write(painter, QRect(left, 0, self._widths.name, height), line.name, "text", bold=True)
+        self._paint_text(painter, QRect(left, 0, self._widths.name, height), line.name, "text", bold=True)
         left += self._widths.name + gap
-        self._write_with_bar(painter, QRect(left, 0, _USE, height), line.use, line.use_share)
+        self._paint_text_with_bar(painter, QRect(left, 0, _USE, height), line.use, line.use_share)
         left += _USE + gap
         area = QRect(left, 0, _MEMORY, height)
-        self._write_with_bar(painter, area, line.memory, line.memory_share, self._expected)
+        self._paint_text_with_bar(painter, area, line.memory, line.memory_share, self._expected)
         left += _MEMORY + gap
         for text, width in ((line.power, _POWER), (line.temperature, _HEAT), (line.clock, _CLOCK)):
-            self._write(painter, QRect(left, 0, width, height), text or "–", "text" if text else "muted", _RIGHT)
+            self._paint_text(painter, QRect(left, 0, width, height), text or "–", "text" if text else "muted", _RIGHT)
             left += width + gap
         left += gap
-        self._write(painter, QRect(left, 0, self._widths.state, height), line.state, line.tone or "text")
+        self._paint_text(painter, QRect(left, 0, self._widths.state, height), line.state, line.tone or "text")
         self._paint_sentence(painter, left + self._widths.state + gap)
         chevron = self._theme.icon("chevron-right", "muted")
         chevron.paint(painter, QRect(self.width() - _CHEVRON, 0, _CHEVRON, height))
 
     def _paint_sentence(self, painter: QPainter, left: int) -> None:
-        """Write the diagnosis below the values, or after them from `left`, shortened to its title if needed."""
-        tone, height = self._said.tone or "muted", self._first_height()
+        """Paint the diagnosis below the readings, or from x position `left` on, shortened to its title if too long."""
+        tone, height = self._diagnosis.tone or "muted", self._values_height()
         if self._is_tall:
             indent = self._theme.spacing.small + 4
-            below = QRect(indent, height - 2, self.width() - indent, self._second_height())
-            self._write(painter, below, self._said.sentence, tone)
+            below = QRect(indent, height - 2, self.width() - indent, self._sentence_height())
+            self._paint_text(painter, below, self._diagnosis.sentence, tone)
         else:
             room = self.width() - left - _CHEVRON
-            fits = QFontMetrics(self._theme.font(), self).horizontalAdvance(self._said.sentence) <= room
-            words = self._said.sentence if fits else self._said.title
-            self._write(painter, QRect(left, 0, room, height), words, tone)
+            fits = QFontMetrics(self._theme.font(), self).horizontalAdvance(self._diagnosis.sentence) <= room
+            words = self._diagnosis.sentence if fits else self._diagnosis.title
+            self._paint_text(painter, QRect(left, 0, room, height), words, tone)
 
-    def _write(
+    def _paint_text(
         self,
         painter: QPainter,
         area: QRect,
@@ -185,10 +185,10 @@ class CardLineWidget(QWidget):
         shown = painter.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, area.width())
         painter.drawText(area, alignment, shown)
 
-    def _write_with_bar(
+    def _paint_text_with_bar(
         self, painter: QPainter, area: QRect, text: str, share: float | None, expected: float | None = None
     ) -> None:
-        self._write(painter, area.adjusted(0, 0, 0, -_BAR), text or "–", "text" if text else "muted", _RIGHT)
+        self._paint_text(painter, area.adjusted(0, 0, 0, -_BAR), text or "–", "text" if text else "muted", _RIGHT)
         track = QRect(area.left(), area.bottom() - _BAR - 1, area.width(), _BAR)
         if share is not None:
             painter.fillRect(track, self._theme.color("hover"))
@@ -198,10 +198,10 @@ class CardLineWidget(QWidget):
             at = track.left() + round((track.width() - _EXPECTED_WIDTH) * min(expected, 1.0))
             painter.fillRect(QRect(at, track.top() - 3, _EXPECTED_WIDTH, _BAR + 4), self._theme.color("text"))
 
-    def _first_height(self) -> int:
+    def _values_height(self) -> int:
         return self.fontMetrics().height() + 2 * _BAR + 4
 
-    def _second_height(self) -> int:
+    def _sentence_height(self) -> int:
         return self.fontMetrics().height() + 2
 
 
@@ -214,7 +214,7 @@ class CardLines(ScrollColumn):
         super().__init__()
         self._theme = theme
         self._lines: dict[str, CardLineWidget] = {}
-        self._widths = Widths()
+        self._widths = ColumnWidths()
         self._body = QWidget()
         self._column = in_column(owner=self._body, spacing=0)
         self.setWidget(self._body)
@@ -224,44 +224,44 @@ class CardLines(ScrollColumn):
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """Return each line as text."""
+        """Return the readings and the diagnosis of each card as text."""
         return tuple(line.as_text for line in self._lines.values())
 
     def show_cards(
-        self, cards: Sequence[CardLine], said: Mapping[str, DiagnosisView], expected: Mapping[str, float]
+        self, cards: Sequence[CardLine], diagnoses: Mapping[str, DiagnosisView], expected: Mapping[str, float]
     ) -> None:
-        """Show the cards with their diagnoses and the memory fractions predicted by the plan, by UUID."""
+        """Show the cards; `diagnoses` and `expected`, the memory fractions that the plan predicts, are by UUID."""
         if [card.uuid for card in cards] != list(self._lines):
-            self._rebuild([card.uuid for card in cards])
-        self._make_room(cards)
+            self._replace_lines([card.uuid for card in cards])
+        self._widen_columns(cards)
         for card in cards:
-            self._lines[card.uuid].show_line(card, said.get(card.uuid, DiagnosisView()), expected.get(card.uuid))
+            self._lines[card.uuid].show_line(card, diagnoses.get(card.uuid, DiagnosisView()), expected.get(card.uuid))
 
     def sizeHint(self) -> QSize:
-        """Return the height of all lines, up to the most that are visible at once."""
+        """Return the height of all lines, at most of nine; further lines are reached by scrolling."""
         heights = [line.sizeHint().height() for line in self._lines.values()]
         return QSize(0, sum(heights[:_MOST_SHOWN]))
 
     def minimumSizeHint(self) -> QSize:
-        """Return the size hint."""
+        """Return the same size as `sizeHint`, so that the layout does not shrink the list."""
         return self.sizeHint()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Place the sentences for the new width."""
+        """Move the diagnoses below or after the readings, as the new width requires."""
         super().resizeEvent(event)
-        self._arrange()
+        self._lay_out_lines()
 
-    def _make_room(self, cards: Sequence[CardLine]) -> None:
-        """Widen the columns that are too narrow; they never shrink, so that the lines do not flicker."""
+    def _widen_columns(self, cards: Sequence[CardLine]) -> None:
+        """Widen the name and state columns to fit the cards' texts; columns never shrink, to avoid flicker."""
         widths = self._widths
         for card in cards:
-            widths = widths.with_room_for(card, self._theme, self)
+            widths = widths.widened_for(card, self._theme, self)
         if widths != self._widths:
             self._widths = widths
-            self._arrange()
+            self._lay_out_lines()
 
-    def _rebuild(self, uuids: Sequence[str]) -> None:
-        """Show a line for each card, and keep the lines of cards whose position has not changed."""
+    def _replace_lines(self, uuids: Sequence[str]) -> None:
+        """Create a line for each card; a card that keeps its position keeps its line."""
         lines: dict[str, CardLineWidget] = {}
         for position, (before, uuid) in enumerate(zip_longest(self._lines, uuids)):
             if before == uuid:
@@ -275,11 +275,11 @@ class CardLines(ScrollColumn):
                 lines[uuid].opened.connect(self.opened)
                 self._column.insertWidget(position, lines[uuid])
         self._lines = lines
-        self._widths = Widths()
-        self._arrange()
+        self._widths = ColumnWidths()
+        self._lay_out_lines()
 
-    def _arrange(self) -> None:
-        room = self.viewport().width() - self._widths.all(self._theme.spacing.small)
+    def _lay_out_lines(self) -> None:
+        room = self.viewport().width() - self._widths.pixels_before_diagnosis(self._theme.spacing.small)
         for line in self._lines.values():
             line.set_widths(self._widths)
             line.set_tall(room < LEAST_ROOM and len(self._lines) <= _MOST_TALL)

@@ -1,4 +1,4 @@
-"""The declared actions of the Monitor tab."""
+"""Actions of the Monitor tab in the Monitor menu, with their shortcuts."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -47,7 +47,7 @@ MONITOR_COMMANDS: Final[tuple[UnboundAction["MonitorTab"], ...]] = (
         "monitor.plan",
         "Plan &for the cards of this machine…",
         "Monitor/3",
-        lambda tab: tab.plan_strip.offer(),
+        lambda tab: tab.plan_strip.plan_for_these_cards(),
         icon="card",
     ),
     UnboundAction(
@@ -66,9 +66,9 @@ MONITOR_COMMANDS: Final[tuple[UnboundAction["MonitorTab"], ...]] = (
     ),
     UnboundAction(
         "monitor.release",
-        "Release or reconnect the &GPU",
+        "Disconnect from or reconnect to the dri&ver",
         "Monitor/4",
-        lambda tab: tab.controller.toggle_release(),
+        lambda tab: tab.controller.toggle_driver_connection(),
         icon="eject",
     ),
 )

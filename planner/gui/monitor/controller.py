@@ -1,4 +1,4 @@
-"""The controller of the Monitor tab: recording, replay, marks, settings and the check of the machine."""
+"""Controller of the Monitor tab: recording, replay, marks, settings and the check of this machine."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -39,61 +39,61 @@ _RecordingWithSummary = tuple[MonitorRecording, RecordingSummary]
 
 
 class Controller(QObject):
-    """Runs the actions of the Monitor tab with their dialogs; `settled` is emitted when the settings change."""
+    """Runs the actions of the Monitor tab with their dialogs; `settings_changed` follows a change in the dialog."""
 
-    settled = Signal()
+    settings_changed = Signal()
 
     def __init__(self, feed: Feed, workspace: Workspace, theme: Theme, tasks: TaskRunner, tab: QWidget) -> None:
         super().__init__(tab)
         self._feed, self._workspace, self._theme, self._tasks, self._tab = feed, workspace, theme, tasks, tab
         self._recorded_since = 0.0
         self.dialog: QDialog | None = None
-        workspace.changed.connect(self._note_plan)
+        workspace.changed.connect(self._record_plan)
 
     @property
     def settings(self) -> MonitorSettings:
-        """Return the stored settings."""
+        """Return the stored settings of the Monitor tab."""
         return self._workspace.settings.current.monitor
 
-    def change(self, **changes: object) -> None:
-        """Change the stored settings."""
+    def change_settings(self, **changes: object) -> None:
+        """Store changed settings of the Monitor tab, by field name."""
         self._workspace.settings.update(monitor=self.settings.evolve(**changes))
 
-    def note_recorded(self, path: Path | None) -> None:
+    def store_recorded_path(self, path: Path | None) -> None:
         """Store immediately which file is being recorded, so that the next start can report its interruption."""
         self._recorded_since = monotonic()
-        self.change(unfinished=None if path is None else UnfinishedRecording.of_this_process(path))
+        self.change_settings(unfinished=None if path is None else UnfinishedRecording.by_this_process(path))
         self._workspace.settings.flush()
 
     @property
     def recording_status(self) -> str:
-        """Return the name and the duration of the current recording; empty without one."""
-        path = self._feed.recorded_to
+        """Return `recording NAME for DURATION`, or an empty text if nothing is being recorded."""
+        path = self._feed.recording_path
         duration = elapsed_text(monotonic() - self._recorded_since)
         return "" if path is None else f"recording {path.name} for {duration}"
 
-    def menu(self) -> QMenu:
-        """Return the menu of rarer actions."""
+    def more_menu(self) -> QMenu:
+        """Return the toolbar's menu of less common actions."""
         menu = QMenu(self._tab)
         menu.addAction("Show a &demo", self.show_demo)
         menu.addAction("&Check this machine…", self.show_doctor)
         export = menu.addAction("&Export the recording…", self.choose_export)
-        total = menu.addAction("Recording &summary…", self.show_summary)
+        summary = menu.addAction("Recording &summary…", self.show_summary)
         menu.addSeparator()
         menu.addAction("&Alerts and settings…", self.open_settings)
-        release = menu.addAction("", self.toggle_release)
-        menu.aboutToShow.connect(lambda: release.setText(self.release_text()))
-        for action in (export, total):
+        release = menu.addAction("", self.toggle_driver_connection)
+        menu.aboutToShow.connect(lambda: release.setText(self.driver_connection_text()))
+        for action in (export, summary):
             menu.aboutToShow.connect(lambda action=action: action.setEnabled(not self._feed.is_live))
         return menu
 
-    def release_text(self) -> str:
-        """Return the menu text of `toggle_release`."""
-        return "&Reconnect to the driver" if self._feed.is_released else "&Disconnect from the driver"
+    def driver_connection_text(self) -> str:
+        """Return the menu text of the action that disconnects from the driver or reconnects to it."""
+        return "Reconnect to the dri&ver" if self._feed.is_released else "Disconnect from the dri&ver"
 
     @Slot()
-    def toggle_release(self) -> None:
-        """Release the driver, or reconnect to it."""
+    def toggle_driver_connection(self) -> None:
+        """Disconnect from the driver, or reconnect to the driver."""
         if self._feed.is_released:
             self._feed.resume()
         else:
@@ -101,11 +101,11 @@ class Controller(QObject):
 
     @Slot()
     def toggle_recording(self) -> None:
-        """Ask for a file and record to it, or stop the recording and show its summary."""
-        recorded = self._feed.recorded_to
+        """Ask for a file and start recording, or stop the current recording and show its summary."""
+        recorded = self._feed.recording_path
         if recorded is not None:
             self._feed.stop_recording()
-            self._summarize(partial(_open_and_summarize, recorded))
+            self._summarize(partial(_load_with_summary, recorded))
             return
         name = f"gpu-{datetime.now().astimezone():%Y-%m-%d-%H%M}.gpurec"
         chosen, _ = QFileDialog.getSaveFileName(self._tab, "Record", name, _RECORDINGS)
@@ -117,120 +117,124 @@ class Controller(QObject):
         """Record the readings and the plan to `path`; a failure is shown in the banner."""
         with self._workspace.reporting():
             self._feed.record_to(path)
-            self._note_plan()
+            self._record_plan()
 
     @Slot()
-    def _note_plan(self) -> None:
+    def _record_plan(self) -> None:
         self._feed.note_plan(self._workspace.plan)
 
     @Slot()
     def choose_recording(self) -> None:
-        """Ask for a recording or a log, and replay it."""
+        """Ask for the file of a recording or a log, and replay the file."""
         chosen, _ = QFileDialog.getOpenFileName(self._tab, "Replay", "", _OPENED)
         if chosen:
-            self.open(Path(chosen))
+            self.open_recording_file(Path(chosen))
 
     @Slot()
     def show_demo(self) -> None:
         """Replay the demo that is part of the program."""
-        self._load(RecordingLoader(DEMO, is_demo=True))
+        self._load_and_play(RecordingLoader(DEMO, is_demo=True))
 
-    def open(self, path: Path) -> None:
+    def open_recording_file(self, path: Path) -> None:
         """Replay the recording or log at `path`, which is loaded in the background."""
-        self._load(RecordingLoader(path))
+        self._load_and_play(RecordingLoader(path))
 
     @Slot()
     def choose_export(self) -> None:
-        """Ask for a file, and export the shown recording as a table."""
-        recording = self._replayed()
+        """Ask for a file name, and export the replayed recording as a table."""
+        recording = self._replayed_recording()
         if recording is not None:
-            self._ask_export(recording)
+            self._choose_export_file(recording)
 
     def export_to(self, path: Path, recording: MonitorRecording) -> None:
         """Export a recording as CSV or Parquet in the background."""
-        self._tasks.run(_EXPORTING, partial(export, recording, path), partial(self._on_exported, path), self._fail)
+        self._tasks.run(
+            _EXPORTING, partial(export, recording, path), partial(self._on_exported, path), self._show_error
+        )
 
     @Slot()
     def show_summary(self) -> None:
-        """Show the summary of the recording: energy, cost, averages and peaks."""
-        recording = self._replayed()
+        """Show the summary of the replayed recording: energy, cost, averages and peaks."""
+        recording = self._replayed_recording()
         if recording is not None:
             self._summarize(partial(_with_summary, recording))
 
-    def _replayed(self) -> MonitorRecording | None:
-        """Return the shown recording; without one, show a notice and return None."""
+    def _replayed_recording(self) -> MonitorRecording | None:
+        """Return the replayed recording; during live readings show a notice and return None."""
         if self._feed.replay is not None:
             return self._feed.replay.loaded.recording
         self._workspace.noticed.emit("Open a recording first.", "The tab shows this machine live.")
         return None
 
     @Slot(object)
-    def _ask_export(self, recording: MonitorRecording) -> None:
-        usual = recording.path.with_suffix(".csv").name
-        chosen, kind = QFileDialog.getSaveFileName(self._tab, "Export", usual, _TABLES)
+    def _choose_export_file(self, recording: MonitorRecording) -> None:
+        default_name = recording.path.with_suffix(".csv").name
+        chosen, kind = QFileDialog.getSaveFileName(self._tab, "Export", default_name, _TABLES)
         if chosen:
-            self.export_to(_with_ending(Path(chosen), kind), recording)
+            self.export_to(_with_table_suffix(Path(chosen), kind), recording)
 
     def _summarize(self, work: Callable[[], _RecordingWithSummary]) -> None:
-        self._tasks.run(_SUMMING, work, self._show_summary, self._fail)
+        self._tasks.run(_SUMMING, work, self._show_summary, self._show_error)
 
     def _show_summary(self, result: _RecordingWithSummary) -> None:
-        recording, total = result
-        dialog = SummaryDialog(recording, total.at(self.settings.usd_per_kwh), self._theme, self._tab.window())
-        dialog.tariff_chosen.connect(lambda usd: self.change(usd_per_kwh=usd))
-        dialog.replay_wanted.connect(lambda recording: self.open(recording.path))
-        dialog.export_wanted.connect(self._ask_export)
-        self.show(dialog)
+        recording, summary = result
+        dialog = SummaryDialog(recording, summary.at_price(self.settings.usd_per_kwh), self._theme, self._tab.window())
+        dialog.tariff_chosen.connect(lambda usd: self.change_settings(usd_per_kwh=usd))
+        dialog.replay_wanted.connect(lambda recording: self.open_recording_file(recording.path))
+        dialog.export_wanted.connect(self._choose_export_file)
+        self.open_dialog(dialog)
 
     def _on_exported(self, path: Path, rows: int) -> None:
         self._workspace.noticed.emit(f"Exported {rows} rows to {path}.", "")
 
     @Slot()
     def ask_mark(self) -> None:
-        """Ask for a note, and add it at the displayed time."""
+        """Ask for the text of a mark, and add the mark at the displayed time."""
         if self._feed.now is not None:
             self.ask_mark_at(self._feed.now)
 
     @Slot(float)
     def ask_mark_at(self, at: float) -> None:
-        """Ask for a note, and add it at a time."""
+        """Ask for the text of a mark, and add the mark at time `at`."""
         dialog = QInputDialog(self._tab.window())
         dialog.setWindowTitle("Mark this moment")
         dialog.setLabelText("Note:")
         dialog.textValueSelected.connect(lambda text: self._feed.add_mark(at, text.strip() or "mark"))
-        self.show(dialog)
+        self.open_dialog(dialog)
 
     @Slot()
     def ask_speed(self) -> None:
-        """Open the dialog for a measured speed, which replaces the estimate."""
-        self.show(SpeedDialog(self._workspace, self._theme, self._tab.window()))
+        """Open the dialog for a measured speed, which replaces the plan's estimated speed."""
+        self.open_dialog(SpeedDialog(self._workspace, self._theme, self._tab.window()))
 
     @Slot()
     def open_settings(self) -> None:
-        """Open the settings dialog."""
+        """Open the dialog for alerts and settings of the Monitor tab."""
         dialog = SettingsDialog(self.settings, self._theme, self._tab.window())
-        dialog.chosen.connect(self._settle)
-        self.show(dialog)
+        dialog.chosen.connect(self._store_settings)
+        self.open_dialog(dialog)
 
     @Slot()
     def show_doctor(self) -> None:
         """Open the dialog that checks this machine."""
-        self.show(DoctorDialog(self._feed.live_latest, self._theme, self._tasks, self._tab.window()))
+        self.open_dialog(DoctorDialog(self._feed.live_latest, self._theme, self._tasks, self._tab.window()))
 
-    def cancel(self) -> None:
+    def cancel_tasks(self) -> None:
         """Cancel loading, exporting and summarizing."""
         self._tasks.cancel(_LOADING)
         self._tasks.cancel(_EXPORTING)
         self._tasks.cancel(_SUMMING)
 
-    def _load(self, loader: RecordingLoader) -> None:
-        self._tasks.run(_LOADING, loader.load, self._feed.play, self._fail, loader.stop)
+    def _load_and_play(self, loader: RecordingLoader) -> None:
+        self._tasks.run(_LOADING, loader.load, self._feed.play, self._show_error, loader.stop)
 
-    def _fail(self, error: BaseException) -> None:
-        known = error if isinstance(error, PlannerError) else PlannerError(f"The recording could not be read: {error}")
-        self._workspace.failed.emit(known)
+    def _show_error(self, error: BaseException) -> None:
+        planner_error = (
+            error if isinstance(error, PlannerError) else PlannerError(f"The recording could not be read: {error}")
+        )
+        self._workspace.failed.emit(planner_error)
 
-    def show(self, dialog: QDialog) -> None:
+    def open_dialog(self, dialog: QDialog) -> None:
         """Open a dialog without blocking the window."""
         self.dialog = dialog
         dialog.finished.connect(self._on_finished)
@@ -242,23 +246,23 @@ class Controller(QObject):
             self.dialog = None
 
     @Slot(object)
-    def _settle(self, settings: MonitorSettings) -> None:
+    def _store_settings(self, settings: MonitorSettings) -> None:
         self._workspace.settings.update(monitor=settings)
         self._feed.set_rules(settings.alerts)
-        self.settled.emit()
+        self.settings_changed.emit()
 
 
 def _with_summary(recording: MonitorRecording) -> _RecordingWithSummary:
-    """Return a recording with its summary, which reads the whole file."""
+    """Return a recording and its summary, which requires reading the whole file."""
     return recording, summarize_recording(recording)
 
 
-def _open_and_summarize(path: Path) -> _RecordingWithSummary:
+def _load_with_summary(path: Path) -> _RecordingWithSummary:
     return _with_summary(open_recording(path))
 
 
-def _with_ending(path: Path, kind: str) -> Path:
-    """Return `path`, with the extension of the file type chosen in the dialog if it has none of them."""
+def _with_table_suffix(path: Path, kind: str) -> Path:
+    """Return `path`, with .csv or .parquet as chosen in the dialog (`kind`) unless `path` has one of these suffixes."""
     if path.suffix in _ENDINGS:
         return path
     return path.with_name(f"{path.name}{_ENDINGS[1] if 'Parquet' in kind else _ENDINGS[0]}")

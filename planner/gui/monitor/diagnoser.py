@@ -20,16 +20,16 @@ _JUMP_SECONDS: Final = 30.0
 
 
 class Diagnoser:
-    """Diagnoses the cards when their states change or enough time has passed; verdicts become events."""
+    """Diagnoses the displayed cards when their states change or enough time has passed; verdicts become events."""
 
     def __init__(self, feed: Feed) -> None:
         self._feed = feed
-        self._said: Mapping[str, DiagnosisView] = {}
+        self._diagnoses: Mapping[str, DiagnosisView] = {}
         self.is_under_filled = False
         self.reset()
 
     def reset(self) -> None:
-        """Start over for another source."""
+        """Discard all diagnoses, because another source is displayed."""
         # A recording was already diagnosed as a whole when it was loaded.
         self._timeline = VerdictTimeline(self._feed.history if self._feed.is_live else None)
         self._due = float("-inf")
@@ -38,21 +38,21 @@ class Diagnoser:
 
     def diagnose(self) -> Mapping[str, DiagnosisView]:
         """Return the diagnosis of each card by UUID; empty before the first reading."""
-        shown, now = self._feed.shown, monotonic()
-        if shown.end is None:
+        displayed_readings, now = self._feed.displayed_readings, monotonic()
+        if displayed_readings.end is None:
             return {}
-        if not (self._feed.is_live or 0.0 <= shown.end - self._end <= _JUMP_SECONDS):
+        if not (self._feed.is_live or 0.0 <= displayed_readings.end - self._end <= _JUMP_SECONDS):
             self.reset()
-        self._end = shown.end
-        states = tuple((device.uuid, device.state) for device in shown.inventory.devices)
+        self._end = displayed_readings.end
+        states = tuple((device.uuid, device.state) for device in displayed_readings.inventory.devices)
         if states != self._states or now >= self._due:
             self._states = states
-            verdicts = self._timeline.diagnose(shown, shown.end)
+            verdicts = self._timeline.diagnose(displayed_readings, displayed_readings.end)
             self.is_under_filled = any(verdict.kind is VerdictKind.UNDER_FILLED for verdict in verdicts.values())
-            self._said = {uuid: diagnosis_view(verdict) for uuid, verdict in verdicts.items()}
+            self._diagnoses = {uuid: diagnosis_view(verdict) for uuid, verdict in verdicts.items()}
             wait = (monotonic() - now) / _MOST_SHARE
             self._due = now + min(max(wait, _EVERY_SECONDS), _LATEST_SECONDS)
-        return self._said
+        return self._diagnoses
 
     @property
     def verdicts(self) -> Mapping[str, Verdict]:
@@ -60,7 +60,7 @@ class Diagnoser:
         return self._timeline.verdicts
 
     def checklist(self, uuid: str) -> tuple[ChecklistRow, ...]:
-        """Return the optimization checklist for one of the displayed cards."""
-        shown = self._feed.shown
-        checked, verdict = evaluate_checklist(shown, uuid, shown.end), self.verdicts.get(uuid)
+        """Return the optimization checklist for the displayed card with this UUID."""
+        displayed_readings = self._feed.displayed_readings
+        checked, verdict = evaluate_checklist(displayed_readings, uuid, displayed_readings.end), self.verdicts.get(uuid)
         return checklist_rows(checked if verdict is None else consistent_with_verdict(checked, verdict))

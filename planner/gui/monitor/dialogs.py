@@ -26,7 +26,7 @@ from planner.monitor.readings.latest import Latest
 from planner.monitor.recording.recording import MonitorRecording
 from planner.monitor.recording.summary import RecordingSummary
 from planner.present.monitor.diagnosis import ChecklistRow, DiagnosisView, EvidenceRow, checklist_text
-from planner.present.monitor.readings import check_lines
+from planner.present.monitor.readings import setup_check_text
 from planner.present.monitor.recording import SUMMARY_COLUMNS, recording_line, summary_lines
 from planner.present.record_text import to_tsv
 
@@ -39,7 +39,7 @@ _VERDICT_SIZE: Final = QSize(820, 600)
 
 
 class DoctorDialog(QDialog):
-    """Checks this machine in the background, since that reads system files, and shows the results."""
+    """Dialog that checks this machine in the background and shows the results."""
 
     def __init__(self, latest: Latest, theme: Theme, tasks: TaskRunner, parent: QWidget) -> None:
         super().__init__(parent)
@@ -59,26 +59,26 @@ class DoctorDialog(QDialog):
             spacing=theme.spacing.small,
         )
         self.resize(_DOCTOR_SIZE)
-        tasks.run(_CHECK_UP, partial(_checks, latest), self._show, self._fail)
+        tasks.run(_CHECK_UP, partial(_setup_checks, latest), self._show_checks, self._show_error)
 
     def done(self, result: int) -> None:
-        """Cancel the checks."""
+        """Close the dialog and cancel the checks that are still running."""
         self._tasks.cancel(_CHECK_UP)
         super().done(result)
 
-    def _show(self, checks: Sequence[SetupCheck]) -> None:
-        self.text.setPlainText(check_lines(checks))
+    def _show_checks(self, checks: Sequence[SetupCheck]) -> None:
+        self.text.setPlainText(setup_check_text(checks))
 
-    def _fail(self, error: BaseException) -> None:
+    def _show_error(self, error: BaseException) -> None:
         self.text.setPlainText(error.message if isinstance(error, PlannerError) else repr(error))
 
 
-def _checks(latest: Latest) -> tuple[SetupCheck, ...]:
+def _setup_checks(latest: Latest) -> tuple[SetupCheck, ...]:
     return check_setup(latest, detect_environment(), find_cards(), binding_version())
 
 
 class SpeedDialog(QDialog):
-    """Sets the plan's measured speed, which can be undone."""
+    """Dialog for the measured speed of a run, which becomes part of the plan and can be undone."""
 
     def __init__(self, workspace: Workspace, theme: Theme, parent: QWidget) -> None:
         super().__init__(parent)
@@ -87,8 +87,8 @@ class SpeedDialog(QDialog):
         self.setWindowTitle("Use measured speed")
         self.setMinimumWidth(_SPEED_WIDTH)
         about = (
-            "Enter the speed that your run reports for this plan, of all cards together. It replaces the estimate in "
-            "time and cost; for other cards it is scaled by the ratio of the two estimates."
+            "Enter the speed that your run reports for this plan, summed over all cards. It replaces the estimate in "
+            "time and cost; for other cards, it is scaled by the ratio of their estimates."
         )
         buttons = closing_buttons(self)
         in_column(
@@ -99,16 +99,16 @@ class SpeedDialog(QDialog):
             margins=None,
             spacing=theme.spacing.medium,
         )
-        workspace.changed.connect(self._refresh)
-        self._refresh()
+        workspace.changed.connect(self._update_questions)
+        self._update_questions()
 
     @Slot()
-    def _refresh(self) -> None:
+    def _update_questions(self) -> None:
         self.questions.refresh()
 
 
 class SummaryDialog(QDialog):
-    """Shows the summary of a recording.
+    """Dialog with the summary of a recording: energy, cost, averages and peaks.
 
     `tariff_chosen` carries the new price of a kWh or None; `replay_wanted` and `export_wanted` carry the recording.
     """
@@ -129,31 +129,31 @@ class SummaryDialog(QDialog):
         self.replay, self.export = QPushButton("&Replay"), QPushButton("&Export…")
         self.copy = copy_button(lambda: self.text)
         self._lay_out(theme)
-        self.tariff.valueChanged.connect(self._on_tariff)
-        self.replay.clicked.connect(self._on_replay)
+        self.tariff.valueChanged.connect(self._on_tariff_changed)
+        self.replay.clicked.connect(self._replay_and_close)
         self.export.clicked.connect(lambda: self.export_wanted.emit(self.recording))
-        self._show()
+        self._show_summary()
 
     @property
     def text(self) -> str:
-        """Return the whole summary as text."""
+        """Return the summary as text: energy, cost, notes, and the table of cards."""
         lines = summary_lines(self.recording, self._summary)
         return "\n".join([recording_line(self.recording), *lines, to_tsv(SUMMARY_COLUMNS, self._summary.cards)])
 
-    def _show(self) -> None:
+    def _show_summary(self) -> None:
         first, *others = summary_lines(self.recording, self._summary)
         self._answer.setText(first)
         self._about.setText("\n".join([recording_line(self.recording), *others]))
         self._model.set_records(self._summary.cards)
 
     @Slot()
-    def _on_tariff(self) -> None:
-        self._summary = self._summary.at(self.tariff.usd_per_kwh)
-        self._show()
+    def _on_tariff_changed(self) -> None:
+        self._summary = self._summary.at_price(self.tariff.usd_per_kwh)
+        self._show_summary()
         self.tariff_chosen.emit(self.tariff.usd_per_kwh)
 
     @Slot()
-    def _on_replay(self) -> None:
+    def _replay_and_close(self) -> None:
         self.replay_wanted.emit(self.recording)
         self.close()
 
@@ -177,51 +177,51 @@ class SummaryDialog(QDialog):
 
 
 def verdict_html(diagnosis: DiagnosisView, checklist: tuple[ChecklistRow, ...], theme: Theme) -> str:
-    """Return the evidence, the advice and the optimization checklist as HTML."""
+    """Return the evidence, the advice and the optimization checklist of a diagnosis as HTML."""
     muted = theme.color("muted").name()
     parts = []
     if diagnosis.evidence:
-        since = _paragraph(f"For {diagnosis.lasted}; readings of the last minutes:")
-        parts += [_head("Evidence"), since, _table(diagnosis.evidence, theme)]
+        since = _paragraph_html(f"For {diagnosis.lasted}; readings of the last minutes:")
+        parts += [_heading_html("Evidence"), since, _evidence_table_html(diagnosis.evidence, theme)]
     if diagnosis.advice:
-        parts += [_head("What to try, most likely first"), _listed("ol", diagnosis.advice)]
-    parts.append(_head("Optimization checklist, in the order of the guides"))
-    parts += [_item(number, row, muted) for number, row in enumerate(checklist, start=1)]
+        parts += [_heading_html("What to try, most likely first"), _list_html("ol", diagnosis.advice)]
+    parts.append(_heading_html("Optimization checklist, in the order of the guides"))
+    parts += [_checklist_item_html(number, row, muted) for number, row in enumerate(checklist, start=1)]
     return "".join(parts)
 
 
-def _head(text: str) -> str:
+def _heading_html(text: str) -> str:
     return f"<h4>{escape(text)}</h4>"
 
 
-def _paragraph(text: str, color: str = "") -> str:
+def _paragraph_html(text: str, color: str = "") -> str:
     style = f' style="color: {color}"' if color else ""
     return f"<p{style}>{escape(text)}</p>"
 
 
-def _listed(tag: str, sentences: Iterable[str]) -> str:
+def _list_html(tag: str, sentences: Iterable[str]) -> str:
     return f"<{tag}>{''.join(f'<li>{escape(sentence)}</li>' for sentence in sentences)}</{tag}>"
 
 
-def _table(rows: Iterable[EvidenceRow], theme: Theme) -> str:
+def _evidence_table_html(rows: Iterable[EvidenceRow], theme: Theme) -> str:
     head = "".join(f'<th align="left">{head}</th>' for head in _HEADS)
-    body = "".join(f"<tr>{_cells(row.quantity, row.seen, row.threshold, row.source)}</tr>" for row in rows)
+    body = "".join(f"<tr>{_cells_html(row.quantity, row.seen, row.threshold, row.source)}</tr>" for row in rows)
     return f'<table cellspacing="0" cellpadding="{theme.spacing.tiny}"><tr>{head}</tr>{body}</table>'
 
 
-def _cells(*texts: str) -> str:
+def _cells_html(*texts: str) -> str:
     return "".join(f"<td>{escape(text)}</td>" for text in texts)
 
 
-def _item(number: int, row: ChecklistRow, muted: str) -> str:
-    """Return an item of the checklist: its status, reason, readings, instructions and source."""
+def _checklist_item_html(number: int, row: ChecklistRow, muted: str) -> str:
+    """Return a checklist item as HTML: its status, reason, readings, instructions and source."""
     title = f"<p><b>{number}. {escape(row.title)}</b>: {escape(row.standing)}<br>{escape(row.why)}</p>"
-    seen = _paragraph(row.seen) if row.seen else ""
-    return f"{title}{seen}{_listed('ul', row.how)}{_paragraph(f'Source: {row.source}', muted)}"
+    seen = _paragraph_html(row.seen) if row.seen else ""
+    return f"{title}{seen}{_list_html('ul', row.how)}{_paragraph_html(f'Source: {row.source}', muted)}"
 
 
 class VerdictDialog(QDialog):
-    """Shows the diagnosis of a card with its evidence, advice and optimization checklist."""
+    """Dialog with the diagnosis of a card: evidence, advice and optimization checklist."""
 
     def __init__(
         self, card: str, diagnosis: DiagnosisView, checklist: tuple[ChecklistRow, ...], theme: Theme, parent: QWidget

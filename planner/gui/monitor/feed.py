@@ -1,4 +1,4 @@
-"""The source of the Monitor tab's readings: this machine live, or a recording."""
+"""Source of the Monitor tab's readings: this machine live, or a replayed recording."""
 
 import logging
 from collections import deque
@@ -45,16 +45,16 @@ class LiveSource(QObject):
         self._is_announced = False
         self._over = Event()
         self._timeouts = timeouts or Timeouts()
-        self.supervisor = Supervisor(self._queue, settings, self._timeouts, environment)
+        self.supervisor = Supervisor(self._enqueue, settings, self._timeouts, environment)
         self._thread = Thread(target=self._run_supervisor, name="live", daemon=True)
-        self._queued.connect(self._deliver, Qt.ConnectionType.QueuedConnection)
+        self._queued.connect(self._emit_queued, Qt.ConnectionType.QueuedConnection)
 
     def start(self) -> None:
-        """Start; call it only once."""
+        """Start reading this machine; may be called only once."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop, and wait for the thread with a timeout; a thread that hangs ends with the process."""
+        """Stop reading, and wait for the supervisor's thread with a timeout; a hanging thread ends with the process."""
         self.begin_stop()
         if self._thread.is_alive():
             # Longer than the supervisor's own timeout, which should expire first.
@@ -63,7 +63,7 @@ class LiveSource(QObject):
                 _log.warning("The monitor did not end within %g seconds", 2 * self._timeouts.stop)
 
     def begin_stop(self) -> None:
-        """Stop without waiting; no more updates arrive."""
+        """Stop reading without waiting for the supervisor's thread; no more updates arrive."""
         self._over.set()
         self._updates.clear()
 
@@ -71,7 +71,7 @@ class LiveSource(QObject):
         with self.supervisor:
             self._over.wait()
 
-    def _queue(self, update: Update) -> None:
+    def _enqueue(self, update: Update) -> None:
         if self._over.is_set():
             return
         self._updates.append(update)
@@ -81,7 +81,7 @@ class LiveSource(QObject):
             self._queued.emit()
 
     @Slot()
-    def _deliver(self) -> None:
+    def _emit_queued(self) -> None:
         self._is_announced = False
         updates = []
         while self._updates:
@@ -91,7 +91,7 @@ class LiveSource(QObject):
 
 
 class DisplayedReadings(NamedTuple):
-    """The readings at the displayed time with their history, as the diagnosis needs them."""
+    """Readings at the displayed time, with the series before it, as a source for the diagnosis."""
 
     latest: Latest
     inventory: Inventory
@@ -100,10 +100,10 @@ class DisplayedReadings(NamedTuple):
 
 
 class Feed(QObject):
-    """The displayed readings; live readings are stored during a replay too, so that they have no gap afterwards.
+    """Displayed readings, live or replayed; live readings are also stored during a replay, so that no gap results.
 
-    `updated` follows the displayed readings, `switched` the source, `recording_changed` the start and end of a
-    recording; `alerted` carries an `Alert`, `failed` a `PlannerError`.
+    `updated` is emitted when the displayed readings change, `switched` when their source does, `recording_changed` when
+    a recording starts or ends; `alerted` carries an `Alert`, `failed` a `PlannerError`.
     """
 
     updated = Signal()
@@ -130,16 +130,16 @@ class Feed(QObject):
         self._live = LiveSource(
             (pace or SamplerSettings())._replace(fast_seconds=interval_seconds), timeouts, environment
         )
-        self._live.arrived.connect(self._take)
+        self._live.arrived.connect(self._note_updates)
 
     @property
     def is_live(self) -> bool:
-        """Return whether this machine is displayed, not a recording."""
+        """Return whether live readings of this machine are displayed instead of a recording."""
         return self.replay is None
 
     @property
     def history(self) -> History:
-        """Return the history that the plots show."""
+        """Return the history of the displayed source, which the plots show."""
         return self._history if self.replay is None else self.replay.history
 
     @property
@@ -154,39 +154,39 @@ class Feed(QObject):
 
     @property
     def now(self) -> float | None:
-        """Return the displayed time of the monotonic clock, or None before the first reading."""
+        """Return the displayed time in monotonic seconds, None before the first reading."""
         return self._history.end if self.replay is None else self.replay.now
 
     @property
-    def shown(self) -> DisplayedReadings:
-        """Return the readings for a diagnosis."""
+    def displayed_readings(self) -> DisplayedReadings:
+        """Return the displayed readings as a source for the diagnosis."""
         return DisplayedReadings(self.latest, self.latest.inventory, self.now, self.history.series)
 
     @property
-    def is_busy_unseen(self) -> bool:
-        """Return whether the driver is needed while the tab is hidden: for a recording or for alerts."""
-        return self.recorded_to is not None or self._watch.rules.is_on
+    def needs_driver_while_hidden(self) -> bool:
+        """Return whether a recording or alerts need the driver even while the tab is hidden."""
+        return self.recording_path is not None or self._watch.rules.is_on
 
     @property
-    def recorded_to(self) -> Path | None:
-        """Return the file that is being recorded, or None."""
+    def recording_path(self) -> Path | None:
+        """Return the path of the recording in progress, None without one."""
         return None if self._recorder is None else self._recorder.path
 
     def start(self) -> None:
-        """Start reading this machine, if not started yet."""
+        """Start reading this machine, unless already started."""
         if not self._is_started:
             self._is_started = True
             self._live.start()
 
     def stop(self) -> None:
-        """End the replay, the live readings and the recording; they cannot be started again."""
+        """End the replay, the live readings and the recording; the feed cannot be started again."""
         self.end_replay()
         if self._is_started:
             self._live.stop()
         self.stop_recording()
 
     def set_interval(self, seconds: float) -> None:
-        """Set the interval of readings."""
+        """Set the sampling interval of live readings, in seconds."""
         self._live.supervisor.set_interval(seconds)
 
     def set_rules(self, rules: AlertRules) -> None:
@@ -194,7 +194,7 @@ class Feed(QObject):
         self._watch = AlertWatch(rules)
 
     def release(self) -> None:
-        """Release the driver, so that it can be unloaded or the card can sleep."""
+        """Disconnect from the driver, so that the driver can be unloaded or the card can sleep."""
         self.is_released = True
         self._live.supervisor.release()
         self.updated.emit()
@@ -206,7 +206,7 @@ class Feed(QObject):
         self.updated.emit()
 
     def record_to(self, path: Path) -> None:
-        """Record all readings to `path`, replacing an existing file.
+        """Record all live readings to `path`, replacing an existing file.
 
         Raises:
             RecordingError: If the file cannot be written.
@@ -216,13 +216,13 @@ class Feed(QObject):
         self.recording_changed.emit()
 
     def note_plan(self, plan: Plan) -> None:
-        """Add the plan to the current recording, if any."""
+        """Add `plan` to the current recording, if there is one."""
         if self._recorder is not None:
             self._recorder.note_plan(plan.model_dump(mode="json"))
 
     @Slot()
     def stop_recording(self) -> None:
-        """Stop the recording."""
+        """Stop the current recording, if there is one."""
         recorder, self._recorder = self._recorder, None
         if recorder is not None:
             recorder.close()
@@ -240,19 +240,19 @@ class Feed(QObject):
         self.switched.emit()
 
     def go_live(self) -> None:
-        """Return to the live readings."""
+        """End the replay and display the live readings."""
         if self.replay is not None:
             self.end_replay()
             self.switched.emit()
 
     def end_replay(self) -> None:
-        """End the replay, if any."""
+        """End the replay, if there is one, without announcing the change of source."""
         if self.replay is not None:
             self.replay.stop()
             self.replay = None
 
     def add_mark(self, time: float, text: str) -> None:
-        """Add a note at a time of the displayed source."""
+        """Add a mark to the displayed timeline; during live readings also to the current recording."""
         if self.is_live:
             self.mark_live(time, text)
         else:
@@ -260,13 +260,13 @@ class Feed(QObject):
         self.updated.emit()
 
     def mark_live(self, time: float, text: str) -> None:
-        """Add a note to the live timeline and to the current recording."""
+        """Add a mark to the live timeline and to the current recording."""
         self._history.add_mark(time, text)
         if self._recorder is not None:
             self._recorder.mark(text)
 
     @Slot(object)
-    def _take(self, updates: Sequence[Update]) -> None:
+    def _note_updates(self, updates: Sequence[Update]) -> None:
         for update in updates:
             self._history.note(update)
             if self._recorder is not None:

@@ -1,4 +1,4 @@
-"""The headline of the Monitor tab, and its empty state for a machine without cards."""
+"""Headline of the Monitor tab, and what the tab shows on a machine without cards."""
 
 from typing import Final
 
@@ -22,14 +22,14 @@ _ICONS: Final[dict[Tone, tuple[str, str]]] = {
 
 
 class HeadlinePanel(QWidget):
-    """The headline with its icon, details and advice; `opened` carries the UUID of the card that it is about."""
+    """Headline with icon, details and advice; `opened` carries the UUID of the card that the headline is about."""
 
     opened = Signal(str)
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._theme = theme
-        self._shown = Headline("")
+        self._headline = Headline("")
         self._mark = IconLabel(theme)
         self._sentence = make_label(font=theme.font("title", bold=True), wrap=True, selectable=True)
         self._more, self._advice = ElidedLabel(role="muted"), ElidedLabel()
@@ -47,48 +47,48 @@ class HeadlinePanel(QWidget):
             spacing=space.small,
         )
         self.why.clicked.connect(self.open)
-        self._mark.show_icon(_ICONS[self._shown.tone])
+        self._mark.show_icon(_ICONS[self._headline.tone])
         self.hide()
 
     @property
     def text(self) -> str:
         """Return the headline as text."""
-        return "\n".join(part for part in (self._shown.sentence, self._shown.more, self._advice.text()) if part)
+        return "\n".join(part for part in (self._headline.sentence, self._headline.more, self._advice.text()) if part)
 
-    def show_headline(self, shown: Headline) -> None:
-        """Show a headline; hide the panel if it is empty."""
-        if shown == self._shown:
+    def show_headline(self, headline: Headline) -> None:
+        """Show a headline; an empty headline hides the panel."""
+        if headline == self._headline:
             return
-        self._shown = shown
-        self._sentence.setText(shown.sentence)
-        self._more.setText(shown.more)
-        self._advice.setText(f"Try first: {_lowercased(shown.advice)}" if shown.advice else "")
+        self._headline = headline
+        self._sentence.setText(headline.sentence)
+        self._more.setText(headline.more)
+        self._advice.setText(f"Try first: {_with_lowercase_start(headline.advice)}" if headline.advice else "")
         for label in (self._more, self._advice):
             label.setVisible(bool(label.text()))
-        self.why.setVisible(shown.uuid is not None)
+        self.why.setVisible(headline.uuid is not None)
         self.setAccessibleName(self.text)
-        self.setVisible(bool(shown.sentence))
-        self._mark.show_icon(_ICONS[shown.tone])
+        self.setVisible(bool(headline.sentence))
+        self._mark.show_icon(_ICONS[headline.tone])
 
     @Slot()
     def open(self) -> None:
         """Open the diagnosis of the card that the headline is about."""
-        if self._shown.uuid is not None:
-            self.opened.emit(self._shown.uuid)
+        if self._headline.uuid is not None:
+            self.opened.emit(self._headline.uuid)
 
 
-def _lowercased(advice: str) -> str:
+def _with_lowercase_start(advice: str) -> str:
     """Return the advice with a lowercase first letter, unless it starts with an acronym."""
     return advice if advice[:2].isupper() else f"{advice[:1].lower()}{advice[1:]}"
 
 
 class EmptyState(QWidget):
-    """A sentence and three buttons, which the tab connects; the reason for missing cards is shown as a fault."""
+    """Empty state of the tab on a machine without cards: a sentence and three buttons that the tab connects."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._more = make_label(
-            "The host is monitored nevertheless; open a recording to see readings of cards.",
+            "The CPU, memory, disk and network of this machine are still monitored; open a recording to see cards.",
             "muted",
             selectable=True,
         )
@@ -97,7 +97,7 @@ class EmptyState(QWidget):
         )
         self.demo = push_button("Show a &demo", "Replay 15 minutes of invented readings of two cards during training.")
         self.doctor = push_button(
-            "&Check this machine", "Check everything that readings need, from the card to the driver."
+            "&Check this machine", "Check all that readings of cards depend on, from the card to the driver."
         )
         in_column(
             self._more,

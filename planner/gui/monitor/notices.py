@@ -24,7 +24,7 @@ _TONES: Final = {"error": "", "warning": "warning", "note": "notice"}
 
 
 class FaultList(QWidget):
-    """Errors and warnings as banners, and notes in a collapsible section."""
+    """List of faults: errors and warnings as banners, notes in a collapsible section."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -37,11 +37,11 @@ class FaultList(QWidget):
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """Return the text of each fault, the worst first."""
+        """Return the text of each fault, the most severe first."""
         return tuple(fault.as_text for fault in self._faults)
 
     def show_faults(self, faults: Sequence[FaultView]) -> None:
-        """Show `faults`, which are sorted with the worst first."""
+        """Show `faults`, which must be sorted with the most severe first."""
         self._faults = faults
         urgent = [fault for fault in faults if fault.severity != "note"]
         notes = [fault for fault in faults if fault.severity == "note"]
@@ -55,7 +55,7 @@ class FaultList(QWidget):
 
 
 class _FaultBanner(QFrame):
-    """A fault: its title and start, and below them the advice."""
+    """Banner of one fault: its title and start, with the advice below."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -79,10 +79,10 @@ class _FaultBanner(QFrame):
 
 
 class UnfinishedBanner(QFrame):
-    """Offers an interrupted recording; `opened` carries its file, `settled` follows opening and dismissing."""
+    """Offers to open an interrupted recording; `opened` carries its path, `offer_ended` follows the choice."""
 
     opened = Signal(object)
-    settled = Signal()
+    offer_ended = Signal()
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -95,29 +95,29 @@ class UnfinishedBanner(QFrame):
         in_row(
             (self._message, 1), self.open, self.dismiss, owner=self, margins=(theme.spacing.medium, theme.spacing.tiny)
         )
-        self.open.clicked.connect(self._on_opened)
-        self.dismiss.clicked.connect(self._settle)
+        self.open.clicked.connect(self._open_and_hide)
+        self.dismiss.clicked.connect(self._hide_and_announce)
         self.hide()
 
-    def offer(self, path: Path | None) -> None:
-        """Offer a file; None hides the banner."""
+    def show_offer(self, path: Path | None) -> None:
+        """Offer the interrupted recording at `path`; None hides the banner."""
         self._path = path
         self.setVisible(path is not None)
         if path is not None:
             self._message.setText(" ".join(unfinished_message(path)))
 
-    def _on_opened(self) -> None:
+    def _open_and_hide(self) -> None:
         if self._path is not None:
             self.opened.emit(self._path)
-        self._settle()
+        self._hide_and_announce()
 
-    def _settle(self) -> None:
-        self.offer(None)
-        self.settled.emit()
+    def _hide_and_announce(self) -> None:
+        self.show_offer(None)
+        self.offer_ended.emit()
 
 
 class AlertNotifier(QObject):
-    """Shows each alert in the banner and on the desktop, and marks it on the timeline."""
+    """Shows each alert in the window's banner and on the desktop, and marks the alert on the timeline."""
 
     def __init__(self, feed: Feed, workspace: Workspace, theme: Theme, parent: QWidget) -> None:
         super().__init__(parent)
@@ -125,7 +125,7 @@ class AlertNotifier(QObject):
         feed.alerted.connect(self._show_alert)
 
     def close(self) -> None:
-        """Hide the tray icon."""
+        """Hide the icon in the system tray."""
         if "_tray" in self.__dict__ and self._tray is not None:
             self._tray.hide()
 

@@ -1,4 +1,4 @@
-"""Comparison of the plan with the readings: a sentence, lines in the plots, and planning for these cards."""
+"""Comparison of the plan with the readings: a sentence, lines in the plots, and planning for this machine's cards."""
 
 import json
 from collections.abc import Mapping
@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from PySide6.QtCore import QPoint, Signal, Slot
+from PySide6.QtCore import QPoint, QTimer, Signal, Slot
 from PySide6.QtWidgets import QMenu, QWidget
 
 from planner.errors import PlannerError
@@ -31,7 +31,7 @@ from planner.present.monitor.plan_on_cards import (
     PlannableCards,
     PlanOnCards,
     compare_plan_with_cards,
-    fill_sentence,
+    largest_batch_sentence,
     match_cards,
     plannable_cards,
 )
@@ -40,17 +40,18 @@ _DRAWN: Final = (("memory_used_bytes", "memory_bytes"), ("power_watts", "power_w
 _FILLING = "monitor batch"
 _MATCHING = "monitor cards"
 _EVALUATING = "monitor recorded plan"
+_MATCHING_DELAY_MS: Final = 50
 
 
 class PlanLines:
-    """The plan's predictions as plot lines for each card and metric; equal lines have one title."""
+    """The plan's predictions as horizontal lines in the plots; of equal lines only one has a title."""
 
     def __init__(self, plots: PlotGrid, title: str) -> None:
         self._plots, self._title = plots, title
         self._lines: dict[tuple[str, str], tuple[float, str]] = {}
 
     def draw(self, devices: tuple[Device, ...], expected: Mapping[str, CardPrediction]) -> Mapping[str, float]:
-        """Draw each card's prediction, and return the predicted fractions of their memory, by UUID."""
+        """Draw each card's predictions, and return the predicted fraction of each card's memory, by UUID."""
         lines: dict[tuple[str, str], tuple[float, str]] = {}
         shares = {}
         for device in devices:
@@ -63,20 +64,20 @@ class PlanLines:
                 if value is not None:
                     is_named = any(key[0] == metric and line[0] == value for key, line in lines.items())
                     lines[metric, device.uuid] = (value, "" if is_named else self._title)
-        self._change_to(lines)
+        self._update_lines(lines)
         return shares
 
-    def _change_to(self, lines: dict[tuple[str, str], tuple[float, str]]) -> None:
+    def _update_lines(self, lines: dict[tuple[str, str], tuple[float, str]]) -> None:
         before, self._lines = self._lines, lines
         for metric, uuid in before.keys() - lines.keys():
-            self._plots.set_line(metric, uuid, None)
+            self._plots.set_limit_line(metric, uuid, None)
         for (metric, uuid), (value, title) in lines.items():
             if before.get((metric, uuid)) != (value, title):
-                self._plots.set_line(metric, uuid, value, title)
+                self._plots.set_limit_line(metric, uuid, value, title)
 
 
 class PlanStrip(QWidget):
-    """Compares the readings with the plan of the recording, if it contains one, or the window's; hidden without cards.
+    """Compares the readings with the plan in the replayed recording or else the window's; hidden without known cards.
 
     `updated` is emitted when a background result arrives, `speed_wanted` when the user wants to enter a measured speed.
     """
@@ -103,40 +104,44 @@ class PlanStrip(QWidget):
             "Replace the estimate with the speed that your run reports.",
         )
         self.menu = QMenu(self)
-        self.plan.clicked.connect(self.offer)
+        # Matching competes with the drawing of new cards for the interpreter, so that it starts afterwards.
+        self._match_timer = QTimer(self, singleShot=True, interval=_MATCHING_DELAY_MS)
+        self._match_timer.timeout.connect(self._find_matches)
+        self.plan.clicked.connect(self.plan_for_these_cards)
         self.speed.clicked.connect(self.speed_wanted)
         in_row((self.sentence, 1), self.speed, self.plan, owner=self, spacing=theme.spacing.small)
         self.hide()
 
     @property
     def expected(self) -> Mapping[str, CardPrediction]:
-        """Return the plan's predictions by UUID."""
+        """Return the plan's predictions for each card, by UUID."""
         return self._comparison.expected
 
-    def forget(self) -> None:
-        """Discard the result about the batch size because the plan has changed."""
+    def discard_batch_size(self) -> None:
+        """Discard the largest batch size that was found, because the plan has changed."""
         self._batch_sentence = None
         self._tasks.cancel(_FILLING)
 
     def cancel(self) -> None:
-        """Cancel background work."""
+        """Cancel the background work: matching cards, evaluating a recorded plan, finding a batch size."""
+        self._match_timer.stop()
         for key in (_FILLING, _MATCHING, _EVALUATING):
             self._tasks.cancel(key)
 
     def set_recording(self, recording: MonitorRecording | None) -> None:
-        """Use the plan of this recording, if it contains a readable one; None means live."""
+        """Use the plan in `recording`, if it contains a readable one; None stands for live readings."""
         self._recorded = None
-        self.forget()
+        self.discard_batch_size()
         self._tasks.cancel(_EVALUATING)
         if recording is not None and recording.plan is not None:
-            work = partial(_evaluated, recording.plan, recording.path, self._workspace.catalog)
-            self._tasks.run(_EVALUATING, work, self._on_evaluated, self._on_unreadable)
+            work = partial(_recorded_evaluation, recording.plan, recording.path, self._workspace.catalog)
+            self._tasks.run(_EVALUATING, work, self._on_plan_evaluated, self._on_plan_unreadable)
 
     def compare(self, latest: Latest, *, is_under_filled: bool) -> None:
-        """Compare the plan with the readings; for an under-filled card, add how far the batch size can grow."""
+        """Compare the plan with the readings; with `is_under_filled` also say how far the batch size can grow."""
         if latest.inventory.devices != self._devices:
             self._devices = latest.inventory.devices
-            self._find_matches()
+            self._match_timer.start()
         is_known = all(device.uuid in self._matches for device in self._devices)
         shown = compare_plan_with_cards(self._evaluation, self._matches, latest) if is_known else PlanOnCards()
         self._comparison = shown
@@ -156,15 +161,16 @@ class PlanStrip(QWidget):
     def _evaluation(self) -> Evaluation:
         return self._recorded or self._workspace.evaluation
 
-    def _on_evaluated(self, evaluation: Evaluation) -> None:
+    def _on_plan_evaluated(self, evaluation: Evaluation) -> None:
         self._recorded = evaluation
         self.updated.emit()
 
-    def _on_unreadable(self, error: BaseException) -> None:
+    def _on_plan_unreadable(self, error: BaseException) -> None:
         reason = error.message if isinstance(error, PlannerError) else str(error)
         message = "The recorded plan cannot be read; the readings are compared with your current plan."
         self._workspace.noticed.emit(message, reason)
 
+    @Slot()
     def _find_matches(self) -> None:
         """Match the cards with the catalog in the background; the first match takes a tenth of a second."""
         work = partial(match_cards, self._workspace.catalog.hardware, self._devices)
@@ -179,36 +185,36 @@ class PlanStrip(QWidget):
         self._batch_sentence = ""
         evaluation = self._evaluation
         work = partial(largest_batches, evaluation.plan, self._workspace.catalog)
-        self._tasks.run(_FILLING, work, partial(self._on_filled, evaluation), lambda _error: None)
+        self._tasks.run(_FILLING, work, partial(self._on_batches_found, evaluation), lambda _error: None)
 
-    def _on_filled(self, evaluation: Evaluation, solved: tuple[SolveResult, SolveResult] | None) -> None:
-        self._batch_sentence = fill_sentence(evaluation.plan, solved)
+    def _on_batches_found(self, evaluation: Evaluation, solved: tuple[SolveResult, SolveResult] | None) -> None:
+        self._batch_sentence = largest_batch_sentence(evaluation.plan, solved)
         self.updated.emit()
 
     @Slot()
-    def offer(self) -> None:
-        """Set the plan's cards to those of this machine; ask which if there are several options."""
+    def plan_for_these_cards(self) -> None:
+        """Set the plan's cards to the cards of this machine; show a menu if there are several options."""
         self.menu.clear()
         for offer in self._offers:
-            self.menu.addAction(fmt.count_of(offer.cards, offer.gpu.name), partial(self._plan_for, offer))
+            self.menu.addAction(fmt.count_of(offer.cards, offer.gpu.name), partial(self._set_plan_cards, offer))
         if len(self._offers) == 1:
-            self._plan_for(self._offers[0])
+            self._set_plan_cards(self._offers[0])
         elif self._offers:
             self.menu.popup(self.plan.mapToGlobal(QPoint(0, self.plan.height())))
         else:
             self._workspace.noticed.emit("None of this machine's cards is in the catalog.", "")
 
-    def _plan_for(self, offer: PlannableCards) -> None:
+    def _set_plan_cards(self, offer: PlannableCards) -> None:
         workspace = self._workspace
         with workspace.step():
             planned = plan_for_card(workspace.plan, offer.gpu, offer.cards)
             workspace.apply("card", gpu=planned.gpu, count=planned.count, workload=planned.workload)
 
 
-def _evaluated(plan: Mapping[str, Any], path: Path, catalog: Catalog) -> Evaluation:
-    """Evaluate a recorded plan.
+def _recorded_evaluation(plan: Mapping[str, Any], path: Path, catalog: Catalog) -> Evaluation:
+    """Return the evaluation of a recorded plan.
 
     Raises:
-        PlannerError: If it is of a newer version, or its card or model is not in this catalog.
+        PlannerError: If the plan is of a newer version, or its card or model is not in this catalog.
     """
     return evaluate(parse_plan(json.dumps(plan), path), catalog)

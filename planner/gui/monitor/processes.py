@@ -23,8 +23,8 @@ from planner.present.monitor.events import clock_time
 from planner.present.monitor.processes import (
     DETAILED_PROCESS_COLUMNS,
     ProcessRow,
-    filter_processes,
-    process_name,
+    matching_process_ids,
+    process_row_id,
     process_rows,
 )
 from planner.units import GIB
@@ -34,7 +34,7 @@ _LEAST_ROWS, _MOST_ROWS = 2, 6
 
 
 class KillProcess(QObject):
-    """Asks for confirmation and ends a process."""
+    """Ends a process on a card, after asking for confirmation."""
 
     def __init__(self, workspace: Workspace, parent: QWidget) -> None:
         super().__init__(parent)
@@ -49,12 +49,12 @@ class KillProcess(QObject):
             return
         started = clock_time(process.host.started_seconds)
         text = f"End process {process.pid}?\n\n{process.host.command or process.host.name}"
-        about = f"It belongs to {process.host.user} and was started at {started}. Its unsaved data will be lost."
+        details = f"It belongs to {process.host.user} and was started at {started}. Unsaved data will be lost."
         force = QCheckBox("&Kill it immediately, without letting it clean up")
         box = confirmation(
             "End this process?",
             text,
-            about,
+            details,
             QPushButton("&End it"),
             self._parent,
             lambda agreed: self._on_answer(process, agreed, force.isChecked()),
@@ -77,22 +77,22 @@ class KillProcess(QObject):
 
 
 class Processes(QWidget):
-    """The search and the table; `summarised` carries the summary for the collapsed section."""
+    """Search and table of the processes; `summarised` carries their number and memory as a text."""
 
     summarised = Signal(str)
 
     def __init__(self, workspace: Workspace, theme: Theme) -> None:
         super().__init__()
         self._workspace = workspace
-        self._model = RecordTableModel(DETAILED_PROCESS_COLUMNS, process_name, self)
-        usual = TableLayout(
+        self._model = RecordTableModel(DETAILED_PROCESS_COLUMNS, process_row_id, self)
+        default_layout = TableLayout(
             shown=tuple(column.key for column in DETAILED_PROCESS_COLUMNS), sort_key="memory", descending=True
         )
-        self.table = RecordTable(self._model, theme, usual, name="Processes")
+        self.table = RecordTable(self._model, theme, default_layout, name="Processes")
         self.search = QLineEdit(clearButtonEnabled=True, placeholderText="Search processes (Ctrl+F)")
         self.search.setAccessibleName("Search processes")
         self.only_own = QCheckBox("O&nly mine")
-        self.end = push_button("End process…", "Ask the selected process to end.")
+        self.end = push_button("End process…", "End the selected process, after a confirmation.")
         self._copy = QPushButton("Cop&y")
         self.kill_process = KillProcess(workspace, self)
         self._empty = make_label("No process uses a card.", "muted")
@@ -103,12 +103,12 @@ class Processes(QWidget):
         self.set_live(True)
 
     def set_live(self, is_live: bool) -> None:
-        """Allow to end processes only while this machine is displayed live."""
+        """Allow ending processes only if live readings are displayed (`is_live`)."""
         self._is_live = is_live
-        self._on_chosen()
+        self._update_end_button()
 
     def show_processes(self, latest: Latest) -> None:
-        """Show the running processes; the selection and the scroll position stay."""
+        """Show the running processes; selection and scroll position are kept."""
         rows = process_rows(latest)
         if rows != self._model.all_records:
             bar = self.table.verticalScrollBar()
@@ -118,8 +118,8 @@ class Processes(QWidget):
         self._fit_height(len(rows))
         self._empty.setVisible(not rows)
         self.table.setVisible(bool(rows))
-        self.summarised.emit(_summary(rows))
-        self._on_chosen()
+        self.summarised.emit(_summary_text(rows))
+        self._update_end_button()
 
     def copy(self) -> None:
         """Copy the selected rows, or all rows if none is selected."""
@@ -128,7 +128,7 @@ class Processes(QWidget):
         self.table.copy_selected()
 
     def _fit_height(self, rows: int) -> None:
-        """Fit the height of the table to this many rows, within bounds."""
+        """Set the height of the table to fit `rows` rows, at least 2 and at most 6."""
         row = self.table.verticalHeader().defaultSectionSize()
         # There may be a horizontal scroll bar below the rows.
         edges = self.table.horizontalHeader().sizeHint().height() + self.table.horizontalScrollBar().sizeHint().height()
@@ -144,43 +144,43 @@ class Processes(QWidget):
         self.table.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
 
     def _connect(self) -> None:
-        self.search.textChanged.connect(self._filter)
-        self.only_own.toggled.connect(self._filter)
-        self.end.clicked.connect(self._end_chosen)
+        self.search.textChanged.connect(self._apply_filter)
+        self.only_own.toggled.connect(self._apply_filter)
+        self.end.clicked.connect(self._end_selected_process)
         self._copy.clicked.connect(self.copy)
-        self.table.current_changed.connect(self._on_chosen)
-        self.table.selectionModel().selectionChanged.connect(self._on_chosen)
-        self.table.customContextMenuRequested.connect(self._open_menu)
-        self.table.arranged.connect(self._remember)
+        self.table.current_changed.connect(self._update_end_button)
+        self.table.selectionModel().selectionChanged.connect(self._update_end_button)
+        self.table.customContextMenuRequested.connect(self._open_context_menu)
+        self.table.arranged.connect(self._store_layout)
 
     @Slot()
-    def _filter(self) -> None:
+    def _apply_filter(self) -> None:
         text, only_own = self.search.text(), self.only_own.isChecked()
-        self._model.set_filter(lambda rows: filter_processes(rows, text, only_own=only_own))
+        self._model.set_filter(lambda rows: matching_process_ids(rows, text, only_own=only_own))
 
     @Slot()
-    def _on_chosen(self) -> None:
+    def _update_end_button(self) -> None:
         self.end.setEnabled(self._is_live and len(self.table.selected_records) == 1)
 
     @Slot()
-    def _end_chosen(self) -> None:
+    def _end_selected_process(self) -> None:
         self.kill_process.ask(self.table.selected_records[0].process)
 
     @Slot(QPoint)
-    def _open_menu(self, where: QPoint) -> None:
+    def _open_context_menu(self, where: QPoint) -> None:
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         menu.addAction("Copy", self.copy)
-        end = menu.addAction("End process…", self._end_chosen)
+        end = menu.addAction("End process…", self._end_selected_process)
         end.setEnabled(self.end.isEnabled())
         menu.popup(self.table.viewport().mapToGlobal(where))
 
     @Slot()
-    def _remember(self) -> None:
+    def _store_layout(self) -> None:
         self._workspace.settings.keep_table(_TABLE, self.table.layout_now())
 
 
-def _summary(rows: Sequence[ProcessRow]) -> str:
+def _summary_text(rows: Sequence[ProcessRow]) -> str:
     if not rows:
         return "none"
     used = sum(row.process.memory_bytes.value or 0 for row in rows if row.process.is_reliable)

@@ -1,4 +1,4 @@
-"""Loading and replay of recordings."""
+"""Loading and replay of recordings in the Monitor tab."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -31,7 +31,7 @@ _SLACK_SECONDS: Final = 60.0
 
 
 class LoadedRecording(NamedTuple):
-    """A recording with its whole history; the readings of a demo are invented."""
+    """A recording with its whole history loaded; `is_demo` marks the demo with invented readings."""
 
     recording: MonitorRecording
     history: History
@@ -39,26 +39,26 @@ class LoadedRecording(NamedTuple):
 
     @property
     def title(self) -> str:
-        """Return the title of the replay."""
+        """Return the name of the replayed source for the toolbar."""
         return "Demo: invented readings" if self.is_demo else f"Replay of {self.recording.path.name}"
 
 
 class RecordingLoader:
-    """Loads a recording or another program's log; `stop`, called from another thread, ends the loading early."""
+    """Loads a recording or another program's log; `stop` may be called from another thread to end loading early."""
 
     def __init__(self, path: Path, *, is_demo: bool = False) -> None:
         self._path, self._is_demo = path, is_demo
         self._is_stopped = False
 
     def stop(self) -> None:
-        """End the loading soon; its result is then incomplete."""
+        """End the loading early; `load` then returns an incomplete history."""
         self._is_stopped = True
 
     def load(self) -> LoadedRecording:
-        """Return the recording with its whole history, including verdicts.
+        """Load the recording, diagnose its cards over time, and return the recording with its history.
 
         Raises:
-            RecordingError: If it cannot be read.
+            RecordingError: If the file cannot be read.
         """
         recording = open_recording(self._path)
         history = History(max(_DAY_SECONDS, recording.seconds + _SLACK_SECONDS))
@@ -77,7 +77,7 @@ class RecordingLoader:
 
 
 class RecordingReplay(QObject):
-    """Plays a recording; `moved` is emitted when the displayed time changes, and on play and stop."""
+    """Replays a recording; `moved` is emitted when the displayed time changes, and on play and stop."""
 
     moved = Signal()
 
@@ -94,7 +94,7 @@ class RecordingReplay(QObject):
 
     @property
     def seconds(self) -> float:
-        """Return the displayed time in seconds from the start of the recording."""
+        """Return the displayed time, in seconds from the start of the recording."""
         return self._player.position
 
     @property
@@ -104,7 +104,7 @@ class RecordingReplay(QObject):
 
     @property
     def now(self) -> float:
-        """Return the displayed time of the recording's clock."""
+        """Return the displayed time in monotonic seconds of the recording."""
         return self.loaded.recording.start + self.seconds
 
     @property
@@ -113,11 +113,11 @@ class RecordingReplay(QObject):
         return self._timer.isActive()
 
     def set_speed(self, speed: float) -> None:
-        """Set the speed as a multiple of real time."""
+        """Set the replay speed, as a multiple of real time."""
         self._player.speed = speed
 
     def play(self) -> None:
-        """Play from the displayed time, or from the start if the end was reached."""
+        """Continue the replay from the displayed time; at the end, start again."""
         if self._player.is_over:
             self.seek(0.0)
         self._advanced_at = self._clock()
@@ -125,23 +125,23 @@ class RecordingReplay(QObject):
         self.moved.emit()
 
     def stop(self) -> None:
-        """Pause the replay."""
+        """Stop the replay at the displayed time; `play` continues from there."""
         self._timer.stop()
         self.moved.emit()
 
     def seek(self, seconds: float) -> None:
-        """Jump to a time in seconds from the start."""
+        """Jump to a time, in seconds from the start of the recording."""
         self.latest = Latest()
-        self._take(self._player.seek(seconds))
+        self._apply_updates(self._player.seek(seconds))
 
     @Slot()
     def _advance(self) -> None:
         before, self._advanced_at = self._advanced_at, self._clock()
-        self._take(self._player.advance(self._advanced_at - before))
+        self._apply_updates(self._player.advance(self._advanced_at - before))
         if self._player.is_over:
             self.stop()
 
-    def _take(self, updates: Sequence[Inventory | Sample]) -> None:
+    def _apply_updates(self, updates: Sequence[Inventory | Sample]) -> None:
         for update in updates:
             apply_update(self.latest, update)
         self.moved.emit()

@@ -13,38 +13,40 @@ from planner.present import format as fmt
 
 
 class UnfinishedRecording(Spec):
-    """A recording in progress and its process, identified by number and start time since numbers are reused."""
+    """Path of a recording in progress and its process: PID and start time, since PIDs are reused."""
 
     path: str
     pid: int
     process_started_seconds: float | None
 
     @classmethod
-    def of_this_process(cls, path: Path) -> "UnfinishedRecording":
-        """Return the record of `path` being written by this process."""
-        return cls(path=str(path.absolute()), pid=os.getpid(), process_started_seconds=_start_seconds(os.getpid()))
+    def by_this_process(cls, path: Path) -> "UnfinishedRecording":
+        """Return the entry for a recording to `path` by this process."""
+        return cls(
+            path=str(path.absolute()), pid=os.getpid(), process_started_seconds=_process_start_seconds(os.getpid())
+        )
 
     @property
-    def left_over(self) -> Path | None:
-        """Return the file if it exists and its process has ended, otherwise None."""
+    def interrupted_path(self) -> Path | None:
+        """Return the recording's path if the file exists and the recording process has ended, else None."""
         path = Path(self.path)
-        return None if self._is_written or not path.is_file() else path
+        return None if self._is_still_recorded or not path.is_file() else path
 
     @property
-    def _is_written(self) -> bool:
-        started = _start_seconds(self.pid)
+    def _is_still_recorded(self) -> bool:
+        started = _process_start_seconds(self.pid)
         return started is not None and started == self.process_started_seconds
 
 
 def unfinished_message(path: Path) -> tuple[str, str]:
-    """Return the message about an interrupted recording and its details."""
+    """Return the message that a recording was interrupted, and its size and folder as a second sentence."""
     size = fmt.size(path.stat().st_size)
     message = f"The recording {path.name} was interrupted when the program ended."
     return message, f"All but its last second is saved: {size} in {path.parent}."
 
 
-def _start_seconds(pid: int) -> float | None:
-    """Return the start time of a process, or None if it does not exist."""
+def _process_start_seconds(pid: int) -> float | None:
+    """Return the start time of a process in seconds since 1970, None if there is no such process."""
     import psutil  # the start of the window needs it only after an interrupted recording
 
     try:
@@ -57,7 +59,7 @@ MOST_COLUMNS: Final = 3
 
 
 class PlotSettings(Spec):
-    """The order and the visibility of the plots by their keys, so that they survive added and removed plots."""
+    """Stored order, visibility and columns of the plots; plots are named by their keys."""
 
     order: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ("sm_occupancy", "memory_temperature")
@@ -65,7 +67,7 @@ class PlotSettings(Spec):
 
 
 class MonitorSettings(Spec):
-    """The settings; the driver is released once the tab was hidden for `release_after_minutes` (None: never)."""
+    """Stored settings; the tab disconnects from the driver once hidden for `release_after_minutes` (None: never)."""
 
     interval_seconds: float = Field(default=1.0, ge=FASTEST_SECONDS, le=SLOWEST_SECONDS)
     span_seconds: float | None = Field(default=600.0, gt=0, description="None: everything")

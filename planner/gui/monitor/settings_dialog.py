@@ -1,4 +1,4 @@
-"""The dialog for alerts, the release of the driver, ending processes, and the electricity price."""
+"""Settings dialog of the Monitor tab: alerts, disconnecting from the driver, ending processes, electricity price."""
 
 from typing import Final
 
@@ -14,12 +14,12 @@ from planner.monitor.alert_rules import AlertRules
 _DEAREST_USD: Final = 10.0
 _STEP_USD: Final = 0.01
 _PER_CENT: Final = 100.0
-_USUAL_IDLE_MINUTES: Final = 15.0
-_USUAL_RELEASE_MINUTES: Final = 10.0
+_DEFAULT_IDLE_MINUTES: Final = 15.0
+_DEFAULT_RELEASE_MINUTES: Final = 10.0
 
 
 class TariffField(QDoubleSpinBox):
-    """A price in USD per kWh; zero means that it is not set."""
+    """Input field for an electricity price in USD per kWh; zero stands for no price."""
 
     def __init__(self, usd_per_kwh: float | None) -> None:
         super().__init__(minimum=0.0, maximum=_DEAREST_USD, decimals=3, singleStep=_STEP_USD)
@@ -33,12 +33,12 @@ class TariffField(QDoubleSpinBox):
 
     @property
     def usd_per_kwh(self) -> float | None:
-        """Return the price, or None if it is not set."""
+        """Return the electricity price in USD per kWh, None if it is not set."""
         return self.value() or None
 
 
 class SettingsDialog(QDialog):
-    """Edits the settings; `chosen` carries the new `MonitorSettings`."""
+    """Dialog that edits the Monitor tab's settings; `chosen` carries the new `MonitorSettings`."""
 
     chosen = Signal(object)
 
@@ -50,21 +50,21 @@ class SettingsDialog(QDialog):
         self._grid.setHorizontalSpacing(theme.spacing.medium)
         self._grid.setVerticalSpacing(theme.spacing.small)
         self._theme = theme
-        self._add_alerts(settings.alerts)
-        self._add_others(settings)
+        self._add_alert_rows(settings.alerts)
+        self._add_other_rows(settings)
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel)
         buttons.accepted.connect(self.accept)
         buttons.rejected.connect(self.reject)
         in_column(self._grid, buttons, owner=self, margins=None, spacing=theme.spacing.medium)
-        self.is_on.toggled.connect(self._enable)
-        self._enable(self.is_on.isChecked())
+        self.is_on.toggled.connect(self._set_alerts_enabled)
+        self._set_alerts_enabled(self.is_on.isChecked())
 
     def accept(self) -> None:
-        """Emit the new settings."""
+        """Close the dialog and emit the new settings."""
         rules = AlertRules(
             is_on=self.is_on.isChecked(),
             temperature_celsius=self.temperature.chosen,
-            memory_fraction=_scaled(self.memory.chosen, 1 / _PER_CENT),
+            memory_fraction=_multiplied(self.memory.chosen, 1 / _PER_CENT),
             idle_minutes=self.idle.chosen,
             lost=self.lost.isChecked(),
             process_ended=self.process_ended.isChecked(),
@@ -79,41 +79,41 @@ class SettingsDialog(QDialog):
         super().accept()
         self.chosen.emit(self._settings.evolve(**changes))
 
-    def _add_alerts(self, rules: AlertRules) -> None:
+    def _add_alert_rows(self, rules: AlertRules) -> None:
         self._add_heading("Alerts")
         self.is_on = self._add_check_box("&Show alerts on the desktop and mark them on the timeline", rules.is_on)
         self.temperature = self._add_threshold(
-            "&Temperature of a card at least", rules.temperature_celsius, 90, 150, "°C"
+            "&Temperature of a card is at least", rules.temperature_celsius, 90, 150, "°C"
         )
-        memory = _scaled(rules.memory_fraction, _PER_CENT)
-        self.memory = self._add_threshold("Used &memory of a card at least", memory, 95, 100, "%")
+        memory = _multiplied(rules.memory_fraction, _PER_CENT)
+        self.memory = self._add_threshold("Used &memory of a card is at least", memory, 95, 100, "%")
         self.idle = self._add_threshold(
-            "Card &idle (below 5 %) for", rules.idle_minutes, _USUAL_IDLE_MINUTES, 10_000, "min"
+            "Card is &idle (utilization below 5 %) for", rules.idle_minutes, _DEFAULT_IDLE_MINUTES, 10_000, "min"
         )
         self.lost = self._add_check_box("A card is &lost", rules.lost)
-        self.process_ended = self._add_check_box("A &process on a card ended", rules.process_ended)
+        self.process_ended = self._add_check_box("A &process on a card has ended", rules.process_ended)
         self.hold = _number_box(rules.hold_seconds, 0, 3600, "s")
-        self._row(make_label("Temperature and memory alerts only after"), self.hold)
+        self._add_row(make_label("Alert on temperature and memory only after"), self.hold)
         self._alerts = (self.lost, self.process_ended, self.hold, self.temperature, self.memory, self.idle)
 
-    def _add_others(self, settings: MonitorSettings) -> None:
+    def _add_other_rows(self, settings: MonitorSettings) -> None:
         self._add_heading("The driver and processes")
         self.release = self._add_threshold(
-            "Release the &driver when this tab has been hidden for",
+            "Disconnect from the &driver when this tab has been hidden for",
             settings.release_after_minutes,
-            _USUAL_RELEASE_MINUTES,
+            _DEFAULT_RELEASE_MINUTES,
             10_000,
             "min",
         )
-        self.release.setToolTip("Lets a laptop's card sleep. Not while recording or with alerts on.")
+        self.release.setToolTip("Lets a laptop's card sleep. Does not apply while recording or while alerts are on.")
         self.may_end_others = self._add_check_box("Allow ending processes of &other users", settings.may_end_others)
         self._add_heading("Energy")
         self.tariff = TariffField(settings.usd_per_kwh)
         price = make_label("Electricity &costs")
         price.setBuddy(self.tariff)
-        self._row(price, self.tariff)
+        self._add_row(price, self.tariff)
 
-    def _enable(self, is_on: bool) -> None:
+    def _set_alerts_enabled(self, is_on: bool) -> None:
         for widget in self._alerts:
             widget.setEnabled(is_on)
 
@@ -126,27 +126,29 @@ class SettingsDialog(QDialog):
         self._grid.addWidget(box, self._grid.rowCount(), 0, 1, 2)
         return box
 
-    def _add_threshold(self, text: str, value: float | None, usual: float, most: float, unit: str) -> "_Threshold":
-        threshold = _Threshold(text, value, usual, most, unit)
-        self._row(threshold, threshold.number)
+    def _add_threshold(
+        self, text: str, value: float | None, default: float, most: float, unit: str
+    ) -> "_OptionalThreshold":
+        threshold = _OptionalThreshold(text, value, default, most, unit)
+        self._add_row(threshold, threshold.number)
         return threshold
 
-    def _row(self, left: QWidget, right: QWidget) -> None:
+    def _add_row(self, left: QWidget, right: QWidget) -> None:
         row = self._grid.rowCount()
         self._grid.addWidget(left, row, 0)
         self._grid.addWidget(right, row, 1)
 
 
-class _Threshold(QCheckBox):
-    """A check box with a number that applies while it is checked."""
+class _OptionalThreshold(QCheckBox):
+    """A check box with a number, the threshold that applies while the box is checked."""
 
-    def __init__(self, text: str, value: float | None, usual: float, most: float, unit: str) -> None:
+    def __init__(self, text: str, value: float | None, default: float, most: float, unit: str) -> None:
         super().__init__(text)
-        self.number = _number_box(usual if value is None else value, 1, most, unit)
+        self.number = _number_box(default if value is None else value, 1, most, unit)
         self.number.setAccessibleName(text.replace("&", ""))
         self.setChecked(value is not None)
-        self._update()
-        self.toggled.connect(self._update)
+        self._update_number()
+        self.toggled.connect(self._update_number)
 
     @property
     def chosen(self) -> float | None:
@@ -156,9 +158,9 @@ class _Threshold(QCheckBox):
     def setEnabled(self, enabled: bool) -> None:
         """Enable the box, and the number if the box is checked."""
         super().setEnabled(enabled)
-        self._update()
+        self._update_number()
 
-    def _update(self) -> None:
+    def _update_number(self) -> None:
         self.number.setEnabled(self.isEnabled() and self.isChecked())
 
 
@@ -168,5 +170,5 @@ def _number_box(value: float, least: float, most: float, unit: str) -> QDoubleSp
     return box
 
 
-def _scaled(value: float | None, factor: float) -> float | None:
+def _multiplied(value: float | None, factor: float) -> float | None:
     return None if value is None else value * factor

@@ -1,4 +1,4 @@
-"""The toolbar of the Monitor tab, and the controls of a replay."""
+"""Toolbar of the Monitor tab, and the controls of a replay."""
 
 from typing import Final
 
@@ -31,7 +31,7 @@ _PAGE_SECONDS: Final = 60
 
 
 class Toolbar(QWidget):
-    """The toolbar, whose buttons the tab connects; `span_chosen` carries seconds or None, `interval_chosen` seconds."""
+    """Toolbar of the tab; `span_chosen` and `interval_chosen` carry seconds, and a span of None means everything."""
 
     span_chosen = Signal(object)
     interval_chosen = Signal(float)
@@ -43,15 +43,15 @@ class Toolbar(QWidget):
         self.cost = ElidedLabel(role="muted")
         self.live = QPushButton("Back to live")
         self.pause = IconButton(theme, "pause", "Pause")
-        self.span = _choice("Displayed time span, as far as there are readings")
-        self.interval = _choice("Interval between readings")
+        self.span = _combo_box("Displayed time span, as far as there are readings")
+        self.interval = _combo_box("Interval between readings")
         self.record = QPushButton("&Record")
         self.open = push_button("&Open…", "Replay a recording, or a log of nvidia-smi, dmon, nvtop or DCGM.")
         self.note = IconButton(theme, "flag", "Mark this moment with a note")
         self.alerts = IconButton(theme, "bell", "Alerts")
         self._more = IconButton(theme, "more", "More")
         self._more.set_menu(more)
-        self._fill(settings)
+        self._fill_choices(settings)
         self._every = make_label("every", "muted")
         in_row(
             self.source,
@@ -71,11 +71,11 @@ class Toolbar(QWidget):
             spacing=self._theme.spacing.small,
         )
         self._connect()
-        theme.changed.connect(self._tint)
+        theme.changed.connect(self._update_record_icon)
         self.set_recording(is_on=False)
 
     def set_source(self, name: str, *, is_live: bool) -> None:
-        """Show the name of the source; pause, interval and recording are for live readings only."""
+        """Show the name of the displayed source; pause, interval and recording are visible for live readings only."""
         self.source.setText(name)
         set_style_role(self.source, "" if is_live else "warn")
         self.live.setVisible(not is_live)
@@ -83,26 +83,26 @@ class Toolbar(QWidget):
             widget.setVisible(is_live)
 
     def show_span(self, seconds: float | None) -> None:
-        """Select the chosen span."""
+        """Select the time span of `seconds` in the box, None for everything."""
         self.span.setCurrentIndex(max(0, self.span.findData(seconds)))
 
     def set_paused(self, is_paused: bool) -> None:
-        """Show whether the view is paused."""
+        """Show on the pause button whether the view is paused."""
         self.pause.set_icon("play" if is_paused else "pause")
         self.pause.set_text("Resume" if is_paused else "Pause")
 
     def set_recording(self, *, is_on: bool) -> None:
-        """Show whether readings are being recorded."""
+        """Show on the record button whether readings are being recorded."""
         self._is_recording = is_on
         self.record.setText("Stop &recording" if is_on else "&Record")
-        self._tint()
+        self._update_record_icon()
 
     def set_alerts(self, *, is_on: bool) -> None:
-        """Show whether alerts are on."""
+        """Show on the alerts button whether alerts are on."""
         self.alerts.set_icon("bell", "accent" if is_on else "muted")
         self.alerts.set_text("Alerts: on" if is_on else "Alerts: off")
 
-    def _fill(self, settings: MonitorSettings) -> None:
+    def _fill_choices(self, settings: MonitorSettings) -> None:
         for title, seconds in SPANS:
             self.span.addItem(title, seconds)
         for interval in INTERVALS:
@@ -116,11 +116,11 @@ class Toolbar(QWidget):
         self.interval.activated.connect(lambda _row: self.interval_chosen.emit(self.interval.currentData()))
 
     @Slot()
-    def _tint(self) -> None:
+    def _update_record_icon(self) -> None:
         self.record.setIcon(self._theme.icon("stop" if self._is_recording else "record", "bad"))
 
 
-def _choice(name: str) -> QComboBox:
+def _combo_box(name: str) -> QComboBox:
     box = QComboBox()
     box.setAccessibleName(name)
     box.setToolTip(name)
@@ -129,7 +129,7 @@ def _choice(name: str) -> QComboBox:
 
 
 class ReplayBar(QWidget):
-    """The position, the time and the speed of a replay; hidden in the live view."""
+    """Controls of a replay: position, time and speed; hidden while live readings are displayed."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -146,12 +146,12 @@ class ReplayBar(QWidget):
         self.time = make_label(role="muted")
         in_row(self.play, (self.slider, 1), self.time, self.speed, owner=self, spacing=theme.spacing.small)
         self.play.clicked.connect(self.toggle)
-        self.slider.valueChanged.connect(self._on_slid)
-        self.speed.activated.connect(self._on_speed)
+        self.slider.valueChanged.connect(self._seek_to_step)
+        self.speed.activated.connect(self._set_chosen_speed)
         self.hide()
 
     def set_replay(self, replay: RecordingReplay | None) -> None:
-        """Control this replay; None hides the bar."""
+        """Control `replay`; None hides the bar."""
         self._replay = replay
         self.setVisible(replay is not None)
         if replay is not None:
@@ -161,7 +161,7 @@ class ReplayBar(QWidget):
             self.refresh()
 
     def refresh(self) -> None:
-        """Show the position of the replay."""
+        """Show the position and the state of the replay."""
         replay = self._replay
         if replay is None:
             return
@@ -174,18 +174,18 @@ class ReplayBar(QWidget):
 
     @Slot()
     def toggle(self) -> None:
-        """Play or pause."""
+        """Play or pause the replay."""
         if self._replay is not None and self._replay.is_playing:
             self._replay.stop()
         elif self._replay is not None:
             self._replay.play()
 
     @Slot(int)
-    def _on_slid(self, step: int) -> None:
+    def _seek_to_step(self, step: int) -> None:
         if self._replay is not None:
             self._replay.seek(step / _STEPS)
 
     @Slot()
-    def _on_speed(self) -> None:
+    def _set_chosen_speed(self) -> None:
         if self._replay is not None:
             self._replay.set_speed(self.speed.currentData())

@@ -57,9 +57,9 @@ class PlainAxis(pg.AxisItem):  # type: ignore[misc]  # the library has no annota
             left, width = round(plot.left()), round(plot.width())
             for y in positions:
                 painter.fillRect(left, round(y), width, 1, color)
-        self._draw_labels(painter, positions, bounds)
+        self._paint_tick_labels(painter, positions, bounds)
 
-    def _draw_labels(self, painter: QPainter, positions: list[float], bounds: QRectF) -> None:
+    def _paint_tick_labels(self, painter: QPainter, positions: list[float], bounds: QRectF) -> None:
         painter.setPen(self.textPen())
         for place, (_, text) in zip(positions, self._placed, strict=True):
             label, width, height = self._prepared_label(painter, text)

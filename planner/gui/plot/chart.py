@@ -17,11 +17,11 @@ from planner.gui.plot.ticks import Ticks
 from planner.gui.theme import Theme, set_style_role
 
 Data = Any
-"""The data of a chart; each subclass has a type of its own."""
+"""Type of a chart's data, which differs between subclasses."""
 Point = Any
-"""A point of a chart; each subclass has a type of its own."""
+"""Type of a chart's points, which differs between subclasses."""
 Item = Any
-"""A graphics item of pyqtgraph, which has no type annotations."""
+"""A graphics item; pyqtgraph has no type annotations."""
 _AXES: Final = ("bottom", "left")
 _OPAQUE_ALPHA: Final = 255
 _GRID_ALPHA: Final = 40
@@ -92,15 +92,15 @@ class Chart(QWidget):
         # pyqtgraph's size hint, 640 × 480, would push everything else out of view.
         self._plot.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Ignored)
         if is_dense:
-            self._prepare_for_many()
+            self._prepare_for_many_items()
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self._plot)
         self.card = HoverCard(theme, self)
-        self._plot.scene().sigMouseMoved.connect(self._on_moved)
-        self._plot.scene().sigMouseClicked.connect(self._on_clicked)
+        self._plot.scene().sigMouseMoved.connect(self._on_pointer_moved)
+        self._plot.scene().sigMouseClicked.connect(self._on_plot_clicked)
         theme.changed.connect(self._on_theme_changed)
-        self._dress_axes()
+        self._apply_theme_to_axes()
 
     def set_data(self, data: Data) -> None:
         """Draw `data` in place of the previous data."""
@@ -145,71 +145,71 @@ class Chart(QWidget):
     def leaveEvent(self, event: QEvent) -> None:
         """Clear the read-out when the pointer leaves."""
         super().leaveEvent(event)
-        self._hover(None)
+        self._show_hovered(None)
 
     def sizeHint(self) -> QSize:
         """Return no preferred size; the layout decides the size."""
         return QSize()
 
     def _point_at(self, _place: QPointF) -> Point | None:
-        """Return the point near a position on the axes, or None."""
+        """Return the chart point near a position in axis coordinates, or None."""
         return None
 
     def _mark_hovered(self, point: Point) -> None:
-        """Highlight the hovered point; None removes the highlight."""
+        """Highlight `point` in the chart; None removes the highlight."""
 
-    def _ticks(self, _x_tick_count: int, _y_tick_count: int) -> tuple[Ticks, Ticks] | None:
+    def _axis_ticks(self, _x_tick_count: int, _y_tick_count: int) -> tuple[Ticks, Ticks] | None:
         """Return ticks for the x and the y axis, about as many as requested, or None while there is no data."""
         return None
 
-    def _hover(self, point: Point | None) -> None:
+    def _show_hovered(self, point: Point | None) -> None:
         self._mark_hovered(point)
         self.hovered.emit(point)
 
     def _place_ticks(self) -> None:
         """Place the ticks for the current size."""
         across, up = self.PIXELS_PER_TICK
-        ticks = self._ticks(self.width() // across, self.height() // up)
+        ticks = self._axis_ticks(self.width() // across, self.height() // up)
         for name, placed in zip(_AXES, ticks or (), strict=False):
             self._item.getAxis(name).setTicks([placed])
 
-    def _set_ranges(self, x_range: tuple[float, float], y_range: tuple[float, float], padding: float = 0) -> None:
+    def _set_axis_ranges(self, x_range: tuple[float, float], y_range: tuple[float, float], padding: float = 0) -> None:
         """Set the ranges of the x and the y axis; `padding` is a fraction of the x range."""
         self._item.setXRange(*x_range, padding=padding)
         self._item.setYRange(*y_range, padding=0)
 
-    def _set_titles(self, bottom: str = "", left: str = "") -> None:
+    def _set_axis_titles(self, bottom: str = "", left: str = "") -> None:
         """Set the titles of the axes; an empty title leaves the current title unchanged."""
         for name, title in zip(_AXES, (bottom, left), strict=True):
             axis = self._item.getAxis(name)
             if title and axis.labelText != title:
                 axis.setLabel(title)
 
-    def _add(self, item: Item, item_style: ItemStyle | None = None, z: float = 0) -> Item:
+    def _add_item(self, item: Item, item_style: ItemStyle | None = None, z: float = 0) -> Item:
         """Add an item without changing the axis ranges; with a style, its colors follow the theme."""
         self._item.addItem(item, ignoreBounds=True)
         item.setZValue(z)
         if item_style is not None:
             self._looks[item] = item_style
-            self._dress_item(item, item_style)
+            self._apply_item_style(item, item_style)
         return item
 
-    def _remove(self, items: Iterable[Item]) -> None:
+    def _remove_items(self, items: Iterable[Item]) -> None:
         for item in items:
             self._item.removeItem(item)
             self._looks.pop(item, None)
 
     def _add_curve(self, item_style: ItemStyle) -> Item:
         """Add and return a curve."""
-        return self._add(pg.PlotDataItem(antialias=True), item_style)
+        return self._add_item(pg.PlotDataItem(antialias=True), item_style)
 
     def _add_band(self, item_style: ItemStyle) -> tuple[Item, Item]:
-        """Add a filled band and return its two edges, which are not drawn."""
-        edges = self._add(pg.PlotDataItem(), ItemStyle()), self._add(pg.PlotDataItem(), ItemStyle())
-        self._add(pg.FillBetweenItem(*edges), item_style, z=-10)
+        """Add a filled band between two curves, and return the two curves, which are not drawn."""
+        edges = self._add_item(pg.PlotDataItem(), ItemStyle()), self._add_item(pg.PlotDataItem(), ItemStyle())
+        self._add_item(pg.FillBetweenItem(*edges), item_style, z=-10)
         return edges
 
-    def _dress_item(self, item: Item, item_style: ItemStyle) -> None:
+    def _apply_item_style(self, item: Item, item_style: ItemStyle) -> None:
         theme = self._theme
         if isinstance(item, pg.TextItem):
             item.setColor(theme.color(item_style.line))
@@ -228,7 +228,7 @@ class Chart(QWidget):
         position: QPointF = box.mapSceneToView(scene_position)
         return position
 
-    def _nearest(self, xs: NDArray[np.float64], ys: NDArray[np.float64], place: QPointF) -> int | None:
+    def _nearest_index(self, xs: NDArray[np.float64], ys: NDArray[np.float64], place: QPointF) -> int | None:
         """Return the index of the point nearest to `place` on the axes, or None if none is within a few pixels."""
         if not len(xs):
             return None
@@ -237,25 +237,25 @@ class Chart(QWidget):
         nearest = int(distances.argmin())
         return nearest if distances[nearest] <= _NEAR_PIXELS**2 else None
 
-    def _take_keyboard(self) -> None:
+    def _accept_keyboard_focus(self) -> None:
         """Accept the keyboard focus, with a margin for the focus frame."""
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setContentsMargins(*(_FOCUS_WIDTH,) * 4)
 
-    def _prepare_for_many(self) -> None:
-        """Draw the grid below the items and repaint the whole viewport at each change."""
+    def _prepare_for_many_items(self) -> None:
+        """Speed up a chart with many items: draw the grid below, and repaint the whole viewport at each change."""
         for name in _AXES:
             self._item.getAxis(name).setZValue(_GRID_Z)
         # Everything moves at once: finding the changed regions takes longer than repainting.
         self._plot.setViewportUpdateMode(self._plot.ViewportUpdateMode.FullViewportUpdate)
 
     @Slot(object)
-    def _on_moved(self, position: QPointF) -> None:
+    def _on_pointer_moved(self, position: QPointF) -> None:
         place = self._view_position(position)
-        self._hover(None if place is None else self._point_at(place))
+        self._show_hovered(None if place is None else self._point_at(place))
 
     @Slot(object)
-    def _on_clicked(self, event: MouseClickEvent) -> None:
+    def _on_plot_clicked(self, event: MouseClickEvent) -> None:
         place = self._view_position(event.scenePos())
         point = None if place is None else self._point_at(place)
         if point is not None and event.button() == Qt.MouseButton.LeftButton:
@@ -264,15 +264,15 @@ class Chart(QWidget):
     # A slot of this class, not an overridable method, so that Qt disconnects it when the chart is destroyed.
     @Slot()
     def _on_theme_changed(self) -> None:
-        self._dress()
+        self._apply_theme()
 
-    def _dress(self) -> None:
+    def _apply_theme(self) -> None:
         """Apply the colors and fonts of the theme."""
-        self._dress_axes()
+        self._apply_theme_to_axes()
         for item, item_style in self._looks.items():
-            self._dress_item(item, item_style)
+            self._apply_item_style(item, item_style)
 
-    def _dress_axes(self) -> None:
+    def _apply_theme_to_axes(self) -> None:
         theme = self._theme
         self._plot.setBackground(theme.color("surface"))
         for name in _AXES:
@@ -288,7 +288,7 @@ class Chart(QWidget):
 
 
 class HoverCard(QLabel):
-    """Text box beside the hovered point, kept within the chart."""
+    """Text box beside the hovered point of a chart, kept within the chart."""
 
     def __init__(self, theme: Theme, parent: QWidget) -> None:
         super().__init__(parent)

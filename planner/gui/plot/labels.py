@@ -27,7 +27,7 @@ _CANDIDATE_OFFSETS: Final = tuple(
 
 
 class Box(NamedTuple):
-    """A rectangle in pixels; y increases downwards."""
+    """Rectangle of a name label in pixels; y increases downwards."""
 
     left: float
     top: float
@@ -49,7 +49,7 @@ class Box(NamedTuple):
 
 
 class Label(NamedTuple):
-    """Size of a label and position of its point, in pixels; `reach` is the radius of the point's symbol."""
+    """Size of a name label and position of its point, in pixels; `reach` is the radius of the point's symbol."""
 
     x: float
     y: float
@@ -91,7 +91,7 @@ class PointCounts:
 def place_names(
     labels: Sequence[Label], point_counts: PointCounts, area: tuple[float, float], needed: int
 ) -> list[Box | None]:
-    """Return the box for each label, placing earlier labels first; None where there is no room.
+    """Return the rectangle for each name label, placing earlier labels first; None where there is no room.
 
     Labels do not overlap and lie within `area`. Each label takes the box that hides the fewest points and, among
     equal boxes, has the fewest points nearby; all but the first `needed` labels take only boxes that hide no point.
@@ -99,18 +99,18 @@ def place_names(
     occupied: list[Box] = []
     places: list[Box | None] = []
     for number, label in enumerate(labels):
-        place = _best_box(label, point_counts, area, occupied, may_hide=number < needed)
+        place = _box_with_fewest_points(label, point_counts, area, occupied, may_hide=number < needed)
         places.append(place)
         if place is not None:
             occupied.append(place.enlarged(_LABEL_SPACING, 0))
     return places
 
 
-def _best_box(
+def _box_with_fewest_points(
     label: Label, point_counts: PointCounts, area: tuple[float, float], occupied: Sequence[Box], *, may_hide: bool
 ) -> Box | None:
     best: tuple[int, int, Box] | None = None
-    for box in _candidate_boxes(label):
+    for box in _boxes_around_point(label):
         outside = box.left < 0 or box.top < 0 or box.left + box.width > area[0] or box.top + box.height > area[1]
         if outside or any(box.overlaps(other) for other in occupied):
             continue
@@ -123,7 +123,7 @@ def _best_box(
     return None if best is None else best[2]
 
 
-def _candidate_boxes(label: Label) -> Iterator[Box]:
+def _boxes_around_point(label: Label) -> Iterator[Box]:
     x, y, width, height, reach = label
     for across, down, right, below, gap in _CANDIDATE_OFFSETS:
         away = reach + gap
@@ -150,11 +150,11 @@ class NameLayer(QGraphicsItem):
 
     @property
     def boxes(self) -> tuple[QRect, ...]:
-        """Return the rectangles of the labels."""
+        """Return the rectangles of the placed name labels."""
         return tuple(QRectF(*box).toRect() for _, box in self._placed)
 
     @property
-    def written(self) -> tuple[str, ...]:
+    def shown_names(self) -> tuple[str, ...]:
         """Return the names that are shown."""
         return tuple(name for name, _ in self._placed)
 
@@ -172,7 +172,7 @@ class NameLayer(QGraphicsItem):
         shown = point_names[:_MAX_NAMES]
         area = self._view_box.rect()
         metrics = QFontMetricsF(self._theme.font("small"))
-        labels = [self._label_at_point(point_name, metrics) for point_name in shown]
+        labels = [self._label_of(point_name, metrics) for point_name in shown]
         boxes = place_names(labels, self._point_counts(xs, ys), (area.width(), area.height()), needed)
         self._placed = [(point_name.name, box) for point_name, box in zip(shown, boxes, strict=True) if box is not None]
         self.update()
@@ -189,7 +189,7 @@ class NameLayer(QGraphicsItem):
         for name, box in self._placed:
             painter.drawText(QRectF(*box), int(Qt.AlignmentFlag.AlignCenter), name)
 
-    def _label_at_point(self, point_name: PointName, metrics: QFontMetricsF) -> Label:
+    def _label_of(self, point_name: PointName, metrics: QFontMetricsF) -> Label:
         point = self._view_box.mapFromView(QPointF(point_name.x, point_name.y))
         width = metrics.horizontalAdvance(point_name.name) + 2
         return Label(point.x(), point.y(), width, metrics.height(), point_name.reach)

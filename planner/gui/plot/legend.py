@@ -17,7 +17,7 @@ _SQUARE_SIZE: Final = 12
 
 
 class LegendEntry(NamedTuple):
-    """Key, title and swatch of a series: a line with the pen of a series, or a square or dot in a theme role.
+    """Legend entry: key, title and swatch of a series, which is a line, or a square or dot in a theme color.
 
     `spoken` is the name for screen readers, if it differs from the title.
     """
@@ -30,7 +30,7 @@ class LegendEntry(NamedTuple):
 
 
 class Legend(QWidget):
-    """One toggle button per entry; `toggled` carries the hidden keys. A double click shows only that entry."""
+    """Plot legend with a toggle button per series; `toggled` carries the keys of the hidden series."""
 
     toggled = Signal(object)
 
@@ -57,23 +57,23 @@ class Legend(QWidget):
         self.buttons = tuple(LegendButton(self._theme, entry) for entry in entries)
         for button in self.buttons:
             button.setChecked(button.entry.key not in self.hidden)
-            button.toggled.connect(self._on_toggled)
+            button.toggled.connect(self._on_entry_toggled)
             button.alone_wanted.connect(partial(self.show_only, button.entry.key))
             self._flow.addWidget(button)
 
     @Slot()
     def show_only(self, key: Hashable) -> None:
-        """Hide all entries except `key`, or show all entries if only `key` is visible."""
+        """Hide all series except `key`, or show all series if only `key` is visible."""
         others = frozenset(entry.key for entry in self._entries if entry.key != key)
         hidden = frozenset[Any]() if others <= self.hidden else others
         for button in self.buttons:
             button.blockSignals(True)
             button.setChecked(button.entry.key not in hidden)
             button.blockSignals(False)
-        self._on_toggled()
+        self._on_entry_toggled()
 
     @Slot()
-    def _on_toggled(self) -> None:
+    def _on_entry_toggled(self) -> None:
         self.hidden = frozenset(button.entry.key for button in self.buttons if not button.isChecked())
         self.toggled.emit(self.hidden)
 
@@ -139,7 +139,7 @@ class LegendButton(QAbstractButton):
 
 
 def line_positions(widths: Sequence[float], line_width: float, gap: float) -> list[tuple[int, float]]:
-    """Break entries with these widths into lines; return each entry's line number and left end."""
+    """Return the line number and left end of each legend entry, wrapped to lines of `line_width` pixels."""
     places, line, left = [], 0, 0.0
     for width in widths:
         if left and left + width > line_width:

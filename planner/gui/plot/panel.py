@@ -48,17 +48,17 @@ class PlotPanel(QWidget):
         self._export_button = IconButton(theme, "save", f"Copy or save the {noun}")
         self._export_button.set_menu(self.export)
         self._export_button.setEnabled(False)
-        self._pages = _Pages(preferred_height)
+        self._pages = _ChartOrTable(preferred_height)
         self._pages.addWidget(make_label(f"Drawing the {noun}…", "muted"))
         self._lay_out(heading)
 
     @property
     def read_out(self) -> str:
-        """Return the text about the hovered point, or the default text."""
+        """Return the text about the hovered point, or the default text without a hovered point."""
         return self._read_out.text()
 
     def csv_rows(self) -> Rows:
-        """Return a header and one row per point with exact figures; empty without data."""
+        """Return the CSV rows of the chart: a header, and a row per point; empty without data."""
         raise NotImplementedError
 
     def _fill_table(self) -> None:
@@ -89,7 +89,7 @@ class PlotPanel(QWidget):
 
     @Slot(object)
     def _on_activated(self, record: Any) -> None:  # noqa: ANN401  # as above
-        """Handle a record that was double-clicked in the table or confirmed with Enter."""
+        """Handle a table record that was double-clicked or confirmed with Enter."""
 
     def _set_chart(self, chart: "Chart") -> None:
         self._chart = chart
@@ -108,7 +108,10 @@ class PlotPanel(QWidget):
         self._pages.setCurrentWidget(shown)
 
     def _export_menu(self, noun: str, file_stem: str) -> ExportMenu:
-        copies: dict[str, Copied] = {"Copy as picture": self._chart_picture, "Copy as table": self._tab_separated_text}
+        copies: dict[str, Copied] = {
+            "Copy as picture": self._chart_picture,
+            "Copy as table": self._data_as_tab_separated_text,
+        }
         formats = (
             FileFormat("Picture", ".png", self._chart_picture),
             FileFormat("Drawing", ".svg", lambda: self._chart.drawing() if self._chart is not None else b""),
@@ -121,7 +124,7 @@ class PlotPanel(QWidget):
     def _chart_picture(self) -> QPixmap:
         return QPixmap() if self._chart is None else self._chart.picture()
 
-    def _tab_separated_text(self) -> str:
+    def _data_as_tab_separated_text(self) -> str:
         return "\n".join("\t".join(row) for row in self.csv_rows())
 
     def _lay_out(self, heading: str) -> None:
@@ -131,8 +134,8 @@ class PlotPanel(QWidget):
         self._column = in_column(self._bar, (self._pages, 1), owner=self, spacing=tiny)
 
 
-class _Pages(QStackedWidget):
-    """The chart or its table, with a common preferred height, so that switching moves nothing else."""
+class _ChartOrTable(QStackedWidget):
+    """Stack of a chart and its table with a common preferred height, so that switching moves nothing else."""
 
     def __init__(self, preferred_height: int) -> None:
         super().__init__()
@@ -147,7 +150,7 @@ class PlotData(Protocol):
     """Data that can be exported as a table."""
 
     def csv_rows(self) -> Rows:
-        """Return a header and one row per point, with exact figures."""
+        """Return the CSV rows of the data: a header, and a row per point with exact figures."""
 
 
 Data = TypeVar("Data", bound=PlotData)
@@ -161,7 +164,7 @@ class DataPanel(PlotPanel, Generic[Data]):
         self.data: Data | None = None
 
     def set_data(self, data: Data) -> None:
-        """Draw other data; the first call imports the plotting library."""
+        """Draw `data`; the first call imports the plotting library."""
         self.data = data
         if self._chart is None:
             chart = self._make_chart()
@@ -171,7 +174,7 @@ class DataPanel(PlotPanel, Generic[Data]):
         self._show_page()
 
     def csv_rows(self) -> Rows:
-        """Return a header and one row per point with exact figures; empty without data."""
+        """Return the CSV rows of the chart: a header, and a row per point; empty without data."""
         return () if self.data is None else self.data.csv_rows()
 
     def _make_chart(self) -> "Chart":

@@ -1,4 +1,4 @@
-"""Pens and color functions shared by the plots; independent of the plotting library."""
+"""Pens and color mixing for the plots; importing this module does not import the plotting library."""
 
 from typing import Final
 
@@ -12,14 +12,14 @@ _DASHES: Final[tuple[tuple[float, ...], ...]] = ((), (7, 3), (2, 2), (8, 2, 2, 2
 
 
 def cosmetic_pen(color: QColor, width: float, style: Qt.PenStyle = Qt.PenStyle.SolidLine) -> QPen:
-    """Return a pen whose width is in pixels, whatever the axes' scale."""
+    """Return a pen of `width` pixels, independent of the scale of the axes."""
     pen = QPen(color, width, style)
     pen.setCosmetic(True)
     return pen
 
 
 def series_pen(theme: Theme, number: int, width: float = 1.0, *, is_condensed: bool = False) -> QPen:
-    """Return the pen of a series; the first eight differ in color, and neighbors in dash pattern.
+    """Return the line pen of series `number`; the first eight series differ in color, neighbors in dash pattern.
 
     Dashes would hide parts of a curve that `is_condensed` to its extremes: only series from the ninth on have dashes.
     """

@@ -38,12 +38,12 @@ class ParetoPlot(Chart):
         self._hidden: frozenset[Acquisition] = frozenset()
         self._front = self._add_curve(ItemStyle("accent", 1.5, Qt.PenStyle.DashLine))
         self._points = {
-            having: self._add(
+            having: self._add_item(
                 pg.ScatterPlotItem(size=6, symbol=symbol), ItemStyle(fill=roles[having], alpha=_POINT_ALPHA)
             )
             for having, symbol in _SYMBOLS.items()
         }
-        self._named = self._add(
+        self._named = self._add_item(
             pg.ScatterPlotItem(size=_AWARD_SIZE, symbol="d"), ItemStyle("surface", 1, fill="accent")
         )
         self.names = NameLayer(self._item.getViewBox(), theme)
@@ -55,7 +55,9 @@ class ParetoPlot(Chart):
         sure = {option.key for option in sure_options([row.option for row in data])}
         self._all = tuple(row for row in data if row.id in sure)
         per_token = bool(data) and data[0].period != "run"
-        self._set_titles("Seconds per token" if per_token else "Hours", f"USD per {data[0].period if data else 'run'}")
+        self._set_axis_titles(
+            "Seconds per token" if per_token else "Hours", f"USD per {data[0].period if data else 'run'}"
+        )
         self._draw()
 
     @Slot(object)
@@ -76,7 +78,7 @@ class ParetoPlot(Chart):
         self._front.setData(*self._coordinates(sorted((r for r in self.rows if r.is_unbeaten), key=self.log_position)))
         self._named.setData(*self._coordinates([row for row in self.rows if row.awards]))
         if self.rows:
-            self._set_ranges(_padded_range(self._xs), _padded_range(self._ys))
+            self._set_axis_ranges(_padded_range(self._xs), _padded_range(self._ys))
         self._place_ticks()
         self._place_names()
 
@@ -84,7 +86,7 @@ class ParetoPlot(Chart):
         positions = np.array([self.log_position(row) for row in rows]).reshape(-1, 2)
         return positions[:, 0], positions[:, 1]
 
-    def _ticks(self, x_tick_count: int, y_tick_count: int) -> tuple[Ticks, Ticks] | None:
+    def _axis_ticks(self, x_tick_count: int, y_tick_count: int) -> tuple[Ticks, Ticks] | None:
         if not self.rows:
             return None
         (left, right), (bottom, top) = self._item.getViewBox().viewRange()
@@ -97,11 +99,11 @@ class ParetoPlot(Chart):
         self.names.place(labels, self._xs, self._ys, needed=len(labels))
 
     def _point_at(self, position: QPointF) -> OptionRow | None:
-        nearest = self._nearest(self._xs, self._ys, position)
+        nearest = self._nearest_index(self._xs, self._ys, position)
         return None if nearest is None else self.rows[nearest]
 
-    def _dress(self) -> None:
-        super()._dress()
+    def _apply_theme(self) -> None:
+        super()._apply_theme()
         self.names.update()
 
 

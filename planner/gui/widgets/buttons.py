@@ -7,14 +7,14 @@ from planner.gui.theme import Theme, set_style_role
 
 
 class IconButton(QToolButton):
-    """An icon in the theme's color; its text is the tooltip and the accessible name."""
+    """Button with an icon in a theme color; its text is the tooltip and the accessible name."""
 
     def __init__(self, theme: Theme, icon_name: str, text: str, role: str = "muted") -> None:
         super().__init__()
         self._theme, self._icon_name, self._role = theme, icon_name, role
         self.set_text(text)
-        self._tint()
-        theme.changed.connect(self._tint)
+        self._update_icon()
+        theme.changed.connect(self._update_icon)
 
     def set_text(self, text: str) -> None:
         """Set the tooltip and the accessible name."""
@@ -24,15 +24,15 @@ class IconButton(QToolButton):
     def set_icon(self, icon_name: str, role: str | None = None) -> None:
         """Show another icon."""
         self._icon_name, self._role = icon_name, role or self._role
-        self._tint()
+        self._update_icon()
 
     def set_menu(self, menu: QMenu) -> None:
-        """Open a menu as soon as the button is pressed."""
+        """Let a press of the button open `menu`."""
         self.setMenu(menu)
         self.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
 
     @Slot()
-    def _tint(self) -> None:
+    def _update_icon(self) -> None:
         self.setIcon(self._theme.icon(self._icon_name, self._role))
 
 

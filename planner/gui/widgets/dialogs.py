@@ -16,15 +16,15 @@ def closing_buttons(dialog: QDialog, *actions: QPushButton) -> QDialogButtonBox:
     return buttons
 
 
-def copy_button(text: Callable[[], str]) -> QPushButton:
-    """Return a button that copies the result of `text()` to the clipboard."""
+def copy_button(get_text: Callable[[], str]) -> QPushButton:
+    """Return a button that copies the result of `get_text()` to the clipboard."""
     button = QPushButton("&Copy")
-    button.clicked.connect(lambda: QGuiApplication.clipboard().setText(text()))
+    button.clicked.connect(lambda: QGuiApplication.clipboard().setText(get_text()))
     return button
 
 
 def open_once(dialog: QDialog) -> None:
-    """Open a dialog without blocking the caller, and delete it when it is closed."""
+    """Open a dialog without blocking the caller, and delete the dialog when it is closed."""
     dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     dialog.open()
 
@@ -32,7 +32,10 @@ def open_once(dialog: QDialog) -> None:
 def confirmation(
     title: str, question: str, details: str, yes: QPushButton, parent: QWidget, answer: Callable[[bool], object]
 ) -> QMessageBox:
-    """Return a box that asks for confirmation; `answer` gets whether `yes` was clicked. Return and Escape cancel."""
+    """Return a message box that asks for confirmation; `answer` receives whether `yes` was clicked.
+
+    Return and Escape cancel.
+    """
     box = QMessageBox(QMessageBox.Icon.Warning, title, question, parent=parent.window())
     box.setInformativeText(details)
     box.addButton(yes, QMessageBox.ButtonRole.DestructiveRole)

@@ -12,7 +12,7 @@ _SHORTEST = 4
 def make_label(
     text: str = "", role: str = "", font: QFont | None = None, wrap: bool = False, *, selectable: bool = False
 ) -> QLabel:
-    """Return a plain-text label; `role` is `muted`, `ok`, `warn` or `bad`, and `selectable` text can be copied."""
+    """Return a plain-text label in the color of `role`, such as `muted` or `warn`; `selectable` text can be copied."""
     label = QLabel(text, textFormat=Qt.TextFormat.PlainText, wordWrap=wrap)
     if role:
         set_style_role(label, role)
@@ -24,27 +24,27 @@ def make_label(
 
 
 class IconLabel(QLabel):
-    """An icon in a color of the theme, `scale` times as large as a small one."""
+    """Label with an icon in a theme color, `scale` times as large as a small icon."""
 
     def __init__(self, theme: Theme, scale: float = 1.0) -> None:
         super().__init__()
         self._theme, self._scale = theme, scale
         self._icon: tuple[str, str] | None = None
-        theme.changed.connect(self._dress)
+        theme.changed.connect(self._update_icon)
 
     def show_icon(self, icon: tuple[str, str]) -> None:
         """Show the icon with this name and color role."""
         self._icon = icon
-        self._dress()
+        self._update_icon()
 
     @Slot()
-    def _dress(self) -> None:
+    def _update_icon(self) -> None:
         if self._icon is not None:
             self.setPixmap(self._theme.pixmap(*self._icon, self.devicePixelRatio(), self._scale))
 
 
 class ElidedLabel(QLabel):
-    """A label that elides a text that is too long and shows all of it in the tooltip.
+    """Label that elides a text too long for its width and shows the whole text in the tooltip.
 
     With `is_live` the width does not depend on the text: one that changes every second would otherwise lay out the
     whole window again.
@@ -60,11 +60,11 @@ class ElidedLabel(QLabel):
             set_style_role(self, role)
 
     def text(self) -> str:
-        """Return the whole text."""
+        """Return the text before it is elided."""
         return self._text
 
     def setText(self, text: str) -> None:
-        """Replace the whole text, and elide it to the current width."""
+        """Replace the text, elided to the current width."""
         if text == self._text:
             return
         self._text = text
@@ -73,7 +73,7 @@ class ElidedLabel(QLabel):
             self.update()
         else:
             super().setText(text)
-        self._shorten()
+        self._elide_text()
 
     def minimumSizeHint(self) -> QSize:
         """Return the width of a few letters."""
@@ -82,7 +82,7 @@ class ElidedLabel(QLabel):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Elide the text for the new width."""
         super().resizeEvent(event)
-        self._shorten()
+        self._elide_text()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Paint the elided text."""
@@ -91,7 +91,7 @@ class ElidedLabel(QLabel):
         painter.drawText(self.contentsRect(), self.alignment(), self._shown)
         painter.end()
 
-    def _shorten(self) -> None:
+    def _elide_text(self) -> None:
         width = self.contentsRect().width()
         self._shown = self.fontMetrics().elidedText(self._text, Qt.TextElideMode.ElideRight, width)
         self.setToolTip("" if self._shown == self._text else self._text)

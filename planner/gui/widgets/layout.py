@@ -21,7 +21,7 @@ from planner.gui.theme import set_style_role
 
 
 class StretchItem:
-    """Empty space in a row or column that takes the room left by the other items."""
+    """Empty space in a row or column that takes the space left by the other items."""
 
 
 STRETCH: Final = StretchItem()
@@ -30,50 +30,54 @@ Part = QWidget | QLayout
 Item = Part | StretchItem | int | tuple[Part | StretchItem, int] | tuple[Part, int, Qt.AlignmentFlag]
 """An item of a row or column with its stretch and alignment; a number means that many pixels of empty space."""
 Margins = int | tuple[int, int] | tuple[int, int, int, int] | None
-"""All sides; horizontal and vertical; or left, top, right and bottom. `None` means the style's margins."""
+"""Margins in pixels: of all sides; horizontal and vertical; or left, top, right and bottom. `None`: the style's."""
 
 
 def in_row(*items: Item, owner: QWidget | None = None, margins: Margins = 0, spacing: int | None = None) -> QHBoxLayout:
-    """Return a horizontal layout of `items`, set on `owner` if given; the default spacing is the style's."""
-    return _filled(QHBoxLayout(), items, owner, margins, spacing)
+    """Return a horizontal layout of `items`, which is set on `owner`; the default spacing is that of the style."""
+    return _filled_layout(QHBoxLayout(), items, owner, margins, spacing)
 
 
 def in_column(
     *items: Item, owner: QWidget | None = None, margins: Margins = 0, spacing: int | None = None
 ) -> QVBoxLayout:
-    """Return a vertical layout of `items`; see `in_row`."""
-    return _filled(QVBoxLayout(), items, owner, margins, spacing)
+    """Return a vertical layout of `items`, which is set on `owner`; the default spacing is that of the style."""
+    return _filled_layout(QVBoxLayout(), items, owner, margins, spacing)
 
 
 def add_items(layout: QBoxLayout, *items: Item) -> None:
-    """Append `items` to a row or column."""
+    """Append `items` to a row or column layout."""
     for item in items:
         if isinstance(item, int):
             layout.addSpacing(item)
         elif isinstance(item, tuple):
-            _add(layout, *item)
+            _add_item(layout, *item)
         else:
-            _add(layout, item, 1 if isinstance(item, StretchItem) else 0)
+            _add_item(layout, item, 1 if isinstance(item, StretchItem) else 0)
 
 
-def _filled(layout: Box, items: Iterable[Item], owner: QWidget | None, margins: Margins, spacing: int | None) -> Box:
+def _filled_layout(
+    layout: Box, items: Iterable[Item], owner: QWidget | None, margins: Margins, spacing: int | None
+) -> Box:
     if owner is not None:
         owner.setLayout(layout)
     if margins is not None:
-        layout.setContentsMargins(_sides(margins))
+        layout.setContentsMargins(_margins_of_sides(margins))
     if spacing is not None:
         layout.setSpacing(spacing)
     add_items(layout, *items)
     return layout
 
 
-def _sides(margins: int | tuple[int, int] | tuple[int, int, int, int]) -> QMargins:
+def _margins_of_sides(margins: int | tuple[int, int] | tuple[int, int, int, int]) -> QMargins:
     if isinstance(margins, int):
         return QMargins(margins, margins, margins, margins)
     return QMargins(*(margins if len(margins) == 4 else margins * 2))
 
 
-def _add(layout: QBoxLayout, item: Part | StretchItem, stretch: int, alignment: Qt.AlignmentFlag | None = None) -> None:
+def _add_item(
+    layout: QBoxLayout, item: Part | StretchItem, stretch: int, alignment: Qt.AlignmentFlag | None = None
+) -> None:
     if isinstance(item, StretchItem):
         layout.addStretch(stretch)
     elif isinstance(item, QLayout):
@@ -88,14 +92,14 @@ Pooled = TypeVar("Pooled", bound=QWidget)
 
 
 class WidgetPool(Generic[Pooled]):
-    """Widgets of one kind at the start of a layout, created when first needed and hidden while not needed."""
+    """Pool of widgets of one kind in a layout, which are created when first needed and hidden while not needed."""
 
     def __init__(self, layout: QBoxLayout, make: Callable[[], Pooled]) -> None:
         self._layout, self._make = layout, make
         self._widgets: list[Pooled] = []
 
     def show(self, count: int) -> tuple[Pooled, ...]:
-        """Show the first `count` widgets, hide the others, and return those that are shown."""
+        """Show the first `count` widgets of the pool, hide the others, and return the shown widgets."""
         while len(self._widgets) < count:
             self._widgets.append(self._make())
             self._layout.insertWidget(len(self._widgets) - 1, self._widgets[-1])
@@ -105,7 +109,7 @@ class WidgetPool(Generic[Pooled]):
 
 
 class FlowLayout(QLayout):
-    """Items at their preferred size in lines that wrap, `spacing` apart in both directions."""
+    """Layout of items at their preferred size in lines that wrap, `spacing` apart in both directions."""
 
     def __init__(self, spacing: int) -> None:
         super().__init__()
@@ -114,19 +118,19 @@ class FlowLayout(QLayout):
         self.setContentsMargins(QMargins())
 
     def addItem(self, item: QLayoutItem) -> None:
-        """Append an item."""
+        """Append a layout item."""
         self._items.append(item)
 
     def count(self) -> int:
-        """Return the number of items."""
+        """Return the number of layout items."""
         return len(self._items)
 
     def itemAt(self, index: int) -> QLayoutItem | None:
-        """Return the item at `index`, none past the end."""
+        """Return the layout item at `index`, or None past the end."""
         return self._items[index] if 0 <= index < len(self._items) else None
 
     def takeAt(self, index: int) -> QLayoutItem | None:
-        """Remove the item at `index` and return it."""
+        """Remove and return the layout item at `index`."""
         return self._items.pop(index) if 0 <= index < len(self._items) else None
 
     def expandingDirections(self) -> Qt.Orientation:
@@ -139,7 +143,7 @@ class FlowLayout(QLayout):
 
     def heightForWidth(self, width: int) -> int:
         """Return the height of all lines at this width."""
-        return self._arrange(QRect(0, 0, width, 0), move=False)
+        return self._place_items(QRect(0, 0, width, 0), is_moving=False)
 
     def sizeHint(self) -> QSize:
         """Return the minimum size."""
@@ -151,25 +155,25 @@ class FlowLayout(QLayout):
         return QSize(max(size.width() for size in sizes), max(size.height() for size in sizes))
 
     def setGeometry(self, rect: QRect) -> None:
-        """Place the items within `rect`."""
+        """Place the layout items within `rect`."""
         super().setGeometry(rect)
-        self._arrange(rect, move=True)
+        self._place_items(rect, is_moving=True)
 
-    def _arrange(self, area: QRect, move: bool) -> int:
+    def _place_items(self, area: QRect, is_moving: bool) -> int:
         rect = area.marginsRemoved(self.contentsMargins())
         left, top, line = rect.left(), rect.top(), 0
         for item in self._items:
             size = item.sizeHint()
             if left > rect.left() and left + size.width() > rect.right() + 1:
                 left, top, line = rect.left(), top + line + self.spacing(), 0
-            if move:
+            if is_moving:
                 item.setGeometry(QRect(QPoint(left, top), size))
             left, line = left + size.width() + self.spacing(), max(line, size.height())
         return top + line + self.contentsMargins().bottom() - area.top()
 
 
 def hairline(orientation: Qt.Orientation) -> QWidget:
-    """Return a line one pixel thick."""
+    """Return a separator line one pixel thick."""
     line = QWidget()
     line.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
     set_style_role(line, "hairline")
@@ -181,7 +185,7 @@ def hairline(orientation: Qt.Orientation) -> QWidget:
 
 
 class ScrollColumn(QScrollArea):
-    """A vertical scroll area whose content fills its width."""
+    """Scroll area that scrolls only vertically; its content takes the full width."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -199,7 +203,7 @@ def scrolled(body: QWidget) -> ScrollColumn:
 
 
 def tab_stops(layout: QLayout) -> Iterator[QWidget]:
-    """Yield the widgets in `layout` that the tab key can reach, in reading order, hidden ones included."""
+    """Yield the widgets in `layout` that the tab key can reach, including hidden widgets, in reading order."""
     items = filter(None, map(layout.itemAt, _reading_order(layout)))
     for inner, widget in ((item.layout(), item.widget()) for item in items):
         if inner is not None:
@@ -211,7 +215,7 @@ def tab_stops(layout: QLayout) -> Iterator[QWidget]:
 
 
 def _reading_order(layout: QLayout) -> Iterable[int]:
-    """Return the indexes of a layout's items by position; rows of a grid may have been inserted later."""
+    """Return the indexes of a layout's items in reading order, which differs from the order of insertion in a grid."""
     indexes = range(layout.count())
     if not isinstance(layout, QGridLayout):
         return indexes
@@ -220,6 +224,6 @@ def _reading_order(layout: QLayout) -> Iterable[int]:
 
 
 def set_tab_order(stops: tuple[QWidget, ...]) -> None:
-    """Let the tab key visit `stops` in this order instead of the order of creation."""
+    """Let the tab key visit the widgets in the order of `stops` instead of the order of creation."""
     for before, after in pairwise(stops):
         QWidget.setTabOrder(before, after)

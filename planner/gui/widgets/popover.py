@@ -12,7 +12,7 @@ from planner.gui.widgets.search_list import Choice, SearchList, TypedChoice
 
 
 class Popover(QFrame):
-    """A popup with `content`; Escape, a click elsewhere or a choice closes it.
+    """Popup window with `content`; Escape, a click elsewhere or a choice closes the popup.
 
     `anchor_clicked` is emitted when the button is clicked again while the popup is open.
     """
@@ -28,7 +28,7 @@ class Popover(QFrame):
         in_column(content, owner=self, margins=theme.spacing.small)
 
     def open_below(self, anchor: QWidget, width: int, height: int) -> None:
-        """Show the popup below `anchor`, or above it if there is more room, within the window."""
+        """Show the popup below `anchor`, or above `anchor` if there is more space, within the window."""
         self._anchor = anchor
         area = anchor.window().geometry()
         top_left = anchor.mapToGlobal(QPoint())
@@ -42,7 +42,7 @@ class Popover(QFrame):
         self.content.setFocus(Qt.FocusReason.PopupFocusReason)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Close on a click on the anchor, and emit `anchor_clicked`."""
+        """Close the popup on a click on its anchor, and emit `anchor_clicked`."""
         anchor = self._anchor
         at = event.globalPosition().toPoint()
         if anchor is not None and QRect(anchor.mapToGlobal(QPoint()), anchor.size()).contains(at):
@@ -52,7 +52,7 @@ class Popover(QFrame):
         super().mousePressEvent(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Close on Escape."""
+        """Close the popup on Escape."""
         if event.key() == Qt.Key.Key_Escape:
             self.close()
             return
@@ -60,7 +60,7 @@ class Popover(QFrame):
 
 
 class SearchPopover(Popover):
-    """A searchable list in a popover; `chosen` carries the key of the choice."""
+    """Popover with a searchable list; `chosen` carries the key of the choice."""
 
     chosen = Signal(object)
 
@@ -80,14 +80,14 @@ class SearchPopover(Popover):
         if header is not None:
             layout.addWidget(header)
         layout.addWidget(self.list, 1)
-        self.list.chosen.connect(self._on_chosen)
+        self.list.chosen.connect(self._close_and_emit)
 
     def offer(self, anchor: QWidget, choices: Sequence[Choice], current: object = None, width: int = 460) -> None:
-        """Open below `anchor` with these choices."""
+        """Open the popover below `anchor` with these choices."""
         self.list.set_choices(choices, current)
         self.open_below(anchor, width, 420)
 
     @Slot(object)
-    def _on_chosen(self, key: object) -> None:
+    def _close_and_emit(self, key: object) -> None:
         self.close()
         self.chosen.emit(key)

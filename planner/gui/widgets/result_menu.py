@@ -19,7 +19,7 @@ Content = Callable[[], str | bytes | QPixmap]
 
 
 class FileFormat(NamedTuple):
-    """A file format: its name, its file name extension, and a function that returns the content."""
+    """File format of an export: its name, file extension, and a function that returns the content."""
 
     name: str
     ending: str
@@ -27,7 +27,7 @@ class FileFormat(NamedTuple):
 
 
 class ExportMenu(QMenu):
-    """A menu that copies and saves a `what`; `failed` carries the `PlannerError` of a failed save.
+    """Menu that copies and saves content called `noun`; `failed` carries the `PlannerError` of a failed save.
 
     `copies` maps the text of each copy action to its content. `file_stem` is the suggested file name; the first of
     `formats` is the default, and one of them must be a `.png` picture.
@@ -37,14 +37,14 @@ class ExportMenu(QMenu):
 
     def __init__(
         self,
-        what: str,
+        noun: str,
         file_stem: str,
         copies: Mapping[str, Copied],
         formats: tuple[FileFormat, ...],
         parent: QWidget,
     ) -> None:
         super().__init__(parent)
-        self._what, self._file_stem, self._formats = what, file_stem, formats
+        self._noun, self._file_stem, self._formats = noun, file_stem, formats
         for text, copied in copies.items():
             self.addAction(text, partial(copy_to_clipboard, copied))
         self.addSeparator()
@@ -52,15 +52,15 @@ class ExportMenu(QMenu):
 
     @Slot()
     def save(self) -> None:
-        """Ask for a file, and save in the format of its extension."""
+        """Ask for a file name, and save the content in the format of its extension."""
         kinds = ";;".join(f"{kind.name} (*{kind.ending})" for kind in self._formats)
-        usual = f"{self._file_stem}{self._formats[0].ending}"
-        name, _ = QFileDialog.getSaveFileName(self, f"Save the {self._what}", usual, kinds)
+        default_name = f"{self._file_stem}{self._formats[0].ending}"
+        name, _ = QFileDialog.getSaveFileName(self, f"Save the {self._noun}", default_name, kinds)
         if name:
             self.save_to(Path(name))
 
     def save_to(self, path: Path) -> None:
-        """Save in the format of the extension of `path`, by default a picture; emit a failure."""
+        """Save the content to `path` in the format of its extension, or as a picture; emit `failed` on an error."""
         known = {kind.ending: kind.content for kind in self._formats}
         try:
             save_as(path, known, ".png")
@@ -69,7 +69,7 @@ class ExportMenu(QMenu):
 
 
 class ResultFormats(NamedTuple):
-    """Functions that return a result in each format."""
+    """Functions that return a result as text, CSV, JSON and a picture."""
 
     text: Callable[[], str]
     csv: Callable[[], str]
@@ -78,7 +78,7 @@ class ResultFormats(NamedTuple):
 
 
 class ResultMenu(ExportMenu):
-    """A menu that copies and saves a `result`."""
+    """Menu that copies and saves a result as text, CSV, JSON or a picture."""
 
     def __init__(self, result: ResultFormats, file_stem: str, parent: QWidget) -> None:
         copies: dict[str, Copied] = {
@@ -97,7 +97,7 @@ class ResultMenu(ExportMenu):
 
 
 def picture_of(widget: QWidget, area: QRect, margin: int) -> QPixmap:
-    """Render `area` of a widget with a margin in the widget's background color, at twice its size."""
+    """Return a picture of `area` in a widget, with a margin in the background color, at twice the size."""
     pixmap = QPixmap(area.marginsAdded(QMargins(margin, margin, margin, margin)).size() * _PICTURE_SCALE)
     pixmap.setDevicePixelRatio(_PICTURE_SCALE)
     pixmap.fill(widget.palette().color(widget.backgroundRole()))
@@ -114,20 +114,20 @@ def copy_to_clipboard(content: Copied) -> None:
         QGuiApplication.clipboard().setText(copied)
 
 
-def save_as(path: Path, contents: Mapping[str, Content], usual: str) -> None:
-    """Write the content for the extension of `path`, or the `usual` one for another extension.
+def save_as(path: Path, contents: Mapping[str, Content], default_extension: str) -> None:
+    """Write the content for the extension of `path`, or for `default_extension` if that extension has no content.
 
     Raises:
         PlannerError: If the file cannot be written.
     """
     try:
-        _write(path, contents.get(path.suffix.lower(), contents[usual])())
+        _write_content(path, contents.get(path.suffix.lower(), contents[default_extension])())
     except OSError as error:
         hint = f"Choose another folder, or a name that ends in {fmt.listing(tuple(contents), 'or')}."
         raise PlannerError(f"{path} could not be written: {error.strerror or error}", hint) from error
 
 
-def _write(path: Path, content: str | bytes | QPixmap) -> None:
+def _write_content(path: Path, content: str | bytes | QPixmap) -> None:
     if not isinstance(content, QPixmap):
         write_atomically(path, content)
     elif not content.save(str(path)):

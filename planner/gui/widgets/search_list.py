@@ -38,7 +38,7 @@ _LIST_KEYS: Final = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.K
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One line of the list; `words` are further search terms, `mark` is an icon and its color role."""
+    """Choice in a searchable list; `words` are further search terms, `mark` is an icon and its color role."""
 
     key: object
     title: str
@@ -51,7 +51,7 @@ TypedChoice = Callable[[str], Choice | None]
 
 
 def match_rank(query: str, text: str) -> tuple[int, int] | None:
-    """Return how well `text` matches `query` (smaller is better), or `None` if it does not match.
+    """Return the rank of `text` as a match for `query` (smaller is better), or None if it does not match.
 
     The letters of the query must occur in the text in order. Consecutive letters rank above scattered ones, and a match
     at the start of a word above one within a word.
@@ -67,21 +67,21 @@ def match_rank(query: str, text: str) -> tuple[int, int] | None:
 
 
 def search_choices(choices: Sequence[Choice], query: str) -> tuple[Choice, ...]:
-    """Return the choices that match `query`, best first; an empty query returns all in their order."""
+    """Return the choices that match `query`, best match first; an empty query returns all choices in their order."""
     if not query.strip():
         return tuple(choices)
-    ranked = [(_rank(query, choice), choice) for choice in choices]
+    ranked = [(_best_rank(query, choice), choice) for choice in choices]
     found = [(rank, choice) for rank, choice in ranked if rank is not None]
     return tuple(choice for _, choice in sorted(found, key=lambda pair: pair[0]))
 
 
-def _rank(query: str, choice: Choice) -> tuple[int, int] | None:
+def _best_rank(query: str, choice: Choice) -> tuple[int, int] | None:
     ranks = [match_rank(query, text) for text in (choice.title, choice.words) if text]
     return min((rank for rank in ranks if rank is not None), default=None)
 
 
 class SearchList(QWidget):
-    """A list that is filtered by typing; `typed` may turn the typed text into an additional first choice."""
+    """List that is filtered by typing; `typed` may turn the typed text into an additional first choice."""
 
     chosen = Signal(object)
 
@@ -105,21 +105,21 @@ class SearchList(QWidget):
         self.setFocusProxy(self._edit)
         in_column(self._edit, self._no_match, (self._view, 1), owner=self, spacing=theme.spacing.tiny)
         self._edit.textChanged.connect(self._show_matches)
-        self._edit.returnPressed.connect(self._choose_current)
-        self._view.clicked.connect(self._choose_current)
+        self._edit.returnPressed.connect(self._emit_current_choice)
+        self._view.clicked.connect(self._emit_current_choice)
 
     def set_choices(self, choices: Sequence[Choice], current: object = None) -> None:
-        """Replace the choices and clear the search; `current` is the key of the selected one."""
+        """Replace the choices and clear the search; `current` is the key of the choice to select."""
         self._choices = tuple(choices)
         self._edit.clear()
         self._show_matches()
         rows = [row for row, choice in enumerate(self._choices) if choice.key == current]
         if rows:
-            self._select(rows[0])
+            self._select_row(rows[0])
 
     @property
     def matches(self) -> tuple[Choice, ...]:
-        """Return the listed choices in order."""
+        """Return the choices that match the search, in order."""
         return self._model.choices
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
@@ -135,21 +135,23 @@ class SearchList(QWidget):
         matches = search_choices(self._choices, self._edit.text())
         self._model.set_choices(matches if further is None else (further, *matches))
         self._no_match.setVisible(not self._model.choices)
-        self._select(0)
+        self._select_row(0)
 
-    def _select(self, row: int) -> None:
+    def _select_row(self, row: int) -> None:
         index = self._model.index(row)
         self._view.setCurrentIndex(index)
         self._view.scrollTo(index, QListView.ScrollHint.PositionAtCenter)
 
     @Slot()
-    def _choose_current(self) -> None:
+    def _emit_current_choice(self) -> None:
         row = self._view.currentIndex().row()
         if row >= 0:
             self.chosen.emit(self._model.choices[row].key)
 
 
 class _ChoiceModel(QAbstractListModel):
+    """List model of the choices that match the search."""
+
     def __init__(self) -> None:
         super().__init__()
         self.choices: tuple[Choice, ...] = ()
@@ -174,7 +176,7 @@ class _ChoiceModel(QAbstractListModel):
 
 
 class _ChoiceDelegate(QStyledItemDelegate):
-    """Paints the icon, the title, and the muted detail at the right end."""
+    """Paints a choice: its icon, its title, and its detail in a muted color at the right end."""
 
     def __init__(self, theme: Theme, parent: QObject) -> None:
         super().__init__(parent)

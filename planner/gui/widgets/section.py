@@ -10,7 +10,7 @@ from planner.gui.widgets.layout import in_column, in_row
 
 
 class Section(QWidget):
-    """A heading that expands and collapses `body`; `toggled` carries whether it is open."""
+    """Heading that expands and collapses `body`; `toggled` carries whether the section is open."""
 
     toggled = Signal(bool)
 
@@ -27,8 +27,8 @@ class Section(QWidget):
         header = _Header(self._button, self._summary)
         in_column(header, body, owner=self, spacing=theme.spacing.tiny)
         body.setContentsMargins(theme.spacing.large, 0, 0, theme.spacing.small)
-        self._button.clicked.connect(self._on_clicked)
-        theme.changed.connect(self._dress)
+        self._button.clicked.connect(self._on_heading_clicked)
+        theme.changed.connect(self._update_heading)
         self.set_open(False)
 
     @property
@@ -40,37 +40,37 @@ class Section(QWidget):
         """Expand or collapse the section."""
         self._body.setVisible(opened)
         self._summary.setVisible(not opened)
-        self._dress()
+        self._update_heading()
 
     def set_title(self, title: str) -> None:
-        """Change the heading."""
+        """Change the text of the heading."""
         if title != self._button.text():
             self._button.setText(title)
-            self._dress()
+            self._update_heading()
 
     def set_title_width(self, width: int) -> None:
         """Make the title at least `width` pixels wide, so that the summaries of several sections line up."""
         self._button.setMinimumWidth(width)
 
     def set_summary(self, text: str) -> None:
-        """Set the text that is shown while the section is collapsed."""
+        """Set the summary that is shown while the section is collapsed."""
         if text != self._summary.text():
             self._summary.setText(text)
-            self._dress()
+            self._update_heading()
 
     def set_marked(self, marked: bool) -> None:
         """Make the title bold, which marks a value other than the default."""
         if marked != self._is_marked:
             self._is_marked = marked
-            self._dress()
+            self._update_heading()
 
     @Slot()
-    def _on_clicked(self) -> None:
+    def _on_heading_clicked(self) -> None:
         self.set_open(not self.is_open)
         self.toggled.emit(self.is_open)
 
     @Slot()
-    def _dress(self) -> None:
+    def _update_heading(self) -> None:
         self._button.setFont(self._theme.font(bold=self._is_marked))
         self._button.setIcon(self._theme.icon("chevron-down" if self.is_open else "chevron-right", "muted"))
         state = ("unfolded",) if self.is_open else ("folded", self._summary.text())
@@ -78,7 +78,7 @@ class Section(QWidget):
 
 
 class _Header(QWidget):
-    """The heading line, which toggles the section wherever it is clicked."""
+    """Heading line, on which a click anywhere toggles the section."""
 
     def __init__(self, button: QToolButton, summary: QWidget) -> None:
         super().__init__()
@@ -86,6 +86,6 @@ class _Header(QWidget):
         in_row((button, 0, Qt.AlignmentFlag.AlignLeft), (summary, 1), owner=self)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        """Click the button."""
+        """Toggle the section when the heading line is clicked."""
         self._button.click()
         event.accept()

@@ -19,7 +19,7 @@ _STEP: Final = "measured speed"
 
 
 class SpeedQuestions(Section):
-    """The measured speed of the whole plan and its unit; an empty field means the estimate, its placeholder."""
+    """Form for the measured speed of the plan and its unit; an empty field shows the estimate as a placeholder."""
 
     def __init__(self, workspace: Workspace, theme: Theme) -> None:
         form = LabelledForm(theme)
@@ -28,16 +28,18 @@ class SpeedQuestions(Section):
         self.form = form
         self.speed = DecimalField(1e-6, 1e12, placeholder="the estimate")
         self.unit = ChoiceField(theme, _UNITS)
-        hint = "Speed of this plan on these cards; for other cards it is scaled by the ratio of the two estimates."
+        hint = (
+            "Speed of this plan on these cards. For other cards, the speed is scaled by the ratio of the two estimates."
+        )
         form.add("Measure&d", self.speed, lambda: None, hint)
         form.add("in", self.unit, self._default_unit, "Unit of the measured speed of all cards together.")
         self._task = ""
-        self.speed.edited.connect(self._set_speed)
+        self.speed.edited.connect(self._apply_speed)
         self.speed.finished.connect(workspace.end_gesture)
-        self.unit.edited.connect(self._set_unit)
+        self.unit.edited.connect(self._apply_unit)
 
     def refresh(self) -> None:
-        """Show the measured speed, or the estimate in the chosen unit."""
+        """Show the measured speed, or the estimated speed in the chosen unit."""
         measured, time = self._workspace.plan.timing.measured, self._workspace.evaluation.time
         if measured is not None:
             self.unit.set_value(measured.unit)
@@ -45,7 +47,7 @@ class SpeedQuestions(Section):
             self.unit.set_value(self._default_unit())
         self._task = self._workspace.plan.workload.task
         self.speed.set_value(None if measured is None else measured.value)
-        estimate = _estimated_speed(time, self.unit.value)
+        estimate = _estimated_speed_in_unit(time, self.unit.value)
         self.speed.set_placeholder("not known" if estimate is None else fmt.significant(estimate))
         self.set_marked(measured is not None)
         pace = pace_phrase(time) or "not known"
@@ -53,28 +55,28 @@ class SpeedQuestions(Section):
 
     def _default_unit(self) -> str:
         time = self._workspace.evaluation.time
-        return next((unit for unit, _ in _UNITS if _estimated_speed(time, unit) is not None), _UNITS[0][0])
+        return next((unit for unit, _ in _UNITS if _estimated_speed_in_unit(time, unit) is not None), _UNITS[0][0])
 
-    def _set_speed(self, value: object) -> None:
+    def _apply_speed(self, value: object) -> None:
         plan = self._workspace.plan
         speed = {"value": value, "unit": self.unit.value, "gpu": plan.gpu, "count": plan.count}
         try:
             measured = None if value is None else MeasuredSpeed.model_validate(speed)
             self._workspace.apply(_STEP, timing=plan.timing.evolve(measured=measured))
         except SpecError as error:
-            self.speed.show_problem(error.explained)
+            self.speed.show_problem(error.explanation)
 
-    def _set_unit(self, _unit: object) -> None:
+    def _apply_unit(self, _unit: object) -> None:
         if self.speed.value is None:
             self.refresh()
         else:
             self._workspace.end_gesture()
-            self._set_speed(self.speed.value)
+            self._apply_speed(self.speed.value)
             self._workspace.end_gesture()
 
 
-def _estimated_speed(time: TimeResult | None, unit: object) -> float | None:
-    """Return the estimated speed in a unit, or None if it is unknown."""
+def _estimated_speed_in_unit(time: TimeResult | None, unit: object) -> float | None:
+    """Return the plan's estimated speed in `unit`, or None if it is unknown."""
     if time is None:
         return None
     if unit == "tokens/s":

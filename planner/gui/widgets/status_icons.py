@@ -14,7 +14,7 @@ from planner.present.memory.verdict import VERDICT_TITLES
 
 
 class StatusIcon(NamedTuple):
-    """An icon and the color role of the text after it."""
+    """Icon with a color role, which also colors the text after the icon."""
 
     icon: str
     role: str
@@ -37,7 +37,7 @@ def verdict_icon(verdict: Verdict | None) -> StatusIcon:
 
 
 class VerdictBadge(QWidget):
-    """The icon and the text of a verdict, side by side."""
+    """Badge of a memory verdict: its icon and its text, side by side."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class VerdictBadge(QWidget):
         in_row(self._mark, (self._text, 1), owner=self, spacing=theme.spacing.tiny)
 
     def set_verdict(self, verdict: Verdict | None, text: str = "") -> None:
-        """Show a verdict; without `text`, its usual name."""
+        """Show a verdict with `text`, or with the verdict's name if `text` is empty."""
         self._text.setText(text or ("Unknown" if verdict is None else VERDICT_TITLES[verdict]))
         self.setAccessibleName(self._text.text())
         icon = verdict_icon(verdict)
@@ -54,11 +54,13 @@ class VerdictBadge(QWidget):
         set_style_role(self._text, icon.role)
 
 
-class _Aged(Protocol):
+class _HasAge(Protocol):
+    """Row with the age of its price."""
+
     @property
     def age_days(self) -> int | None: ...
 
 
-def age_icon(row: _Aged) -> StatusIcon:
+def age_icon(row: _HasAge) -> StatusIcon:
     """Return the icon and color role of a row's price age."""
     return StatusIcon("time", AGE_ROLES[age_of(row.age_days)])

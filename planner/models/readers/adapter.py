@@ -31,25 +31,31 @@ class AdapterConfig(Spec):
     names instead. `parameters` and `stored_bytes` describe the weights file, and are None without one.
     """
 
-    base: str | None = Field(description="the base model: a name of the catalog or the Hub, or a folder")
+    base: str | None = Field(description="base model: a name in the catalog or on the Hub, or a folder")
     rank: int = Field(ge=1)
-    ranks: tuple[tuple[str, int], ...] = Field(default=(), description="other ranks, by patterns of module names")
+    ranks: tuple[tuple[str, int], ...] = Field(
+        default=(), description="ranks that differ from `rank`, by patterns of module names"
+    )
     alpha: float
     dropout: float = Field(default=0.0, ge=0, lt=1)
     targets: Literal["all-linear"] | tuple[str, ...] | None = None
     target_pattern: str | None = None
-    layers: tuple[int, ...] = Field(default=(), description="the only layers that have it; all where empty")
+    layers: tuple[int, ...] = Field(default=(), description="numbers of the layers with adapters; empty for all layers")
     dora: bool = False
-    rank_stabilised: bool = Field(default=False, description="scaled by alpha / √rank instead of alpha / rank")
+    rank_stabilised: bool = Field(
+        default=False, description="whether the adapter is scaled by alpha / √rank instead of alpha / rank"
+    )
     biases: Literal["none", "all", "lora_only"] = "none"
-    modules_to_save: tuple[str, ...] = Field(default=(), description="modules that are trained in full")
+    modules_to_save: tuple[str, ...] = Field(
+        default=(), description="modules that are fully trained besides the adapters"
+    )
     parameters: int | None = None
     stored_bytes: int | None = None
     stored_dtype: Literal["fp32", "bf16", "fp16"] | None = None
 
 
 def read_adapter(path: Path) -> AdapterConfig:
-    """Return the LoRA adapter in an `adapter_config.json`, or in the folder that holds it.
+    """Return the configuration of the LoRA adapter in an `adapter_config.json` or its folder.
 
     Raises:
         ModelFileError: If it cannot be read, is no LoRA adapter, or a field is missing or invalid.
@@ -58,7 +64,7 @@ def read_adapter(path: Path) -> AdapterConfig:
     fields = ConfigFields(parse_config(read_whole(file, MAX_FILE_BYTES, ADAPTER_FILE), str(file)), str(file))
     kind = fields.text("peft_type")
     if kind != "LORA":
-        raise ModelFileError(file, f"is an adapter of type {kind[:40]!r}", "Only LoRA adapters are read.")
+        raise ModelFileError(file, f"is an adapter of type {kind[:40]!r}", "Only LoRA adapters are supported.")
     pattern, targets = _read_targets(fields)
     tensors = _read_tensors(file.with_name(_WEIGHTS))
     formats = {tensor.format for tensor in tensors or ()}
@@ -70,7 +76,7 @@ def read_adapter(path: Path) -> AdapterConfig:
         dropout=fields.dropout("lora_dropout"),
         targets=targets,
         target_pattern=pattern,
-        layers=_read_layers(fields),
+        layers=_read_layer_numbers(fields),
         dora=fields.flag("use_dora", default=False),
         rank_stabilised=fields.flag("use_rslora", default=False),
         biases=fields.choice("bias", among={"none": "none", "all": "all", "lora_only": "lora_only"}, default="none"),
@@ -82,7 +88,7 @@ def read_adapter(path: Path) -> AdapterConfig:
 
 
 def _read_targets(fields: ConfigFields) -> tuple[str | None, Literal["all-linear"] | tuple[str, ...] | None]:
-    """Return the target pattern and the sorted target names, which PEFT saves as a set."""
+    """Return the pattern and the sorted names of the target modules, one of which is None."""
     if fields.is_list("target_modules"):
         return None, tuple(sorted(fields.texts("target_modules") or ()))
     text = fields.text("target_modules", default="") or None
@@ -94,7 +100,7 @@ def _read_ranks(fields: ConfigFields) -> tuple[tuple[str, int], ...]:
     return () if listed is None else tuple((name, listed.integer(name, high=_MAX_RANK)) for name in listed.names)
 
 
-def _read_layers(fields: ConfigFields) -> tuple[int, ...]:
+def _read_layer_numbers(fields: ConfigFields) -> tuple[int, ...]:
     if fields.has("layers_to_transform") and not fields.is_list("layers_to_transform"):
         return (fields.integer("layers_to_transform", low=0, high=MAX_LAYERS),)
     return fields.integers("layers_to_transform", high=MAX_LAYERS) or ()

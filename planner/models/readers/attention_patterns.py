@@ -37,22 +37,22 @@ def unrotated_attention(_: ConfigFields, layers: int) -> tuple[LayerAttention, .
 
 
 def same_window_pattern(default: int | None = None) -> AttentionPattern:
-    """Return the pattern in which every layer has the window `sliding_window`; `null` means none."""
+    """Return the pattern in which every layer has the window `sliding_window`, or full attention if that is `null`."""
 
-    def rule(fields: ConfigFields, layers: int) -> tuple[LayerAttention, ...]:
+    def pattern(fields: ConfigFields, layers: int) -> tuple[LayerAttention, ...]:
         return (LayerAttention(_window_tokens(fields, default)),) * layers
 
-    return rule
+    return pattern
 
 
 def alternating_window_pattern(every: int, default: int | None, *, full_rotates: bool = True) -> AttentionPattern:
-    """Return the pattern in which one layer in `every` has full attention and the others have a window.
+    """Return the pattern with full attention in one layer of `every`, and a sliding window in the others.
 
     The configuration's `layer_types` or `sliding_window_pattern` override it. `default` is the family's default window;
     without `full_rotates` the layers with full attention have no rotary embedding (Cohere 2, EXAONE 4).
     """
 
-    def rule(fields: ConfigFields, layers: int) -> tuple[LayerAttention, ...]:
+    def pattern(fields: ConfigFields, layers: int) -> tuple[LayerAttention, ...]:
         window = _window_tokens(fields, default)
         limited = windowed_layers(fields, layers)
         if limited is None:
@@ -61,11 +61,11 @@ def alternating_window_pattern(every: int, default: int | None, *, full_rotates:
         whole = LayerAttention(rotary=full_rotates or window is None)
         return tuple(LayerAttention(window) if windowed else whole for windowed in limited)
 
-    return rule
+    return pattern
 
 
 def windowed_upper_layers(fields: ConfigFields, layers: int) -> tuple[LayerAttention, ...]:
-    """Give the layers from `max_window_layers` on a window if `use_sliding_window` is true (Qwen2, Qwen3)."""
+    """Give layers from number `max_window_layers` on a window if `use_sliding_window` is true (Qwen2, Qwen3)."""
     window = switched_window(fields, 4096)
     limited = windowed_layers(fields, layers)
     if limited is None:
@@ -90,7 +90,7 @@ def switched_window_everywhere(fields: ConfigFields, layers: int) -> tuple[Layer
 
 
 def interleaved_rotation(fields: ConfigFields, layers: int) -> tuple[LayerAttention, ...]:
-    """Omit the rotary embedding in one layer of `no_rope_layer_interval` (SmolLM3)."""
+    """Give every layer a rotary embedding except one in `no_rope_layer_interval` (SmolLM3)."""
     window = switched_window(fields, None)
     rotary = rotary_layers(fields, layers)
     limited = windowed_layers(fields, layers) or tuple(not rotates for rotates in rotary)
@@ -100,7 +100,7 @@ def interleaved_rotation(fields: ConfigFields, layers: int) -> tuple[LayerAttent
 
 
 def chunked_attention(fields: ConfigFields, layers: int) -> tuple[LayerAttention, ...]:
-    """Give layers with rotary embedding chunked attention and the others full attention (Llama 4)."""
+    """Give layers with rotary embedding chunked attention, and the other layers full attention (Llama 4)."""
     chunk = fields.integer("attention_chunk_size", default=8192, high=_WINDOW_MAX)
     rotary = rotary_layers(fields, layers)
     limited = windowed_layers(fields, layers) or rotary
@@ -110,29 +110,29 @@ def chunked_attention(fields: ConfigFields, layers: int) -> tuple[LayerAttention
 
 
 def rotary_layers(fields: ConfigFields, layers: int) -> tuple[bool, ...]:
-    """Return for each layer whether it has a rotary embedding, for which `no_rope_layers` (sic) is 1."""
+    """Return for each layer whether it has a rotary embedding: the value 1 in `no_rope_layers` (sic)."""
     stated = fields.integers("no_rope_layers", high=1)
     if not stated:
         interval = fields.integer("no_rope_layer_interval", default=4)
         return tuple((index + 1) % interval != 0 for index in range(layers))
-    _check_length(fields, "no_rope_layers", len(stated), layers)
+    _check_entry_count(fields, "no_rope_layers", len(stated), layers)
     return tuple(flag == 1 for flag in stated)
 
 
 def windowed_layers(fields: ConfigFields, layers: int) -> tuple[bool, ...] | None:
-    """Return for each layer whether `layer_types` gives it a window, or None if the field is missing."""
+    """Return for each layer whether it has a window according to `layer_types`, or None if the field is missing."""
     stated = fields.texts("layer_types")
     if stated is None:
         return None
-    _check_length(fields, "layer_types", len(stated), layers)
+    _check_entry_count(fields, "layer_types", len(stated), layers)
     for name in stated:
         if name not in _LIMITED:
-            fields.fail("layer_types", f"holds {name[:40]!r}, which is not known here")
+            fields.fail("layer_types", f"holds {name[:40]!r}, which is not supported")
     return tuple(_LIMITED[name] for name in stated)
 
 
 def attention_layers(fields: ConfigFields, names: Sequence[str], layers: int) -> tuple[bool, ...] | None:
-    """Return for each layer whether it is attention, from a field that lists the layers' kinds; None if missing."""
+    """Return for each layer whether its mixer is attention, from the field `names`, or None if the field is missing."""
     kinds = fields.texts(*names)
     if kinds is None:
         return None
@@ -142,7 +142,7 @@ def attention_layers(fields: ConfigFields, names: Sequence[str], layers: int) ->
 
 
 def switched_window(fields: ConfigFields, default: int | None) -> int | None:
-    """Return the window if `use_sliding_window` is true, else None."""
+    """Return the sliding window in tokens if `use_sliding_window` is true, else None."""
     return _window_tokens(fields, default) if fields.flag("use_sliding_window", default=False) else None
 
 
@@ -152,6 +152,6 @@ def _window_tokens(fields: ConfigFields, default: int | None) -> int | None:
     return fields.integer("sliding_window", default=0, low=0, high=_WINDOW_MAX) or None
 
 
-def _check_length(fields: ConfigFields, name: str, length: int, layers: int) -> None:
+def _check_entry_count(fields: ConfigFields, name: str, length: int, layers: int) -> None:
     if length != layers:
         fields.fail(name, f"has {length} entries for {layers} layers")

@@ -24,7 +24,7 @@ CONTEXT = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length"
 
 
 class StackSizes(NamedTuple):
-    """The dimensions of a stack; the numbers of heads and of vocabulary tokens are 0 if it has none."""
+    """The dimensions of a stack; the number of heads or vocabulary tokens is 0 if the stack has none."""
 
     hidden: int
     layers: int
@@ -92,23 +92,23 @@ def _read_head_dim(fields: ConfigFields, hidden: int, heads: int, default: int |
 
 
 FlagSource = bool | tuple[str, bool]
-"""A fixed flag, or the configuration field that holds it with the family's default."""
+"""A fixed flag, or the name of the configuration field with the flag and the family's default."""
 
 DropoutSource = float | tuple[str, float]
-"""A fixed dropout probability, or the configuration field that holds it with the family's default."""
+"""A fixed dropout probability, or the name of the configuration field with it and the family's default."""
 
 ACTIVATION_FIELDS = ("hidden_activation", "hidden_act", "activation_function", "activation")
 
 
 class MixerBlock(NamedTuple):
-    """A token mixer with its tensors."""
+    """A token mixer, such as attention, with its tensors."""
 
     mixer: Mixer
     tensors: Tensors
 
 
 class FeedForwardBlock(NamedTuple):
-    """A feed-forward block with its tensors."""
+    """A feed-forward block, dense or with experts, and its tensors."""
 
     block: Mlp | Moe
     tensors: Tensors
@@ -165,28 +165,28 @@ PLAIN_MLP: Final = MlpStyle(
     activation_fields=("hidden_act",),
     width=("intermediate_size",),
 )
-"""The feed-forward block of most encoders and vision towers."""
+"""Style of the feed-forward block in most encoders and vision towers."""
 
 
-def read_flag(fields: ConfigFields, switch: FlagSource) -> bool:
-    """Return the value of the flag `switch`."""
-    return switch if isinstance(switch, bool) else fields.flag(switch[0], default=switch[1])
+def read_flag(fields: ConfigFields, flag: FlagSource) -> bool:
+    """Return the value of `flag`: fixed, or read from the configuration."""
+    return flag if isinstance(flag, bool) else fields.flag(flag[0], default=flag[1])
 
 
 def read_dropout(fields: ConfigFields, dropout: DropoutSource) -> float:
-    """Return the dropout probability from `dropout`."""
+    """Return the dropout probability `dropout`: fixed, or read from the configuration."""
     return dropout if isinstance(dropout, float) else fields.dropout(dropout[0], default=dropout[1])
 
 
 def attention_blocks(fields: ConfigFields, sizes: StackSizes, style: AttentionStyle) -> tuple[MixerBlock, ...]:
-    """Return the attention block of every layer."""
+    """Return one attention block per layer."""
     layers = style.pattern(fields, sizes.layers)
     made = {layer: _attention_block(fields, sizes, style, layer) for layer in set(layers)}
     return tuple(made[layer] for layer in layers)
 
 
 def transform_blocks(blocks: Sequence[MixerBlock], alter: Callable[[MixerBlock], MixerBlock]) -> tuple[MixerBlock, ...]:
-    """Apply `alter` to every block, once for each distinct block."""
+    """Return the blocks changed by `alter`, which runs once for each distinct block."""
     made = {block: alter(block) for block in set(blocks)}
     return tuple(made[block] for block in blocks)
 
@@ -239,7 +239,7 @@ def _mlp_width(fields: ConfigFields, sizes: StackSizes, style: MlpStyle) -> int:
 
 
 def dense_mlp(fields: ConfigFields, sizes: StackSizes, style: MlpStyle, width: int | None = None) -> Mlp:
-    """Return the feed-forward block of a layer without its tensors; `width` overrides the configuration's."""
+    """Return a layer's dense feed-forward block without tensors; `width` overrides the configuration's width."""
     return Mlp(
         intermediate=_mlp_width(fields, sizes, style) if width is None else width,
         gated=style.fused or len(style.names) == 3,
@@ -250,14 +250,14 @@ def dense_mlp(fields: ConfigFields, sizes: StackSizes, style: MlpStyle, width: i
 
 
 def mlp_block(fields: ConfigFields, sizes: StackSizes, style: MlpStyle) -> FeedForwardBlock:
-    """Return the feed-forward block of a layer."""
+    """Return a layer's dense feed-forward block with its tensors."""
     mlp = dense_mlp(fields, sizes, style)
     bias = read_flag(fields, style.bias)
     return FeedForwardBlock(mlp, mlp_tensors(mlp, sizes.hidden, prefix=style.prefix, names=style.names, bias=bias))
 
 
 ExtraTensors = Callable[[ConfigFields, StackSizes], Tensors]
-"""Function that returns the tensors of a family that its style does not declare."""
+"""Function that returns tensors of a family which its style does not declare."""
 
 
 def no_tensors(_: ConfigFields, __: StackSizes) -> Tensors:
@@ -266,7 +266,7 @@ def no_tensors(_: ConfigFields, __: StackSizes) -> Tensors:
 
 
 class LayerStyle(NamedTuple):
-    """Tensor names and properties of a whole layer of encoders or towers: attention, feed-forward block and norms.
+    """Tensor names and properties of a whole encoder layer: attention, feed-forward block and norms.
 
     A layer with cross-attention has `cross`, of which only the names and biases are used.
     """
@@ -290,7 +290,7 @@ class LayerStyle(NamedTuple):
         width: int | None = None,
         extra: Tensors = (),
     ) -> Layer:
-        """Return the layer, with `extra` tensors.
+        """Return a layer of this style, with the additional tensors `extra`.
 
         `mlp` overrides the style's feed-forward block, `width` only its width.
         """

@@ -18,22 +18,22 @@ _FOLDER: Final = "config-defaults"
 
 
 class ConfigDefaults(Spec):
-    """The defaults of one configuration class, except those that the readers already have or that can be derived."""
+    """Defaults of one transformers configuration class, except those that readers know or derive."""
 
-    id: str = Field(description="the class's `model_type`")
-    aliases: tuple[str, ...] = Field(default=(), description="further classes with the same defaults")
-    defaults: dict[str, Any] = Field(description="by field; a composite's are those of parts that are missing")
+    id: str = Field(description="`model_type` of the configuration class")
+    aliases: tuple[str, ...] = Field(default=(), description="`model_type` of further classes with the same defaults")
+    defaults: dict[str, Any] = Field(description="default values by field; in a composite class, of missing components")
     sources: tuple[str, ...] = Field(min_length=1)
-    as_of: str = Field(pattern=r"^\d{4}-\d{2}-\d{2}$", description="the day the sources were read")
+    as_of: str = Field(pattern=r"^\d{4}-\d{2}-\d{2}$", description="day on which the sources were read")
 
 
 def config_defaults(model_type: str) -> Mapping[str, Any]:
-    """Return the defaults of a component's configuration class; empty for components without defaults."""
+    """Return the default values of the configuration class `model_type` by field; empty if none are recorded."""
     return _defaults_by_class().get(model_type, {})
 
 
 def component_fields(fields: ConfigFields, name: str, model_type: str, *, names_class: bool = False) -> ConfigFields:
-    """Return the configuration of a component, merged with the defaults of its class.
+    """Return the configuration of the component `name`, with the defaults of its class for missing fields.
 
     `model_type` is the component's class, unless it `names_class` itself.
     """

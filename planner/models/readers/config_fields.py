@@ -38,23 +38,23 @@ class ConfigFields:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the names of all fields, in order."""
+        """Return the names of all fields of the configuration, in order."""
         return tuple(self._config)
 
     def has(self, *names: str) -> bool:
-        """Return whether one of the fields is present."""
+        """Return whether one of the fields `names` is present and not `null`."""
         return any(self._config.get(name) is not None for name in names)
 
     def is_list(self, *names: str) -> bool:
-        """Return whether the field holds a list."""
+        """Return whether the field `names` holds a list."""
         return isinstance(self._find_field(names)[1], list | tuple)
 
     def is_stated(self, name: str) -> bool:
-        """Return whether the field is present, including as `null`."""
+        """Return whether the field `name` is present, even as `null`."""
         return name in self._config
 
     def integer(self, *names: str, default: int | None = None, low: int = 1, high: int = MAX_WIDTH) -> int:
-        """Return a whole number from `low` to `high`; without a default the field is required."""
+        """Return the field's whole number from `low` to `high`; without a default the field is required."""
         name, value = self._find_field(names)
         if value is None:
             return self._default_or_fail(default, names)
@@ -63,15 +63,15 @@ class ConfigFields:
         return value
 
     def optional_integer(self, *names: str, low: int = 1, high: int = MAX_WIDTH) -> int | None:
-        """Return a whole number from `low` to `high`, or None if the field is missing."""
+        """Return the field's whole number from `low` to `high`, or None if the field is missing."""
         return self.integer(*names, low=low, high=high) if self.has(*names) else None
 
     def automatic_integer(self, *names: str, default: int) -> int:
-        """Return a whole number; `auto` and a missing field mean the default."""
+        """Return the field's whole number, or the default if the field is missing or `auto`."""
         return default if self._find_field(names)[1] == "auto" else self.integer(*names, default=default)
 
     def number(self, *names: str, default: float | None = None, low: float = 0.0, high: float = 1e9) -> float:
-        """Return a finite number from `low` to `high`; without a default the field is required."""
+        """Return the field's finite number from `low` to `high`; without a default the field is required."""
         name, value = self._find_field(names)
         if value is None:
             return self._default_or_fail(default, names)
@@ -80,11 +80,11 @@ class ConfigFields:
         return float(value)
 
     def dropout(self, *names: str, default: float = 0.0) -> float:
-        """Return a dropout probability below 1."""
+        """Return the field's dropout probability, which must be below 1."""
         return self.number(*names, default=default, high=math.nextafter(1.0, 0.0))
 
     def flag(self, *names: str, default: bool | None = None) -> bool:
-        """Return true or false; without a default the field is required."""
+        """Return the field's flag, true or false; without a default the field is required."""
         name, value = self._find_field(names)
         if value is None:
             return self._default_or_fail(default, names)
@@ -93,7 +93,7 @@ class ConfigFields:
         return value
 
     def text(self, *names: str, default: str | None = None) -> str:
-        """Return a text; without a default the field is required."""
+        """Return the field's text; without a default the field is required."""
         name, value = self._find_field(names)
         if value is None:
             return self._default_or_fail(default, names)
@@ -102,7 +102,7 @@ class ConfigFields:
         return value
 
     def choice(self, *names: str, among: Mapping[str, Choice], default: str | None = None) -> Choice:
-        """Return the value of `among` for the field's text."""
+        """Return the value in `among` for the field's text, which must be one of its keys."""
         value = self.text(*names, default=default)
         if value not in among:
             self.fail(
@@ -111,7 +111,7 @@ class ConfigFields:
         return among[value]
 
     def integers(self, *names: str, low: int = 0, high: int = MAX_WIDTH) -> tuple[int, ...] | None:
-        """Return a list of whole numbers, or None if the field is missing."""
+        """Return the field's list of whole numbers, or None if the field is missing."""
         items = self._read_list(names)
         if items is None:
             return None
@@ -124,7 +124,7 @@ class ConfigFields:
         return tuple(item for item in items if isinstance(item, int))
 
     def texts(self, *names: str) -> tuple[str, ...] | None:
-        """Return a list of texts, or None if the field is missing."""
+        """Return the field's list of texts, or None if the field is missing."""
         items = self._read_list(names)
         if items is None:
             return None
@@ -134,14 +134,14 @@ class ConfigFields:
         return found
 
     def split_texts(self, *names: str) -> tuple[str, ...]:
-        """Return the texts of a list, or of one text separated by `|`; empty if the field is missing."""
+        """Return the field's list of texts, or its text split at `|`; empty if the field is missing."""
         value = self._find_field(names)[1]
         if isinstance(value, str):
             return tuple(word.strip() for word in value.split("|"))
         return self.texts(*names) or ()
 
     def pair(self, *names: str, default: int | None = None) -> tuple[int, int]:
-        """Return a height and a width from one number or a list of two."""
+        """Return height and width from a field with one number or a list of two."""
         if not self.is_list(*names):
             return (self.integer(*names, default=default),) * 2
         found = self.integers(*names, low=1) or ()
@@ -150,26 +150,26 @@ class ConfigFields:
         return found[0], found[1]
 
     def length(self, *names: str) -> int | None:
-        """Return the number of entries of a nested object or list, or None if the field is missing."""
+        """Return the number of entries in the field's object or list, or None if the field is missing."""
         name, value = self._find_field(names)
         if value is not None and not isinstance(value, Mapping | list | tuple):
             self.fail(name, f"must be an object or a list, got {_shown_value(value)}")
         return None if value is None else len(value)
 
     def with_defaults(self, defaults: Mapping[str, object]) -> "ConfigFields":
-        """Return a copy with `defaults` for missing fields; it shares the notes."""
+        """Return a copy with `defaults` for missing fields, which shares this object's notes."""
         filled = ConfigFields({**defaults, **self._config}, self.source, self._prefix)
         filled.notes = self.notes
         return filled
 
     def with_changes(self, changes: Mapping[str, object]) -> "ConfigFields":
-        """Return a copy with some fields replaced; it shares the notes."""
+        """Return a copy with the fields in `changes` replaced, which shares this object's notes."""
         found = ConfigFields({**self._config, **changes}, self.source, self._prefix)
         found.notes = self.notes
         return found
 
     def nested(self, *names: str) -> "ConfigFields | None":
-        """Return the fields of a nested object, which share the notes, or None if it is missing."""
+        """Return the fields of the nested object `names`, which share the notes, or None if it is missing."""
         name, value = self._find_field(names)
         if value is None:
             return None
@@ -180,7 +180,7 @@ class ConfigFields:
         return inner
 
     def required(self, *names: str) -> "ConfigFields":
-        """Return the fields of a nested object; a missing one is an error."""
+        """Return the fields of the nested object `names`; a missing object is an error."""
         return self.nested(*names) or self._default_or_fail(None, names)
 
     def note(self, text: str) -> None:
@@ -189,7 +189,7 @@ class ConfigFields:
             self.notes.append(text)
 
     def fail(self, name: str, reason: str, hint: str = _ORIGINAL) -> NoReturn:
-        """Raise a `ModelFileError` about one field."""
+        """Raise a `ModelFileError` about the field `name`."""
         raise ModelFileError(self.source, f"{self._prefix}{name} {reason}", hint)
 
     def _find_field(self, names: Sequence[str]) -> tuple[str, object]:

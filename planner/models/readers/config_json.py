@@ -12,7 +12,7 @@ from planner.errors import TRACE_INSTRUCTIONS, ModelFileError
 from planner.models.architecture import Architecture
 from planner.models.readers.config_fields import ConfigFields
 from planner.models.readers.registry import find_reader, read_fields
-from planner.models.readers.sources import read_whole, unreadable
+from planner.models.readers.sources import read_whole, unreadable_file_error
 
 MAX_FILE_BYTES: Final = 8 * 2**20
 MAX_PARAMETERS: Final = 10**15
@@ -20,7 +20,7 @@ MAX_PARAMETERS: Final = 10**15
 _BARE: Final = re.compile(r"(?<!LMHead)Model$")
 """Class names of transformers' base models, which have no head."""
 _NO_TYPE: Final = (
-    "A config.json of a Hugging Face model names its model_type. A network of another library can be traced: write "
+    "The config.json of a Hugging Face model has a model_type. A network of another library can be traced: write "
     f"a function that returns it with its inputs, then use {TRACE_INSTRUCTIONS}."
 )
 _COMPONENT: Final = "It belongs to a component of a diffusion pipeline: choose the folder with the model_index.json."
@@ -48,7 +48,7 @@ def read_config_fields(path: Path) -> Mapping[str, object]:
 
 
 def read_config(config: Mapping[str, object], source: str) -> Architecture:
-    """Build the architecture that a configuration describes; `source` names the file in errors.
+    """Return the architecture that a configuration describes; `source` names the file in errors.
 
     Raises:
         ModelFileError: If a field is missing, of the wrong type or out of bounds, or the `model_type` is unknown.
@@ -95,7 +95,7 @@ def _config_path(path: Path) -> Path:
         if file.is_file():
             return file
     except (OSError, ValueError) as error:
-        raise unreadable(path, error) from error
+        raise unreadable_file_error(path, error) from error
     raise ModelFileError(path, "is a folder without a config.json", "Choose the folder of a model, or its config.json.")
 
 
@@ -107,7 +107,7 @@ def parse_config(data: bytes, file: str) -> Mapping[str, object]:
     """
     hint = "Choose the model's config.json; Hugging Face repositories hold one beside the weights."
     try:
-        config = json.loads(data.decode("utf-8-sig"), parse_constant=_parse_constant)
+        config = json.loads(data.decode("utf-8-sig"), parse_constant=_parse_json_constant)
     except UnicodeDecodeError as error:
         raise ModelFileError(file, "is not text in UTF-8", hint) from error
     except RecursionError as error:
@@ -121,7 +121,7 @@ def parse_config(data: bytes, file: str) -> Mapping[str, object]:
     return config
 
 
-def _parse_constant(name: str) -> float:
+def _parse_json_constant(name: str) -> float:
     # Published Mamba-2 files bound their time steps by Infinity; fields check the bounds of what they read.
     if name != "Infinity":
         raise ValueError(f"{name} is not a number")
@@ -138,13 +138,13 @@ _DTYPES: Final = {
 
 
 def stored_dtype(fields: ConfigFields) -> str | None:
-    """Return the tensor format that the configuration states, or None."""
+    """Return the number format of the weights that the configuration states, or None."""
     if not fields.has("torch_dtype", "dtype"):
         return None
     stated = fields.text("torch_dtype", "dtype").removeprefix("torch.")
     known = _DTYPES.get(stated)
     if known is None and stated != "auto":
-        fields.note(f"the stored format {stated[:40]!r} is not known and was ignored")
+        fields.note(f"the stored format {stated[:40]!r} is unknown and was ignored")
     return known
 
 
@@ -159,7 +159,9 @@ def quantization_scheme(fields: ConfigFields) -> str | None:
     method = settings.text("quant_method", default="bitsandbytes" if settings.has("load_in_4bit") else "unknown")
     scheme = _METHODS[method](settings) if method in _METHODS else None
     if scheme is None:
-        fields.note(f"the checkpoint's quantisation ({method[:40]}) is not known; its weights count as not quantised")
+        fields.note(
+            f"the checkpoint's quantisation ({method[:40]}) is not supported; its weights count as not quantised"
+        )
     return scheme
 
 

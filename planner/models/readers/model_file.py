@@ -43,7 +43,7 @@ def read_model_file(path: Path) -> Architecture:
 
 
 def read_model_config(path: Path) -> Mapping[str, object]:
-    """Read the raw configuration of the network in a file or folder, or infer it from the headers of the weights.
+    """Return the raw configuration of the network in a file or folder, read or inferred from the weights' headers.
 
     Raises:
         ModelFileError: If it cannot be read or does not identify the network.
@@ -63,7 +63,7 @@ def read_model_config(path: Path) -> Mapping[str, object]:
 
 
 def pickle_error(path: Path | str) -> ModelFileError:
-    """Return the error for a pickle file, which can run code when it is opened."""
+    """Return the error for a pickle file, which is refused because opening it can run code."""
     return ModelFileError(
         path,
         "is a pickle, which could run arbitrary code and is never opened",
@@ -105,7 +105,7 @@ def _read_folder(folder: Path) -> Architecture:
 
 
 def _weights_path(folder: Path) -> Path | None:
-    """Return the path of the weights in a folder: the index, or the only safetensors or GGUF file."""
+    """Return the path of the weights in a folder: the index, or the only safetensors or GGUF file; None if none."""
     for name in (INDEX, SINGLE):
         if os.path.lexists(folder / name):
             return folder / name
@@ -126,7 +126,7 @@ def _file_names(folder: Path) -> list[str]:
         with os.scandir(folder) as entries:
             return sorted(entry.name for _, entry in zip(range(_MAX_LISTED), entries, strict=False))
     except OSError as error:
-        raise ModelFileError(folder, f"cannot be read: {error.strerror}", "Check that you may read it.") from error
+        raise ModelFileError(folder, f"cannot be read: {error.strerror}", "Check the folder's permissions.") from error
 
 
 _READERS: Final[Mapping[str, Callable[[Path], Architecture]]] = {
@@ -170,7 +170,7 @@ def infer_config(tensors: tuple[FileTensor, ...], path: Path) -> dict[str, objec
     """
     shapes = {tensor.name: tensor.shape for tensor in tensors}
     if not all(tensor.format in _PLAIN for tensor in tensors):
-        _fail(path, "is quantized, and its tensors do not identify the scheme")
+        _raise_file_error(path, "is quantized, and its tensors do not identify the scheme")
     layers, layer_shapes = _layer_shapes(shapes, path)
     vocabulary, hidden = _matrix_shape(shapes.get("model.embed_tokens.weight"), path)
     mlp_width = {name: _matrix_shape(layer_shapes[name], path) for name in _NEEDED if name.endswith("proj.weight")}
@@ -190,7 +190,7 @@ def infer_config(tensors: tuple[FileTensor, ...], path: Path) -> dict[str, objec
 
 
 def _layer_shapes(shapes: Mapping[str, tuple[int, ...]], path: Path) -> tuple[int, dict[str, tuple[int, ...]]]:
-    """Return the number of layers and the shapes in one layer, which must be equal in all layers."""
+    """Return the number of layers and the tensor shapes in one layer, which must be equal in all layers."""
     layers: dict[int, dict[str, tuple[int, ...]]] = {}
     for name, shape in shapes.items():
         match = _LAYER.fullmatch(name)
@@ -200,7 +200,7 @@ def _layer_shapes(shapes: Mapping[str, tuple[int, ...]], path: Path) -> tuple[in
     alike = all(layer == first for layer in layers.values()) and sorted(layers) == list(range(len(layers)))
     extra = frozenset(first) - frozenset(_NEEDED)
     if not alike or not frozenset(_NEEDED) <= frozenset(first) or extra not in _FAMILIES:
-        _fail(path, "has tensors of a network that their names do not identify")
+        _raise_file_error(path, "has tensor names that do not identify the network")
     return len(layers), first
 
 
@@ -211,15 +211,15 @@ def _infer_head_dim(inside: Mapping[str, tuple[int, ...]], queries: int, keys: i
         (size for size in candidates if size and queries % size == 0 and keys % size == 0 and keys), None
     )
     if matching_sizes is None:
-        _fail(path, f"has {queries} query and {keys} key channels, which heads of no usual width divide")
+        _raise_file_error(path, f"has {queries} query and {keys} key channels, which no common head dimension divides")
     return matching_sizes
 
 
 def _matrix_shape(shape: tuple[int, ...] | None, path: Path) -> tuple[int, int]:
     if shape is None or len(shape) != 2:
-        _fail(path, "has no token embedding and projections of the usual names and shapes")
+        _raise_file_error(path, "has no token embedding and projections with the names and shapes of a Llama or Qwen")
     return shape[0], shape[1]
 
 
-def _fail(path: Path, reason: str) -> NoReturn:
+def _raise_file_error(path: Path, reason: str) -> NoReturn:
     raise ModelFileError(path, reason, _HINT)

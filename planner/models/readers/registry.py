@@ -28,7 +28,7 @@ _FAMILIES: Final = (
 
 
 def readers() -> Mapping[str, Reader]:
-    """Return every reader by the `model_type` that it reads."""
+    """Return all configuration readers by `model_type`."""
     found: dict[str, Reader] = {}
     for family in _FAMILIES:
         found.update(_module_readers(family))
@@ -36,7 +36,7 @@ def readers() -> Mapping[str, Reader]:
 
 
 def find_reader(model_type: str) -> Reader | None:
-    """Return the reader of a `model_type`, importing as few modules as possible, or None."""
+    """Return the reader of `model_type`, or None; as few modules as possible are imported."""
     for family in _FAMILIES:
         reader: Reader | None = _module_readers(family).get(model_type)
         if reader is not None:
@@ -45,7 +45,7 @@ def find_reader(model_type: str) -> Reader | None:
 
 
 def read_fields(fields: ConfigFields) -> Architecture:
-    """Read a configuration with the reader of its `model_type`.
+    """Return the architecture of a configuration, by the reader of its `model_type`.
 
     Raises:
         NoFormulaError: If there is none; the hint has similar names and how to trace the model.

@@ -10,9 +10,9 @@ from typing import Final, Protocol
 
 from planner.errors import ModelFileError
 
-_CHECK_PATH: Final = "Check the path and that you may read it."
+_CHECK_PATH: Final = "Check the path and your permission to read the file."
 _SHOWN: Final = 60
-_TRUNCATED: Final = "Download or copy it again: it ends too early."
+_TRUNCATED: Final = "Download or copy the file again: it ends too early."
 # Non-blocking, so that opening a pipe that replaced the file does not wait for its other end.
 _FLAGS: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
@@ -22,12 +22,12 @@ class ByteSource(Protocol):
 
     @property
     def place(self) -> str:
-        """Return the file's name for messages."""
+        """Return the file's name for error messages."""
         ...
 
     @property
     def size(self) -> int:
-        """Return the size in bytes."""
+        """Return the file's size in bytes."""
         ...
 
     def read(self, offset: int, count: int) -> bytes:
@@ -48,12 +48,12 @@ class LocalFile:
 
     @property
     def place(self) -> str:
-        """Return the path."""
+        """Return the file's path as text."""
         return str(self._path)
 
     @property
     def size(self) -> int:
-        """Return the size that the file system states."""
+        """Return the file's size in bytes, as the file system states it."""
         return self._size
 
     def read(self, offset: int, count: int) -> bytes:
@@ -66,11 +66,11 @@ class LocalFile:
         data = self.read_up_to(offset, count)
         if len(data) != count:
             # The reported size may be wrong: the file may be shrinking.
-            raise truncated(self, offset, count)
+            raise truncated_file_error(self, offset, count)
         return data
 
     def read_up_to(self, offset: int, count: int) -> bytes:
-        """Return at most `count` bytes from `offset` on, regardless of the reported size.
+        """Return at most `count` bytes from `offset` on, even beyond the reported size.
 
         Raises:
             ModelFileError: If they cannot be read.
@@ -79,7 +79,7 @@ class LocalFile:
             self._stream.seek(offset)
             return self._stream.read(count)
         except OSError as error:
-            raise unreadable(self._path, error) from error
+            raise unreadable_file_error(self._path, error) from error
 
 
 @contextmanager
@@ -94,7 +94,7 @@ def open_local(path: Path) -> Iterator[LocalFile]:
             raise ModelFileError(path, "is not a regular file", "Choose a model's config.json or its weights.")
         stream = os.fdopen(os.open(path, _FLAGS), "rb")
     except (OSError, ValueError) as error:
-        raise unreadable(path, error) from error
+        raise unreadable_file_error(path, error) from error
     with stream:
         yield LocalFile(path, stream)
 
@@ -116,28 +116,28 @@ def read_whole(path: Path, limit: int, kind: str) -> bytes:
 
 
 def check_span(source: ByteSource, offset: int, count: int) -> None:
-    """Raise an error if a range extends beyond the end of `source`.
+    """Raise a `ModelFileError` if `count` bytes from `offset` on extend beyond the end of `source`.
 
     Raises:
         ModelFileError: If the file has fewer bytes.
     """
     if offset + count > source.size:
-        raise truncated(source, offset, count)
+        raise truncated_file_error(source, offset, count)
 
 
-def truncated(source: ByteSource, offset: int, count: int) -> ModelFileError:
+def truncated_file_error(source: ByteSource, offset: int, count: int) -> ModelFileError:
     """Return the error for a file that is too short."""
     return ModelFileError(
         source.place, f"is cut short: bytes {offset:,} to {offset + count:,} of {source.size:,} are needed", _TRUNCATED
     )
 
 
-def unreadable(path: Path, error: OSError | ValueError) -> ModelFileError:
+def unreadable_file_error(path: Path, error: OSError | ValueError) -> ModelFileError:
     """Return the error for a file that cannot be opened or read."""
     reason = error.strerror if isinstance(error, OSError) else str(error)
     return ModelFileError(path, f"cannot be read: {reason}", _CHECK_PATH)
 
 
 def quoted_text(text: str) -> str:
-    """Return `text` from a file in quotes, shortened and safe to print."""
+    """Return `text`, which comes from a file, in quotes, shortened and safe to print."""
     return ascii(text) if len(text) <= _SHOWN else f"{text[:_SHOWN]!a}…"

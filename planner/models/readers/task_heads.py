@@ -16,7 +16,7 @@ _DEFAULT_LABELS: Final = 2
 
 
 class TaskHead(NamedTuple):
-    """A task head: the tensors after the last layer, and the number of labels."""
+    """A task head: the tensors after the last layer, and the number of classes."""
 
     after: Tensors = ()
     head: Tensors = ()
@@ -38,17 +38,17 @@ def classifier(count: int, width: int, *, name: str = "classifier", after: Tenso
 
 
 def task_head(fields: ConfigFields, heads: TaskHeads, default: str) -> TaskHead:
-    """Return the head named by the suffix of the first class in `architectures`, else the head `default`."""
+    """Return the head in `heads` for the first class name in `architectures`, else the head `default`."""
     named = (fields.texts("architectures") or (default,))[0]
     found = max((task for task in heads if named.endswith(task)), key=len, default=None)
     if found is None:
-        fields.note(f"the head of {named[:60]} is unknown; that of {default} is used")
+        fields.note(f"the head of {named[:60]} is unknown; the head of {default} is used")
         return heads[default]
     return heads[found]
 
 
 def biased_linear(name: str, width: int, into: int | None = None) -> Tensors:
-    """Return a projection with bias, square by default."""
+    """Return the tensors of a projection with bias, square by default."""
     return linear(name, width, width if into is None else into, bias=True)
 
 
@@ -65,7 +65,7 @@ def masked_head(
 
 
 class EncoderHeads(NamedTuple):
-    """The heads of a family of text encoders; the defaults are BERT's.
+    """Declaration of a text encoder family's task heads; the defaults are BERT's.
 
     `transform` names the projection and the norm before the vocabulary scores, which have the width of the embedding if
     `narrow`. `model_pooler` is the pooler of the base model, `pooler` that of sequence classification and
@@ -87,7 +87,7 @@ class EncoderHeads(NamedTuple):
     pretraining: Callable[[ConfigFields, int, TaskHead], TaskHeads] | None = None
 
     def heads_by_task(self, fields: ConfigFields, hidden: int) -> TaskHeads:
-        """Return the heads of this family by task."""
+        """Return the task heads of this family by task."""
         width = fields.integer("embedding_size", default=hidden) if self.narrow else hidden
         pooled = fields.integer(self.pooler_width, default=hidden) if self.pooler_width else hidden
         projection, norm = self.transform

@@ -48,12 +48,12 @@ def linear(name: str, out: int, into: int, *, bias: bool = False, role: Role = "
 
 
 def projection_tensors(prefix: str, names: Iterable[str], out: int, into: int, *, bias: bool = False) -> Tensors:
-    """Return the weights of several projections of the same size."""
+    """Return the tensors of several projections of the same size."""
     return tuple(found for name in names for found in linear(f"{prefix}{name}", out, into, bias=bias))
 
 
 def embedding(name: str, rows: int, width: int) -> Tensors:
-    """Return an embedding table."""
+    """Return the tensor of an embedding table."""
     return (Tensor(name=f"{name}.weight", shape=(rows, width), role="embedding"),)
 
 
@@ -85,7 +85,7 @@ def attention_tensors(
     out_bias: bool = False,
     kv_input: int | None = None,
 ) -> Tensors:
-    """Return separate query, key and value projections, and the output projection.
+    """Return the tensors of separate query, key and value projections, and of the output projection.
 
     `key_bias` differs from `bias` in Whisper; `kv_input` is the input width of keys and values in cross-attention.
     """
@@ -108,7 +108,7 @@ def fused_attention_tensors(
     bias: bool = False,
     out_bias: bool = False,
 ) -> Tensors:
-    """Return a fused query, key and value projection, and the output projection."""
+    """Return the tensors of a fused query, key and value projection, and of the output projection."""
     return (
         *linear(f"{prefix}{names[0]}", mixer.q_dim + 2 * mixer.kv_dim, hidden, bias=bias),
         *linear(f"{prefix}{names[1]}", hidden, mixer.q_dim, bias=out_bias),
@@ -118,7 +118,7 @@ def fused_attention_tensors(
 def qk_norm_tensors(
     mixer: Attention, norm: Norm = RMS, *, prefix: str = "self_attn.", names: tuple[str, str] = ("q_norm", "k_norm")
 ) -> Tensors:
-    """Return the query and key norms: per head, over all heads, or none."""
+    """Return the tensors of query and key norms: per head, over all heads, or none."""
     if mixer.qk_norm == "none":
         return ()
     per_head = mixer.qk_norm == "head"
@@ -127,7 +127,7 @@ def qk_norm_tensors(
 
 
 def latent_tensors(mixer: LatentAttention, hidden: int, *, prefix: str = "self_attn.", bias: bool = False) -> Tensors:
-    """Return the projections of multi-head latent attention, named as in DeepSeek's checkpoints.
+    """Return the tensors of multi-head latent attention, named as in DeepSeek's checkpoints.
 
     **Source**: DeepSeek-V2 (arXiv:2405.04434) §2.1; `bias` is on the down projections and the output.
     """
@@ -161,7 +161,7 @@ def mlp_tensors(
     names: tuple[str, ...] = ("gate_proj", "up_proj", "down_proj"),
     bias: bool = False,
 ) -> Tensors:
-    """Return the projections of a feed-forward block.
+    """Return the tensors of a dense feed-forward block's projections.
 
     `names` are those of gate, up and down; of up and down in a plain block or one with a fused gate and up.
     """
@@ -179,7 +179,7 @@ def expert_tensors(
     names: tuple[str, ...] = ("gate_proj", "up_proj", "down_proj"),
     bias: bool = False,
 ) -> Tensors:
-    """Return the projections of all routed experts, each as one tensor with its number of copies."""
+    """Return the tensors of all routed experts' projections, each as one tensor with a number of copies."""
     ups = (
         tensor
         for name in names[:-1]
@@ -190,12 +190,12 @@ def expert_tensors(
 
 
 def router_tensors(name: str, experts: int, hidden: int, *, bias: bool = False) -> Tensors:
-    """Return the router's projection."""
+    """Return the tensors of an expert router's projection."""
     return linear(name, experts, hidden, bias=bias, role="router")
 
 
 def group_layers(kinds: Iterable[LayerKind], make: Callable[[LayerKind], Layer]) -> tuple[LayerGroup, ...]:
-    """Group the layers of a stack by kind; `kinds` has one entry per layer, and `make` runs once per kind."""
+    """Return the layers of a stack in groups by kind; `kinds` has one entry per layer, `make` builds a layer."""
     made: dict[LayerKind, Layer] = {}
     places: dict[Layer, list[int]] = {}
     for place, kind in enumerate(kinds):
@@ -206,12 +206,12 @@ def group_layers(kinds: Iterable[LayerKind], make: Callable[[LayerKind], Layer])
 
 
 def repeat_layer(layer: Layer, count: int) -> tuple[LayerGroup, ...]:
-    """Return `count` identical layers."""
+    """Return a group of `count` identical layers."""
     return (LayerGroup(layer=layer, count=count, places=tuple(range(count))),)
 
 
 def repeat_shared_layer(layer: Layer, count: int) -> tuple[LayerGroup, ...]:
-    """Return `count` layers that share one set of tensors, listed in the first layer."""
+    """Return groups of `count` layers that share one set of tensors, which only the first layer lists."""
     first = LayerGroup(layer=layer, count=1, places=(0,))
     if count == 1:
         return (first,)

@@ -1,4 +1,4 @@
-"""Readings of one card and its host over the last minutes, with the quantities that rules derive from them."""
+"""Readings of one card and its host over the last minutes, and quantities derived from these readings."""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -72,14 +72,14 @@ class CardWindow:
         self._read, self._quantities = read, dict[str, TimeSeries | None]()
 
     def quantity(self, name: str) -> TimeSeries | None:
-        """Return the time series of a quantity in the window, read or derived; None if the quantity is unknown."""
+        """Return the time series of a measured or derived quantity in the window, None if the quantity is unknown."""
         if name not in self._quantities:
             derive = DERIVED_QUANTITIES.get(name)
             self._quantities[name] = self._read(name) if derive is None else derive(self)
         return self._quantities[name]
 
     def statistic(self, name: str, statistic: str) -> float | None:
-        """Return one statistic of a quantity, None if the quantity is unknown."""
+        """Return a statistic (a key of `STATISTICS`) of a quantity, None if the quantity is unknown."""
         series = self.quantity(name)
         return None if series is None else STATISTICS[statistic](series)
 
@@ -88,16 +88,16 @@ class CardWindow:
 
         A quantity without a reading since `start` keeps its last value.
         """
-        return self._part(lambda series: series.since(start) or series.last)
+        return self._cut_window(lambda series: series.since(start) or series.last)
 
     def until(self, end: float) -> "CardWindow":
         """Return the part of the window before `end`; ten-minute quantities are not cut.
 
         A quantity without a reading before `end` keeps its first value.
         """
-        return self._part(lambda series: series.until(end) or series.first)
+        return self._cut_window(lambda series: series.until(end) or series.first)
 
-    def _part(self, cut: Callable[[TimeSeries], TimeSeries]) -> "CardWindow":
+    def _cut_window(self, cut: Callable[[TimeSeries], TimeSeries]) -> "CardWindow":
         def read(name: str) -> TimeSeries | None:
             series = self.quantity(name)
             return series if series is None or name.endswith(LONG_SUFFIX) else cut(series)
@@ -117,7 +117,7 @@ def _long_window_memory_fraction(window: CardWindow) -> TimeSeries | None:
     return _fraction_of_total_memory(window, "", f"memory_used_bytes{LONG_SUFFIX}")
 
 
-def _long_window_memory_seconds(window: CardWindow) -> TimeSeries | None:
+def _long_window_duration_series(window: CardWindow) -> TimeSeries | None:
     used = window.quantity(f"memory_used_bytes{LONG_SUFFIX}")
     return None if used is None else TimeSeries.single_value(used.seconds)
 
@@ -153,14 +153,14 @@ def _waiting_cores(window: CardWindow) -> TimeSeries | None:
 
 
 def _combined_quantity(compute: Callable[..., float | None], *names: str) -> Callable[[CardWindow], TimeSeries | None]:
-    """Return a function that applies `compute` to simultaneous values of the quantities; None if one is missing."""
+    """Return a function that applies `compute` to simultaneous values, None if a quantity is unknown."""
 
-    def derived(window: CardWindow) -> TimeSeries | None:
+    def derived_series(window: CardWindow) -> TimeSeries | None:
         quantities = (window.quantity(name) for name in names)
         known = [series for series in quantities if series is not None]
         return known[0].combine(compute, *known[1:]) if len(known) == len(names) else None
 
-    return derived
+    return derived_series
 
 
 def _clock_reason_indicator(bits: int, *, excluded_bits: int = 0) -> Callable[[CardWindow], TimeSeries | None]:
@@ -200,21 +200,27 @@ _HISTOGRAM_BINS: Final = 10
 def _compared_with_busiest_peer(
     compare: Callable[[TimeSeries, TimeSeries], float],
 ) -> Callable[[CardWindow], TimeSeries | None]:
-    def compared(window: CardWindow) -> TimeSeries | None:
+    def comparison(window: CardWindow) -> TimeSeries | None:
         use = window.quantity("use_fraction")
         if use is None or not window.peers:
             return None
         return TimeSeries.single_value(compare(use, max(window.peers, key=lambda peer: peer.mean)))
 
-    return compared
+    return comparison
 
 
 def _histogram_distance(first: TimeSeries, second: TimeSeries) -> float:
     """Return the distance between the histograms of two series: half the sum of absolute differences, 0 to 1."""
-    return sum(abs(left - right) for left, right in zip(_histogram(first), _histogram(second), strict=True)) / 2
+    return (
+        sum(
+            abs(left - right)
+            for left, right in zip(_histogram_fractions(first), _histogram_fractions(second), strict=True)
+        )
+        / 2
+    )
 
 
-def _histogram(series: TimeSeries) -> list[float]:
+def _histogram_fractions(series: TimeSeries) -> list[float]:
     counts = [0] * _HISTOGRAM_BINS
     for value in series.values:
         counts[min(_HISTOGRAM_BINS - 1, int(value * _HISTOGRAM_BINS))] += 1
@@ -227,7 +233,7 @@ DERIVED_QUANTITIES: Final[Mapping[str, Callable[[CardWindow], TimeSeries | None]
     "memory_full_fraction": _memory_used_fraction,
     "memory_left_bytes": _unused_memory_bytes,
     "memory_long_fraction": _long_window_memory_fraction,
-    "memory_long_seconds": _long_window_memory_seconds,
+    "memory_long_seconds": _long_window_duration_series,
     "power_of_limit_fraction": _combined_quantity(
         lambda drawn, most: drawn / most if most else None, "power_watts", "power_limit_watts"
     ),
@@ -311,7 +317,7 @@ def _visible_processes(source: DiagnosisSource) -> tuple[CardProcess, ...] | Non
 def _peer_utilizations(
     source: DiagnosisSource, device: Device, processes: tuple[CardProcess, ...], start: float, end: float
 ) -> Iterator[TimeSeries]:
-    """Yield the utilization of each other card on which the same user runs the same command."""
+    """Yield the utilization of every other card on which the same user runs the same command."""
     tasks = {_task_identity(process) for process in processes if process.uuid == device.uuid} - {None}
     others = {process.uuid for process in processes if process.uuid != device.uuid and _task_identity(process) in tasks}
     for uuid in sorted(others):

@@ -30,7 +30,7 @@ class ChecklistItem(NamedTuple):
 
 
 class ChecklistResult(NamedTuple):
-    """State of one checklist item, with the readings that support it."""
+    """Status of one checklist item, with the readings that support the status."""
 
     item: ChecklistItem
     standing: ItemStatus
@@ -41,7 +41,7 @@ CHECKLIST: Final = (
     ChecklistItem(
         "profile",
         "Profile first",
-        "A profile of a few steps shows where the time goes; without it, everything below is a guess.",
+        "A profile of a few steps shows where the time goes; without a profile, all items below are guesses.",
         (advice.PROFILE, "Skip the first steps: they compile and fill caches."),
         _TUNING_GUIDE,
     ),
@@ -110,7 +110,7 @@ _ITEMS_BY_VERDICT: Final = {
 
 
 def consistent_with_verdict(results: tuple[ChecklistResult, ...], verdict: Verdict) -> tuple[ChecklistResult, ...]:
-    """Return checklist results in which the items that a verdict on the same card implies are to do."""
+    """Return checklist results in which the items that the card's verdict implies have the status to-do."""
     item_names = _ITEMS_BY_VERDICT.get(verdict.kind, ())
     return tuple(result._replace(standing="to-do") if result.item.name in item_names else result for result in results)
 

@@ -20,7 +20,7 @@ _MIN_VALUES: Final = 5
 # The later half of the window.
 _LATER_SECONDS: Final = WINDOW_SECONDS / 2
 _ALSO_REPORTED: Final = ("power_watts", "memory_used_bytes", "temperature_celsius")
-_NOT_LOGGED: Final = "not in the recorded data"
+_NOT_LOGGED_REASON: Final = "not in the recorded data"
 _DISPLAYED_QUANTITIES: Final = (("memory_full_fraction", "last"), ("power_of_limit_fraction", "median"))
 
 
@@ -32,7 +32,7 @@ def diagnose_all(
 
 
 def diagnose(source: DiagnosisSource, uuid: str, at: float | None = None, seconds: float = WINDOW_SECONDS) -> Verdict:
-    """Return what limits a card, from readings in the `seconds` before `at` (monotonic; by default the last reading).
+    """Return the verdict on a card from readings in the `seconds` before `at` (monotonic; by default the last reading).
 
     Only the current processes are known, so an earlier `at` is diagnosed without processes.
 
@@ -48,13 +48,13 @@ def diagnose(source: DiagnosisSource, uuid: str, at: float | None = None, second
 
 
 def diagnose_window(window: CardWindow, at: float, unknown_reason: str = "") -> Verdict:
-    """Return the verdict of the first rule that holds for the readings up to `at`, with all other problems."""
+    """Return the verdict of the first rule that holds for the readings up to `at`, with all further problems."""
     use = window.quantity("use_fraction")
     phase = None if use is None else current_phase(use)
     now = window if phase is None else window.since(phase.start)
     # A wait that has not ended is not a rest yet, and would distort the statistics of the work before it.
     work = now if phase is None or phase.wait_start is None else now.until(phase.wait_start)
-    is_long_enough = _is_long_enough(work)
+    is_long_enough = _is_long_enough_window(work)
     verdicts = [
         *_health_verdicts(now, at, only_instant=not is_long_enough),
         *([_workload_verdict(work, at)] if is_long_enough else []),
@@ -63,7 +63,7 @@ def diagnose_window(window: CardWindow, at: float, unknown_reason: str = "") -> 
     return _with_other_findings(first, verdicts[1:])
 
 
-def _is_long_enough(work: CardWindow) -> bool:
+def _is_long_enough_window(work: CardWindow) -> bool:
     use = work.quantity("use_fraction")
     return use is not None and len(use.times) >= _MIN_VALUES and use.seconds >= _MIN_SECONDS
 
@@ -80,8 +80,12 @@ def _workload_verdict(work: CardWindow, at: float) -> Verdict:
 
     If the window spans two workloads, neither bottleneck shows clearly; then the later half decides.
     """
-    whole, later = _first_verdict(work, at), work.since(at - _LATER_SECONDS)
-    return _first_verdict(later, at) if whole.kind is VerdictKind.UNDER_USED and _is_long_enough(later) else whole
+    whole_window_verdict, later = _first_verdict(work, at), work.since(at - _LATER_SECONDS)
+    return (
+        _first_verdict(later, at)
+        if whole_window_verdict.kind is VerdictKind.UNDER_USED and _is_long_enough_window(later)
+        else whole_window_verdict
+    )
 
 
 def _first_verdict(work: CardWindow, at: float) -> Verdict:
@@ -149,7 +153,7 @@ def _unknown_utilization_reason(source: DiagnosisSource, device: Device) -> str:
     cause = reading.cause or Cause.NOT_YET
     is_otherwise_reported = any(len(source.series(device.uuid, name).times) > 1 for name in _ALSO_REPORTED)
     # Another program's log holds only the quantities that were requested.
-    return _NOT_LOGGED if cause is Cause.NOT_YET and is_otherwise_reported else EXPLANATIONS[cause]
+    return _NOT_LOGGED_REASON if cause is Cause.NOT_YET and is_otherwise_reported else EXPLANATIONS[cause]
 
 
 def _find_device(inventory: Inventory, uuid: str) -> Device:

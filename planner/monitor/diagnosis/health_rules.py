@@ -15,7 +15,7 @@ _COOLING_ADVICE: Final = (
 
 
 def _recurring_criteria(metric: str) -> tuple[Criterion, ...]:
-    """Return the criteria for a recurring slow-down that has not ended."""
+    """Return the criteria for a slow-down, given by its indicator `metric`, that recurs and has not ended."""
     return (
         Criterion(metric, "share", ">", 0.05, sources.RECURRING),
         Criterion(metric, "lately", ">", 0, sources.STILL_PRESENT),
@@ -58,7 +58,7 @@ HEALTH_RULES: Final = (
         "The machine's power supply makes the card slow down.",
         _recurring_criteria("slowed_by_supply"),
         (
-            "Check that the power supply is strong enough and all cables are plugged in.",
+            "Check that the power supply is strong enough and that all power cables are plugged in.",
             "In a rack, check the power budget of the chassis.",
         ),
         (("power_watts", "median"), ("sm_clock_mhz", "median")),
@@ -102,7 +102,11 @@ HEALTH_RULES: Final = (
             Criterion("memory_full_fraction", "last", ">=", 0.95, sources.NEAR_FULL),
             Criterion("memory_left_bytes", "last", "<=", 2 * GIB, sources.NEAR_FULL),
         ),
-        (advice.CHECKPOINTING, advice.EXPANDABLE_SEGMENTS, "See below which other processes hold memory on this card."),
+        (
+            advice.CHECKPOINTING,
+            advice.EXPANDABLE_SEGMENTS,
+            "Check in the list of processes which other processes hold memory on this card.",
+        ),
         is_instant=True,
     ),
 )

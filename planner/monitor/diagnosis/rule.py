@@ -37,7 +37,7 @@ class DiagnosisRule:
 
 
 def shown_evidence(window: CardWindow, shown: tuple[tuple[str, str], ...]) -> tuple[Evidence, ...]:
-    """Return evidence for quantities that are only displayed; unknown quantities are omitted."""
+    """Return evidence without criteria for the quantities and statistics `shown`; unknown quantities are omitted."""
     statistics = ((name, statistic, window.statistic(name, statistic)) for name, statistic in shown)
     return tuple(Evidence(name, statistic, value) for name, statistic, value in statistics if value is not None)
 

@@ -24,7 +24,7 @@ CLOCK_REASONS: Final = ThresholdSource("nvml.h, nvmlClocksEventReasons")
 
 
 def heuristic(reason: str) -> ThresholdSource:
-    """Return the source of an unpublished threshold: the reason for it."""
+    """Return the source of an unpublished threshold, which is the reason for the threshold."""
     return ThresholdSource(reason, is_heuristic=True)
 
 

@@ -15,7 +15,7 @@ _HIGH_FRACTION: Final = 0.7
 
 
 class Episode(NamedTuple):
-    """Period during which a value stayed on one side of a level, until the next period begins."""
+    """Period during which a value stayed at or above a level (or below), until the next period begins."""
 
     is_above: bool
     start: float
@@ -51,7 +51,7 @@ class TimeSeries:
 
     @property
     def growth(self) -> float:
-        """Return the growth of values that rose steadily; 0 if they fell in between or rose in one large step.
+        """Return by how much the values rose steadily; 0 if the values fell in between or rose in one large step.
 
         **Formula** the difference between the means of the last and the first of six equal parts; 0 unless each mean is
         above the previous mean and none of the five steps is more than half of the total growth.
@@ -65,7 +65,7 @@ class TimeSeries:
 
     @property
     def swings(self) -> float:
-        """Return how often a fraction fell from 0.7 or more to 0.3 or less."""
+        """Return how often the series fell from 0.7 or more to 0.3 or less."""
         is_high, falls = False, 0
         for value in self.values:
             if value >= _HIGH_FRACTION:
@@ -83,12 +83,12 @@ class TimeSeries:
         return ordered[below] + (position - below) * (ordered[above] - ordered[below])
 
     def since(self, start: float) -> "TimeSeries | None":
-        """Return the values from time `start` on, None if there are none."""
+        """Return the part of the series from time `start` on, None if that part is empty."""
         first = next((index for index, time in enumerate(self.times) if time >= start), None)
         return None if first is None else TimeSeries(self.times[first:], self.values[first:])
 
     def until(self, end: float) -> "TimeSeries | None":
-        """Return the values before time `end`, None if there are none."""
+        """Return the part of the series before time `end`, None if that part is empty."""
         count = next((index for index, time in enumerate(self.times) if time >= end), len(self.times))
         return TimeSeries(self.times[:count], self.values[:count]) if count else None
 
@@ -103,14 +103,14 @@ class TimeSeries:
         return TimeSeries(self.times[-1:], self.values[-1:])
 
     def at_times(self, times: tuple[float, ...]) -> Sequence[float | None]:
-        """Return the last value read up to each of `times`, None before the first reading."""
+        """Return the value that holds at each of `times`: the last value up to that time, None before the first."""
         if times == self.times:  # quantities that are read in every sample
             return self.values
         indices = [bisect_right(self.times, time) for time in times]
         return [self.values[index - 1] if index else None for index in indices]
 
     def combine(self, compute: Callable[..., float | None], *others: "TimeSeries") -> "TimeSeries | None":
-        """Apply `compute` to each value and the simultaneous values of `others`.
+        """Return the series of `compute` applied to each value and the simultaneous values of `others`.
 
         Times at which a series has no value yet, or `compute` returns None, are left out.
         """
@@ -170,7 +170,7 @@ _BRIEF_ACTIVITY_QUANTILE: Final = 0.95
 
 
 class WorkPhase(NamedTuple):
-    """Start of the current work phase, and start of the wait at its end, if any; work may or may not continue."""
+    """Current work phase: its start, and the start of a wait at its end, after which work may or may not continue."""
 
     start: float
     wait_start: float | None = None

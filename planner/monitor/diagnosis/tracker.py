@@ -1,4 +1,4 @@
-"""Verdicts over time: stable against flickering, and shown as spans on the timeline."""
+"""Verdicts over time: stabilized against flickering, and as spans on the timeline."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -56,7 +56,7 @@ class VerdictTracker:
 
 
 def _with_start_after(verdict: Verdict, before: Verdict) -> Verdict:
-    """Return the verdict with a start no earlier than the last verdict of a previous kind.
+    """Return `verdict` with a start no earlier than the time of `before`, a verdict of another kind.
 
     If its readings began within the diagnosed window, the start is known exactly and is kept.
     """
@@ -77,12 +77,12 @@ def span_changes(
     diagnosis is of an earlier time. `wall_of` converts a monotonic time to seconds since 1970.
     """
     ended = tuple(
-        _span_event(uuid, verdict, wall_of, _span_end_seconds(verdict, after.get(uuid)))
+        _verdict_span_event(uuid, verdict, wall_of, _span_end_seconds(verdict, after.get(uuid)))
         for uuid, verdict in before.items()
         if _is_shown(verdict) and not _is_continued_by(verdict, after.get(uuid))
     )
     begun = tuple(
-        _span_event(uuid, verdict, wall_of, None)
+        _verdict_span_event(uuid, verdict, wall_of, None)
         for uuid, verdict in after.items()
         if _is_shown(verdict) and not _is_continued_by(verdict, before.get(uuid))
     )
@@ -103,7 +103,7 @@ def _span_end_seconds(verdict: Verdict, following: Verdict | None) -> float:
     return max(verdict.since, following.since)
 
 
-def _span_event(uuid: str, verdict: Verdict, wall_of: Callable[[float], float], end: float | None) -> Event:
+def _verdict_span_event(uuid: str, verdict: Verdict, wall_of: Callable[[float], float], end: float | None) -> Event:
     began = Timestamp(verdict.since, wall_of(verdict.since))
     ended = None if end is None else Timestamp(end, wall_of(end))
     # Two verdicts of a kind differ in their titles; the first of them names the span.

@@ -29,13 +29,13 @@ class MinMaxPyramid:
         self.forget()
 
     def forget(self) -> None:
-        """Discard all blocks."""
+        """Discard all minima and maxima, because old values were removed."""
         self._low = [np.empty(0) for _ in range(_STEPS)]
         self._high = [np.empty(0) for _ in range(_STEPS)]
         self._built = [0] * _STEPS
 
     def column_extremes(self, values: Floats, cuts: Indices, stop: int) -> tuple[Indices, Floats, Floats]:
-        """Return the start index, the minimum and the maximum of each column.
+        """Return start indices, minima and maxima of the columns that begin at the indices `cuts`.
 
         A column reaches from one of `cuts` to the next, the last to `stop`. Inner borders may move a little so that
         whole blocks are used, but every value from the first cut to `stop` is in some column.
@@ -80,7 +80,7 @@ class MinMaxPyramid:
 
 
 def _with_capacity(blocks: Floats, built: int, capacity: int) -> Floats:
-    """Return an array with the same first `built` blocks and capacity for `capacity` blocks."""
+    """Return an array with capacity for `capacity` blocks that begins with the first `built` of `blocks`."""
     return blocks if len(blocks) >= capacity else enlarged_array(blocks, built, max(capacity, 2 * len(blocks)))
 
 
@@ -120,7 +120,7 @@ class ColumnCache:
         self.forget()
 
     def forget(self) -> None:
-        """Discard all columns."""
+        """Discard all cached columns."""
         self._pyramid.forget()
         self._width = 0.0
         self._stop = 0

@@ -25,7 +25,7 @@ _MAX_EVENTS: Final = 10_000
 
 
 class EventLog:
-    """Events by key, in order of their beginning; only the latest 10,000 events are kept."""
+    """Log of the latest 10,000 events, in the order in which they began."""
 
     def __init__(self) -> None:
         self._events: dict[_Key, Event] = {}
@@ -152,8 +152,8 @@ class History:
         """Return the readings of one quantity of an owner (a card UUID or `HOST`); empty if there are none."""
         return self._series.get((owner, metric), self._empty_series)
 
-    def knows(self, metric: str, *, of_host: bool) -> bool:
-        """Return whether a quantity has been read from any card or, with `of_host`, from the host."""
+    def has_readings_of(self, metric: str, *, of_host: bool) -> bool:
+        """Return whether there are readings of a quantity from any card or, with `of_host`, from the host."""
         return (of_host, metric) in self._known
 
     def wall_of(self, time: float) -> float:

@@ -41,7 +41,7 @@ class Gap(NamedTuple):
 
 
 class Series:
-    """Readings in order of time, in monotonic seconds; those older than `seconds` are dropped.
+    """Readings of one quantity in order of time (monotonic seconds); readings older than `seconds` are dropped.
 
     A series holds at most 1.25 readings per second of the span. If readings arrive faster, older readings are thinned
     to the minimum and maximum in every two seconds. `stagger` spreads the times at which different series
@@ -88,9 +88,9 @@ class Series:
         if time <= self._last:
             return
         if self._count:
-            self._note_interval(time)
+            self._note_interval_until(time)
         if self._count == len(self._times):
-            self._make_capacity()
+            self._ensure_capacity()
         self._times[self._count] = self._last = time
         self._values[self._count] = value
         self._count += 1
@@ -99,8 +99,8 @@ class Series:
         """Record that the quantity was sampled without a value: a gap until the next reading."""
         self._is_interrupted = True
 
-    def at(self, time: float) -> float | None:
-        """Return the value at a time; None before the first reading, after the last reading and in gaps."""
+    def value_at(self, time: float) -> float | None:
+        """Return the value that holds at `time`, None before the first reading, after the last reading and in gaps."""
         if time >= self._last:
             return float(self._values[self._count - 1]) if self._count and not self._has_ended(time) else None
         index = int(self.times.searchsorted(time, side="right")) - 1
@@ -127,7 +127,7 @@ class Series:
         values = self.values[view]
         return PlotColumns(times[view], values, values)
 
-    def _note_interval(self, time: float) -> None:
+    def _note_interval_until(self, time: float) -> None:
         step = time - self._last
         if self._is_interrupted or self._interval.is_late(step):
             self._gaps.append(Gap(float(self._last), time))
@@ -143,7 +143,7 @@ class Series:
         pause = time - self._last
         return pause > 0 and (self._is_interrupted or self._interval.is_late(pause))
 
-    def _make_capacity(self) -> None:
+    def _ensure_capacity(self) -> None:
         if self._count < self._capacity:
             length = min(2 * self._count, self._capacity)
             self._times = enlarged_array(self._times, self._count, length)
@@ -151,7 +151,7 @@ class Series:
             return
         expired = int(np.searchsorted(self.times, self._last - self._seconds))
         self._thinned = max(0, self._thinned - expired)
-        self._keep_only(np.arange(expired, self._count))
+        self._keep_indices(np.arange(expired, self._count))
         if self._count > _THINNED_ABOVE_PER_SECOND * self._seconds:
             self._thin()
         oldest = float(self._times[0])
@@ -165,10 +165,10 @@ class Series:
         thinned, whole = self._thinned, int(np.searchsorted(self.times, border))
         chosen = thinned + thinned_indices(self._times[thinned:whole], self._values[thinned:whole])
         self._thinned = thinned + len(chosen)
-        self._keep_only(np.concatenate((np.arange(thinned), chosen, np.arange(whole, self._count))))
+        self._keep_indices(np.concatenate((np.arange(thinned), chosen, np.arange(whole, self._count))))
         self._gaps = [gap for gap in self._gaps if gap.ended > border or gap.ended - gap.began > BUCKET_SECONDS]
 
-    def _keep_only(self, indices: Indices) -> None:
+    def _keep_indices(self, indices: Indices) -> None:
         count = len(indices)
         self._times[:count] = self._times[indices]
         self._values[:count] = self._values[indices]

@@ -12,7 +12,7 @@ _CONTAINER_MARKERS: Final = (".dockerenv", "run/.containerenv")
 
 
 class HostEnvironment(NamedTuple):
-    """Environment of this process.
+    """Environment in which this process runs: operating system, container, WSL, PID namespace.
 
     In a PID namespace of its own, the driver's PIDs differ from those visible here.
     """

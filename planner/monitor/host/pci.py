@@ -27,7 +27,7 @@ def find_cards(folder: Path = PCI_DEVICES) -> Mapping[str, PowerState]:
 
 
 def can_runtime_suspend(device_folder: Path) -> bool:
-    """Return whether the system suspends the card at this PCI folder while it is unused."""
+    """Return whether the system suspends an unused card, given the card's PCI folder."""
     return _read_text(device_folder / "power" / "control") == "auto"
 
 

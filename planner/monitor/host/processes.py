@@ -23,7 +23,7 @@ class HostProcesses:
         self._user = _own_user_name()
 
     def look_up(self, pid: int) -> HostProcess | None:
-        """Return the details of a process, None if it does not exist or may not be inspected."""
+        """Return the details of the process `pid`, None if there is no such process or access is denied."""
         if pid not in self._results:
             self._results[pid] = self._look_up(pid)
         return self._results[pid]

@@ -15,20 +15,19 @@ _START_TIME_TOLERANCE_SECONDS: Final = 0.05
 
 
 def termination_refusal(process: CardProcess, *, may_end_others: bool = False) -> str:
-    """Return a sentence on why the process may not be terminated from here; empty if it may."""
+    """Return a sentence on why the process may not be terminated from here, empty if termination is allowed."""
     if process.host is None:
         return "This process belongs to another machine or PID namespace; its PID is not valid here."
     if not process.is_reliable:
         return "The driver's data on this process are implausible, so another process might be ended."
     if not process.host.is_own and not may_end_others:
-        return (
-            f"It belongs to {process.host.user or 'another user'}; the settings only allow ending your own processes."
-        )
+        owner = process.host.user or "another user"
+        return f"The process belongs to {owner}; the settings only allow ending your own processes."
     return ""
 
 
 def terminate(process: CardProcess, *, may_end_others: bool = False, by_force: bool = False) -> None:
-    """Terminate a process, or kill it with `by_force`.
+    """Terminate a process on a card, or kill the process with `by_force`.
 
     Raises:
         PlannerError: If the process may not be terminated, has ended, or its PID now belongs to another process.

@@ -55,8 +55,8 @@ class EnergyMeter:
         return (joules - first.value) / elapsed if elapsed >= self._window * 0.9 else None
 
 
-Times = Mapping[str, float]
-"""Seconds that one CPU spent in each state."""
+CpuSeconds = Mapping[str, float]
+"""Seconds that one CPU spent in each state (user, idle, iowait…), by name of the state."""
 
 _COUNTERS: Final = (
     ("disk_read_bytes_per_s", "disk", "read_bytes"),
@@ -69,7 +69,7 @@ _LOOPBACK_DEVICES: Final = ("lo", "lo0", "Loopback Pseudo-Interface 1")
 
 
 class HostReadings(NamedTuple):
-    """Readings of host quantities by name, and the used fraction of each CPU core."""
+    """Readings of host quantities by name, and the busy fraction of each CPU core."""
 
     readings: dict[str, Reading]
     cores: tuple[float, ...]
@@ -80,11 +80,11 @@ class HostReader:
 
     def __init__(self) -> None:
         self._rates = CounterRates()
-        self._times = _cpu_times()
+        self._times = _seconds_by_cpu()
 
     def read(self, now: float, *, slow: bool = True) -> HostReadings:
         """Return the host's readings; `now` is monotonic, in seconds."""
-        times = _cpu_times()
+        times = _seconds_by_cpu()
         readings, cores = cpu_shares(self._times, times)
         self._times = times
         memory = psutil.virtual_memory()
@@ -109,7 +109,9 @@ class HostReader:
         return readings
 
 
-def cpu_shares(before: Sequence[Times], after: Sequence[Times]) -> tuple[dict[str, Reading], tuple[float, ...]]:
+def cpu_shares(
+    before: Sequence[CpuSeconds], after: Sequence[CpuSeconds]
+) -> tuple[dict[str, Reading], tuple[float, ...]]:
     """Return total CPU readings and the busy fraction of each CPU, between two readings of the system's counters.
 
     **Formula** busy = 1 − (idle + waiting for disks) ÷ total, with guests' time counted once.
@@ -117,7 +119,7 @@ def cpu_shares(before: Sequence[Times], after: Sequence[Times]) -> tuple[dict[st
     if len(before) != len(after):
         # A CPU was added or removed.
         before = after
-    spent = [_spent_seconds(first, second) for first, second in zip(before, after, strict=True)]
+    spent = [_total_busy_and_wait_seconds(first, second) for first, second in zip(before, after, strict=True)]
     total_seconds = sum(total for total, _, _ in spent)
     if total_seconds <= 0:
         nothing = missing(Cause.NOT_YET)
@@ -134,7 +136,7 @@ def cpu_shares(before: Sequence[Times], after: Sequence[Times]) -> tuple[dict[st
     }, tuple(busy / total if total > 0 else 0.0 for total, busy, _ in spent)
 
 
-def _spent_seconds(before: Times, after: Times) -> tuple[float, float, float]:
+def _total_busy_and_wait_seconds(before: CpuSeconds, after: CpuSeconds) -> tuple[float, float, float]:
     """Return the total, busy and disk-wait time of one CPU between two readings, in seconds."""
     grown = {name: max(0.0, after[name] - before[name]) for name in after}
     # The kernel counts guest time as user time too.
@@ -143,7 +145,7 @@ def _spent_seconds(before: Times, after: Times) -> tuple[float, float, float]:
     return total_seconds, max(0.0, total_seconds - grown["idle"] - waiting), waiting
 
 
-def _cpu_times() -> tuple[Times, ...]:
+def _seconds_by_cpu() -> tuple[CpuSeconds, ...]:
     return tuple(times._asdict() for times in psutil.cpu_times(percpu=True))
 
 

@@ -38,7 +38,7 @@ class Timestamp(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened to one card, or to all (`uuid` empty).
+    """Event on one card, or on all cards (`uuid` empty).
 
     A span is emitted twice with the same `key`: when it begins, without an end, and when it ends. An instantaneous
     event ends when it begins. `what` is the name of a clock reason,

@@ -48,11 +48,11 @@ class FaultDescription(NamedTuple):
 FAULTS: Final = {
     FaultKind.NO_DRIVER: FaultDescription(
         "the NVIDIA driver is not loaded",
-        "Load it (on Linux: sudo modprobe nvidia), or install it if this machine has an NVIDIA card.",
+        "Load the driver (on Linux: sudo modprobe nvidia), or install it if this machine has an NVIDIA card.",
     ),
     FaultKind.NO_LIBRARY: FaultDescription(
         "NVIDIA's management library (NVML) is not installed",
-        "It comes with the NVIDIA driver; in a container, start it with --gpus all or the NVIDIA runtime.",
+        "NVML comes with the NVIDIA driver; start a container with --gpus all or the NVIDIA runtime.",
     ),
     FaultKind.NO_BINDING: FaultDescription(
         "the package nvidia-ml-py is not installed", "Run: pip install nvidia-ml-py"
@@ -88,12 +88,12 @@ FAULTS: Final = {
     ),
     FaultKind.SAMPLER_CRASHED: FaultDescription(
         "the process that reads the cards crashed inside the driver's library",
-        "It restarts after a pause. If it keeps crashing, check dmesg and update the driver.",
+        "The process restarts after a pause. If it keeps crashing, check dmesg and update the driver.",
         "warning",
     ),
     FaultKind.SAMPLER_FAILED: FaultDescription(
         "the process that reads the cards ended",
-        "It restarts after a pause.",
+        "The process restarts after a pause.",
         "warning",
     ),
     FaultKind.DRIVER_RESET: FaultDescription(
@@ -101,21 +101,26 @@ FAULTS: Final = {
     ),
     FaultKind.LOST: FaultDescription(
         "the card no longer responds",
-        "It may have fallen off the bus: check dmesg for Xid 79. Other cards are still read. A reboot often helps.",
+        "The card may have fallen off the bus: check dmesg for Xid 79. Other cards are still read. "
+        "A reboot often helps.",
     ),
     FaultKind.RESET_REQUIRED: FaultDescription(
         "the card requires a reset",
         "End the processes on the card, then: sudo nvidia-smi --gpu-reset, or reboot.",
     ),
-    FaultKind.ASLEEP: FaultDescription("the card is asleep", "Readings resume as soon as a program uses it.", "note"),
-    FaultKind.RELEASED: FaultDescription("the driver was released", "Reconnect to resume readings.", "note"),
+    FaultKind.ASLEEP: FaultDescription(
+        "the card is asleep", "Readings resume as soon as a program uses the card.", "note"
+    ),
+    FaultKind.RELEASED: FaultDescription(
+        "disconnected from the driver", "Reconnect to the driver to resume readings.", "note"
+    ),
     FaultKind.BAD_NAME: FaultDescription(
         "the driver's name for the card is not valid text",
         "Some WSL drivers do this; its PCI address is shown.",
         "note",
     ),
     FaultKind.IMPLAUSIBLE: FaultDescription(
-        "the driver reports an implausible value", "It is shown as reported, and marked.", "note"
+        "the driver reports an implausible value", "The value is shown as reported, and marked.", "note"
     ),
     FaultKind.UNRELIABLE_PROCESSES: FaultDescription(
         "the driver reports implausible values for processes",
@@ -138,7 +143,7 @@ FAULTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """An active fault, its start, and the card it concerns (None: all). `detail` holds what was observed."""
+    """An active fault: its start, and its card (None: all cards). `detail` holds what was observed."""
 
     kind: FaultKind
     since_seconds: float
@@ -146,8 +151,8 @@ class Fault:
     detail: str = ""
 
     @property
-    def about(self) -> FaultDescription:
-        """Return title, advice and severity of the fault's kind."""
+    def description(self) -> FaultDescription:
+        """Return the description of the fault's kind: title, advice and severity."""
         return FAULTS[self.kind]
 
     @property
@@ -195,7 +200,7 @@ _CALL: Final = re.compile(r"\bin (nvml\w+)")
 
 
 class SamplerExit(NamedTuple):
-    """Reason why the sampler exited; `kind` is None if it requested a new process."""
+    """Reason why the sampler exited; `kind` is None if the sampler requested a new process."""
 
     kind: FaultKind | None
     detail: str = ""

@@ -26,7 +26,7 @@ _BLOCKING_CAUSES: Final[Mapping[FaultKind, Cause]] = {
 
 
 class Latest:
-    """Latest reading of each quantity, latest processes and inventory.
+    """Current state: the latest reading of each quantity, the latest processes and the latest inventory.
 
     Readings from before the driver was released, or stopped responding, are dropped.
     """

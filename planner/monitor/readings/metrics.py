@@ -14,7 +14,7 @@ Unit = Literal["fraction", "bytes", "bytes/s", "W", "J", "°C", "MHz", "count", 
 
 
 class Metric(NamedTuple):
-    """One quantity; a value outside `least` to `most` is implausible (None: no bound)."""
+    """One measured quantity; a value outside `least` to `most` is implausible (None: no bound)."""
 
     name: str
     title: str

@@ -42,7 +42,7 @@ class SeriesSource(Protocol):
 
 
 class DiagnosisSource(SeriesSource, Protocol):
-    """A source of readings that also knows the current state, as the diagnosis needs it."""
+    """A source of readings that also knows the current state, which the diagnosis needs."""
 
     @property
     def latest(self) -> Latest:

@@ -33,7 +33,7 @@ EXPLANATIONS: Final = {
     Cause.UNREADABLE: "reported by the driver in an unknown format",
     Cause.FAILED: "the driver returned an error",
     Cause.NO_ANSWER: "the driver does not respond",
-    Cause.RELEASED: "the driver was released",
+    Cause.RELEASED: "disconnected from the driver",
 }
 """Displayed text for each cause."""
 

@@ -1,4 +1,4 @@
-"""Current state as JSON values: `{"devices": [...], "host": {...}, "state": {...}}`.
+"""Current state of cards, host and monitor as JSON: `{"devices": [...], "host": {...}, "state": {...}}`.
 
 The names are a stable interface. An unknown quantity is null, and `missing` holds its cause.
 """
@@ -40,9 +40,9 @@ def fault_object(fault: Fault) -> dict[str, Any]:
     """Return a fault with its description as JSON values."""
     return {
         "kind": fault.kind.value,
-        "severity": fault.about.severity,
-        "title": fault.about.title,
-        "advice": fault.about.advice,
+        "severity": fault.description.severity,
+        "title": fault.description.title,
+        "advice": fault.description.advice,
         "detail": fault.detail,
         "uuid": fault.uuid,
         "since": _iso_time(fault.since_seconds),

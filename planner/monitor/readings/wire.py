@@ -31,7 +31,7 @@ _encode_json: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")
 
 
 class BadLineError(ValueError):
-    """A line that is not a valid message."""
+    """Error: a line is not a valid message."""
 
 
 def inventory_line(inventory: Inventory) -> bytes:

@@ -191,7 +191,7 @@ def _recording_metadata(recording: MonitorRecording) -> dict[str, Any]:
 
 @contextmanager
 def _temporary_file(path: Path) -> Iterator[Path]:
-    """Provide a temporary file in the same folder, which replaces `path` once it is complete."""
+    """Provide a temporary file in the folder of `path`, which replaces `path` once complete."""
     part = path.with_name(f"{path.name}{UNFINISHED_SUFFIX}")
     try:
         yield part

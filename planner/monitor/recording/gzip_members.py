@@ -46,7 +46,7 @@ class MemberWriter:
         self._compressor = zlib.compressobj(wbits=_GZIP)
 
     def write(self, lines: bytes) -> None:
-        """Write complete lines and flush them to the operating system.
+        """Write complete lines and flush the stream to the operating system.
 
         Raises:
             OSError: If the lines cannot be written.
@@ -86,7 +86,7 @@ def read_lines(stream: BinaryIO, offset: int = 0) -> Iterator[MemberStart | Dama
 
 
 def _read_member(stream: BinaryIO, offset: int) -> Generator[MemberStart | bytes, None, tuple[int | None, bool]]:
-    """Yield the lines of one member; return its end, None if damaged, and whether the file ends within it."""
+    """Yield the lines of one member; return the member's end, None if damaged, and whether the file ends there."""
     decompressor, rest = zlib.decompressobj(_GZIP), b""
     stream.seek(offset)
     yield MemberStart(offset)

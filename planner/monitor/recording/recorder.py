@@ -60,7 +60,7 @@ class Recorder:
 
     @property
     def failure(self) -> str | None:
-        """Return why recording failed, None if it has not."""
+        """Return the reason why recording failed, None if there was no failure."""
         return self._failure
 
     def note(self, update: Inventory | Sample) -> None:

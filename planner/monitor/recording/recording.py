@@ -33,7 +33,7 @@ _HOW_TO_RECORD: Final = (
 
 
 class DataLoss(NamedTuple):
-    """Lost data: whether the end is cut off, number and size in bytes of damaged places, and number of bad lines."""
+    """Data lost from a recording file: a cut-off end, damaged places with their size in bytes, and bad lines."""
 
     is_cut: bool = False
     places: int = 0
@@ -223,7 +223,7 @@ def _valid_record(line: bytes) -> Record | None:
 
 
 def read_recording(path: Path) -> MonitorRecording:
-    """Open a file written by `Recorder`, even if it is incomplete.
+    """Open a complete or incomplete recording file.
 
     Raises:
         RecordingError: If the file cannot be read, or is not a recording.

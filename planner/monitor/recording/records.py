@@ -26,7 +26,7 @@ _MAX_MAGNITUDE: Final = 1e24
 
 
 def validate_message(message: Message) -> Inventory | Sample:
-    """Validate the types in a sample or inventory, and return it without metrics of later versions.
+    """Return a sample or inventory with validated types, without metrics of later versions.
 
     Raises:
         BadLineError: If the message is of another kind, or a value has the wrong type.
@@ -107,7 +107,7 @@ def _check_values(values: Iterable[Any], kind: object) -> None:
 
 @cache
 def _type_structure(kind: object) -> tuple[object, tuple[Any, ...], dict[str, Any]]:
-    """Return origin and arguments of a declared type, and the field types if it is a record type."""
+    """Return origin and arguments of a declared type, and for record types also the types of the fields."""
     fields = get_type_hints(kind) if is_dataclass(kind) or hasattr(kind, "_fields") else {}
     return get_origin(kind), get_args(kind), fields
 
@@ -139,7 +139,7 @@ class RecordedPlan(NamedTuple):
 
 
 class RecordingEnd(NamedTuple):
-    """End record; a file without it was cut off."""
+    """End of a recording; a file without this record was cut off."""
 
     wall_seconds: float
 
@@ -183,18 +183,20 @@ def read_record(line: bytes) -> Record:
         if line.startswith((SAMPLE_START, _INVENTORY_START)):
             return validate_message(read_line(line))
         ((kind, body),) = json.loads(line).items()
-        return _parse_plan(body) if kind == "plan" else _parse_note(kind, body)
+        return _parse_plan_record(body) if kind == "plan" else _parse_small_record(kind, body)
     except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError) as error:
         raise BadLineError(str(error)) from error
 
 
-def _parse_plan(body: object) -> RecordedPlan:
+def _parse_plan_record(body: object) -> RecordedPlan:
     if not isinstance(body, dict):
         raise BadLineError("a plan must be an object")
     return RecordedPlan(body)
 
 
-def _parse_note(kind: str, body: Mapping[str, Any]) -> RecordingHeader | RecordedMark | RecordingEnd | Timestamp:
+def _parse_small_record(
+    kind: str, body: Mapping[str, Any]
+) -> RecordingHeader | RecordedMark | RecordingEnd | Timestamp:
     note = _NOTE_TYPES[kind](**body)
     values = note._asdict()
     check_texts(value for name, value in values.items() if name in _TEXT_FIELDS)

@@ -69,8 +69,8 @@ class RecordingSummary:
         """Return the cost of the energy in USD, None without a price."""
         return _energy_cost_usd(self.energy_joules, self.usd_per_kwh)
 
-    def at(self, usd_per_kwh: float | None) -> "RecordingSummary":
-        """Return the same summary at another price of energy, in USD per kWh."""
+    def at_price(self, usd_per_kwh: float | None) -> "RecordingSummary":
+        """Return the same summary with another energy price, in USD per kWh."""
         cards = (replace(card, usd=_energy_cost_usd(card.energy_joules, usd_per_kwh)) for card in self.cards)
         return RecordingSummary(tuple(cards), usd_per_kwh)
 
@@ -110,7 +110,7 @@ class _RecordedSeries:
             if isinstance(update, Inventory):
                 self._devices |= {device.uuid: device for device in update.devices}
             else:
-                self._note(update)
+                self._note_sample(update)
 
     @property
     def inventory(self) -> Inventory:
@@ -119,7 +119,7 @@ class _RecordedSeries:
     def series(self, owner: str, metric: str) -> _ReadingColumn:
         return self._columns.get((owner, metric)) or _ReadingColumn(array("d"), array("d"))
 
-    def _note(self, sample: Sample) -> None:
+    def _note_sample(self, sample: Sample) -> None:
         for uuid, readings in sample.devices.items():
             for name in _NEEDED_METRICS & readings.keys():
                 reading = readings[name]
@@ -136,7 +136,7 @@ class _RecordedSeries:
 def _card_summary(device: Device, source: SeriesSource, usd_per_kwh: float | None) -> CardSummary:
     series = {name: source.series(device.uuid, name) for name in SUMMARIZED_METRICS}
     integrals = {name: _time_integral(readings) for name, readings in series.items() if len(readings.values)}
-    statistics = {name: _statistic(series[name].values, integral) for name, integral in integrals.items()}
+    statistics = {name: _mean_and_peak(series[name].values, integral) for name, integral in integrals.items()}
     energy = _counter_growth_joules(source.series(device.uuid, "energy_joules"))
     is_estimated = energy is None and "power_watts" in integrals
     if is_estimated:
@@ -158,14 +158,14 @@ def _counter_growth_joules(counter: ReadingSeries) -> float | None:
     return sum(max(0.0, float(after) - float(before)) for before, after in pairwise(counter.values))
 
 
-class _Integral(NamedTuple):
-    """∫ x dt and ∫ dt."""
+class _TimeIntegral(NamedTuple):
+    """Integral of a quantity over time, ∫ x dt, and the integrated time, ∫ dt."""
 
     area: float
     seconds: float
 
 
-def _time_integral(readings: ReadingSeries) -> _Integral:
+def _time_integral(readings: ReadingSeries) -> _TimeIntegral:
     """Return the integral of readings over time, gaps excluded."""
     late, area, seconds = _max_pause_seconds(readings.times), 0.0, 0.0
     points = zip(map(float, readings.times), map(float, readings.values), strict=True)
@@ -173,10 +173,10 @@ def _time_integral(readings: ReadingSeries) -> _Integral:
         if end - start <= late:
             area += (end - start) * (first + last) / 2
             seconds += end - start
-    return _Integral(area, seconds)
+    return _TimeIntegral(area, seconds)
 
 
-def _statistic(values: Numbers, integral: _Integral) -> Statistic:
+def _mean_and_peak(values: Numbers, integral: _TimeIntegral) -> Statistic:
     mean = integral.area / integral.seconds if integral.seconds else sum(map(float, values)) / len(values)
     return Statistic(mean, float(max(values)))
 
@@ -188,7 +188,7 @@ def _max_pause_seconds(times: Numbers) -> float:
 
 
 def _slowed_seconds(source: SeriesSource, uuid: str) -> dict[str, float]:
-    """Return for how many seconds each clock reason slowed the card; a reason holds until the next reading."""
+    """Return the seconds during which each clock reason slowed the card; a reason holds until the next reading."""
     bits, use = source.series(uuid, "clock_reasons"), source.series(uuid, "utilization_fraction")
     use_at = dict(zip(map(float, use.times), map(float, use.values), strict=True))
     late = _max_pause_seconds(bits.times)

@@ -48,7 +48,7 @@ class RecordingWriter:
         return is_member_over
 
     def flush(self) -> None:
-        """Write all added records to the file, so that they are not lost if this process is killed.
+        """Write all added records to the file, which makes the records safe if this process is killed.
 
         Raises:
             OSError: If the records cannot be written.
@@ -68,7 +68,7 @@ class RecordingWriter:
 
 
 def open_new(path: Path, *, replace: bool = False) -> BinaryIO:
-    """Create a file in binary mode.
+    """Create a file and open it for writing in binary mode.
 
     Raises:
         RecordingError: If the file exists and `replace` is False, or it cannot be created.

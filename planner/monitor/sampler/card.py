@@ -51,15 +51,15 @@ class GpmMeter:
             NvmlFailure: If the card or the session is lost.
         """
         if self._samples is None and self._unsupported is None:
-            self._start()
+            self._query_support()
         if self._samples is None:
-            return _all_missing(self._unsupported or Cause.NOT_SUPPORTED)
+            return _all_missing_readings(self._unsupported or Cause.NOT_SUPPORTED)
         first, second = self._samples
         self._take_sample(second)
         self._samples = (second, first)
         if not self._has_first_sample:
             self._has_first_sample = True
-            return _all_missing(Cause.NOT_YET)
+            return _all_missing_readings(Cause.NOT_YET)
         values = self._nvml.gpm_values(self._device.uuid, self._request, first, second)
         return {name: _gpm_reading(name, value) for (name, _), value in zip(GPM_METRICS, values, strict=True)}
 
@@ -70,7 +70,7 @@ class GpmMeter:
                 self._nvml.call("nvmlGpmSampleFree", self._device.uuid, sample)
         self._samples = None
 
-    def _start(self) -> None:
+    def _query_support(self) -> None:
         uuid = self._device.uuid
         try:
             if not self._nvml.call("nvmlGpmQueryDeviceSupport", uuid, self._handle).isSupportedDevice:
@@ -96,7 +96,7 @@ def _gpm_reading(name: str, value: float | Cause) -> Reading:
     return missing(value) if isinstance(value, Cause) else checked_reading(BY_NAME[name], value / _PER_CENT)
 
 
-def _all_missing(cause: Cause) -> dict[str, Reading]:
+def _all_missing_readings(cause: Cause) -> dict[str, Reading]:
     return {name: missing(cause) for name, _ in GPM_METRICS}
 
 
@@ -119,7 +119,7 @@ _CARD_ONLY_METRICS: Final = (
 # a single failed read may be temporary.
 _MAX_SILENT_READS: Final = 3
 
-_Readings = dict[str, Reading]
+_ReadingsByName = dict[str, Reading]
 
 
 class Card:
@@ -146,7 +146,7 @@ class Card:
         """Return whether the card supports MIG, even if MIG is disabled."""
         return self.device.fact("mig_enabled") is not None
 
-    def read_fast(self, now: float) -> _Readings:
+    def read_fast(self, now: float) -> _ReadingsByName:
         """Return fast-changing quantities, except permanently missing quantities; `now` is monotonic, in seconds."""
         readings = self._memory_readings()
         if not self._is_instance:
@@ -158,10 +158,10 @@ class Card:
             power = self._power_reading(readings, now)
             if power is not None:
                 readings["power_watts"] = power
-        self._check_silence(readings)
+        self._raise_if_silent(readings)
         return readings
 
-    def read_slow(self, now: float) -> _Readings:
+    def read_slow(self, now: float) -> _ReadingsByName:
         """Return quantities that change or are read slowly, and the causes of permanently missing quantities."""
         if self._is_instance:
             readings = {name: missing(Cause.MIG) for name in _CARD_ONLY_METRICS}
@@ -170,22 +170,22 @@ class Card:
         return self._queries.unsupported_readings | readings | self._gpm_readings()
 
     def check_failure(self, failure: NvmlFailure) -> None:
-        """Raise `CardLostError` or `SessionOverError` if a failed call implies it."""
+        """Raise `CardLostError` or `SessionOverError` if `failure` implies a lost card or an invalid session."""
         self._queries.reading_after_failure("", failure)
 
     def close(self) -> None:
         """Free the NVML resources of the card."""
         self._gpm.close()
 
-    def _check_silence(self, readings: _Readings) -> None:
-        """Treat a card as lost if all calls fail several times in a row, even without a code for a lost card."""
+    def _raise_if_silent(self, readings: _ReadingsByName) -> None:
+        """Raise `CardLostError` if all calls failed several times in a row, even without the code for a lost card."""
         answers = any(reading.value is not None for reading in readings.values())
         fails = any(reading.cause is Cause.FAILED for reading in readings.values())
         self._silent_reads = self._silent_reads + 1 if fails and not answers else 0
         if self._silent_reads >= _MAX_SILENT_READS:
             raise CardLostError(self.device.uuid, NvmlFailure("every call", UNKNOWN))
 
-    def _memory_readings(self) -> _Readings:
+    def _memory_readings(self) -> _ReadingsByName:
         try:
             total, used, reserved, free = self._nvml.memory_bytes(self.device.uuid, self.handle)
         except NvmlFailure as failure:
@@ -199,11 +199,11 @@ class Card:
             else checked_reading(BY_NAME["memory_reserved_bytes"], reserved, total),
         }
 
-    def _query_readings(self, queries: Sequence[NvmlQuery]) -> _Readings:
+    def _query_readings(self, queries: Sequence[NvmlQuery]) -> _ReadingsByName:
         supported = (query for query in queries if not self._queries.unsupported_reading(query.name))
         return {query.name: self._queries.read(query) for query in supported}
 
-    def _utilization_readings(self) -> _Readings:
+    def _utilization_readings(self) -> _ReadingsByName:
         if self._queries.unsupported_reading(_UTILIZATION):
             return {}
         try:
@@ -218,7 +218,7 @@ class Card:
             _MEMORY_CONTROLLER: checked_reading(BY_NAME[_MEMORY_CONTROLLER], rates.memory / _PER_CENT),
         }
 
-    def _field_readings(self, queries: Sequence[FieldQuery], now: float) -> _Readings:
+    def _field_readings(self, queries: Sequence[FieldQuery], now: float) -> _ReadingsByName:
         supported = [query for query in queries if not self._queries.unsupported_reading(query.name)]
         if not supported:
             return {}
@@ -241,7 +241,7 @@ class Card:
         rate = self._rates.per_second(query.name, now, scaled)
         return missing(Cause.NOT_YET) if rate is None else checked_reading(BY_NAME[query.name], rate)
 
-    def _power_reading(self, readings: _Readings, now: float) -> Reading | None:
+    def _power_reading(self, readings: _ReadingsByName, now: float) -> Reading | None:
         """Return the mean power over the last second from the energy counter, or else the reported power."""
         energy, reported = readings.get("energy_joules"), readings.get("power_reported_watts")
         watts = None if energy is None or energy.value is None else self._energy.watts(now, energy.value)
@@ -250,7 +250,7 @@ class Card:
             return reported
         return checked_reading(BY_NAME["power_watts"], watts)
 
-    def _gpm_readings(self) -> _Readings:
+    def _gpm_readings(self) -> _ReadingsByName:
         try:
             return self._gpm.read()
         except NvmlFailure as failure:

@@ -83,7 +83,7 @@ class CardQueries:
         if failure.code in SESSION_OVER_CODES:
             raise SessionOverError(str(failure))
         if failure.code == INVALID_ARGUMENT and name in self._has_answered:
-            self._check_handle()
+            self._raise_if_handle_is_stale()
         return self.missing_reading(name, missing_reading_cause(failure.code))
 
     def missing_reading(self, name: str, cause: Cause) -> Reading:
@@ -108,8 +108,8 @@ class CardQueries:
         """Record that a quantity was read by a call that returns several quantities."""
         self._has_answered.add(name)
 
-    def _check_handle(self) -> None:
-        """Distinguish a card that rejects one query from a stale handle.
+    def _raise_if_handle_is_stale(self) -> None:
+        """Check that the handle still refers to this card, after the card rejected a query.
 
         Raises:
             SessionOverError: If the handle no longer refers to this card.

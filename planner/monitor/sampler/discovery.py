@@ -108,7 +108,7 @@ def _read_instance(nvml: Nvml, card: Device, index: int, handle: Handle) -> Devi
 
 
 def _read_name(nvml: Nvml, uuid: str, handle: Handle, fallback: str) -> tuple[str, str | None]:
-    """Return a printable name, and the driver's name in raw form if it is not valid text."""
+    """Return a printable name of a card, and the driver's raw name if that is not valid text."""
     try:
         return nvml.call_for_text("nvmlDeviceGetName", uuid, handle), None
     except NvmlFailure as failure:

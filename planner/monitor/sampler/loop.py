@@ -42,7 +42,7 @@ class ParentChannel:
         os.dup2(2, 1)
         # If the process crashes, Python's report goes to the parent.
         faulthandler.enable(self._lines, all_threads=False)
-        Thread(target=self._listen, name="commands", daemon=True).start()
+        Thread(target=self._read_commands, name="commands", daemon=True).start()
 
     def send(self, line: bytes) -> None:
         """Send a line; exit this process if the parent has closed the pipe."""
@@ -58,7 +58,7 @@ class ParentChannel:
             self._changed.wait_for(lambda: bool(self._received_commands), timeout=max(0.0, seconds))
             return self._received_commands.popleft() if self._received_commands else {}
 
-    def _listen(self) -> None:
+    def _read_commands(self) -> None:
         for line in self._commands:
             command = json.loads(line)
             if "where" in command:
@@ -77,7 +77,7 @@ def _write_all(stream: BinaryIO, line: bytes) -> None:
 
 
 def redirect_missing_streams() -> None:
-    """Redirect standard streams to the null device if the parent closed them."""
+    """Redirect standard streams that the parent closed to the null device."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115  # open for as long as the process
@@ -116,7 +116,7 @@ class Sampler:
                 self._cards.close()
                 return 0
             if command:
-                self._execute(command)
+                self._execute_command(command)
             if monotonic() < due:
                 continue
             self._sample_once(channel)
@@ -125,7 +125,7 @@ class Sampler:
         self._cards.close()
         return RESTART_EXIT_CODE
 
-    def _execute(self, command: dict[str, object]) -> None:
+    def _execute_command(self, command: dict[str, object]) -> None:
         if "release" in command:
             self._cards.release(time())
         elif "resume" in command:

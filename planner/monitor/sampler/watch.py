@@ -42,7 +42,7 @@ class SleepPolicy:
         return tuple(cards) if cards and all(state == "asleep" for state in cards.values()) else ()
 
     def may_open(self, now: float) -> bool:
-        """Return whether the driver may be opened without waking a card or keeping it awake."""
+        """Return whether opening the driver now neither wakes a card nor keeps a card awake."""
         if self.asleep():
             if self._released_at is not None:
                 self._pause = _INITIAL_PAUSE_SECONDS
@@ -92,7 +92,7 @@ _STABLE_SECONDS: Final = 60.0
 
 
 class SweepResult(NamedTuple):
-    """Readings of all cards, and processes (None if they were not read)."""
+    """Result of one sweep: readings of all cards, and processes (None if not read)."""
 
     devices: dict[str, dict[str, Reading]]
     processes: tuple[CardProcess, ...] | None = None
@@ -136,7 +136,7 @@ class CardWatch:
         return Inventory(*self._versions, sort_devices(self._devices.values()), self.faults.current)
 
     def release(self, wall: float) -> None:
-        """Release the driver until `resume`."""
+        """Disconnect from the driver until `resume`."""
         self._is_released = True
         self.close()
         self.faults.note(Fault(FaultKind.RELEASED, wall))
@@ -148,7 +148,7 @@ class CardWatch:
         self.faults.clear(FaultKind.RELEASED)
 
     def close(self) -> None:
-        """Release the driver; the next sweep opens it again."""
+        """Release the driver; the next sweep opens the driver again."""
         if self._session is not None:
             self._session.close()
             self._session = None
@@ -165,7 +165,7 @@ class CardWatch:
         session = self._session
         if session is None:
             return SweepResult({})
-        if slow and self._should_look_again(session, now):
+        if slow and self._should_reopen(session, now):
             self.close()
             self._open(now, wall)
             session = self._session
@@ -193,7 +193,7 @@ class CardWatch:
             self.faults.clear(FaultKind.DRIVER_RESET)
         if processes and self._sleep.should_release(now, is_idle=_is_idle(result)):
             self.close()
-            self._mark_asleep()
+            self._note_asleep_fault()
             self.faults.note(Fault(FaultKind.ASLEEP, wall, detail="released so that it can sleep"))
         return result
 
@@ -226,7 +226,7 @@ class CardWatch:
             uuid = f"pci-{place}"
             self._devices[uuid] = Device(uuid, f"NVIDIA card at {place}", len(self._devices), place, state="asleep")
         if asleep:
-            self._mark_asleep()
+            self._note_asleep_fault()
             self.faults.note(Fault(FaultKind.ASLEEP, wall))
         may_open = self._sleep.may_open(now)
         if not may_open:
@@ -291,7 +291,7 @@ class CardWatch:
         elif not session.lost and now - self._opened_at > _STABLE_SECONDS:
             self._look_again.reset()
 
-    def _should_look_again(self, session: NvmlSession, now: float) -> bool:
+    def _should_reopen(self, session: NvmlSession, now: float) -> bool:
         return (self._next_search is not None and now >= self._next_search) or session.has_changed()
 
     def _note_implausible_values(self, result: SweepResult, wall: float) -> None:
@@ -312,7 +312,7 @@ class CardWatch:
                 else:
                     self.faults.clear(FaultKind.UNRELIABLE_PROCESSES, uuid=uuid)
 
-    def _mark_asleep(self) -> None:
+    def _note_asleep_fault(self) -> None:
         self._devices = {uuid: replace(device, state="asleep") for uuid, device in self._devices.items()}
 
 

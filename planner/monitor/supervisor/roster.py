@@ -9,7 +9,7 @@ from planner.monitor.readings.inventory import Device, Inventory, sort_devices
 
 
 def is_startup_inventory(inventory: Inventory) -> bool:
-    """Return whether an inventory is the empty one that a sampler sends at start, before it has searched for cards."""
+    """Return whether an inventory is the empty inventory that a sampler sends before searching for cards."""
     return not (inventory.driver_version or inventory.devices or inventory.faults)
 
 
@@ -28,7 +28,7 @@ def merge_inventories(before: Inventory, now: Inventory, wall: float) -> Invento
         placeholder.uuid: device
         for placeholder in now.devices
         for device in unlisted
-        if _is_same_card(placeholder, device)
+        if _is_card_of_placeholder(placeholder, device)
     }
     identified = {device.uuid for device in known_by_address.values()}
     missing = [device for device in unlisted if device.uuid not in identified]
@@ -50,7 +50,7 @@ def merge_inventories(before: Inventory, now: Inventory, wall: float) -> Invento
     )
 
 
-def _is_same_card(placeholder: Device, device: Device) -> bool:
+def _is_card_of_placeholder(placeholder: Device, device: Device) -> bool:
     if placeholder.uuid.startswith("pci-"):
         return is_same_pci_address(device.pci_bus_id, placeholder.pci_bus_id)
     return placeholder.uuid == f"index-{device.index}"

@@ -60,7 +60,7 @@ class SamplerProcess:
         return self._process.poll()
 
     @property
-    def printed(self) -> str:
+    def last_output(self) -> str:
         """Return the last lines of output that are not messages."""
         return "\n".join(self._printed)
 
@@ -71,14 +71,14 @@ class SamplerProcess:
             self._commands.flush()
 
     def stop(self, seconds: float) -> bool:
-        """Ask the sampler to stop, kill it after the timeout, and return whether it has ended."""
+        """Ask the sampler to stop, kill it after `seconds`, and return whether the process has ended."""
         self.command(stop=True)
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(seconds)
         return self.kill(seconds)
 
     def kill(self, seconds: float) -> bool:
-        """Kill the sampler, and return whether it ended within the timeout; a process stuck in the kernel does not."""
+        """Kill the sampler, and return whether it ended within `seconds`; a process stuck in the kernel does not."""
         if self._process.poll() is None:
             self._process.kill()
         with suppress(subprocess.TimeoutExpired):

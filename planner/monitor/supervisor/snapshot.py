@@ -1,4 +1,4 @@
-"""A single complete snapshot, long is_complete for quantities that need two readings."""
+"""A single snapshot of all cards, complete once quantities that need two readings have a value."""
 
 from collections.abc import Callable
 from queue import Empty, Queue

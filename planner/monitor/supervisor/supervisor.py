@@ -90,7 +90,7 @@ class Supervisor:
         self._queue.put(partial(self._apply_interval, clamp_interval(seconds)))
 
     def release(self) -> None:
-        """Release the driver, so that it can be unloaded or the card can sleep; the host is still read."""
+        """Disconnect from the driver, so that it can be unloaded or the card can sleep; the host is still read."""
         self._queue.put(partial(self._apply_release, is_released=True))
 
     def resume(self) -> None:
@@ -99,13 +99,13 @@ class Supervisor:
 
     def _apply_interval(self, seconds: float) -> None:
         self._settings = self._settings._replace(fast_seconds=seconds)
-        self._command(interval=seconds)
+        self._send_command(interval=seconds)
 
     def _apply_release(self, *, is_released: bool) -> None:
         self._is_released = is_released
-        self._command(**({"release": True} if is_released else {"resume": True}))
+        self._send_command(**({"release": True} if is_released else {"resume": True}))
 
-    def _command(self, **command: object) -> None:
+    def _send_command(self, **command: object) -> None:
         if self._child is not None:
             self._child.command(**command)
 
@@ -120,8 +120,8 @@ class Supervisor:
                     item()
                 elif item[0] is self._child:
                     self._handle_message(item[1])
-            self._check()
-        self._finish()
+            self._check_timeouts()
+        self._stop_child()
 
     def _wait_seconds(self) -> float:
         """Return the seconds to wait for a message before the next check."""
@@ -193,7 +193,7 @@ class Supervisor:
         self._faults.note(Fault(FaultKind.NOT_ANSWERING, time() - silent, detail=detail))
         self._report_inventory()
 
-    def _check(self) -> None:
+    def _check_timeouts(self) -> None:
         now = monotonic()
         self._reap_stuck()
         if self._restart_at is not None and now >= self._restart_at:
@@ -206,9 +206,9 @@ class Supervisor:
             self._asked_at = now
             self._child.command(where=True)
         else:
-            self._kill()
+            self._kill_and_restart()
 
-    def _kill(self) -> None:
+    def _kill_and_restart(self) -> None:
         """Kill a sampler that does not respond, and start another that opens the driver after a pause."""
         child = self._remove_child()
         if not any(fault.kind is FaultKind.NOT_ANSWERING for fault in self._faults.current):
@@ -222,7 +222,7 @@ class Supervisor:
     def _note_end(self) -> None:
         child = self._remove_child()
         child.kill(self._timeouts.end)
-        ending = explain_sampler_exit(child.exit_code, child.printed)
+        ending = explain_sampler_exit(child.exit_code, child.last_output)
         if ending.kind is None:
             self._start_child(0.0)
             return
@@ -238,7 +238,7 @@ class Supervisor:
         if self._stuck is not None and self._stuck.reap():
             self._stuck = None
             self._faults.clear(FaultKind.STUCK)
-            self._command(resume=True)
+            self._send_command(resume=True)
 
     def _start_child(self, driver_after_seconds: float) -> None:
         settings = self._settings._replace(driver_after_seconds=driver_after_seconds)
@@ -272,7 +272,7 @@ class Supervisor:
             self._reported_inventory = inventory
             self._listener(inventory)
 
-    def _finish(self) -> None:
+    def _stop_child(self) -> None:
         child, self._child = self._child, None
         if child is not None and self._asked_at is not None:
             # The sampler does not respond: asking it to stop would only take time.

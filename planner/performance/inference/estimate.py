@@ -26,13 +26,14 @@ from planner.workload.layout import resolve_parallel
 from planner.workload.workload import Inference
 
 _HOST_BYTES_PER_S: Final = 70e9
-"""Bandwidth of host memory in llama.cpp: two channels of DDR5-5600, 89.6 GB/s (JEDEC JESD79-5), at 0.78."""
-_AS_IS: Final = TimeSetting()
-_ONE_PASS: Final = ("encoder", "vision-encoder")
+"""Bandwidth of host memory that llama.cpp reaches, in bytes per second: two channels of DDR5-5600, 89.6 GB/s (JEDEC
+JESD79-5), at 0.78."""
+_DEFAULT_SETTING: Final = TimeSetting()
+_ONE_PASS_KINDS: Final = ("encoder", "vision-encoder")
 
 
 class TimedRequest(NamedTuple):
-    """A timed request: processing the prompt, a decoding step at the mean context, and the number of steps."""
+    """Times of prompt processing and of one decoding step at the mean context length, and the number of steps."""
 
     run: ServedModel
     prompt: PassTime
@@ -40,7 +41,7 @@ class TimedRequest(NamedTuple):
     answer: int
 
     @property
-    def whole(self) -> PassTime:
+    def total_time(self) -> PassTime:
         """Return the time of the whole request by kind of work."""
         return self.prompt.followed_by(self.step.repeated(self.answer))
 
@@ -49,10 +50,10 @@ def inference_time(
     architecture: Architecture,
     workload: Inference,
     cards: tuple[tuple[Gpu, int], ...],
-    setting: TimeSetting = _AS_IS,
+    setting: TimeSetting = _DEFAULT_SETTING,
     measured_on: Gpu | None = None,
 ) -> TimeResult:
-    """Return the time of `workload` (defaults filled in) on kinds of cards, each with its count.
+    """Return the time of `workload`, with its defaults filled in, on `cards`: kinds of cards, each with its count.
 
     A measured speed in `setting` replaces the estimate, scaled by the ratio of the two estimates if it was measured on
     other cards, of the kind `measured_on`.
@@ -65,11 +66,13 @@ def inference_time(
     if not cards:
         return TimeResult(task="inference", kind="service", unsupported="No card is chosen.")
     slowest = min((gpu for gpu, _ in cards), key=lambda gpu: reachable_bandwidth(gpu) or 0.0)
-    found = _estimate_on(architecture, workload, slowest, setting)
+    found = _estimate_on_card(architecture, workload, slowest, setting)
     if found.seconds is None:
         return found
     if len(cards) > 1:
-        found = found.evolve(notes=(*found.notes, f"Every card is counted as {slowest.name}, the slowest of them."))
+        found = found.evolve(
+            notes=(*found.notes, f"Every card is counted as {slowest.name}, the slowest of the chosen cards.")
+        )
     if setting.measured is None:
         return found
     kind, count = measured_on or slowest, sum([number for _, number in cards])
@@ -83,17 +86,17 @@ def inference_time(
 def _estimate_on_measured_cards(
     architecture: Architecture, workload: Inference, gpu: Gpu, number: int, setting: TimeSetting
 ) -> TimeResult:
-    """Return the estimate for the cards on which a speed was measured."""
+    """Return the time estimate for the cards on which the user measured a speed."""
     try:
         spread_there = workload.evolve(parallel=workload.parallel.evolve(data=None))
         filled = workload.evolve(parallel=resolve_parallel(spread_there, architecture, number))
     except SpecError as error:
         reason = f"The measured speed cannot be transferred: {error}"
         return TimeResult(task="inference", kind="service", unsupported=reason)
-    return _estimate_on(architecture, filled, gpu, setting)
+    return _estimate_on_card(architecture, filled, gpu, setting)
 
 
-def _estimate_on(architecture: Architecture, workload: Inference, gpu: Gpu, setting: TimeSetting) -> TimeResult:
+def _estimate_on_card(architecture: Architecture, workload: Inference, gpu: Gpu, setting: TimeSetting) -> TimeResult:
     reasons = serving_memory(workload.profile, architecture).unsupported_reasons(workload, gpu)
     if reasons:
         return TimeResult(task="inference", kind="service", unsupported="; ".join(reasons))
@@ -102,25 +105,25 @@ def _estimate_on(architecture: Architecture, workload: Inference, gpu: Gpu, sett
     run = served_model(architecture, workload, gpu, setting)
     if run is None:
         return TimeResult(task="inference", kind="service", unsupported=_unknown_figure_reason(gpu))
-    time_result = _encoder_pass_result if architecture.kind in _ONE_PASS else _request_result
+    time_result = _encoder_pass_result if architecture.kind in _ONE_PASS_KINDS else _request_result
     return time_result(_timed_request(run, workload), workload, gpu, engine_of(workload, setting))
 
 
 def served_model(architecture: Architecture, workload: Inference, gpu: Gpu, setting: TimeSetting) -> ServedModel | None:
-    """Return the served model of `workload` on cards of `gpu`, or None if the card's bandwidth or rate is unknown."""
+    """Return the served model of `workload` on cards `gpu`, or None if the card's bandwidth or rate is unknown."""
     engine, weights = engine_of(workload, setting), workload.weights or "bf16"
     machine = card_speed(gpu, engine, weights, workload.compute, unfused=workload.attention == "eager")
     if machine is None:
         return None
     work = engine.work(architecture, weights)
     links, parallel = links_of(gpu, setting), workload.parallel
-    away = _offloaded_weights(architecture, workload, links)
-    sharing = ModelSplit(links, parallel.tensor, parallel.pipeline, away)
+    offloaded = _offloaded_weights(architecture, workload, links)
+    sharing = ModelSplit(links, parallel.tensor, parallel.pipeline, offloaded)
     return ServedModel(architecture, work, machine, sharing, workload.kv_cache)
 
 
 def _offloaded_weights(architecture: Architecture, workload: Inference, links: Links) -> HostWeights:
-    """Return the weights that are offloaded to host memory, with the speeds to use them."""
+    """Return the share of the weights in host memory, with the bandwidths of host link and host memory."""
     if workload.parallel.offload == "parameters":
         return HostWeights(1.0, links.host_bytes_per_s)
     if workload.gpu_layers is None or workload.gpu_layers > architecture.depth:
@@ -137,7 +140,7 @@ def _unknown_figure_reason(gpu: Gpu) -> str:
 def _timed_request(run: ServedModel, workload: Inference) -> TimedRequest:
     architecture, batch = run.architecture, workload.batch
     prompt, context = workload.prompt_length or 1, workload.context_length or 1
-    if architecture.kind in _ONE_PASS:
+    if architecture.kind in _ONE_PASS_KINDS:
         return TimedRequest(run, encoder_pass_time(run, run.work, batch, prompt), PassTime(), 0)
     if architecture.kind == "encoder-decoder":
         behind = run._replace(encoder_tokens=prompt)
@@ -150,7 +153,7 @@ def _timed_request(run: ServedModel, workload: Inference) -> TimedRequest:
 
 
 def _image_reading_time(run: ServedModel, workload: Inference) -> PassTime:
-    """Return the time in which the vision tower processes the images of the prompts."""
+    """Return the time in which the vision tower processes the images in the prompts."""
     if not workload.images:
         return PassTime()
     tower = run.architecture.stacks[0]
@@ -165,7 +168,7 @@ def _request_result(timed: TimedRequest, workload: Inference, gpu: Gpu, engine: 
     seconds, replicas = first + timed.answer * step, workload.parallel.data or 1
     rate = replicas * batch / step
     prompts = prompt_term(timed.run, timed.prompt, batch, workload.prompt_length or 1)
-    whole = timed.whole
+    whole = timed.total_time
     return TimeResult(
         task="inference",
         kind="service",
@@ -197,7 +200,7 @@ def _basis_of_family(gpu: Gpu) -> Basis:
 
 
 def _encoder_pass_result(timed: TimedRequest, workload: Inference, gpu: Gpu, engine: Engine) -> TimeResult:
-    """Return the time of an encoder's pass, which generates no tokens."""
+    """Return the time result of an encoder, which generates no tokens."""
     factor, seconds = request_spread_factor("prefill", engine, family_of(gpu)), timed.prompt.seconds
     tokens, replicas = workload.prompt_length or 1, workload.parallel.data or 1
     rate = replicas * workload.batch * tokens / seconds
@@ -219,7 +222,7 @@ def _encoder_pass_result(timed: TimedRequest, workload: Inference, gpu: Gpu, eng
 
 
 def _request_rates(timed: TimedRequest, workload: Inference, seconds: float) -> dict[str, float]:
-    """Return the operations of a batch of requests on all cards, and the utilization of the cards' rate."""
+    """Return the floating-point operations of a batch of requests on all cards, and the model FLOPs utilization."""
     work, machine, sharing = timed.run.work, timed.run.machine, timed.run.sharing
     prompt = workload.prompt_length or 1
     each = 2 * (work.parameters * (prompt + timed.answer) + work.head_parameters * (timed.answer + 1))
@@ -231,9 +234,11 @@ def _request_rates(timed: TimedRequest, workload: Inference, seconds: float) -> 
 def _request_notes(timed: TimedRequest, gpu: Gpu, engine: Engine) -> tuple[str, ...]:
     notes = []
     if not timed.answer:
-        notes.append("The context ends with the prompt: the time per output token is shown, but no answer is counted.")
+        notes.append(
+            "The context length equals the prompt length: the time per output token is shown, but no answer is counted."
+        )
     if timed.run.sharing.stages > 1 and not timed.run.machine.engine.overlaps_stages:
-        notes.append("Cards that hold different layers take turns: one sequence is no faster than on one card.")
+        notes.append("Pipeline stages run one after the other: one sequence is no faster than on one card.")
     if not is_decoding_measured(engine, family_of(gpu)):
-        notes.append("No speed of this engine was measured on this family of cards, so the interval is wider.")
+        notes.append("No speed of this engine was measured on this card family, so the interval is wider.")
     return tuple(notes)

@@ -14,13 +14,13 @@ from planner.performance.vision import OperationCounts, Precision
 from planner.workload.workload import Inference
 
 DEFAULT_STEPS: Final = 30
-"""Default denoising steps: between the 20 of MLPerf's rule and the 50 of diffusers' pipelines."""
+"""Default number of denoising steps: between the 20 of MLPerf's rule and the 50 of diffusers' pipelines."""
 _PROMPT_TOKENS: Final = 77
-"""Length of a prompt for CLIP's text encoders (openai/clip-vit-large-patch14, max_position_embeddings)."""
+"""Prompt length of CLIP's text encoders in tokens (openai/clip-vit-large-patch14, max_position_embeddings)."""
 
 
 def image_time(architecture: Architecture, workload: Inference, gpu: Gpu, setting: TimeSetting) -> TimeResult:
-    """Return the time of a batch of images on each card; `workload` has its defaults filled in.
+    """Return the time of one batch of images on each card, for a `workload` with its defaults filled in.
 
     **Formula**: steps · (2 with guidance) · denoiser + text encoders + decoder, each F ÷ (a · C) + b · n · w ÷ B.
 

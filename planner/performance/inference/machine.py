@@ -1,4 +1,4 @@
-"""Speed of a card in a serving engine: bytes and operations per second, by memory, family and format."""
+"""Speed of a card in a serving engine: bytes and operations per second, by kind of memory, card family and format."""
 
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -8,18 +8,19 @@ from planner.performance.efficiency import Family, family_of
 from planner.performance.reach import MeasuredShare, MemoryClass, memory_class, reachable_bandwidth
 from planner.performance.software.engine import Engine
 
-_GRACE: Final = 1.6
-"""Factor by which Grace CPUs are slower than B200's host CPUs in scheduling a sequence.
+_GRACE_SLOWDOWN: Final = 1.6
+"""Time in which a Grace CPU schedules a sequence, relative to the x86 host CPUs of B200.
 
 **Source**: NVIDIA/TensorRT-LLM@00f3768 perf-overview: Qwen3-30B-A3B, which waits for its host, is 1.3 times as fast on
 B200 as on GB200, and Llama 3.3 70B, which does not, 0.9 times.
 """
 _ATTENTION: Final[dict[Family, float]] = {"Hopper SXM": 0.60, "Hopper PCIe": 0.55, "A100": 0.60}
-_USUAL_ATTENTION: Final = 0.45
-"""Shares of the 16-bit rate: FlashAttention-3 (arXiv 2407.08608) up to 0.75 on H100, version 2 up to 0.73 on A100."""
-_POINTWISE: Final = 0.80
+_DEFAULT_ATTENTION_SHARE: Final = 0.45
+"""Shares of the 16-bit rate that attention kernels reach: FlashAttention-3 (arXiv 2407.08608) up to 0.75 on H100,
+version 2 up to 0.73 on A100."""
+_POINTWISE_SHARE: Final = 0.80
 _SCORE_BYTES: Final[dict[MemoryClass, float]] = {"GDDR": 30.0, "HBM": 30.0, "unified": 75.0}
-"""Bytes moved per score if attention is not fused: products, softmax and casts, in fp32 and 16 bits.
+"""Bytes moved per attention score if attention is not fused: products, softmax and casts, in fp32 and 16 bits.
 
 **Source**: XiongjieDai/GPU-Benchmarks-on-LLM-Inference@aa72e0e, prompts of 512 to 8,192 tokens: 27 to 38 on six cards
 with memory of their own, 65 and 93 on M3 Max and M1 Max.
@@ -27,7 +28,7 @@ with memory of their own, 65 and 93 on M3 Max and M1 Max.
 
 
 class CardSpeed(NamedTuple):
-    """Speed of one card in an engine, with weights of one format.
+    """Speed of one card in a serving engine, with weights in one format.
 
     `bytes_per_s` is the usable bandwidth, of which `read`, `cache` and `pointwise` are shares; `ops_per_s` is the
     dense rate of the products, of which `products` is the share, `attention_ops_per_s` that of attention.
@@ -54,7 +55,7 @@ class CardSpeed(NamedTuple):
 def card_speed(
     gpu: Gpu, engine: Engine, weights: str, compute: str = "bf16", unfused: bool = False
 ) -> CardSpeed | None:
-    """Return the speed of `gpu` with weights of a format in an engine, or None if its bandwidth or rate is unknown.
+    """Return the speed of `gpu` in a serving engine, or None if the card's bandwidth or arithmetic rate is unknown.
 
     `unfused` attention writes its scores to memory.
     """
@@ -68,14 +69,14 @@ def card_speed(
         bytes_per_s=bandwidth,
         read=engine.read_share(gpu, weights),
         cache=engine.cache_share(gpu, unfused=unfused),
-        pointwise=_POINTWISE / engine.pointwise_share,
+        pointwise=_POINTWISE_SHARE / engine.pointwise_share,
         ops_per_s=rate,
         products=engine.product_share(gpu, dtype),
-        attention_ops_per_s=plain * _ATTENTION.get(family_of(gpu), _USUAL_ATTENTION),
+        attention_ops_per_s=plain * _ATTENTION.get(family_of(gpu), _DEFAULT_ATTENTION_SHARE),
         unfused=unfused,
         score_bytes=_SCORE_BYTES[memory_class(gpu)],
         dtype=dtype,
         layer_seconds=engine.seconds_per_layer(gpu, weights),
-        sequence_seconds=engine.sequence_seconds * (_GRACE if "Grace" in (gpu.interconnect or "") else 1.0),
+        sequence_seconds=engine.sequence_seconds * (_GRACE_SLOWDOWN if "Grace" in (gpu.interconnect or "") else 1.0),
         hides_launches=engine.eager and not weights.startswith(engine.waits_with),
     )

@@ -8,17 +8,18 @@ from planner.performance.inference.work import PassWork
 from planner.performance.links import Links
 
 _UNPACKED_FROM: Final = 32
-"""Rows from which kernels dequantise weights before a product instead of within it."""
+"""Number of rows from which kernels dequantise weights before a matrix product instead of within it."""
 _STREAM_BYTES: Final = 2
-_PEERS: Final = "PCIe 5"
+_PEER_LINK: Final = "PCIe 5"
 _PEER_BYTES_PER_S: Final = 43e9
-"""Bandwidth of engines' own all-reduce over PCIe 5.0 between cards with peer access.
+"""Bandwidth of the engines' own all-reduce kernels over PCIe 5.0 between cards with peer access.
 
 **Source**: NVIDIA/TensorRT-LLM@00f3768 perf-overview, Qwen3-30B-A3B on 4 RTX PRO 6000: 73,600 tokens a second pass 96
 sums each.
 """
-_HANDING_ON: Final = 120e-6
-"""Latency of waking the next stage: XiongjieDai/GPU-Benchmarks-on-LLM-Inference@aa72e0e, 1 to 8 RTX 4090."""
+_STAGE_WAKE_SECONDS: Final = 120e-6
+"""Latency of waking the next pipeline stage, in seconds: XiongjieDai/GPU-Benchmarks-on-LLM-Inference@aa72e0e, 1 to 8
+RTX 4090."""
 
 
 class HostWeights(NamedTuple):
@@ -40,15 +41,15 @@ class HostWeights(NamedTuple):
 
 
 class ModelSplit(NamedTuple):
-    """Split of a model: cards that share each matrix, pipeline stages, and weights in host memory."""
+    """Split of a model over cards: tensor-parallel cards, pipeline stages, and weights in host memory."""
 
     links: Links
     tensor: int = 1
     stages: int = 1
-    away: HostWeights = HostWeights()
+    offloaded: HostWeights = HostWeights()
 
-    def sum_seconds(self, size_bytes: float) -> float:
-        """Return the time of an all-reduce of `size_bytes` over the cards that share matrices.
+    def all_reduce_seconds(self, size_bytes: float) -> float:
+        """Return the seconds of an all-reduce of `size_bytes` over the tensor-parallel cards.
 
         **Formula**: 2 (g − 1) / g · bytes ÷ bus bandwidth + hop · (1 + log₂ g): within a node engines have their own
         kernels for small messages, which do not use a ring.
@@ -57,18 +58,18 @@ class ModelSplit(NamedTuple):
         """
         cards = self.tensor
         wire = 2 * (cards - 1) / cards * size_bytes
-        if self.links.name == _PEERS:
-            return wire / max(_PEER_BYTES_PER_S, self.links.bus_bytes_per_s(cards)) + self._hop_count()
+        if self.links.name == _PEER_LINK:
+            return wire / max(_PEER_BYTES_PER_S, self.links.bus_bytes_per_s(cards)) + self._hop_seconds()
         if cards > self.links.node:
             return self.links.ring_seconds(cards, wire)
-        return wire / self.links.bus_bytes_per_s(cards) + self._hop_count()
+        return wire / self.links.bus_bytes_per_s(cards) + self._hop_seconds()
 
-    def _hop_count(self) -> float:
-        return self.links.latency_seconds(2) * (1 + log2(self.tensor))
+    def _hop_seconds(self) -> float:
+        return self.links.ring_latency_seconds(2) * (1 + log2(self.tensor))
 
 
 class PassTime(NamedTuple):
-    """Seconds of a pass by kind of work; their sum is the total, because nothing overlaps."""
+    """Seconds of one pass by kind of work; the total is the sum, because no kinds overlap."""
 
     weights_read: float = 0.0
     compute: float = 0.0
@@ -83,11 +84,11 @@ class PassTime(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """Return the total time in seconds."""
+        """Return the total time of the pass in seconds."""
         return sum(self)  # a tuple of floats
 
     def repeated(self, number: float) -> "PassTime":
-        """Return the time of `number` equal passes."""
+        """Return the time of `number` equal passes by kind of work."""
         return PassTime(*[part * number for part in self])
 
     def followed_by(self, other: "PassTime") -> "PassTime":
@@ -96,7 +97,7 @@ class PassTime(NamedTuple):
 
 
 class PassLoad(NamedTuple):
-    """Work of one pass.
+    """Load of one pass: its new tokens, sequences and logits, and the cache that it reads.
 
     `rows` new tokens of `sequences` sequences, of which `outputs` get logits; `cached_bytes` of keys, values and states
     are read, `attention_flops` and `scores` are the attention work between new tokens and their context.
@@ -111,7 +112,7 @@ class PassLoad(NamedTuple):
 
 
 def pass_time(work: PassWork, machine: CardSpeed, sharing: ModelSplit, load: PassLoad) -> PassTime:
-    """Return the time of one pass.
+    """Return the time of one pass with the work `work` per token and the load `load`.
 
     **Formula**: √(t_read² + t_products²) + t_attention + t_pointwise + t_unpack + L · o + 2 · L · t_all-reduce, each
     t = bytes or operations ÷ (reached rate · cards that share them). Reading weights and multiplying overlap
@@ -123,7 +124,7 @@ def pass_time(work: PassWork, machine: CardSpeed, sharing: ModelSplit, load: Pas
     engine, cards = machine.engine, sharing.tensor
     bandwidth = machine.bytes_per_s * cards
     weights = work.read_bytes(load.rows)
-    here = 1.0 - sharing.away.share if sharing.away.host_bytes_per_s else 1.0
+    here = 1.0 - sharing.offloaded.share if sharing.offloaded.host_bytes_per_s else 1.0
     read = here * weights / (bandwidth * machine.read.fraction)
     operations = 2 * (work.parameters * load.rows + work.head_parameters * load.outputs)
     products = operations / (machine.ops_per_s * machine.products.fraction * cards)
@@ -135,10 +136,10 @@ def pass_time(work: PassWork, machine: CardSpeed, sharing: ModelSplit, load: Pas
         attention=_attention_seconds(machine, load, cards) if prompt else 0.0,
         cache_read=moved / (machine.bytes_per_s * engine.cache_cards(work, cards) * machine.cache.fraction),
         elementwise=load.rows * work.pointwise_bytes / (bandwidth * machine.pointwise),
-        dequantisation=_unpacking_seconds(work, machine, load, weights) / bandwidth,
-        tensor_exchange=_exchange_seconds(work, sharing, load),
+        dequantisation=_unpacked_bytes_moved(work, machine, load, weights) / bandwidth,
+        tensor_exchange=_tensor_exchange_seconds(work, sharing, load),
         pipeline_transfers=_stage_transfer_seconds(work, sharing, load),
-        offload=sharing.away.seconds(weights, load.rows),
+        offload=sharing.offloaded.seconds(weights, load.rows),
     )
     return device._replace(host=_host_seconds(work, machine, load, device.seconds))
 
@@ -149,26 +150,28 @@ def _attention_seconds(machine: CardSpeed, load: PassLoad, cards: int) -> float:
     return load.attention_flops / (machine.attention_ops_per_s * cards)
 
 
-def _unpacking_seconds(work: PassWork, machine: CardSpeed, load: PassLoad, weights: float) -> float:
+def _unpacked_bytes_moved(work: PassWork, machine: CardSpeed, load: PassLoad, weights: float) -> float:
     if not machine.engine.unpacks or load.rows < _UNPACKED_FROM or not work.dequantised_bytes:
         return 0.0
     whole = work.fixed_bytes + sum([kind.bytes for kind in work.experts])
     return work.dequantised_bytes * weights / whole
 
 
-def _exchange_seconds(work: PassWork, sharing: ModelSplit, load: PassLoad) -> float:
+def _tensor_exchange_seconds(work: PassWork, sharing: ModelSplit, load: PassLoad) -> float:
     if sharing.tensor == 1:
         return 0.0
-    return 2 * work.layers * sharing.sum_seconds(load.rows * work.hidden * _STREAM_BYTES)
+    return 2 * work.layers * sharing.all_reduce_seconds(load.rows * work.hidden * _STREAM_BYTES)
 
 
 def _stage_transfer_seconds(work: PassWork, sharing: ModelSplit, load: PassLoad) -> float:
     if sharing.stages == 1:
         return 0.0
     size = load.rows * work.hidden * _STREAM_BYTES
-    return (sharing.stages - 1) * (_HANDING_ON + size / sharing.links.point_bytes_per_s(sharing.tensor))
+    return (sharing.stages - 1) * (
+        _STAGE_WAKE_SECONDS + size / sharing.links.point_to_point_bytes_per_s(sharing.tensor)
+    )
 
 
-def _host_seconds(work: PassWork, machine: CardSpeed, load: PassLoad, device: float) -> float:
+def _host_seconds(work: PassWork, machine: CardSpeed, load: PassLoad, device_seconds: float) -> float:
     launches = work.layers * machine.layer_seconds + load.sequences * machine.sequence_seconds
-    return max(0.0, launches - device) if machine.hides_launches else launches
+    return max(0.0, launches - device_seconds) if machine.hides_launches else launches

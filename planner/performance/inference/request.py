@@ -11,7 +11,7 @@ from planner.performance.inference.work import PassWork
 
 
 class ServedModel(NamedTuple):
-    """A model in an engine on its cards, with the format of its cache.
+    """A model in a serving engine on its cards, with its KV-cache format.
 
     `encoder_tokens` is the number of encoder outputs that a decoder's cross-attention reads.
     """
@@ -25,7 +25,7 @@ class ServedModel(NamedTuple):
 
 
 def prompt_time(run: ServedModel, sequences: float, tokens: float) -> PassTime:
-    """Return the time to process prompts of `tokens` tokens, with logits for the last token of each.
+    """Return the time to process `sequences` prompts of `tokens` tokens, with logits for the last token of each prompt.
 
     **Formula**: the chunks of all prompts one after the other; those of a pipeline's stages overlap, so that m chunks
     on p stages take (m + p − 1) / (m · p) of what they take on one card.
@@ -50,7 +50,7 @@ def prompt_time(run: ServedModel, sequences: float, tokens: float) -> PassTime:
 
 
 def encoder_pass_time(run: ServedModel, work: PassWork, sequences: float, tokens: float) -> PassTime:
-    """Return the time of one encoder pass; its tokens attend to all tokens, twice the pairs of a prompt.
+    """Return the time of one encoder pass, in which tokens attend to all tokens: twice the query-key pairs of a prompt.
 
     `work` is that of the encoder, which may precede the main stack of `run`.
     """
@@ -82,7 +82,7 @@ def decoding_step_time(run: ServedModel, sequences: float, context: float) -> Pa
 
 
 def cached_bytes(run: ServedModel, context: float) -> float:
-    """Return the bytes that a decoding step reads from one sequence's cache and state, on all cards together."""
+    """Return the bytes of one sequence's KV cache and state that a decoding step reads, on all cards together."""
     cache = kv_cache(run.architecture, 1, max(1, round(context)), run.encoder_tokens, run.cache)
     state = state_term(run.architecture, 1)
     return (cache.bytes if cache else 0) + 2 * (state.bytes if state else 0)

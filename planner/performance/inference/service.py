@@ -1,4 +1,4 @@
-"""Throughput of a service under saturation: requests per second, and the time of a request."""
+"""Throughput of a saturated service: requests per second, and the time of a request."""
 
 from typing import Final
 
@@ -10,28 +10,28 @@ from planner.performance.inference.throughput import saturated_throughput, seque
 from planner.performance.setting import TimeSetting
 from planner.workload.workload import Inference
 
-MOST_AT_ONCE: Final = 256
-"""Sequences per step on a replica: vLLM's default `max_num_seqs` on most cards."""
+MAX_SEQUENCES_PER_STEP: Final = 256
+"""Maximum number of sequences in one step of a replica: vLLM's default `max_num_seqs` on most cards."""
 
 
 class ServiceRate(Spec):
-    """Throughput of all replicas with a never-ending queue of requests of given lengths."""
+    """Throughput of all replicas with a never-ending queue of requests of equal lengths."""
 
     at_once: int
     requests_per_second: float
     tokens_per_second: float
     reading_seconds: float
-    """The part of a request's time spent on processing its own prompt and the prompts of other requests."""
+    """Seconds of a request that replicas spend on its own prompt and on the prompts of concurrent requests."""
     output_token_seconds: float
 
 
 def service_rate(
     architecture: Architecture, workload: Inference, gpu: Gpu, setting: TimeSetting, prompt: float, answer: float
 ) -> ServiceRate | None:
-    """Return the throughput of replicas of `workload` (defaults filled in) on cards of `gpu`, or None if unknown.
+    """Return the throughput of all replicas of `workload` on cards `gpu`, or None if it cannot be estimated.
 
-    Engines with continuous batching run as many sequences as fit besides the weights, up to `MOST_AT_ONCE` or the
-    workload's batch; others run the workload's batch, all together.
+    Engines with continuous batching run as many sequences as fit besides the weights, up to `MAX_SEQUENCES_PER_STEP` or
+    the workload's batch; others run the workload's batch, all together.
 
     **Formula**: n sequences at once: a slot is occupied for n · t_prompt + answer · t_step.
 
@@ -45,7 +45,7 @@ def service_rate(
     fitting = workload.batch
     if run.machine.engine.batches_continuously:
         held = sequences_that_fit(run, workload.weights or "bf16", prompt + answer, gpu.memory_bytes / gpu.device_count)
-        fitting = max(fitting, min(held, MOST_AT_ONCE))
+        fitting = max(fitting, min(held, MAX_SEQUENCES_PER_STEP))
     read = max(prompt, 1.0)
     found, replicas = saturated_throughput(run, fitting, read, answer), workload.parallel.data or 1
     return ServiceRate(

@@ -1,4 +1,4 @@
-"""Terms of a request's time, each with its formula, symbols and source."""
+"""Time terms of a request, each with its formula, symbols and source."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -20,7 +20,7 @@ _NAMES: Final[tuple[TimeTermName, ...]] = (
     "pipeline_transfers",
     "offload",
 )
-"""Names of the fields of a pass in the result, in order, without the attention of a prompt."""
+"""Names in the result of the fields of `PassTime`, in order, without the attention of a prompt."""
 _FORMULAS: Final[dict[TimeTermName, str]] = {
     "weights_read": "T × W ÷ (g × B × e)",
     "decode_compute": "T × (√(r² + p²) − r), p = 2 × N × b ÷ (g × C × u)",
@@ -40,38 +40,38 @@ _BOUNDS: Final[tuple[tuple[Bound, tuple[int, ...]], ...]] = (
 )
 
 
-def inference_bound(spent: PassTime) -> Bound:
-    """Return the resource that takes most of the time."""
-    return max(_BOUNDS, key=lambda bound: sum([spent[place] for place in bound[1]]))[0]
+def inference_bound(elapsed: PassTime) -> Bound:
+    """Return the resource that takes most of the time in `elapsed`."""
+    return max(_BOUNDS, key=lambda bound: sum([elapsed[place] for place in bound[1]]))[0]
 
 
-def prompt_term(run: ServedModel, spent: PassTime, sequences: int, tokens: int) -> TimeTerm:
-    """Return the processing of the prompts as one term."""
+def prompt_term(run: ServedModel, elapsed: PassTime, sequences: int, tokens: int) -> TimeTerm:
+    """Return one time term for the processing of the prompts."""
     machine = run.machine
     return TimeTerm(
         name="prefill",
-        seconds=spent.seconds,
+        seconds=elapsed.seconds,
         formula="√(r² + p²) + attention + elementwise + unpacking + the rest, p = 2 × N × b × s ÷ (g × C × u)",
         symbols=(
             workload("b", sequences, "prompts"),
-            workload("g", run.sharing.tensor, "cards that share each matrix"),
-            workload("s", tokens, "tokens of each"),
+            workload("g", run.sharing.tensor, "tensor-parallel cards"),
+            workload("s", tokens, "tokens of each prompt"),
             model("N", run.work.parameters, "parameters of the products that a token passes through"),
             card("C", machine.ops_per_s, f"dense operations a second in {machine.dtype}"),
-            library("u", round(machine.products.fraction, 3), "share of them that large products reach"),
-            library("r", round(spent.weights_read, 6), "seconds of reading weights"),
-            library("attention", round(spent.attention, 6), "seconds of attention"),
-            library("elementwise", round(spent.elementwise, 6), "seconds of norms, activations and sums"),
-            library("unpacking", round(spent.dequantisation, 6), "seconds of unpacking quantised weights"),
+            library("u", round(machine.products.fraction, 3), "share of this rate that large products reach"),
+            library("r", round(elapsed.weights_read, 6), "seconds of reading weights"),
+            library("attention", round(elapsed.attention, 6), "seconds of attention"),
+            library("elementwise", round(elapsed.elementwise, 6), "seconds of norms, activations and sums"),
+            library("unpacking", round(elapsed.dequantisation, 6), "seconds of unpacking quantised weights"),
         ),
         source=machine.products.source,
         certainty="measured",
     )
 
 
-def step_terms(run: ServedModel, spent: PassTime, answer: float, sequences: int) -> Iterator[TimeTerm]:
-    """Yield the terms of all decoding steps, `spent` in total; a step has no prompt to attend to."""
-    for name, seconds in zip(_NAMES, (*spent[:2], *spent[3:]), strict=True):
+def step_terms(run: ServedModel, elapsed: PassTime, answer: float, sequences: int) -> Iterator[TimeTerm]:
+    """Yield the time terms of all decoding steps, which take `elapsed` in total."""
+    for name, seconds in zip(_NAMES, (*elapsed[:2], *elapsed[3:]), strict=True):
         if seconds > 0:
             yield TimeTerm(
                 name=name,
@@ -93,32 +93,44 @@ def _term_source(run: ServedModel, name: TimeTermName) -> str:
         "tensor_exchange": run.sharing.links.source,
         "pipeline_transfers": run.sharing.links.source,
     }
-    return sources.get(name, "operations and bytes of the network; planner/performance/inference")
+    return sources.get(name, "operations and bytes of the network")
 
 
 def _term_symbols(run: ServedModel, name: TimeTermName, answer: float, sequences: int) -> tuple[Symbol, ...]:
     work, machine, sharing = run.work, run.machine, run.sharing
     steps, batch = workload("T", answer, "tokens of the answer"), workload("b", sequences, "sequences at once")
-    cards = workload("g", sharing.tensor, "cards that share each matrix")
+    cards = workload("g", sharing.tensor, "tensor-parallel cards")
     bandwidth = card("B", machine.bytes_per_s, "bytes a second of a card's memory")
     weights = model("W", work.read_bytes(sequences), "bytes of weights that a step reads")
     layers = model("L", work.layers, "layers")
     match name:
         case "weights_read":
-            reached = library("e", machine.read.fraction, "share that is reached")
+            reached = library("e", machine.read.fraction, "share of the bandwidth that is reached")
             return steps, weights, cards, bandwidth, reached
         case "decode_compute":
             passed = work.parameters + work.head_parameters
             parameters = model("N", passed, "parameters of the products that a token passes through")
             rate = card("C", machine.ops_per_s, f"dense operations a second in {machine.dtype}")
-            share = library("u", round(machine.products.fraction, 3), "share of them that large products reach")
+            share = library("u", round(machine.products.fraction, 3), "share of this rate that large products reach")
             return steps, batch, cards, parameters, rate, share
         case "cache_read":
-            return steps, batch, cards, bandwidth, library("c", machine.cache.fraction, "share that is reached")
+            return (
+                steps,
+                batch,
+                cards,
+                bandwidth,
+                library("c", machine.cache.fraction, "share of the bandwidth that is reached"),
+            )
         case "elementwise":
-            return steps, batch, model("S", work.pointwise_bytes, "bytes per token"), cards, bandwidth
+            return (
+                steps,
+                batch,
+                model("S", work.pointwise_bytes, "bytes per token outside of products"),
+                cards,
+                bandwidth,
+            )
         case "dequantisation":
-            return steps, model("D", work.dequantised_bytes, "bytes in 16 bits"), cards, bandwidth
+            return steps, model("D", work.dequantised_bytes, "bytes of weights unpacked to 16 bits"), cards, bandwidth
         case "host":
             launch = library("o", machine.layer_seconds, "seconds to launch a layer")
             scheduled = library("q", machine.sequence_seconds, "seconds to schedule a sequence")
@@ -127,7 +139,7 @@ def _term_symbols(run: ServedModel, name: TimeTermName, answer: float, sequences
             return steps, layers, cards
         case "pipeline_transfers":
             return steps, workload("p", sharing.stages, "stages")
-    away = sharing.away
-    share = library("f", round(away.share, 4), "share of the weights in host memory")
-    brought = library("H", away.host_bytes_per_s or away.link_bytes_per_s, "bytes a second from there")
+    offloaded = sharing.offloaded
+    share = library("f", round(offloaded.share, 4), "share of the weights in host memory")
+    brought = library("H", offloaded.host_bytes_per_s or offloaded.link_bytes_per_s, "bytes a second from host memory")
     return steps, weights, share, brought

@@ -2,12 +2,13 @@
 
 from typing import Final
 
-_MANY_PLACES: Final = 4_096
-"""Slots from which the wait is 0: a millionth of a request's time at 95 % utilization (Erlang's C formula)."""
+_MAX_SLOTS: Final = 4_096
+"""Number of slots above which the wait counts as 0: at 95 % utilization it is a millionth of a request's time (Erlang's
+C formula)."""
 
 
-def wait_seconds(arrivals_per_second: float, answered_per_second: float, places: int) -> float | None:
-    """Return the mean wait for one of `places`, or None if arrivals exceed the capacity, so that the queue grows.
+def wait_seconds(arrivals_per_second: float, answered_per_second: float, slots: int) -> float | None:
+    """Return the mean wait for one of `slots` in seconds, or None if the queue grows because arrivals exceed capacity.
 
     **Formula**: C(c, a) · s ÷ (c − a), a = c · arrivals ÷ answered, s = c ÷ answered.
 
@@ -17,11 +18,11 @@ def wait_seconds(arrivals_per_second: float, answered_per_second: float, places:
     """
     if arrivals_per_second >= answered_per_second:
         return None
-    if places > _MANY_PLACES:
+    if slots > _MAX_SLOTS:
         return 0.0
-    offered = places * arrivals_per_second / answered_per_second
+    offered = slots * arrivals_per_second / answered_per_second
     blocked = 1.0
-    for place in range(1, places + 1):
-        blocked = offered * blocked / (place + offered * blocked)
-    waits = blocked / (1 - offered / places * (1 - blocked))
-    return waits * places / answered_per_second / (places - offered)
+    for slot in range(1, slots + 1):
+        blocked = offered * blocked / (slot + offered * blocked)
+    waits = blocked / (1 - offered / slots * (1 - blocked))
+    return waits * slots / answered_per_second / (slots - offered)

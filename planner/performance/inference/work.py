@@ -1,4 +1,4 @@
-"""Operations and bytes of a pass over the network, from its tensors: cached per model and weight format."""
+"""Operations and bytes of a pass over a network, computed from its tensors and cached per model and weight format."""
 
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
@@ -11,7 +11,7 @@ from planner.models.layers import Attention, LatentAttention, Layer, LayerGroup,
 
 _PRODUCTS: Final = ("linear", "router", "conv")
 _STREAM_PASSES: Final = 10
-"""Reads and writes of the stream in a layer: two norms (2 each) and two residual sums (3 each)."""
+"""Reads and writes of the residual stream in a layer: two norms (2 each) and two residual sums (3 each)."""
 _ELEMENT_BYTES: Final = 2
 
 
@@ -23,8 +23,8 @@ class ExpertGroup(NamedTuple):
     experts: int
     visits: int
 
-    def touched(self, rows: float) -> float:
-        """Return the share of the experts that a pass over `rows` tokens reads.
+    def active_share(self, rows: float) -> float:
+        """Return the share of the experts whose weights a pass over `rows` tokens reads.
 
         **Formula**: 1 − (1 − k / E)ᴮ, tokens choosing independently and evenly.
         """
@@ -33,7 +33,7 @@ class ExpertGroup(NamedTuple):
 
 
 class AttentionPairs(NamedTuple):
-    """Attention work per pair of a query and a key, in all layers with the same window."""
+    """Attention work per query-key pair, in all layers with the same window."""
 
     flops: float
     scores: float
@@ -47,7 +47,7 @@ class AttentionPairs(NamedTuple):
 
 
 class PassWork(NamedTuple):
-    """Work of a pass over one stack, per token and as a whole.
+    """Operations and bytes of a pass over one stack, per token and in total.
 
     `parameters` are those of the products that a token passes through, the head left out; `fixed_bytes` are read in
     every pass, including the head's; `pointwise_bytes` are read and written per token outside of products;
@@ -69,20 +69,20 @@ class PassWork(NamedTuple):
 
     def read_bytes(self, rows: float) -> float:
         """Return the size of the weights that a pass over `rows` tokens reads, in bytes."""
-        return self.fixed_bytes + sum([kind.bytes * kind.touched(rows) for kind in self.experts])
+        return self.fixed_bytes + sum([kind.bytes * kind.active_share(rows) for kind in self.experts])
 
     def attention_flops(self, tokens: float) -> float:
-        """Return the operations of causal attention over a prompt."""
+        """Return the floating-point operations of causal attention over a prompt of `tokens` tokens."""
         return sum([kind.flops * kind.prompt_pairs(tokens) for kind in self.pairs])
 
     def scores(self, tokens: float) -> float:
-        """Return the number of attention scores of a prompt, over all heads and layers."""
+        """Return the number of attention scores of a prompt of `tokens` tokens, over all heads and layers."""
         return sum([kind.scores * kind.prompt_pairs(tokens) for kind in self.pairs])
 
 
 @lru_cache(maxsize=256)
 def work_of(architecture: Architecture, weights: str, number: int = -1, *, every_expert: bool = False) -> PassWork:
-    """Return the work of a pass over stack `number` of `architecture`, by default over the main one.
+    """Return the work of a pass over stack `number` of `architecture`, by default over the main stack.
 
     With `every_expert` all experts compute each token if the model's own code does so (Llama 4 in transformers).
 
@@ -106,7 +106,7 @@ def work_of(architecture: Architecture, weights: str, number: int = -1, *, every
         fixed_bytes=_stored_bytes(architecture, weights, [*dense, *after]),
         experts=tuple(_expert_groups(architecture, weights, stack, every_expert)),
         pairs=tuple(_attention_pairs(stack)),
-        pointwise_bytes=sum(group.count * _pointwise_elements(group.layer, stack.hidden) for group in stack.groups),
+        pointwise_bytes=sum(group.count * _pointwise_bytes(group.layer, stack.hidden) for group in stack.groups),
         dequantised_bytes=_unpacked_bytes(weights, architecture, tensors),
         key_heads=min((_cache_splits(group.layer.mixer) for group in stack.groups), default=1),
         queries_per_key=max((_queries_per_key(group.layer.mixer) for group in stack.groups), default=1.0),
@@ -114,7 +114,7 @@ def work_of(architecture: Architecture, weights: str, number: int = -1, *, every
 
 
 def _head_tensors(architecture: Architecture) -> tuple[Tensor, ...]:
-    """Return the tensors that compute the logits: the head's tensors, or the tied embedding."""
+    """Return the tensors that compute the logits: the output head, or the tied embedding."""
     if not architecture.tied_head:
         return architecture.head
     tables = [tensor for tensor in architecture.main.before if tensor.role == "embedding"]
@@ -152,7 +152,7 @@ def _expert_groups(architecture: Architecture, weights: str, stack: Stack, every
 
 
 def _stored_bytes(architecture: Architecture, weights: str, tensors: list[tuple[Tensor, int]]) -> float:
-    """Return the stored size of `tensors` in bytes: exact if the scheme defines it, else their share of the file."""
+    """Return the stored size of `tensors` in bytes: exact if the scheme defines it, else in proportion to the file."""
     name = architecture.stored_as if weights == AS_STORED else weights
     scheme = SCHEMES.get(name)
     if scheme is None or scheme.family in ("plain", "gguf-file"):
@@ -168,7 +168,7 @@ def _stored_bytes(architecture: Architecture, weights: str, tensors: list[tuple[
 
 
 def _unpacked_bytes(weights: str, architecture: Architecture, tensors: list[tuple[Tensor, int]]) -> float:
-    """Return the bytes of quantised weights in 16 bits; 0 if they have 16 bits or more already."""
+    """Return the bytes of the quantised weights after unpacking to 16 bits; 0 for weights in 16 bits or more."""
     name = architecture.stored_as if weights == AS_STORED else weights
     scheme = SCHEMES.get(name)
     if scheme is None or scheme.bits_per_weight >= 8 * _ELEMENT_BYTES:
@@ -194,7 +194,7 @@ def _pair_flops(mixer: Attention | LatentAttention) -> int:
 
 
 def _cache_splits(mixer: Mixer | None) -> int:
-    """Return how many cards can hold parts of a layer's cache; every card holds latents and states completely."""
+    """Return over how many cards a layer's KV cache can be split; latents and states are held whole on each card."""
     return mixer.kv_heads if isinstance(mixer, Attention) else 1
 
 
@@ -202,19 +202,19 @@ def _queries_per_key(mixer: Mixer | None) -> float:
     return mixer.heads / mixer.kv_heads if isinstance(mixer, Attention) else 1.0
 
 
-def _pointwise_elements(layer: Layer, hidden: int) -> float:
+def _pointwise_bytes(layer: Layer, hidden: int) -> float:
     return _ELEMENT_BYTES * (
         _STREAM_PASSES * hidden + _mixer_elements(layer.mixer) + _activation_elements(layer, hidden)
     )
 
 
 def _mixer_elements(mixer: Mixer | None) -> int:
-    """Return the elements read and written by rotation and by caching keys and values."""
+    """Return the elements per token that rotary embedding and the writing of the KV cache read and write."""
     return 2 * (mixer.q_dim + 2 * mixer.kv_dim) if isinstance(mixer, Attention) else 0
 
 
 def _activation_elements(layer: Layer, hidden: int) -> int:
-    """Return the elements read and written by the activation, and by dispatching tokens to experts and back."""
+    """Return the elements per token that the activation and the dispatch to experts and back read and write."""
     match layer.feed_forward:
         case Mlp(gated=gated, intermediate=width):
             return (3 if gated else 2) * width

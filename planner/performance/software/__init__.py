@@ -1,1 +1,1 @@
-"""Time behaviour of each program: its speeds, and the shares of a card that its kernels reach."""
+"""Time behaviour of each program: launch times, and the shares of a card's bandwidth and rates that kernels reach."""

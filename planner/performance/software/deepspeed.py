@@ -1,4 +1,4 @@
-"""Speed of DeepSpeed, whose layers are transformers' own."""
+"""Training speed of DeepSpeed, which runs the layers of transformers."""
 
 from typing import Final
 

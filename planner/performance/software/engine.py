@@ -1,4 +1,4 @@
-"""Time behaviour of programs: the time besides arithmetic, and the shares of a card that their kernels reach."""
+"""Time behaviour of programs: launch times, and the shares of a card's bandwidth and rates that kernels reach."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from planner.performance.reach import (
     MeasuredShare,
     MemoryClass,
     Width,
-    full_rate,
+    dense_ops_per_s,
     kernel_width,
     memory_class,
     product_ceiling,
@@ -91,15 +91,15 @@ class Engine:
     measured_prompts: tuple[Family, ...] = ()
 
     def in_setting(self, _setting: TimeSetting) -> "Engine":
-        """Return the engine for a setting that affects its speed."""
+        """Return the engine variant for `setting`: by default the engine itself."""
         return self
 
     def work(self, architecture: Architecture, weights: str) -> PassWork:
-        """Return the work of a pass over a network."""
+        """Return the operations and bytes of a pass over `architecture` with weights in the format `weights`."""
         return work_of(architecture, weights)
 
     def seconds_per_layer(self, gpu: Gpu, weights: str) -> float:
-        """Return the time of launches and gaps in each layer of each pass."""
+        """Return the seconds of kernel launches and gaps in one layer of one pass."""
         for begins, seconds in self.quantised_layer_seconds.items():
             if weights.startswith(begins):
                 return seconds
@@ -109,33 +109,33 @@ class Engine:
         return older if older is not None and gpu.architecture in OLDER_HOSTS else self.layer_seconds
 
     def read_share(self, gpu: Gpu, weights: str) -> MeasuredShare:
-        """Return the share of the bandwidth at which weights of a format are read."""
+        """Return the share of the memory bandwidth that reading weights in the format `weights` reaches."""
         width = kernel_width(weights)
         if width == "float4" and (gpu.rate("fp4") is None or not self.reads_float4):
             width = "4"
         return self.read_shares()[memory_class(gpu), width]
 
     def read_shares(self) -> Mapping[tuple[MemoryClass, Width], MeasuredShare]:
-        """Return the shares of the bandwidth at which weights are read, by kind of memory and class of kernels."""
+        """Return the shares of the memory bandwidth that reading weights reaches, by kind of memory and width class."""
         return _READS
 
     def cache_share(self, _gpu: Gpu, *, unfused: bool) -> MeasuredShare:
-        """Return the share of the bandwidth at which cached keys and values are read, fused with attention or not."""
+        """Return the share of the memory bandwidth that reading the KV cache reaches, in fused or unfused attention."""
         return _CACHE
 
     def cache_moves(self, _work: PassWork) -> float:
-        """Return how often a step moves the cached keys and values."""
+        """Return how many times a decoding step reads or writes the whole KV cache."""
         return 1.0
 
     def cache_cards(self, work: PassWork, cards: int) -> int:
-        """Return the number of cards over which the KV cache is split; further cards hold copies of its heads.
+        """Return the number of cards over which the KV cache is split; further cards hold copies.
 
         **Source**: vLLM 0.33 `QKVParallelLinear` (`num_kv_head_replicas`).
         """
         return min(cards, work.key_heads)
 
     def product_format(self, gpu: Gpu, weights: str, compute: str) -> str:
-        """Return the format of the matrix products: the weights' format if program and card support it."""
+        """Return the format of the matrix products: the weight format if program and card support it."""
         scheme = SCHEMES.get(weights)
         family = scheme.family if scheme else "plain"
         if self.multiplies_stored and family == "float8" and gpu.rate("fp8"):
@@ -145,17 +145,17 @@ class Engine:
         return "fp32" if compute == "fp32" or weights in ("fp32", "F32") else "fp16"
 
     def rate(self, gpu: Gpu, dtype: str) -> float | None:
-        """Return the dense operations per second of one device for a format."""
-        return full_rate(gpu, dtype)
+        """Return one device's dense rate in `dtype`, in operations per second, or None if unknown."""
+        return dense_ops_per_s(gpu, dtype)
 
     def product_share(self, gpu: Gpu, dtype: str) -> MeasuredShare:
-        """Return the share of the dense rate that matrix products reach."""
+        """Return the share of the dense rate in `dtype` that matrix products reach."""
         return MeasuredShare(product_ceiling(gpu, dtype) * self.compute_share, _CEILING_SOURCE)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingPace:
-    """Time behaviour of a training program; by default that of transformers' own layers.
+    """Time behaviour of a training program; the defaults are those of transformers' layers.
 
     `fused` means that kernels combine several element-wise operations.
     """
@@ -163,7 +163,7 @@ class TrainingPace:
     fused: bool = False
 
     def exchanged_format(self, workload: Training, trained: str) -> str:
-        """Return the format of parameters and gradients sent between cards; `trained` is their own format.
+        """Return the format in which parameters and gradients are sent between cards; `trained` is the stored format.
 
         It has 16 bits if states are sharded.
         """

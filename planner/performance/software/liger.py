@@ -1,4 +1,4 @@
-"""Speed of Liger's kernels with transformers."""
+"""Training speed of transformers with Liger's fused kernels."""
 
 from typing import Final
 

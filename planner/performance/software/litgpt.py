@@ -1,4 +1,4 @@
-"""Speed of LitGPT."""
+"""Speed of LitGPT in training and inference."""
 
 from types import MappingProxyType
 from typing import Final
@@ -14,5 +14,5 @@ ENGINE: Final = Engine(
     unpacks=True,
     reads_float4=False,
 )
-"""LitGPT's eager layers with bitsandbytes; for serving only its speeds are known."""
+"""LitGPT's eager layers with bitsandbytes; its memory in inference is not modeled."""
 PACE: Final = TrainingPace()

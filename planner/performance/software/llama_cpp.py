@@ -1,4 +1,4 @@
-"""Speed of llama.cpp."""
+"""Inference speed of llama.cpp."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -6,7 +6,7 @@ from typing import Final
 from planner.hardware.gpu import Gpu
 from planner.performance.efficiency import Family, family_of
 from planner.performance.power import share_within_power_limit
-from planner.performance.reach import MeasuredShare, MemoryClass, Width, full_rate, memory_class
+from planner.performance.reach import MeasuredShare, MemoryClass, Width, dense_ops_per_s, memory_class
 from planner.performance.software.engine import Engine
 
 _XD: Final = "XiongjieDai/GPU-Benchmarks-on-LLM-Inference@aa72e0e"
@@ -42,21 +42,21 @@ _FAMILIES: Final[tuple[Family, ...]] = ("Ada", "Ampere GDDR", "A100", "Apple")
 
 class _LlamaCpp(Engine):
     def read_shares(self) -> Mapping[tuple[MemoryClass, Width], MeasuredShare]:
-        """Return the shares that its own kernels reach, which multiply while they unpack."""
+        """Return the bandwidth shares of llama.cpp's kernels, which multiply while they unpack weights."""
         return _READS
 
     def cache_share(self, gpu: Gpu, *, unfused: bool) -> MeasuredShare:
-        """Return the share with and without its flash attention."""
+        """Return the bandwidth share of reading the KV cache, with or without llama.cpp's flash attention."""
         return _UNFUSED_CACHE[memory_class(gpu)] if unfused else super().cache_share(gpu, unfused=unfused)
 
     def rate(self, gpu: Gpu, dtype: str) -> float | None:
-        """Return the rate with 16-bit accumulation, which GeForce cards do not halve: half that of 8-bit integers."""
+        """Return the dense rate with 16-bit accumulation, which GeForce cards do not halve: half the int8 rate."""
         if dtype == "fp16" and gpu.vendor == "NVIDIA" and (whole := gpu.rate("int8")):
             return whole.ops_per_s / 2 / gpu.device_count
-        return full_rate(gpu, dtype)
+        return dense_ops_per_s(gpu, dtype)
 
     def product_share(self, gpu: Gpu, dtype: str) -> MeasuredShare:
-        """Return the share of the rate that its products reach, limited by the board's power."""
+        """Return the share of the dense rate that llama.cpp's products reach, limited by the board power."""
         family = family_of(gpu)
         share = share_within_power_limit(gpu, _CEILING.get(family, _USUAL_CEILING))
         rate, each_watt = self.rate(gpu, dtype), _OPS_PER_JOULE.get(family)

@@ -12,7 +12,7 @@ from planner.workload.workload import Inference, Training
 
 
 def engine_of(workload: Inference, setting: TimeSetting) -> Engine:
-    """Return the engine that serves `workload` in a setting."""
+    """Return the engine that serves `workload`, in its variant for `setting`."""
     return cast("Engine", _program_module(workload.profile or DEFAULT).ENGINE).in_setting(setting)
 
 

@@ -1,4 +1,4 @@
-"""Speed of TensorRT-LLM, of which nothing else is modeled: it cannot be chosen."""
+"""Inference speed of TensorRT-LLM; its memory is not modeled, so plans cannot choose it."""
 
 from typing import Final
 
@@ -8,7 +8,7 @@ from planner.performance.software.engine import Engine
 
 class _TensorRtLlm(Engine):
     def cache_cards(self, work: PassWork, cards: int) -> int:
-        """Return all cards: those of a tensor-parallel group cache different sequences, without copies.
+        """Return `cards`: the cards in a tensor-parallel group cache different sequences, without copies.
 
         **Source**: TensorRT-LLM `enable_attention_dp`.
         """

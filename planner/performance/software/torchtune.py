@@ -1,4 +1,4 @@
-"""Speed of torchtune, whose layers resemble transformers'."""
+"""Training speed of torchtune, whose layers are timed like those of transformers."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Speed of Hugging Face Transformers: eager, or compiled by PyTorch."""
+"""Speed of Hugging Face Transformers in training and inference: eager, or compiled by PyTorch."""
 
 from types import MappingProxyType
 from typing import Final
@@ -11,7 +11,8 @@ from planner.performance.software.engine import Engine, TrainingPace
 _EAGER_QUANTISED: Final = MappingProxyType(
     {"fp8": 1_550e-6, "awq": 550e-6, "gptq": 1_300e-6, "nf4": 1_600e-6, "int8": 1_600e-6, "mxfp4": 1_550e-6}
 )
-"""Launch seconds of kernels that unpack: Triton's for fp8 (1.45 to 1.8 ms), AWQ's (0.55), GPTQ's (1.3), bitsandbytes'.
+"""Seconds per layer to launch kernels that unpack weights: Triton's for fp8 (1.45 to 1.8 ms), AWQ's (0.55), GPTQ's
+(1.3), bitsandbytes'.
 
 **Source**: QwenLM/Qwen3@7a2f61f, Transformers 4.51 on H20, where fp8 adds as much to long contexts, in which the card
 is busy, as to short ones; Lightning-AI/litgpt@2685705 on A100.
@@ -26,20 +27,20 @@ COMPILED: Final = Engine(
     reads_float4=False,
     measured_decoding=("A100", "Ada"),
 )
-"""A network compiled by torch.compile."""
+"""Engine of a network compiled by torch.compile."""
 
 
 class _Transformers(Engine):
     def in_setting(self, setting: TimeSetting) -> Engine:
-        """Return the compiled network if the setting enables it."""
+        """Return the engine of the compiled network if `setting` enables compilation."""
         return COMPILED if setting.compiled else self
 
     def work(self, architecture: Architecture, weights: str) -> PassWork:
-        """Return the work of layers in which every expert computes every token if the family's code does so."""
+        """Return the work of a pass, in which every expert computes every token if the model's code does so."""
         return work_of(architecture, weights, every_expert=True)
 
     def cache_moves(self, work: PassWork) -> float:
-        """Return how often a step moves the cached keys and values, which it reallocates and repeats for their queries.
+        """Return how many times a step reads or writes the KV cache, which is reallocated and repeated per query head.
 
         **Formula**: 1 + 2 + 4 · queries per key: `torch.cat` reads and writes all; `repeat_kv` writes them for each
         query, a contiguous copy reads and writes that, and the kernel reads it again.

@@ -1,4 +1,4 @@
-"""Speed of Unsloth."""
+"""Training speed of Unsloth."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Speed of vLLM."""
+"""Inference speed of vLLM."""
 
 from typing import Final
 
@@ -26,4 +26,4 @@ VERSION_0: Final = Engine(
     batches_continuously=True,
     overlaps_stages=True,
 )
-"""vLLM before its version 1, for which only speeds are known."""
+"""vLLM with its engine V0, whose memory is not modeled."""

@@ -5,10 +5,10 @@ from typing import Final, NamedTuple
 
 from planner.hardware.gpu import Gpu
 from planner.performance.efficiency import (
-    SIZES,
+    INPUT_BITS,
     EfficiencyClasses,
+    InputBits,
     MatrixFormat,
-    Size,
     attention_share,
     class_source,
     family_of,
@@ -22,24 +22,25 @@ from planner.performance.training.work import MicroBatch
 from planner.workload.choices import Checkpointing, Compute
 
 DEQUANTISED_SHARE: Final = 0.25
-"""Share of the bandwidth that unpacking NF4 reaches: 79 ms more a step for 6.5 billion parameters, 191 ms for 12.7,
-which are read as 0.56 bytes and written and read as 2 by bitsandbytes 0.41 on an A100 (litgpt 2685705, resource
+"""Share of the memory bandwidth that unpacking NF4 reaches: 79 ms more a step for 6.5 billion parameters, 191 ms for
+12.7, which are read as 0.56 bytes and written and read as 2 by bitsandbytes 0.41 on an A100 (litgpt 2685705, resource
 tables)."""
-ADAPTED_LAUNCHES: Final = 2.0
-"""Launches of a layer with adapters beside those without: 4.2 ms a layer and step of LoRA, 2.6 ms of a few tokens that
-stand before each layer (litgpt 2685705, resource tables, A100)."""
-SHARDED_LAUNCHES: Final = 1.6
-"""Launches under FSDP, whose hooks gather and free every layer: 8.9 ms a layer and step on two and four cards, 5.6 on
-one that computes each layer again, too (litgpt 2685705, resource tables, A100)."""
-FUSED_BACKWARD: Final = 2.5
-"""Five products instead of two, one of them recomputed (Dao 2023, arXiv 2307.08691 §3.1)."""
-_PLAIN_BACKWARD: Final = 2.0
-_BYTES: Final[dict[Size, float]] = {"32": 4, "19": 4, "16": 2, "8": 2, "4": 2}
-"""Bytes of one element that products read and write; narrow formats are cast from 16 bits."""
+ADAPTED_LAUNCH_FACTOR: Final = 2.0
+"""Launch time of a layer with adapters relative to one without: 4.2 ms a layer and step of LoRA, 2.6 ms of a few tokens
+that stand before each layer (litgpt 2685705, resource tables, A100)."""
+SHARDED_LAUNCH_FACTOR: Final = 1.6
+"""Launch time under FSDP, whose hooks gather and free every layer, relative to one card: 8.9 ms a layer and step on two
+and four cards, 5.6 on one that also recomputes each layer (litgpt 2685705, resource tables, A100)."""
+FUSED_BACKWARD_RATIO: Final = 2.5
+"""Backward relative to forward time of fused attention: five products instead of two, one of them recomputed (Dao 2023,
+arXiv 2307.08691 §3.1)."""
+_PLAIN_BACKWARD_RATIO: Final = 2.0
+_BYTES: Final[dict[InputBits, float]] = {"32": 4, "19": 4, "16": 2, "8": 2, "4": 2}
+"""Bytes per element that matrix products read and write, by input width; narrow formats are cast from 16 bits."""
 
 
 class CardRates(NamedTuple):
-    """Rates of a card per second, and the shares of them that each kind of work reaches.
+    """Dense rates and bandwidth of a card, and the shares that each kind of work reaches.
 
     `narrow` is the rate of products inside layers, `matrix` that of attention and the head; `memory` what element-wise
     operations reach of `bandwidth`; `source` names the measurements that the shares are fitted to.
@@ -57,8 +58,8 @@ class CardRates(NamedTuple):
     classes: EfficiencyClasses
 
 
-def rates_of(gpu: Gpu, compute: Compute, narrow: MatrixFormat | None, classes: EfficiencyClasses) -> CardRates | str:
-    """Return the rates of `gpu` for products in the format of `compute`; products inside layers may be in `narrow`.
+def card_rates(gpu: Gpu, compute: Compute, narrow: MatrixFormat | None, classes: EfficiencyClasses) -> CardRates | str:
+    """Return the rates of `gpu` with the compute precision `compute`; `narrow` is the format of products inside layers.
 
     If the catalog lacks a needed figure, the result is a sentence that names it.
     """
@@ -66,31 +67,31 @@ def rates_of(gpu: Gpu, compute: Compute, narrow: MatrixFormat | None, classes: E
     chosen: MatrixFormat = narrow or ("fp8" if compute == "fp8" else wide)
     wide_rate, chosen_rate = gpu.rate(wide), gpu.rate(chosen)
     if wide_rate is None or chosen_rate is None:
-        return f"The catalog has no dense rate of the {gpu.name} in {chosen if wide_rate else wide}."
+        return f"The catalog has no dense rate for the {gpu.name} in {chosen if wide_rate else wide}."
     if gpu.bandwidth_bytes_per_s is None:
-        return f"The catalog has no memory bandwidth of the {gpu.name}."
+        return f"The catalog has no memory bandwidth for the {gpu.name}."
     family, units = family_of(gpu), matrix_family(gpu)
     return CardRates(
         matrix=wide_rate.ops_per_s,
         narrow=chosen_rate.ops_per_s,
         bandwidth=gpu.bandwidth_bytes_per_s,
         memory=gpu.bandwidth_bytes_per_s * memory_share(classes, family),
-        matrix_share=_reached_matrix_share(gpu, classes, SIZES[wide]),
-        narrow_share=_reached_matrix_share(gpu, classes, SIZES[chosen]),
+        matrix_share=_reached_matrix_share(gpu, classes, INPUT_BITS[wide]),
+        narrow_share=_reached_matrix_share(gpu, classes, INPUT_BITS[chosen]),
         attention_share=attention_share(classes, family),
-        matrix_bytes=_BYTES[SIZES[wide]],
-        source=class_source(units, SIZES[chosen]),
+        matrix_bytes=_BYTES[INPUT_BITS[wide]],
+        source=class_source(units, INPUT_BITS[chosen]),
         classes=classes,
     )
 
 
-def _reached_matrix_share(gpu: Gpu, classes: EfficiencyClasses, size: Size) -> float:
-    share = matrix_share(classes, matrix_family(gpu), size)
-    return share_within_power_limit(gpu, share) if size == "16" else share
+def _reached_matrix_share(gpu: Gpu, classes: EfficiencyClasses, bits: InputBits) -> float:
+    share = matrix_share(classes, matrix_family(gpu), bits)
+    return share_within_power_limit(gpu, share) if bits == "16" else share
 
 
 def wide_format(gpu: Gpu, compute: Compute) -> MatrixFormat:
-    """Return the format of attention and the head; cards without bf16 or tf32 use fp32 instead.
+    """Return the format of attention and output head; cards without bf16 or tf32 use fp32 instead.
 
     **Source**: NVIDIA architecture whitepapers: bf16 and tf32 since Ampere.
     """
@@ -106,11 +107,11 @@ def wide_format(gpu: Gpu, compute: Compute) -> MatrixFormat:
 
 
 class MicroBatchTime(NamedTuple):
-    """Seconds of one micro-batch: forward and backward passes by kind of work, and recomputation.
+    """Seconds of one micro-batch by kind of work: forward and backward passes, recomputation and launches.
 
-    `again` is the time of a recomputation at full cost, `visits` how often quantised matrices are unpacked,
-    `passes_over` how often a saved byte is moved in the forward pass, and `attention_times` the ratio of attention's
-    backward pass to its forward pass.
+    `recomputable_seconds` is the time of a recomputation at the cost of a first pass, `visits` how often quantised
+    matrices are unpacked, `moves_per_byte` how often a saved byte is moved in the forward pass, and
+    `attention_backward_ratio` the time of attention's backward pass relative to its forward pass.
     """
 
     products_forward: float
@@ -123,38 +124,38 @@ class MicroBatchTime(NamedTuple):
     recomputed: float
     dequantised: float
     host: float
-    again: float
+    recomputable_seconds: float
     visits: int
-    passes_over: float
-    attention_times: float
+    moves_per_byte: float
+    attention_backward_ratio: float
 
     @property
-    def device(self) -> float:
-        """Return the card's computation time in seconds, without waiting for the host."""
+    def device_seconds(self) -> float:
+        """Return the card's computation time in seconds, without waits for the host."""
         layers = self.products_forward + self.products_backward + self.attention_forward + self.attention_backward
         elements = self.elements_forward + self.elements_backward
         return layers + elements + self.head + self.recomputed + self.dequantised
 
     @property
     def seconds(self) -> float:
-        """Return the time of card and host together: launches are hidden behind a queue of long kernels.
+        """Return the seconds of card and host together: long kernels hide the launches queued behind them.
 
         **Formula**: √(device² + host²), the longer of both where one is much longer.
 
         **Source**: litgpt 2685705, resource tables: steps of one to four short samples, with layers of three widths.
         """
-        return hypot(self.device, self.host)
+        return hypot(self.device_seconds, self.host)
 
     @property
-    def hidden_host(self) -> float:
-        """Return the part of the host's time that overlaps with the card's work."""
-        return self.host - (self.seconds - self.device)
+    def hidden_host_seconds(self) -> float:
+        """Return the seconds of launches that overlap with the card's work."""
+        return self.host - (self.seconds - self.device_seconds)
 
 
 def micro_batch_time(
     batch: MicroBatch, rates: CardRates, checkpointing: Checkpointing, *, fused_attention: bool
 ) -> MicroBatchTime:
-    """Return the time of `batch` at `rates`.
+    """Return the time of the micro-batch `batch` on a card with `rates`.
 
     **Formula**: forward and 1 + w times forward; w is 1 where weights have gradients. Selective checkpoints compute
     attention and element-wise operations again, full ones the whole layer.
@@ -165,38 +166,38 @@ def micro_batch_time(
     times = classes.fused_passes if batch.fused else classes.passes
     elements = (batch.kept_bytes * times + batch.cast_bytes) / rates.memory
     head = sum([product_seconds(product, rates, wide=True) for product in work.head])
-    attention_times = FUSED_BACKWARD if fused_attention else _PLAIN_BACKWARD
+    attention_backward_ratio = FUSED_BACKWARD_RATIO if fused_attention else _PLAIN_BACKWARD_RATIO
     full = checkpointing == "full"
-    again = 0.0 if checkpointing == "none" else attention + elements + (forward if full else 0.0)
+    recomputable_seconds = 0.0 if checkpointing == "none" else attention + elements + (forward if full else 0.0)
     visits = 3 if full else 2
     unpacked = batch.quantised_bytes + batch.whole_bytes if batch.quantised_bytes else 0
     return MicroBatchTime(
         products_forward=forward,
-        products_backward=forward * (1 + batch.weight_gradients),
+        products_backward=forward * (1 + batch.weight_gradient_share),
         attention_forward=attention,
-        attention_backward=attention * attention_times,
+        attention_backward=attention * attention_backward_ratio,
         elements_forward=elements,
         elements_backward=elements * classes.backward_passes,
-        head=head * (2 + batch.weight_gradients) + batch.logit_bytes / rates.memory,
-        recomputed=classes.recomputed * again,
+        head=head * (2 + batch.weight_gradient_share) + batch.logit_bytes / rates.memory,
+        recomputed=classes.recomputed * recomputable_seconds,
         dequantised=visits * unpacked / (rates.bandwidth * DEQUANTISED_SHARE),
         host=_launch_seconds(batch, classes) * (4 if full else 3),
-        again=again,
+        recomputable_seconds=recomputable_seconds,
         visits=visits,
-        passes_over=times,
-        attention_times=attention_times,
+        moves_per_byte=times,
+        attention_backward_ratio=attention_backward_ratio,
     )
 
 
 def _launch_seconds(batch: MicroBatch, classes: EfficiencyClasses) -> float:
-    """Return the seconds in which the host launches a forward pass; a backward pass takes twice as long."""
+    """Return the seconds that the host needs to launch a forward pass; a backward pass takes twice as long."""
     launched = (classes.fused_host if batch.fused else classes.host) * batch.forward.layers
     launched += classes.expert_host * batch.forward.expert_layers
-    return launched * (ADAPTED_LAUNCHES if batch.adapted else 1) * (SHARDED_LAUNCHES if batch.sharded else 1)
+    return launched * (ADAPTED_LAUNCH_FACTOR if batch.adapted else 1) * (SHARDED_LAUNCH_FACTOR if batch.sharded else 1)
 
 
 def product_seconds(product: MatrixProduct, rates: CardRates, *, wide: bool = False) -> float:
-    """Return the time of products of one shape: the longer of computing and moving.
+    """Return the seconds of matrix products of one shape: the longer of computing and moving bytes.
 
     **Formula**: n · max(2 · m · k · n ÷ (peak · η · (1 − e^(−m/r₀))), bytes ÷ bandwidth).
 
@@ -211,7 +212,7 @@ def product_seconds(product: MatrixProduct, rates: CardRates, *, wide: bool = Fa
 
 
 def rows_share(rows: float, scale: float) -> float:
-    """Return the fraction of the rate of large products that products with `rows` rows reach.
+    """Return the rate of matrix products with `rows` rows relative to the rate of large products.
 
     **Source**: ai-dynamo/aiconfigurator 095f58a, tables of GEMMs: 0.33, 0.58, 0.82 and all of it with 64, 128, 256 and
     1,024 rows on an A100, 0.22, 0.43, 0.8 and all of it on an H100.

@@ -7,7 +7,7 @@ from planner.hardware.gpu import Gpu
 from planner.models.architecture import Architecture
 from planner.performance.efficiency import (
     MEASURED_CARDS,
-    SIZES,
+    INPUT_BITS,
     MatrixFormat,
     is_training_measured,
     matrix_family,
@@ -23,8 +23,8 @@ from planner.workload.layout import resolve_parallel
 from planner.workload.training import Training
 
 _DIFFUSION: Final = "Training of diffusion pipelines is not supported."
-_SERVER: Final = "A parameter server would take {:.2g} s to sum the gradients, instead of {:.2g} s here."
-_SLOWEST: Final = "All cards wait for the slowest: the time is that of {name}."
+_SERVER: Final = "A parameter server would take {:.2g} s to sum the gradients, instead of {:.2g} s with collectives."
+_SLOWEST: Final = "All cards wait for the slowest: the time is that of the {name}."
 
 
 def training_time(
@@ -34,7 +34,7 @@ def training_time(
     setting: TimeSetting,
     measured_on: Gpu | None = None,
 ) -> TimeResult:
-    """Return the time of one optimizer step of `workload` on `cards`; the slowest card determines it.
+    """Return the time of one optimizer step of `workload` on `cards`, as the slowest card determines it.
 
     A measured speed in `setting` replaces the estimate, scaled by the ratio of the two estimates if it was measured on
     other cards, of the kind `measured_on`.
@@ -77,7 +77,7 @@ def _time_result(
         "fp8" if workload.compute == "fp8" else wide_format(gpu, workload.compute)
     )
     spread = step_spread_factor(step, gpu, narrow)
-    is_measured = is_training_measured(matrix_family(gpu), SIZES[narrow])
+    is_measured = is_training_measured(matrix_family(gpu), INPUT_BITS[narrow])
     basis: Basis = "same card" if gpu.id in MEASURED_CARDS else "family" if is_measured else "unmeasured"
     seconds = sum([term.exposed_seconds for term in terms])
     return _with_throughput(
@@ -101,7 +101,7 @@ def _time_result(
 def _with_throughput(
     result: TimeResult, step: TrainingStep, architecture: Architecture, peak: float, spread: float
 ) -> TimeResult:
-    """Return `result` with its interval, throughput and utilization."""
+    """Return `result` with the interval of its time, the throughput and the model FLOPs utilization."""
     seconds = result.seconds or 0.0
     tokens = None if architecture.fixed_length is not None else step.tokens / seconds
     return result.model_copy(
@@ -118,14 +118,14 @@ def _with_throughput(
 
 
 def _assumption_notes(step: TrainingStep, workload: Training) -> tuple[str, ...]:
-    """Return notes on the assumed links, if cards exchange data, and on uncounted work."""
+    """Return notes on the assumed links between cards and on uncounted work."""
     found = []
     if step.transfers:
         links = step.links
         network = links.network_bytes_per_s / 1e9
         found.append(
-            f"Cards reach each other over {links.name} within nodes of {links.node:,}, and other nodes at "
-            f"{network:,.3g} GB/s each."
+            f"Assumed links: {links.name} within nodes of {links.node:,} cards, and to other nodes "
+            f"{network:,.3g} GB/s per card."
         )
         rings = ((one.sent.server_seconds, one.sent.seconds) for one in step.transfers)
         found.extend(_SERVER.format(server, ring) for server, ring in rings if server is not None)
@@ -143,7 +143,7 @@ def _scaled_to_measurement(
     cards: tuple[Gpu, int],
     measured_on: Gpu,
 ) -> TimeResult:
-    """Return `estimated`, the estimate for `cards`, scaled to the measurement."""
+    """Return `estimated`, the estimate for `cards`, scaled to the measured speed."""
     if measured.unit == "tokens/s" and architecture.fixed_length is not None:
         return _unsupported_result(
             "The measured speed is in tokens/s, but this model does not read tokens: use samples/s."
@@ -158,7 +158,7 @@ def _scaled_to_measurement(
 def _estimate_on_measured_cards(
     architecture: Architecture, workload: Training, setting: TimeSetting, gpu: Gpu, number: int
 ) -> TimeResult:
-    """Return the estimate for the cards on which a speed was measured, with their own links."""
+    """Return the time estimate for the cards on which the user measured a speed, with their default links."""
     try:
         spread_there = workload.evolve(parallel=workload.parallel.evolve(data=None))
         filled = workload.evolve(parallel=resolve_parallel(spread_there, architecture, number))

@@ -1,4 +1,4 @@
-"""Bytes that the optimizer step reads, writes and copies, on the card or offloaded."""
+"""Bytes that the optimizer step reads, writes and copies, on the card or in the offload target."""
 
 from typing import Final, NamedTuple
 
@@ -12,30 +12,31 @@ from planner.workload.defaults import default_weight_format
 from planner.workload.training import Training
 
 HOST_BYTES_PER_S: Final = 100e9
-"""Bandwidth of an optimizer on the host, for all cards of a node: half of the eight DDR4-3200 channels of one
-socket (205 GB/s; JEDEC JESD79-4), since its states are read and written."""
+"""Bandwidth of an optimizer on the host in bytes per second, for all cards in a node: half of the eight DDR4-3200
+channels of one socket (205 GB/s; JEDEC JESD79-4), since states are read and written."""
 DISK_BYTES_PER_S: Final = 5e9
-"""Bandwidth of an optimizer with states on one PCIe 4.0 NVMe disk; vendors state 7 GB/s for sequential access."""
-_MASTER: Final = 4
-"""Bytes of a parameter that is updated in fp32 regardless of the compute format; FSDP2 keeps the parameter's format."""
+"""Bandwidth of an optimizer with states on one PCIe 4.0 NVMe disk, in bytes per second; vendors state 7 GB/s for
+sequential access."""
+_MASTER_BYTES: Final = 4
+"""Size of an fp32 master parameter in bytes; FSDP2 updates parameters in their own format instead."""
 
 
 class OptimizerTraffic(NamedTuple):
-    """Optimizer step on one card: trained parameters, and bytes moved on the card or in the offload target.
+    """Memory traffic of an optimizer step on one card: trained parameters, and bytes moved on the card or offloaded.
 
-    `copied_bytes` cross the link to the host; `beside_bytes` are read and written there, at `beside_bytes_per_s` for
-    all cards of a node.
+    `copied_bytes` cross the link to the host; `offloaded_bytes` are read and written there, at `offload_bytes_per_s`
+    for all cards of a node.
     """
 
     parameters: int
     moved_bytes: float
     copied_bytes: float = 0.0
-    beside_bytes: float = 0.0
-    beside_bytes_per_s: float = HOST_BYTES_PER_S
+    offloaded_bytes: float = 0.0
+    offload_bytes_per_s: float = HOST_BYTES_PER_S
 
 
 def optimizer_traffic(architecture: Architecture, workload: Training, gathered_bytes: float) -> OptimizerTraffic:
-    """Return the traffic of an optimizer step; `gathered_bytes` is the size of all parameters in a card's share.
+    """Return the memory traffic of an optimizer step; `gathered_bytes` is the size of all parameters in a card's share.
 
     **Formula**: gradients read, parameters and states read and written, each by the replicas that share them.
     If offloaded, gradients are sent to the host and parameters back; offloaded parameters once more for each pass.
@@ -45,11 +46,11 @@ def optimizer_traffic(architecture: Architecture, workload: Training, gathered_b
     """
     parallel = workload.parallel
     trained = tuning_of(architecture, workload).trained
-    count, size = parameters_in(trained), trained_bytes(workload)
+    count, size = parameters_in(trained), trained_parameter_bytes(workload)
     shards = parallel.state_shards if parallel.zero else 1
-    updated = max(size, _MASTER) if sharding_strategy_of(workload).keeps_masters else size
+    updated = max(size, _MASTER_BYTES) if sharding_strategy_of(workload).keeps_masters else size
     states = optimizer_term(trained, workload.optimizer, updated)
-    gradient = exchanged_bytes(workload)
+    gradient = exchanged_element_bytes(workload)
     moved = (count * (gradient + 2 * updated) + 2 * (states.bytes if states else 0)) / shards
     if parallel.offload == "none":
         return OptimizerTraffic(count, moved)
@@ -60,13 +61,13 @@ def optimizer_traffic(architecture: Architecture, workload: Training, gathered_b
     return OptimizerTraffic(count, 0.0, copied, moved, beside)
 
 
-def trained_bytes(workload: Training) -> int:
-    """Return the size of one trained parameter in bytes: an adapter's parameter, or the network's."""
+def trained_parameter_bytes(workload: Training) -> int:
+    """Return the bytes of one trained parameter: of an adapter if there is one, else of the network."""
     return ELEMENT_BYTES[_trained_parameter_format(workload)]
 
 
-def exchanged_bytes(workload: Training) -> int:
-    """Return the size of one exchanged parameter or gradient in bytes: 2 if optimizer states are sharded."""
+def exchanged_element_bytes(workload: Training) -> int:
+    """Return the bytes of one parameter or gradient sent between cards: 2 if optimizer states are sharded."""
     return ELEMENT_BYTES[training_pace(workload).exchanged_format(workload, _trained_parameter_format(workload))]
 
 

@@ -17,7 +17,7 @@ _RECOMPUTED: Final = (
     "Korthikanti et al. 2022, arXiv 2205.05198; measured × 1.15 to × 1.27 (torchtitan, torchtune) where a whole pass "
     "more were × 1.33"
 )
-_LOADED: Final = "the given loading rate"
+_LOADED: Final = "the loading rate in the plan's settings"
 _BOUNDS: Final[dict[Bound, tuple[TimeTermName, ...]]] = {
     "compute": ("matrix_products", "attention", "recomputation", "loss_head"),
     "memory bandwidth": ("elementwise", "dequantisation", "optimizer"),
@@ -37,7 +37,7 @@ _BOUNDS: Final[dict[Bound, tuple[TimeTermName, ...]]] = {
 
 
 def training_terms(step: TrainingStep) -> tuple[TimeTerm, ...]:
-    """Return the terms of `step` that take more than 0 seconds."""
+    """Return the time terms of `step` that take more than 0 seconds."""
     found = (
         *_computation_terms(step),
         *_terms_outside_micro_batches(step),
@@ -47,71 +47,75 @@ def training_terms(step: TrainingStep) -> tuple[TimeTerm, ...]:
 
 
 def training_bound(terms: tuple[TimeTerm, ...]) -> Bound:
-    """Return the resource that takes most of the time."""
+    """Return the resource that takes most of the step's time."""
     exposed = {term.name: term.exposed_seconds for term in terms}
     return max(_BOUNDS, key=lambda bound: sum(exposed.get(name, 0.0) for name in _BOUNDS[bound]))
 
 
 def _computation_terms(step: TrainingStep) -> Iterator[TimeTerm]:
-    """Yield the terms of computation and memory traffic in all micro-batches."""
-    times = workload("m", step.micro_batches, "micro-batches")
-    again = workload(
-        "w", 1 + step.batch.weight_gradients, "backward for each forward: inputs, and weights that are trained"
+    """Yield the time terms of computation and memory traffic in all micro-batches."""
+    micro_batches = workload("m", step.micro_batches, "micro-batches")
+    backward_cost = workload(
+        "w",
+        1 + step.batch.weight_gradient_share,
+        "cost of the backward pass in forward passes: gradients of inputs, and of trained weights",
     )
-    yield _products_term(step, times, again)
-    yield _attention_term(step, times)
-    yield _elementwise_term(step, times)
-    yield _head_term(step, times, again)
-    yield from _overhead_terms(step, times)
+    yield _products_term(step, micro_batches, backward_cost)
+    yield _attention_term(step, micro_batches)
+    yield _elementwise_term(step, micro_batches)
+    yield _head_term(step, micro_batches, backward_cost)
+    yield from _overhead_terms(step, micro_batches)
 
 
-def _products_term(step: TrainingStep, times: Symbol, again: Symbol) -> TimeTerm:
+def _products_term(step: TrainingStep, micro_batches: Symbol, backward_cost: Symbol) -> TimeTerm:
     passes, rates = step.passes, step.rates
     return _term(
         "matrix_products",
         step.micro_batches * (passes.products_forward + passes.products_backward),
         "m × (1 + w) × Σ max(F ÷ (R × η × (1 − e^(−rows ÷ r₀))), bytes ÷ (B × β))",
         (
-            times,
-            again,
-            model("F", step.batch.forward.layer_flops, "operations of the layers' matrices in one pass of a card"),
-            card("R", rates.narrow, "dense FLOP/s of the format of the products"),
-            library("η", rates.narrow_share, "share of it that large products reach in training"),
-            library("r₀", rates.classes.rows, "rows at which products reach 63 % of that"),
+            micro_batches,
+            backward_cost,
+            model(
+                "F", step.batch.forward.layer_flops, "operations of the layers' matrices in one forward pass of a card"
+            ),
+            card("R", rates.narrow, "dense FLOP/s in the format of the products"),
+            library("η", rates.narrow_share, "share of this rate that large products reach in training"),
+            library("r₀", rates.classes.rows, "rows at which products reach 63 % of the share η"),
             *_memory_symbols(rates),
         ),
         f"{_PRODUCTS}{rates.source}; {CLASSES_SOURCE}",
     )
 
 
-def _attention_term(step: TrainingStep, times: Symbol) -> TimeTerm:
+def _attention_term(step: TrainingStep, micro_batches: Symbol) -> TimeTerm:
     passes, rates = step.passes, step.rates
     return _term(
         "attention",
         step.micro_batches * (passes.attention_forward + passes.attention_backward),
         "m × (1 + b) × A ÷ (R × η)",
         (
-            times,
-            library("b", passes.attention_times, "backward for each forward"),
+            micro_batches,
+            library("b", passes.attention_backward_ratio, "cost of the backward pass in forward passes"),
             model("A", step.batch.forward.attention_flops, "operations between queries, keys and values"),
-            card("R", rates.matrix, "dense FLOP/s of the format of attention"),
-            library("η", rates.attention_share, "share of it that fused attention reaches"),
+            card("R", rates.matrix, "dense FLOP/s in the format of attention"),
+            library("η", rates.attention_share, "share of this rate that fused attention reaches"),
         ),
         _ATTENTION + CLASSES_SOURCE,
     )
 
 
-def _elementwise_term(step: TrainingStep, times: Symbol) -> TimeTerm:
+def _elementwise_term(step: TrainingStep, micro_batches: Symbol) -> TimeTerm:
     passes, rates, batch = step.passes, step.rates, step.batch
     return _term(
         "elementwise",
         step.micro_batches * (passes.elements_forward + passes.elements_backward),
         "m × (1 + b) × (K × p + C) ÷ (B × β)",
         (
-            times,
-            library("b", rates.classes.backward_passes, "backward for each forward"),
+            micro_batches,
+            library("b", rates.classes.backward_passes, "cost of the backward pass in forward passes"),
             model("K", batch.kept_bytes, "bytes saved by the forward pass"),
-            library("p", passes.passes_over, "times that each of them is moved"),
+            library("p", passes.moves_per_byte, "number of times that each saved byte is moved"),
             workload("C", batch.cast_bytes, "bytes of weights cast for the pass"),
             *_memory_symbols(rates),
         ),
@@ -119,18 +123,18 @@ def _elementwise_term(step: TrainingStep, times: Symbol) -> TimeTerm:
     )
 
 
-def _head_term(step: TrainingStep, times: Symbol, again: Symbol) -> TimeTerm:
+def _head_term(step: TrainingStep, micro_batches: Symbol, backward_cost: Symbol) -> TimeTerm:
     rates, batch = step.rates, step.batch
     return _term(
         "loss_head",
         step.micro_batches * step.passes.head,
         "m × ((1 + w) × H ÷ (R × η) + Z ÷ (B × β))",
         (
-            times,
-            again,
+            micro_batches,
+            backward_cost,
             model("H", batch.forward.head_flops, "operations of the output head in one forward pass"),
             card("R", rates.matrix, "dense FLOP/s"),
-            library("η", rates.matrix_share, "share of it that large products reach in training"),
+            library("η", rates.matrix_share, "share of this rate that large products reach in training"),
             model("Z", batch.logit_bytes, "bytes moved for the logits, their softmax and its derivative"),
             *_memory_symbols(rates),
         ),
@@ -138,70 +142,70 @@ def _head_term(step: TrainingStep, times: Symbol, again: Symbol) -> TimeTerm:
     )
 
 
-def _overhead_terms(step: TrainingStep, times: Symbol) -> Iterator[TimeTerm]:
-    """Yield the terms of recomputation, dequantisation and kernel launches."""
+def _overhead_terms(step: TrainingStep, micro_batches: Symbol) -> Iterator[TimeTerm]:
+    """Yield the time terms of recomputation, dequantisation and kernel launches."""
     passes, count = step.passes, step.micro_batches
     yield _term(
         "recomputation",
         count * passes.recomputed,
         "m × ρ × t",
         (
-            times,
+            micro_batches,
             library("ρ", step.rates.classes.recomputed, "cost of a second forward pass relative to the first"),
-            model("t", passes.again, "seconds of the recomputed work"),
+            model("t", passes.recomputable_seconds, "seconds of the recomputed work"),
         ),
         _RECOMPUTED,
     )
     if step.batch.quantised_bytes:
-        yield _dequantization_term(step, times)
+        yield _dequantization_term(step, micro_batches)
     layers = max(step.batch.forward.layers, 1)
     yield _term(
         "host",
         count * passes.host,
         "m × L × o",
         (
-            times,
+            micro_batches,
             model("L", layers, "layers of one card"),
             library("o", passes.host / layers, "seconds to launch all passes of one layer"),
         ),
         "litgpt's resource tables, whose steps hardly grow with the batch; " + CLASSES_SOURCE,
-        overlapped=count * passes.hidden_host,
+        overlapped=count * passes.hidden_host_seconds,
     )
 
 
-def _dequantization_term(step: TrainingStep, times: Symbol) -> TimeTerm:
+def _dequantization_term(step: TrainingStep, micro_batches: Symbol) -> TimeTerm:
     return _term(
         "dequantisation",
         step.micro_batches * step.passes.dequantised,
         "m × v × (Q + W) ÷ (B × δ)",
         (
-            times,
-            library("v", step.passes.visits, "times that each matrix is unpacked"),
+            micro_batches,
+            library("v", step.passes.visits, "number of times that each matrix is unpacked"),
             model("Q", step.batch.quantised_bytes, "bytes of the packed matrices"),
-            model("W", step.batch.whole_bytes, "bytes of the same in 16 bits"),
+            model("W", step.batch.whole_bytes, "bytes of the unpacked matrices in 16 bits"),
             card("B", step.rates.bandwidth, "memory bandwidth, bytes/s"),
-            library("δ", DEQUANTISED_SHARE, "share of it that unpacking reaches"),
+            library("δ", DEQUANTISED_SHARE, "share of the bandwidth that unpacking reaches"),
         ),
         "Lightning-AI/litgpt 2685705, tutorials/resource-tables.md: NF4 beside bf16, 3 and 7 and 13 billion parameters",
     )
 
 
 def _terms_outside_micro_batches(step: TrainingStep) -> Iterator[TimeTerm]:
-    """Yield the terms outside the micro-batches: pipeline bubble, optimizer, offload, loading."""
+    """Yield the time terms outside the micro-batches: pipeline bubble, optimizer, offload, loading."""
     if step.bubble:
         yield _bubble_term(step)
     if step.optimizer:
         moved = model(
             "O", step.optimizer_traffic.moved_bytes, "bytes of gradients, parameters and states, read and written"
         )
-        source = "every element once in and once out: torch.optim's fused kernels"
+        source = "each element is read once and written once: torch.optim's fused kernels"
         yield _term("optimizer", step.optimizer, "O ÷ (B × β)", (moved, *_memory_symbols(step.rates)), source)
     if step.offload:
         yield _offload_term(step)
     if step.loading:
         samples = workload("n", step.samples, "samples of a step")
         rate = workload("r", step.samples / step.loading, "samples loaded per second")
-        hidden = min(step.loading, step.busy)
+        hidden = min(step.loading, step.busy_seconds)
         yield _term("input", step.loading, "n ÷ r", (samples, rate), _LOADED, overlapped=hidden)
 
 
@@ -212,7 +216,7 @@ def _bubble_term(step: TrainingStep) -> TimeTerm:
         step.bubble,
         "(p − 1) ÷ v × t",
         (
-            workload("(p − 1) ÷ v", others, "other stages, by the groups of layers of each"),
+            workload("(p − 1) ÷ v", others, "other stages, divided by the layer groups per stage"),
             model("t", step.passes.seconds, "seconds of one micro-batch on the slowest stage"),
         ),
         "Narayanan et al. 2021, arXiv 2104.04473 §2.2",
@@ -229,8 +233,8 @@ def _offload_term(step: TrainingStep) -> TimeTerm:
             model("C", done.copied_bytes, "bytes between the card and the host"),
             card("P", step.links.host_bytes_per_s, "bytes/s of the link to the host"),
             workload("c", step.node_cards, "cards of a node, which share the host"),
-            model("O", done.beside_bytes, "bytes that the offloaded optimizer reads and writes"),
-            library("D", done.beside_bytes_per_s, "bytes/s that it reaches there"),
+            model("O", done.offloaded_bytes, "bytes that the offloaded optimizer reads and writes"),
+            library("D", done.offload_bytes_per_s, "bytes/s of the offloaded optimizer"),
         ),
         "Ren et al. 2021, arXiv 2101.06840 (ZeRO-Offload); Rajbhandari et al. 2021, arXiv 2104.07857 (disks)",
     )
@@ -246,7 +250,7 @@ def _exchange_term(transfer: OverlappedTransfer, step: TrainingStep) -> TimeTerm
             workload("g", sent.group, "cards of the group"),
             workload("m", step.micro_batches, "micro-batches"),
             model("sent", sent.bytes, "bytes that each card sends in a step"),
-            library("rounds", sent.operations, "operations, each with its latency"),
+            library("rounds", sent.operations, "number of collectives, each with its latency"),
             library("B", round(sent.bytes / sent.seconds), f"resulting bytes/s over {step.links.name}"),
         ),
         f"{sent.source}; {step.links.source}",
@@ -257,7 +261,7 @@ def _exchange_term(transfer: OverlappedTransfer, step: TrainingStep) -> TimeTerm
 def _memory_symbols(rates: CardRates) -> tuple[Symbol, Symbol]:
     return (
         card("B", rates.bandwidth, "memory bandwidth, bytes/s"),
-        library("β", rates.memory / rates.bandwidth, "share of it that is reached"),
+        library("β", rates.memory / rates.bandwidth, "share of the bandwidth that is reached"),
     )
 
 

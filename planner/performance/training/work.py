@@ -1,4 +1,4 @@
-"""Work of one card in one micro-batch: products, attention, and bytes moved by everything else."""
+"""Work of one card in one micro-batch: products, attention, and bytes moved by all other operations."""
 
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -18,17 +18,18 @@ from planner.workload.parallel import Parallel
 from planner.workload.training import Training
 
 _LOGIT_BYTES: Final[dict[Loss, int]] = {"full-logits": 34, "chunked": 34, "fused-linear": 12}
-"""Bytes moved for each logit: the product writes 2 and a copy in fp32 reads 2 and writes 4; the softmax reads 4 three
-times; its derivative writes 4, which are read and written as 2 for both products of the backward pass (4 + 2 + 2 · 2).
-A fused loss keeps 16-bit logits: 2 written, 2 · 2 read, 2 written in place, 2 · 2 read."""
+"""Bytes moved for each logit by the loss implementation: the product writes 2 and a copy in fp32 reads 2 and writes
+4; the softmax reads 4 three times; its derivative writes 4, which are read and written as 2 for both products of the
+backward pass (4 + 2 + 2 · 2). A fused loss keeps 16-bit logits: 2 written, 2 · 2 read, 2 written in place, 2 · 2
+read."""
 _BASE_BYTES: Final = 2
 
 
 class MicroBatch(NamedTuple):
-    """One micro-batch on one card.
+    """Work of one micro-batch on one card.
 
     `kept_bytes` are saved by its forward pass for the backward pass, a measure of what element-wise operations
-    read and write. `weight_gradients` is the share of the matrices that have gradients of their own.
+    read and write. `weight_gradient_share` is the share of the matrices that have gradients of their own.
     """
 
     forward: ForwardWork
@@ -38,7 +39,7 @@ class MicroBatch(NamedTuple):
     cast_bytes: int
     quantised_bytes: int
     whole_bytes: int
-    weight_gradients: float
+    weight_gradient_share: float
     adapted: bool
     sharded: bool
     fused: bool
@@ -48,7 +49,7 @@ class MicroBatch(NamedTuple):
 def micro_batch(
     architecture: Architecture, own: Training, whole: Architecture, parallel: Parallel, compiled: bool
 ) -> MicroBatch:
-    """Return one card's part of a micro-batch; `architecture` is the card's share of `whole`, `own` its workload.
+    """Return one card's work in a micro-batch; `architecture` is the card's share of `whole`, `own` its workload.
 
     **Source**: the bytes that operators save: `planner.memory.training.autograd.layer`.
     """
@@ -70,7 +71,7 @@ def micro_batch(
         cast_bytes=counts.cast * (precision.parameter_bytes + precision.compute_bytes) if precision.autocast else 0,
         quantised_bytes=weight_bytes(architecture, own.weights) if quantised and own.weights else 0,
         whole_bytes=whole_parameters * _BASE_BYTES if quantised else 0,
-        weight_gradients=weight_gradients(whole, own),
+        weight_gradient_share=weight_gradient_share(whole, own),
         adapted=own.adapts,
         sharded=parallel.zero == 3 and parallel.state_shards > 1 and not compiled,
         fused=compiled or training_pace(own).fused,
@@ -92,8 +93,8 @@ def _saved_bytes(architecture: Architecture, own: Training, precision: Precision
 
 
 @lru_cache(maxsize=256)
-def weight_gradients(architecture: Architecture, own: Training) -> float:
-    """Return the share of the weight matrices that have gradients: all, none with adapters, or some."""
+def weight_gradient_share(architecture: Architecture, own: Training) -> float:
+    """Return the share of the weights with gradients: 1 in full training, 0 with adapters, between with `trainable`."""
     if own.adapts:
         return 0.0
     if not own.trainable:

@@ -41,11 +41,11 @@ CHANGES: Final[tuple[PlanChange, ...]] = (
     *PIPELINE_CHANGES,
     *PROGRAM_CHANGES,
 )
-"""All changes that set a field to a fixed value; a new memory-saving change is one more record in these tables."""
+"""All memory-saving changes that set plan fields to fixed values; a new change is one more record in these tables."""
 
 
 def larger_card(plan: Plan, catalog: Catalog) -> tuple[PlanChange, CardFit] | None:
-    """Return the change to the smallest card that `plan` fits on, with the card's verdict, or None.
+    """Return the change to the smallest card that `plan` fits on, with the memory verdict there, or None.
 
     Cards of the same maker with at least the same compute capability take precedence.
     """
@@ -59,12 +59,13 @@ def larger_card(plan: Plan, catalog: Catalog) -> tuple[PlanChange, CardFit] | No
 
 
 def _is_as_capable(card: Gpu, present: Gpu) -> bool:
+    """Return whether `card` runs what `present` runs: same vendor and kind of memory, no lower compute capability."""
     if card.vendor != present.vendor or card.unified_memory != present.unified_memory:
         return False
-    return _capability_key(card) >= _capability_key(present)
+    return _capability_or_year(card) >= _capability_or_year(present)
 
 
-def _capability_key(card: Gpu) -> float:
+def _capability_or_year(card: Gpu) -> float:
     """Return the compute capability of an NVIDIA card; for other makers, the year of release."""
     if card.vendor == "NVIDIA" and card.compute_capability:
         return float(card.compute_capability)
@@ -72,6 +73,7 @@ def _capability_key(card: Gpu) -> float:
 
 
 def _card_change(card: Gpu, fit: CardFit) -> PlanChange:
+    """Return the change to `card`, with the memory verdict `fit` there."""
     return PlanChange(
         name=f"{card.name} instead",
         lever="card",
@@ -95,7 +97,7 @@ _VERDICT_ORDER: Final[tuple[Verdict | None, ...]] = ("fits", "tight", None, "doe
 
 
 class AdviceStep(Spec):
-    """One change in a piece of advice: its name, instruction, lever, and the source for its cost."""
+    """One change in a piece of advice: name, instruction, lever (what it acts on), and the source for its cost."""
 
     name: str
     lever: str
@@ -103,8 +105,8 @@ class AdviceStep(Spec):
     source: str
 
 
-class Setting(Spec):
-    """A field of the plan, by its JSON name, and its new value."""
+class ChangedSetting(Spec):
+    """New value of a plan field, by the field's JSON name."""
 
     field: str
     value: bool | int | float | str | tuple[int, ...] | None
@@ -121,7 +123,7 @@ class Advice(Spec):
 
     name: str
     steps: tuple[AdviceStep, ...]
-    settings: tuple[Setting, ...]
+    settings: tuple[ChangedSetting, ...]
     verdict: Verdict | None
     saved_bytes: int
     total_bytes: int
@@ -138,7 +140,7 @@ class Advice(Spec):
 
 
 def advise(plan: Plan, catalog: Catalog, changes: tuple[PlanChange, ...] = CHANGES) -> tuple[Advice, ...]:
-    """Return up to eight pieces of advice that make `plan` fit, the best first; `changes` are the permitted ones.
+    """Return up to eight pieces of advice that make `plan` fit, the best first; only `changes` are permitted.
 
     Each advice is minimal: without one of its changes the plan would not fit. If only other hardware makes it fit, the
     changes that come nearest to fitting are returned, too. For a plan that fits or has no card, these are the changes
@@ -167,10 +169,12 @@ def advise(plan: Plan, catalog: Catalog, changes: tuple[PlanChange, ...] = CHANG
 
 
 def _needs_advice(start: ChangedPlan) -> bool:
+    """Return whether the card cannot run the plan, or the plan fits only tightly or not at all."""
     return bool(start.fit.unsupported) or start.fit.verdict in ("tight", "does-not-fit")
 
 
 def _saving_advice(search: ChangeSearch, offered: Iterable[PlanChange]) -> Iterator[Advice]:
+    """Yield advice that saves memory in a plan that fits or has no card."""
     least = _MIN_SAVING * search.start.used_bytes
     for change in offered:
         candidate = search.evaluate(search.start, change)
@@ -179,7 +183,7 @@ def _saving_advice(search: ChangeSearch, offered: Iterable[PlanChange]) -> Itera
 
 
 def _improves_fit(start: ChangedPlan, candidate: ChangedPlan) -> bool:
-    """Return whether the changed plan fits, becomes likely to fit, or would fit if its card could run it."""
+    """Return whether `candidate` fits, is likelier to fit, or would fit if its card could run it."""
     fit = candidate.fit
     if fit.unsupported:
         has_room = fit.free_bytes is not None and fit.free_bytes >= 0
@@ -210,6 +214,7 @@ def _hardware_advice(plan: Plan, catalog: Catalog) -> Iterator[Advice]:
 
 
 def _build_advice(start: ChangedPlan, candidate: ChangedPlan) -> Advice:
+    """Return the advice that leads from the plan `start` to the changed plan `candidate`."""
     changes = candidate.changes
     return Advice(
         name=" + ".join(change.name for change in changes),
@@ -234,6 +239,7 @@ def _build_advice(start: ChangedPlan, candidate: ChangedPlan) -> Advice:
 
 
 def _combined_slowdown(factors: list[float | None]) -> float | None:
+    """Return the product of the known slowdown factors; None if every slowdown is unknown."""
     known = prod(factor for factor in factors if factor is not None)
     return None if known == 1 and None in factors else known
 
@@ -243,24 +249,26 @@ def _unique_texts(words: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(word for word in words if word))
 
 
-def _changed_settings(old: Plan, new: Plan) -> Iterator[Setting]:
+def _changed_settings(old: Plan, new: Plan) -> Iterator[ChangedSetting]:
+    """Yield the plan settings that differ between the plans, with the new values."""
     for name in ("gpu", "count"):
         if getattr(old, name) != getattr(new, name):
-            yield Setting(field=name, value=getattr(new, name))
+            yield ChangedSetting(field=name, value=getattr(new, name))
     yield from _changed_fields(old.workload, new.workload, "workload")
 
 
-def _changed_fields(old: Spec, new: Spec, place: str) -> Iterator[Setting]:
+def _changed_fields(old: Spec, new: Spec, place: str) -> Iterator[ChangedSetting]:
+    """Yield the fields below `place` that differ between two groups of settings, with the new values."""
     for name in type(new).model_fields:
         before, after = getattr(old, name, None), getattr(new, name)  # another program has other settings
         if isinstance(before, Spec) and isinstance(after, Spec):
             yield from _changed_fields(before, after, f"{place}.{name}")
         elif before != after:
-            yield Setting(field=f"{place}.{name}", value=after)
+            yield ChangedSetting(field=f"{place}.{name}", value=after)
 
 
 def _best_advice(pieces: Iterable[Advice]) -> tuple[Advice, ...]:
-    """Return the best pieces of advice, without those that a simpler one matches, and with few of the same kind.
+    """Return the best pieces of advice, without those that simpler ones match, and few with the same levers.
 
     One piece that shares the model between cards is always among them, if there is any.
     """
@@ -290,6 +298,7 @@ def _shares_model(advice: Advice) -> bool:
 
 
 def _ranking_key(advice: Advice) -> tuple[object, ...]:
+    """Return the sort key of a piece of advice: verdict, cost, kept work, slowdown, risk, number of changes."""
     return (
         _VERDICT_ORDER.index(advice.verdict),
         _cost_rank(advice),
@@ -302,7 +311,7 @@ def _ranking_key(advice: Advice) -> tuple[object, ...]:
 
 
 def _cost_rank(advice: Advice) -> int:
-    """Return the rank of the advice's cost; a real risk to quality counts as less work."""
+    """Return the rank of an advice's cost; a real risk to quality ranks like less work."""
     return max(COSTS.index(advice.cost), COSTS.index("less") if advice.risk == "real" else 0)
 
 
@@ -312,6 +321,7 @@ def _slowdown_key(advice: Advice) -> tuple[float, bool]:
 
 
 def _advice_levers(advice: Advice) -> frozenset[str]:
+    """Return the levers that the advice's changes act on."""
     return frozenset(step.lever for step in advice.steps)
 
 

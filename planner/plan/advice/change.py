@@ -10,7 +10,7 @@ Cost = Literal["none", "time", "less", "much-time", "hardware"]
 """none; time: slower; less: less work is done than requested; much-time: several times slower, since parts are not on
 the card; hardware: other or more cards."""
 Risk = Literal["none", "small", "real"]
-"""Risk to the quality of the trained model or of the outputs."""
+"""Risk to the quality of the trained model or of the outputs, from none to real."""
 
 COSTS: Final[tuple[Cost, ...]] = get_args(Cost)
 RISKS: Final[tuple[Risk, ...]] = get_args(Risk)
@@ -65,7 +65,7 @@ def _field_value(workload: Workload, path: str) -> object:
 
 
 class ChangeSequence(NamedTuple):
-    """Ordered list of settings from the mildest to the strongest, with the change for each; `lever` names the setting.
+    """Values of one setting from the mildest to the strongest, with the change to each; `lever` names the setting.
 
     Each value needs no more memory than the one before, so bisection finds the first one that fits.
     """
@@ -83,7 +83,7 @@ def quantization_change(
     applies: Mapping[str, tuple[object, ...]],
     needs: str,
 ) -> PlanChange:
-    """Return a change to weights with fewer bits; its speed depends on the kernels."""
+    """Return a change to quantized weights, with fewer bits; its effect on speed depends on the kernels."""
     return PlanChange(
         name=name,
         lever="weights",
@@ -100,9 +100,9 @@ def quantization_change(
 
 
 def smaller_chunks(setting: str, present: int, source: str) -> ChangeSequence:
-    """Return an ordered list of smaller prompt chunks; the engine's `setting` is the chunk size in tokens."""
+    """Return the changes to smaller prompt chunks, the largest first; `setting` is the chunk size in tokens."""
 
-    def smaller(tokens: int) -> PlanChange:
+    def change_to_chunk(tokens: int) -> PlanChange:
         return PlanChange(
             name=f"prompt chunks of {tokens:,} tokens",
             lever="pieces",
@@ -115,10 +115,10 @@ def smaller_chunks(setting: str, present: int, source: str) -> ChangeSequence:
             keeps="the outputs",
         )
 
-    return ChangeSequence("pieces", smaller_powers(present, _FEWEST_TOKENS), smaller)
+    return ChangeSequence("pieces", smaller_powers_of_two(present, _FEWEST_TOKENS), change_to_chunk)
 
 
-def smaller_powers(present: int, least: int) -> list[int]:
+def smaller_powers_of_two(present: int, least: int) -> list[int]:
     """Return the powers of two below `present`, down to `least`, the largest first."""
     powers = (1 << exponent for exponent in range((present - 1).bit_length() - 1, -1, -1))
     return [power for power in powers if power >= least]

@@ -32,19 +32,20 @@ def plan_sequences(
         if isinstance(workload, Training)
         else _inference_sequences(workload, plan, architecture)
     )
-    sequences = [_without_other_programs(workload), *own, _more_cards(plan, workload)]
+    sequences = [_other_programs_changes(workload), *own, _data_parallel_changes(plan, workload)]
     sharing = sharing_changes(plan, workload, architecture, domain)
     sequences.append(ChangeSequence("sharing", range(len(sharing)), lambda place: sharing[place]))
     if plan.gpu is not None and plan.workload.parallel.is_plain:
-        sequences.append(_split_model(plan, workload, architecture, domain))
+        sequences.append(_model_split_changes(plan, workload, architecture, domain))
     return tuple(sequence for sequence in sequences if sequence.values)
 
 
 def _training_sequences(workload: Training) -> Iterator[ChangeSequence]:
+    """Yield the changes to smaller micro-batches and to shorter sequences."""
     total = workload.micro_batch * workload.gradient_accumulation
     divisors = [size for size in range(workload.micro_batch - 1, 0, -1) if workload.micro_batch % size == 0]
 
-    def smaller(size: int) -> PlanChange:
+    def change_to_micro_batch(size: int) -> PlanChange:
         times = total // size
         return PlanChange(
             name=f"micro-batch size {size:,} with {times:,} gradient accumulation steps",
@@ -58,16 +59,17 @@ def _training_sequences(workload: Training) -> Iterator[ChangeSequence]:
             keeps=f"{total:,} sequences per card and optimizer step",
         )
 
-    yield ChangeSequence("batch", divisors, smaller)
-    yield _shorter_inputs(
+    yield ChangeSequence("batch", divisors, change_to_micro_batch)
+    yield _shorter_input_changes(
         "sequence_length", workload.sequence_length or 1, "sequences", "longer sequences are truncated"
     )
 
 
 def _inference_sequences(workload: Inference, plan: Plan, architecture: Architecture) -> Iterator[ChangeSequence]:
+    """Yield the changes to smaller batches, images, engine settings and contexts."""
     item = "image" if architecture.kind == "diffusion" else "sequence"
 
-    def fewer(size: int) -> PlanChange:
+    def change_to_batch(size: int) -> PlanChange:
         return PlanChange(
             name=f"{size:,} {item}{'' if size == 1 else 's'} at once",
             lever="batch",
@@ -80,19 +82,22 @@ def _inference_sequences(workload: Inference, plan: Plan, architecture: Architec
             keeps="the outputs",
         )
 
-    yield ChangeSequence("batch", range(workload.batch - 1, 0, -1), fewer)
+    yield ChangeSequence("batch", range(workload.batch - 1, 0, -1), change_to_batch)
     if architecture.kind == "diffusion":
         yield smaller_images(workload)
         return
     yield from engine_sequences(workload, architecture)
     prompt = plan.workload.prompt_length if isinstance(plan.workload, Inference) else None
-    yield _shorter_inputs("context_length", workload.context_length or 1, "a context", "a shorter context", prompt)
+    yield _shorter_input_changes(
+        "context_length", workload.context_length or 1, "a context", "a shorter context", prompt
+    )
 
 
-def _shorter_inputs(field: str, length: int, item: str, loss: str, prompt: int | None = None) -> ChangeSequence:
+def _shorter_input_changes(field: str, length: int, item: str, loss: str, prompt: int | None = None) -> ChangeSequence:
+    """Return the changes to shorter inputs; `item` and `loss` name what gets shorter and what is lost."""
     grain = 1 << max(0, (length // _LENGTH_STEPS).bit_length() - 1)
 
-    def shorter(tokens: int) -> PlanChange:
+    def change_to_length(tokens: int) -> PlanChange:
         cut = {"prompt_length": tokens} if prompt is not None and prompt > tokens else {}
         return PlanChange(
             name=f"{item} of {tokens:,} tokens",
@@ -106,11 +111,15 @@ def _shorter_inputs(field: str, length: int, item: str, loss: str, prompt: int |
             risk="real",
         )
 
-    return ChangeSequence("length", range((length - 1) // grain * grain, length // _SHORTEST_PART - 1, -grain), shorter)
+    return ChangeSequence(
+        "length", range((length - 1) // grain * grain, length // _SHORTEST_PART - 1, -grain), change_to_length
+    )
 
 
-def _without_other_programs(workload: Workload) -> ChangeSequence:
-    def closed(_held: int) -> PlanChange:
+def _other_programs_changes(workload: Workload) -> ChangeSequence:
+    """Return the change that frees the memory of other programs on the card, if any is entered."""
+
+    def change_to_free_card(_other_bytes: int) -> PlanChange:
         return PlanChange(
             name="close other programs",
             lever="processes",
@@ -121,16 +130,16 @@ def _without_other_programs(workload: Workload) -> ChangeSequence:
         )
 
     other_bytes = workload.other_processes_bytes
-    return ChangeSequence("processes", (other_bytes,) if other_bytes else (), closed)
+    return ChangeSequence("processes", (other_bytes,) if other_bytes else (), change_to_free_card)
 
 
-def _more_cards(plan: Plan, workload: Workload) -> ChangeSequence:
-    """Return the changes to more cards that divide the batch, so that the global batch size stays the same."""
+def _data_parallel_changes(plan: Plan, workload: Workload) -> ChangeSequence:
+    """Return the changes to more cards that divide each card's batch, so that the global batch size stays the same."""
     field = "micro_batch" if isinstance(workload, Training) else "batch"
     size: int = getattr(workload, field)
     settled = {name: getattr(workload.parallel, name) for name in DEGREES} if plan.workload.parallel.is_open else {}
 
-    def shared(times: int) -> PlanChange:
+    def change_to_more_cards(times: int) -> PlanChange:
         return PlanChange(
             name=f"{plan.count * times:,} cards, {size // times:,} on each",
             lever="cards",
@@ -144,7 +153,7 @@ def _more_cards(plan: Plan, workload: Workload) -> ChangeSequence:
         )
 
     most = min(size, _MOST_CARDS) if plan.gpu else 0
-    return ChangeSequence("cards", [times for times in range(2, most + 1) if size % times == 0], shared)
+    return ChangeSequence("cards", [times for times in range(2, most + 1) if size % times == 0], change_to_more_cards)
 
 
 def sharing_changes(plan: Plan, workload: Workload, architecture: Architecture, domain: int) -> tuple[PlanChange, ...]:
@@ -173,12 +182,12 @@ def sharing_changes(plan: Plan, workload: Workload, architecture: Architecture, 
     return tuple(found)
 
 
-def _split_model(plan: Plan, workload: Workload, architecture: Architecture, domain: int) -> ChangeSequence:
+def _model_split_changes(plan: Plan, workload: Workload, architecture: Architecture, domain: int) -> ChangeSequence:
     """Return the changes from cards that each hold the model, or that are too few, to more cards that share it."""
 
-    def shared(count: int) -> PlanChange:
+    def change_to_sharing_cards(count: int) -> PlanChange:
         scheme, times = sharing_schemes(workload, architecture, count, domain)[-1], count // plan.count
-        batch = _split_batch(workload, times) if isinstance(workload, Training) else {}
+        batch = _divided_batch_settings(workload, times) if isinstance(workload, Training) else {}
         grows = isinstance(workload, Training) and not batch
         return PlanChange(
             name=f"{count:,} cards {scheme.title}",
@@ -197,11 +206,11 @@ def _split_model(plan: Plan, workload: Workload, architecture: Architecture, dom
 
     counts = sharing_counts(workload, architecture)
     more = [count for count in counts if count > plan.count and count % plan.count == 0]
-    return ChangeSequence("cards", more, shared)
+    return ChangeSequence("cards", more, change_to_sharing_cards)
 
 
-def _split_batch(workload: Training, cards: int) -> dict[str, object]:
-    """Return settings with fewer or smaller passes per card and the same global batch size; empty if impossible."""
+def _divided_batch_settings(workload: Training, cards: int) -> dict[str, object]:
+    """Return settings with fewer or smaller passes per card for the same global batch size; empty if impossible."""
     passes = gcd(workload.gradient_accumulation, cards)
     left = cards // passes
     if workload.micro_batch % left:

@@ -97,11 +97,11 @@ PIPELINE_CHANGES: Final[tuple[PlanChange, ...]] = (
 
 
 def smaller_images(workload: Inference) -> ChangeSequence:
-    """Return the ordered list of smaller image sizes with nearly the same aspect ratio."""
+    """Return the changes to smaller images with nearly the same aspect ratio, the largest first."""
     width, height = workload.image_size or (_MIN_PIXELS, _MIN_PIXELS)
     longer = max(width, height)
 
-    def smaller(side: int) -> PlanChange:
+    def change_to_image_size(side: int) -> PlanChange:
         size = (_scaled_side(width, side, longer), _scaled_side(height, side, longer))
         return PlanChange(
             name=f"images of {size[0]:,} × {size[1]:,} pixels",
@@ -116,10 +116,12 @@ def smaller_images(workload: Inference) -> ChangeSequence:
         )
 
     return ChangeSequence(
-        "length", range((longer - 1) // _STEP_PIXELS * _STEP_PIXELS, _MIN_PIXELS - 1, -_STEP_PIXELS), smaller
+        "length",
+        range((longer - 1) // _STEP_PIXELS * _STEP_PIXELS, _MIN_PIXELS - 1, -_STEP_PIXELS),
+        change_to_image_size,
     )
 
 
 def _scaled_side(side: int, longest: int, longer: int) -> int:
-    """Return `side` scaled so that the longer side is `longest`, in steps that every pipeline accepts."""
+    """Return `side` in pixels, scaled so that the longer side is `longest`, in steps that every pipeline accepts."""
     return max(_STEP_PIXELS, side * longest // longer // _STEP_PIXELS * _STEP_PIXELS)

@@ -40,7 +40,7 @@ class ChangedPlan(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ChangeSearch:
-    """A search for changes: catalog, architecture, and the plan that it starts from."""
+    """Search for changes to a plan: the catalog, the model's architecture, and the plan that it starts from."""
 
     catalog: Catalog
     architecture: Architecture
@@ -52,7 +52,7 @@ class ChangeSearch:
         return cls(catalog, architecture, ChangedPlan((), plan, assess_fit(plan, catalog, architecture)))
 
     def evaluate(self, base: ChangedPlan, change: PlanChange) -> ChangedPlan | None:
-        """Return `base` with one more change, or None if the workload does not allow it."""
+        """Return the plan `base` with one more change, evaluated, or None if the workload does not allow it."""
         try:
             plan = apply_change(base.plan, change)
             fit = assess_fit(plan, self.catalog, self.architecture)
@@ -74,15 +74,16 @@ def apply_change(plan: Plan, change: PlanChange) -> Plan:
 
 
 def _merge_settings(old: object, new: object) -> object:
+    """Return `old` with the fields in `new` replaced, group by group."""
     if not (isinstance(old, Spec) and isinstance(new, dict)):
         return new
     return {**{name: getattr(old, name) for name in old.model_fields_set}, **new}
 
 
 def find_changes(
-    search: ChangeSearch, offered: Iterable[PlanChange], numbers: Iterable[ChangeSequence]
+    search: ChangeSearch, offered: Iterable[PlanChange], change_sequences: Iterable[ChangeSequence]
 ) -> tuple[ChangedPlan, ...]:
-    """Return every evaluated set of changes; a set that fits is not extended.
+    """Return all evaluated sets of changes; a set that fits is not extended.
 
     A change from a sequence stands alone or ends a set, with the mildest value with which the set fits, or is tight. A
         change that takes much time is combined with at most one other, so that sets without it are found too.
@@ -93,22 +94,22 @@ def find_changes(
         if candidate is not None
     ]
     changes = [candidate.changes[0] for candidate in singles]
-    evaluated, level = list(singles), _not_fitting(singles)
-    sequences = tuple(numbers)
+    evaluated, level = list(singles), _nearest_not_fitting(singles)
+    sequences = tuple(change_sequences)
     evaluated.extend(_apply_sequences(search, [search.start, *level[:_SEQUENCE_BASES]], sequences))
     for size in range(2, _MAX_CHANGES + 1):
         level = _extend_sets(
             search, level, changes, [candidate for candidate in evaluated if meets(candidate.fit, "fits")]
         )
         evaluated.extend(level)
-        level = _not_fitting(candidate for candidate in level if not _takes_much_time(candidate))
+        level = _nearest_not_fitting(candidate for candidate in level if not _takes_much_time(candidate))
         if size < _MAX_CHANGES:
             evaluated.extend(_apply_sequences(search, level[:_SEQUENCE_BASES], sequences))
     return tuple(evaluated)
 
 
-def _not_fitting(candidate: Iterable[ChangedPlan]) -> list[ChangedPlan]:
-    """Return the most promising sets that do not fit yet, the nearest first."""
+def _nearest_not_fitting(candidate: Iterable[ChangedPlan]) -> list[ChangedPlan]:
+    """Return the sets of changes that do not fit yet, the nearest to fitting first."""
     return sorted(
         (changed for changed in candidate if not meets(changed.fit, "fits")), key=lambda changed: changed.used_bytes
     )[:_BEAM]
@@ -117,7 +118,7 @@ def _not_fitting(candidate: Iterable[ChangedPlan]) -> list[ChangedPlan]:
 def _extend_sets(
     search: ChangeSearch, level: list[ChangedPlan], changes: list[PlanChange], enough: list[ChangedPlan]
 ) -> list[ChangedPlan]:
-    """Return the sets in `level` with one more change, except supersets of the sets in `enough`, which already fit."""
+    """Return the sets in `level` with one more change each, except supersets of `enough`, the sets that already fit."""
     done = {frozenset(change.name for change in changed.changes) for changed in enough}
     grown: dict[frozenset[str], ChangedPlan] = {}
     for base in level:
@@ -134,6 +135,7 @@ def _extend_sets(
 def _apply_sequences(
     search: ChangeSearch, bases: list[ChangedPlan], sequences: tuple[ChangeSequence, ...]
 ) -> Iterator[ChangedPlan]:
+    """Yield each of `bases` with one change from each sequence: the mildest that fits."""
     for base in bases:
         for sequence in sequences:
             candidate = None if _has_lever(base, sequence.lever) else _mildest_fit(search, base, sequence)
@@ -142,7 +144,7 @@ def _apply_sequences(
 
 
 def _mildest_fit(search: ChangeSearch, base: ChangedPlan, sequence: ChangeSequence) -> ChangedPlan | None:
-    """Return `base` with the mildest value with which it fits, else with a tight fit, else with the strongest value."""
+    """Return `base` with the mildest value of `sequence` that fits, else that fits tightly, else with the strongest."""
     hardest = search.evaluate(base, sequence.change(sequence.values[-1]))
     if hardest is None:
         return None
@@ -161,8 +163,10 @@ def _mildest_fit(search: ChangeSearch, base: ChangedPlan, sequence: ChangeSequen
 
 
 def _takes_much_time(base: ChangedPlan) -> bool:
+    """Return whether a change in `base` makes the plan several times slower."""
     return any(change.cost == "much-time" for change in base.changes)
 
 
 def _has_lever(base: ChangedPlan, lever: str) -> bool:
+    """Return whether a change in `base` already acts on `lever`."""
     return any(change.lever == lever for change in base.changes)

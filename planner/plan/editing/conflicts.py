@@ -22,7 +22,7 @@ _MAX_ROUNDS = 8
 
 
 class ResolvedPlan(NamedTuple):
-    """A plan that can be evaluated, and the names of the workload fields that were adjusted after the edit."""
+    """A plan that can be evaluated, and the workload fields that were adjusted after an edit, by name."""
 
     plan: Plan
     adjustments: tuple[str, ...] = ()
@@ -50,6 +50,7 @@ def resolve_conflicts(plan: Plan, edits: Mapping[str, object], catalog: Catalog)
 
 
 def _resolve_fields(plan: Plan, edits: Mapping[str, object], catalog: Catalog) -> ResolvedPlan:
+    """Return the edited plan, with fields that conflict with the edits adjusted."""
     own = {name: value for name, value in edits.items() if not name.startswith(WORKLOAD)}
     edited = {name.removeprefix(WORKLOAD): value for name, value in edits.items() if name.startswith(WORKLOAD)}
     context = {"count": own.get("count", plan.count), "model": _edited_architecture(plan, own, catalog)}
@@ -65,7 +66,7 @@ def _resolve_fields(plan: Plan, edits: Mapping[str, object], catalog: Catalog) -
             evaluate(changed, catalog)
         except SpecError as error:
             # Each time another field goes back to its default, until none is left that could.
-            draft.reset_blamed(error)
+            draft.reset_rejected_field(error)
         else:
             return ResolvedPlan(changed, draft.adjustments)
 
@@ -86,6 +87,7 @@ def _edited_architecture(plan: Plan, own: Mapping[str, object], catalog: Catalog
 
 
 def _check_draft(draft: WorkloadDraft) -> None:
+    """Reject a draft with an edited value that is invalid on its own."""
     try:
         draft.check()
     except ValidationError as error:
@@ -93,6 +95,7 @@ def _check_draft(draft: WorkloadDraft) -> None:
 
 
 def _build_plan(plan: Plan, own: Mapping[str, object], draft: WorkloadDraft) -> Plan:
+    """Return `plan` with the edited fields in `own` and the workload in `draft`."""
     try:
         return plan.evolve(**own, workload=draft.build())
     except ValidationError as error:

@@ -14,24 +14,25 @@ _MAX_DEGREE: Final = 64
 
 
 def possible_degrees(plan: Plan, name: str, catalog: Catalog) -> tuple[int, ...]:
-    """Return the possible values of a degree of parallelism `name`, such as `parallel.tensor`, in ascending order."""
-    return tuple(_accepted_values(plan, f"{WORKLOAD}{name}", _divisors(plan.count), catalog))
+    """Return the possible degrees of one form of parallelism, such as `parallel.tensor`, in ascending order."""
+    return tuple(_valid_values(plan, f"{WORKLOAD}{name}", _divisors(plan.count), catalog))
 
 
 def possible_counts(plan: Plan, wanted: int, catalog: Catalog) -> tuple[int, ...]:
     """Return the card counts near `wanted` that the plan's parallelism allows."""
     shards = plan.workload.parallel.model_shards * plan.workload.parallel.expert
     below = wanted // shards * shards
-    return tuple(_accepted_values(plan, "count", (count for count in (below, below + shards) if count), catalog))
+    return tuple(_valid_values(plan, "count", (count for count in (below, below + shards) if count), catalog))
 
 
 def _divisors(count: int) -> Iterator[int]:
     return (number for number in range(1, min(count, _MAX_DEGREE) + 1) if count % number == 0)
 
 
-def _accepted_values(plan: Plan, name: str, numbers: Iterator[int], catalog: Catalog) -> list[int]:
+def _valid_values(plan: Plan, name: str, candidates: Iterator[int], catalog: Catalog) -> list[int]:
+    """Return those of `candidates` that the plan accepts as the value of the field `name`."""
     possible_values: list[int] = []
-    for number in numbers:
+    for number in candidates:
         try:
             resolve_conflicts(plan, {name: number}, catalog)
         except PlannerError:

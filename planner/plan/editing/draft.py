@@ -40,13 +40,13 @@ class WorkloadDraft:
 
     @property
     def adjustments(self) -> tuple[str, ...]:
-        """Return the names of the adjusted fields: not edited, but with a different value than before."""
+        """Return the names of the adjusted fields: those not edited whose value differs from before the edit."""
         return tuple(
             name for name in self._adjusted if self.value(name) != self._before.get(name, self._default_value(name))
         )
 
     def check(self) -> None:
-        """Validate the edited values on their own, independent of the other fields.
+        """Validate each edited value on its own, independent of the other fields.
 
         Raises:
             pydantic.ValidationError: If a value is not allowed.
@@ -71,7 +71,7 @@ class WorkloadDraft:
                 self._adjusted.setdefault(name)
 
     def apply_remedy(self, rule: WorkloadRule) -> bool:
-        """Apply the first remedy after which `rule` holds; return whether anything was adjusted."""
+        """Apply the first of a rule's remedies after which `rule` holds; return whether any field was adjusted."""
         if not self._rule_applies(rule):
             return False
         values = rule.values(self.value)
@@ -86,8 +86,8 @@ class WorkloadDraft:
                 return True
         return False
 
-    def reset_blamed(self, error: SpecError) -> None:
-        """Reset the field named in `error` to its default.
+    def reset_rejected_field(self, error: SpecError) -> None:
+        """Reset the field that validation rejected with `error` to its default.
 
         Raises:
             SpecError: The same error, if that field was edited or the error blames a group of fields.
@@ -99,7 +99,7 @@ class WorkloadDraft:
         self.adjust_field(name, default)
 
     def build(self) -> Workload:
-        """Return the workload.
+        """Return the validated workload.
 
         Raises:
             pydantic.ValidationError: If a value is not allowed.
@@ -107,19 +107,21 @@ class WorkloadDraft:
         return self._kind.model_validate(nest_fields(self._fields))
 
     def _rule_applies(self, rule: WorkloadRule) -> bool:
+        """Return whether to check a rule in this draft, by the task and the edited fields."""
         if not rule.concerns(self._task) or (self._context["model"] is None and "model" in rule.fields):
             return False
         triggered = not rule.after or bool(self._all_edited.intersection(rule.after))
         return triggered and not self._all_edited.intersection(rule.yields_to)
 
     def _satisfies_rule(self, rule: WorkloadRule, changes: Mapping[str, object]) -> bool:
-        """Return whether `rule` holds after `changes`, which must not change edited fields."""
+        """Return whether `rule` holds after `changes`, none of which may change an edited field."""
         if any(self.value(name) != value and not self._is_adjustable(name) for name, value in changes.items()):
             return False
         changed = _updated_fields(self._fields, changes)
         return rule.holds(*rule.values(lambda name: self._field_value(name, changed)))
 
     def _is_adjustable(self, name: str) -> bool:
+        """Return whether a field may be adjusted: it was not edited."""
         return not any(edited == name or edited.startswith(f"{name}.") for edited in self._edited)
 
     def _field_value(self, name: str, fields: Mapping[str, object]) -> FieldValue:
@@ -128,6 +130,7 @@ class WorkloadDraft:
         return _nested_fields(fields, name) or fields.get(name, self._default_value(name))
 
     def _default_value(self, name: str) -> FieldValue:
+        """Return the default value of the field `name`."""
         outer, _, inner = name.partition(".")
         if not inner:
             return getattr(self._fresh, outer, None)
@@ -136,6 +139,7 @@ class WorkloadDraft:
 
 
 def _flat_fields(workload: Workload) -> dict[str, object]:
+    """Return a workload's fields by dotted name."""
     fields: dict[str, object] = {}
     for name in workload.model_fields_set:
         value = getattr(workload, name)

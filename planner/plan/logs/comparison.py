@@ -29,7 +29,7 @@ GROUPS: Final[dict[RowName, tuple[TermName, ...]]] = {
     "working": ("activations", "logits", "temporaries", "buffers"),
     "overhead": ("framework_overhead", "communication"),
 }
-"""Memory terms of the estimate that each row in a log includes."""
+"""Memory terms of the estimate that each comparison row includes."""
 _COUNTERS: Final[tuple[RowName, ...]] = tuple(name for name in get_args(RowName) if name not in (*GROUPS, "sum"))
 _FEWEST_SUMMED: Final = 2
 
@@ -54,7 +54,7 @@ def compare_with_log(evaluation: Evaluation, reading: LogReading) -> LogComparis
     """
     actuals = amounts_in_log(evaluation, reading)
     terms = tuple(_term_rows(evaluation, actuals, reading))
-    rows = (*terms, *_sum_row(terms), *_counter_rows(evaluation, actuals, reading, with_terms=bool(terms)))
+    rows = (*terms, *_sum_rows(terms), *_counter_rows(evaluation, actuals, reading, with_terms=bool(terms)))
     if not rows:
         hint = "Choose a log with the size of weights, caches, or allocated, reserved or used memory."
         raise SpecError("log", "nothing in this log can be compared with an estimate", hint)
@@ -62,6 +62,7 @@ def compare_with_log(evaluation: Evaluation, reading: LogReading) -> LogComparis
 
 
 def _term_rows(evaluation: Evaluation, actuals: LogAmounts, reading: LogReading) -> Iterator[LogComparisonRow]:
+    """Yield a comparison row for each memory term that the log states."""
     correctable = can_correct(evaluation, reading)
     for name, terms in GROUPS.items():
         actual = actuals.terms.get(name)
@@ -77,13 +78,14 @@ def _term_rows(evaluation: Evaluation, actuals: LogAmounts, reading: LogReading)
 def _counter_rows(
     evaluation: Evaluation, actuals: LogAmounts, reading: LogReading, *, with_terms: bool
 ) -> Iterator[LogComparisonRow]:
+    """Yield a comparison row for each memory counter that the log states."""
     correctable = can_correct(evaluation, reading) and not with_terms
     attributed = 0
     for name in _COUNTERS:
         actual = actuals.pool if name == "pool" else actuals.counters.get(name)
         if actual is None:
             continue
-        predicted = _predicted_bytes(evaluation, name)
+        predicted = _predicted_counter_bytes(evaluation, name)
         corrections: tuple[TermCorrection, ...] = ()
         if correctable and predicted is not None:
             corrections = counter_correction(name, predicted, attributed, actual, evaluation)
@@ -96,6 +98,7 @@ def _counter_rows(
 def _comparison_row(
     name: RowName, predicted: int | None, actual: MeasuredAmount, reason: str, corrections: tuple[TermCorrection, ...]
 ) -> LogComparisonRow:
+    """Return the row that compares an estimated with a measured amount."""
     return LogComparisonRow(
         name=name,
         predicted_bytes=predicted,
@@ -109,8 +112,8 @@ def _comparison_row(
     )
 
 
-def _sum_row(rows: tuple[LogComparisonRow, ...]) -> Iterator[LogComparisonRow]:
-    """Yield the sum of the terms that are in the log and in the estimate, if there are several."""
+def _sum_rows(rows: tuple[LogComparisonRow, ...]) -> Iterator[LogComparisonRow]:
+    """Yield one row with the sum of the terms that both log and estimate have, if there are several."""
     summed = [row for row in rows if row.name in GROUPS and row.predicted_bytes is not None]
     if len(summed) >= _FEWEST_SUMMED:
         yield LogComparisonRow(
@@ -125,11 +128,13 @@ def _sum_row(rows: tuple[LogComparisonRow, ...]) -> Iterator[LogComparisonRow]:
 
 
 def _largest_bytes(evaluation: Evaluation, names: tuple[TermName, ...]) -> int:
+    """Return the largest sum of the terms `names` in any phase, in bytes."""
     phases = evaluation.memory.phases
     return max(sum(share.bytes for share in phase.shares if share.name in names) for phase in phases)
 
 
-def _predicted_bytes(evaluation: Evaluation, name: RowName) -> int | None:
+def _predicted_counter_bytes(evaluation: Evaluation, name: RowName) -> int | None:
+    """Return the estimate for a memory counter, such as allocated or reserved memory, in bytes."""
     memory = evaluation.memory
     amounts: dict[RowName, int | None] = {
         "pool": memory.cache_pool.bytes if memory.cache_pool else None,

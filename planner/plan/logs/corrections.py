@@ -19,7 +19,8 @@ from planner.workload.workload import Inference
 _MIN_DIFFERENCE: Final = 1 * MIB
 MIN_FACTOR: Final = 0.7
 MAX_FACTOR: Final = 1.4
-"""Largest measured-to-estimated ratio for a correction; beyond it, the runs differ: checked runs are within 6 %."""
+"""Largest ratio of measured to estimated memory for a correction; beyond it, log and plan are from different runs:
+checked runs are within 6 %."""
 _MAX_WEIGHT_DIFFERENCE: Final = 0.1
 _SCALING: Final[dict[RowName, tuple[TermName, ...]]] = {
     "kv_cache": ("kv_cache",),
@@ -42,7 +43,7 @@ def term_corrections(
     evaluation: Evaluation,
     reading: LogReading,
 ) -> tuple[TermCorrection, ...]:
-    """Return corrections that make a term match the log: a size in bytes for weights, a factor for other terms."""
+    """Return corrections that make one term match the log: a size in bytes for weights, a factor for other terms."""
     difference = actual.bytes - predicted
     if abs(difference) < max(_MIN_DIFFERENCE, actual.high - actual.bytes) or not predicted:
         return ()
@@ -58,7 +59,7 @@ def term_corrections(
 def counter_correction(
     name: RowName, predicted: int, attributed: int, actual: MeasuredAmount, evaluation: Evaluation
 ) -> tuple[TermCorrection, ...]:
-    """Return the correction for a counter's difference, minus the bytes `attributed` to narrower counters.
+    """Return the correction for a counter's difference, less the bytes `attributed` to narrower counters.
 
     A value from one snapshot or from a failed run is a lower bound, so it never reduces the estimate.
     """
@@ -68,7 +69,7 @@ def counter_correction(
     if abs(residual) < max(_MIN_DIFFERENCE, actual.high - actual.low) or (residual < 0 and actual.sense != "peak"):
         return ()
     if name == "allocated":
-        return (TermCorrection(term=_working_term(evaluation), added_bytes=residual),)
+        return (TermCorrection(term=_largest_working_term(evaluation), added_bytes=residual),)
     if name == "reserved":
         return (TermCorrection(term="framework_overhead", added_bytes=residual, part="slack"),)
     if name == "process":
@@ -77,10 +78,11 @@ def counter_correction(
 
 
 def _context_tokens(evaluation: Evaluation) -> int | None:
+    """Return the plan's context length in tokens; None for training."""
     return evaluation.workload.context_length if isinstance(evaluation.workload, Inference) else None
 
 
-def _working_term(evaluation: Evaluation) -> TermName:
+def _largest_working_term(evaluation: Evaluation) -> TermName:
     """Return the largest short-lived term at the peak, the least certain part of the allocated memory."""
     short_lived = [term for term in evaluation.memory.terms if term.name in ("activations", "logits", "temporaries")]
     return max(short_lived, key=lambda term: term.bytes).name if short_lived else "temporaries"

@@ -21,7 +21,7 @@ _MOST_KEPT: Final = 1_000
 
 
 class Log(NamedTuple):
-    """Text of a log, with its name, date and the first digits of its SHA-256 digest."""
+    """A log's text, name and date, and the first digits of its SHA-256 digest."""
 
     text: str
     name: str
@@ -37,7 +37,7 @@ class _CorrectionsFile(Spec):
 
 
 def pasted_log(text: str, today: date, name: str = "pasted text") -> Log:
-    """Return a log that was pasted on the day `today`."""
+    """Return the log in pasted text, dated `today`."""
     digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:_DIGITS]
     return Log(text, name, today.isoformat(), digest)
 
@@ -71,7 +71,7 @@ def load_corrections(path: Path) -> tuple[Correction, ...]:
     """
     if not path.exists():
         return ()
-    hint = "Delete it: each correction can be made again from its log."
+    hint = "Delete it: each correction can be derived from its log again."
     try:
         return _CorrectionsFile.model_validate_json(read_regular(path, "list of corrections", _LARGEST)).corrections
     except UnreadableFileError as error:

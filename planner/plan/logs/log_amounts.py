@@ -31,7 +31,7 @@ RowName = Literal[
 
 
 class MeasuredAmount(NamedTuple):
-    """Amount in the log for one comparison row, with its rounding interval."""
+    """Memory that a log states for one comparison row, with its rounding interval in bytes."""
 
     bytes: int
     low: int
@@ -41,7 +41,7 @@ class MeasuredAmount(NamedTuple):
 
 
 class LogComparisonRow(Spec):
-    """One amount of memory, estimated and measured.
+    """One amount of memory in bytes, as estimated and as measured in the log.
 
     `at_least` is true if the run may have used more than the log shows. `corrections` would remove the difference;
     there are none if its cause is a different setup.
@@ -59,12 +59,12 @@ class LogComparisonRow(Spec):
 
     @property
     def difference_bytes(self) -> int | None:
-        """Return measured minus estimated memory."""
+        """Return measured minus estimated memory in bytes; None without an estimate."""
         return None if self.predicted_bytes is None else self.actual_bytes - self.predicted_bytes
 
     @property
     def agrees(self) -> bool:
-        """Return whether the estimate is within the precision of the printed digits."""
+        """Return whether the estimate is within the rounding of the number in the log."""
         return self.predicted_bytes is not None and self.low_bytes <= self.predicted_bytes <= self.high_bytes
 
 
@@ -76,7 +76,7 @@ class LogComparison(Spec):
     notes: tuple[str, ...] = ()
 
     def row(self, name: RowName) -> LogComparisonRow | None:
-        """Return the row called `name`, or None if the log has none."""
+        """Return the row called `name`, or None if the comparison has no such row."""
         return next((row for row in self.rows if row.name == name), None)
 
 
@@ -100,7 +100,7 @@ _COUNTED: Final[dict[Counter, RowName]] = {
 
 
 class LogAmounts(NamedTuple):
-    """Measured amount of each comparison row, and further log data for explanations.
+    """Measured amount by comparison row, and further log data for explanations.
 
     `pool` is a cache that fills the card, `summed` the number of devices added up, `others` the memory of other
     processes, and `host_weights` the weights kept in host memory.
@@ -122,7 +122,9 @@ def amounts_in_log(evaluation: Evaluation, reading: LogReading) -> LogAmounts:
         if item.term is not None:
             by_device.setdefault(item.device or "", []).append(item)
     together = reading.splits_model and _model_parallel_cards(evaluation) == 1
-    chosen = list(by_device.values()) if together else [max(by_device.values(), key=_bytes_without_pools, default=[])]
+    chosen = (
+        list(by_device.values()) if together else [max(by_device.values(), key=_total_outside_pools_bytes, default=[])]
+    )
     terms = _term_sums((item for items in chosen for item in items), cuda_graphs_row(evaluation.workload))
     pool = terms.get("kv_cache")
     return LogAmounts(
@@ -146,22 +148,24 @@ def _model_parallel_cards(evaluation: Evaluation) -> int:
     return evaluation.plan.count // (evaluation.workload.parallel.data or evaluation.plan.count)
 
 
-def _bytes_without_pools(items: list[LoggedAmount]) -> int:
+def _total_outside_pools_bytes(items: list[LoggedAmount]) -> int:
+    """Return the total of the amounts that are not in a memory pool, in bytes."""
     return sum(item.bytes for item in items if item.sense != "pool")
 
 
-def _term_sums(items: Iterable[LoggedAmount], graphs: RowName) -> dict[RowName, MeasuredAmount]:
-    """Return the sum of each row; CUDA graphs are added to the row `graphs`, which depends on the engine."""
+def _term_sums(items: Iterable[LoggedAmount], graphs_row: RowName) -> dict[RowName, MeasuredAmount]:
+    """Return the sum of each row's terms; CUDA graphs count in `graphs_row`, which depends on the engine."""
     sums: dict[RowName, MeasuredAmount] = {}
     for item in items:
         row = _ROW_OF.get(item.term) if item.term else None
         if row is not None:
-            row = graphs if item.name == GRAPHS else row
-            sums[row] = _add_amount(sums.get(row), item)
+            row = graphs_row if item.name == GRAPHS else row
+            sums[row] = _added_amount(sums.get(row), item)
     return sums
 
 
-def _add_amount(known: MeasuredAmount | None, item: LoggedAmount) -> MeasuredAmount:
+def _added_amount(known: MeasuredAmount | None, item: LoggedAmount) -> MeasuredAmount:
+    """Return the sum of a known amount, if any, and one more from the log."""
     if known is None:
         return MeasuredAmount(item.bytes, item.low_bytes, item.high_bytes, item.sense, (item.line,))
     return MeasuredAmount(
@@ -188,7 +192,7 @@ def _with_planned_cache(
 
 
 def planned_tokens(evaluation: Evaluation) -> int | None:
-    """Return the number of tokens in the plan's cache, over all sequences."""
+    """Return the number of tokens in the plan's KV cache, over all sequences."""
     workload = evaluation.workload
     return workload.batch * (workload.context_length or 0) if isinstance(workload, Inference) else None
 
@@ -202,7 +206,7 @@ def _largest_counters(measured: Iterable[LoggedAmount]) -> dict[RowName, Measure
             continue
         known = largest.get(row)
         if row == "host":
-            largest[row] = _add_amount(known, item)
+            largest[row] = _added_amount(known, item)
         elif known is None or item.bytes > known.bytes:
-            largest[row] = _add_amount(None, item)
+            largest[row] = _added_amount(None, item)
     return largest

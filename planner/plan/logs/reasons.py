@@ -19,7 +19,7 @@ _COUNTED: Final = ("allocated", "reserved", "process")
 
 
 class _ExplainedRow(NamedTuple):
-    """A row of the log comparison, with the data for its explanations."""
+    """A row of the log comparison, with the data from which its difference is explained."""
 
     name: RowName
     predicted: int | None
@@ -30,7 +30,7 @@ class _ExplainedRow(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """Return measured divided by estimated memory."""
+        """Return the ratio of measured to estimated memory."""
         return self.actual.bytes / self.predicted if self.predicted else 0.0
 
 
@@ -47,7 +47,7 @@ def explain_row(
 ) -> str:
     """Return the explanations of one row as sentences; empty if no mechanism is known."""
     case = _ExplainedRow(name, predicted, actual, evaluation, reading, actuals)
-    sentences = (rule(case) for rule in (*_EXPLANATIONS.get(name, ()), _explain_agreement))
+    sentences = (rule(case) for rule in (*_EXPLANATIONS.get(name, ()), _explain_agreement_or_mismatch))
     return " ".join(sentence for sentence in sentences if sentence)
 
 
@@ -71,16 +71,19 @@ def log_notes(evaluation: Evaluation, reading: LogReading, actuals: LogAmounts) 
 
 
 def _is_same_model(name: str, evaluation: Evaluation) -> bool:
+    """Return whether the model `name` in a log is the plan's model."""
     own = evaluation.plan.model.id.rpartition("/")[2]
     plain = [text.lower().replace("-", "").replace("_", "").replace(" ", "") for text in (name, own)]
     return plain[1] in plain[0] or plain[0] in plain[1]
 
 
 def _context_tokens(evaluation: Evaluation) -> int | None:
+    """Return the plan's context length in tokens; None for training."""
     return evaluation.workload.context_length if isinstance(evaluation.workload, Inference) else None
 
 
-def _explain_agreement(case: _ExplainedRow) -> str | None:
+def _explain_agreement_or_mismatch(case: _ExplainedRow) -> str | None:
+    """Explain a difference that is negligible, or too large for a run of this plan."""
     if case.predicted is None:
         return "The estimate does not include this amount."
     if case.actual.sense in ("at-least", "moment"):
@@ -92,6 +95,7 @@ def _explain_agreement(case: _ExplainedRow) -> str | None:
 
 
 def _explain_lower_bound(case: _ExplainedRow) -> str:
+    """Explain a measurement that is only a lower bound on the memory used."""
     more = case.actual.low - (case.predicted or 0)
     usage = "The run used at least this much at that moment"
     if case.actual.sense == "at-least":
@@ -118,11 +122,13 @@ def _explain_number_format(case: _ExplainedRow) -> str | None:
 
 
 def _explain_host_weights(case: _ExplainedRow) -> str | None:
+    """Explain smaller weights by the part in host memory."""
     host_bytes = case.actuals.host_weights
     return f"{_gib_text(host_bytes)} of the weights are in host memory." if host_bytes > _NOTABLE else None
 
 
 def _explain_cache_pool(case: _ExplainedRow) -> str | None:
+    """Explain a KV cache pool that fills the card."""
     pool, tokens = case.actuals.pool, planned_tokens(case.evaluation)
     if pool is None:
         return None
@@ -132,11 +138,13 @@ def _explain_cache_pool(case: _ExplainedRow) -> str | None:
     )
 
 
-def _explain_rest_of_pool(_case: _ExplainedRow) -> str:
+def _explain_engine_share(_case: _ExplainedRow) -> str:
+    """Explain the part of vLLM's share of the card that the other rows leave."""
     return "The rest of vLLM's share of the card: it depends on that share, on other processes and on the terms above."
 
 
 def _explain_cache_length(case: _ExplainedRow) -> str | None:
+    """Explain a different KV cache by the log's context length."""
     length, logged = _context_tokens(case.evaluation), case.reading.context_length
     if case.actuals.pool is not None or not length or not logged or length == logged:
         return None
@@ -144,6 +152,7 @@ def _explain_cache_length(case: _ExplainedRow) -> str | None:
 
 
 def _explain_cache_format(case: _ExplainedRow) -> str | None:
+    """Explain a KV cache of half or twice the size by its format."""
     if _explain_cache_length(case) or case.predicted is None:
         return None
     if abs(case.ratio - 0.5) <= _SIMILARITY / 2:
@@ -152,6 +161,7 @@ def _explain_cache_format(case: _ExplainedRow) -> str | None:
 
 
 def _explain_profiled_batch(case: _ExplainedRow) -> str | None:
+    """Explain working memory by the engine in the log, if it is not the plan's."""
     logged = SERVERS.get(case.reading.engine or "")
     if logged is None or logged.name == case.evaluation.workload.profile:
         return None
@@ -159,6 +169,7 @@ def _explain_profiled_batch(case: _ExplainedRow) -> str | None:
 
 
 def _explain_library_memory(case: _ExplainedRow) -> str | None:
+    """Explain overhead by the memory that the engine's libraries and CUDA graphs hold."""
     logged = SERVERS.get(case.reading.engine or "")
     if logged is None:
         return None
@@ -168,6 +179,7 @@ def _explain_library_memory(case: _ExplainedRow) -> str | None:
 
 
 def _explain_allocator_slack(case: _ExplainedRow) -> str | None:
+    """Explain reserved memory by the slack of PyTorch's caching allocator."""
     if case.actual.sense == "at-least":
         return None  # a failed request counts as allocated, but was never reserved
     allocated = case.actuals.counters.get("allocated")
@@ -182,6 +194,7 @@ def _explain_allocator_slack(case: _ExplainedRow) -> str | None:
 
 
 def _explain_other_processes(case: _ExplainedRow) -> str | None:
+    """Explain the memory used on the card by other processes and the driver."""
     process, others = case.actuals.counters.get("process"), case.actuals.others
     if process is None:
         return "This includes the card's other processes."
@@ -192,19 +205,21 @@ def _explain_other_processes(case: _ExplainedRow) -> str | None:
 
 
 def _explain_other_card(case: _ExplainedRow) -> str | None:
+    """Explain a different capacity by another card."""
     if case.predicted is None or abs(case.ratio - 1) <= _SIMILARITY / 2:
         return None
     return f"This is not the plan's card, which has {_gib_text(case.predicted)}."
 
 
 def _gib_text(size_bytes: int) -> str:
+    """Return a size in bytes as text such as `12.3 GiB`."""
     return f"{size_bytes / GIB:,.2f} GiB"
 
 
 _EXPLANATIONS: Final[dict[RowName, tuple[_Explanation, ...]]] = {
     "weights": (_explain_number_format, _explain_host_weights),
     "kv_cache": (_explain_cache_pool, _explain_cache_length, _explain_cache_format),
-    "pool": (_explain_rest_of_pool,),
+    "pool": (_explain_engine_share,),
     "working": (_explain_profiled_batch,),
     "overhead": (_explain_library_memory,),
     "reserved": (_explain_allocator_slack,),

@@ -40,7 +40,7 @@ class _StrictLoader(_Loader):  # type: ignore[misc,valid-type]  # the class depe
     """A YAML loader that rejects duplicate keys, which YAML forbids and PyYAML accepts."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, object]:
-        """Return the YAML section as a mapping."""
+        """Return a YAML section as a mapping, rejecting duplicate keys."""
         seen: set[str] = set()
         for key, _ in node.value:
             name = str(key.value)
@@ -66,7 +66,7 @@ def parse_recipe(data: bytes, source: str, *, is_json: bool) -> Mapping[str, obj
     kind = "JSON" if is_json else "YAML"
     try:
         text = data.decode("utf-8-sig")
-        content = _from_json(text) if is_json else _from_yaml(text)
+        content = _json_content(text) if is_json else _yaml_content(text)
     except UnicodeDecodeError as error:
         raise RecipeError(source, "is not text in UTF-8", _HINT) from error
     except RecursionError as error:
@@ -80,11 +80,12 @@ def parse_recipe(data: bytes, source: str, *, is_json: bool) -> Mapping[str, obj
     return {str(key): value for key, value in content.items()}
 
 
-def _from_json(text: str) -> object:
+def _json_content(text: str) -> object:
     return json.loads(text, object_pairs_hook=_unique_keys)
 
 
 def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Return key-value pairs as a dictionary, rejecting duplicate keys."""
     mapping: dict[str, object] = {}
     for key, value in pairs:
         if key in mapping:
@@ -93,13 +94,13 @@ def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return mapping
 
 
-def _from_yaml(text: str) -> object:
+def _yaml_content(text: str) -> object:
     _check_events(text)
     return yaml.load(text, Loader=_StrictLoader)  # a subclass of the safe loader
 
 
 def _check_events(text: str) -> None:
-    """Reject references, tags, deep nesting and large files while parsing event by event, before anything is loaded.
+    """Reject YAML with references, tags or deep nesting, or too large, event by event before it is loaded.
 
     Raises:
         ValueError: If the text contains one of them.
@@ -120,11 +121,13 @@ def _check_events(text: str) -> None:
 
 
 def _has_foreign_tag(event: yaml.NodeEvent) -> bool:
+    """Return whether the YAML node has a tag other than YAML's own."""
     tag = getattr(event, "tag", None)
     return tag is not None and tag not in _PLAIN_TAGS
 
 
 def _parse_error_reason(error: Exception) -> str:
+    """Return what is wrong with the file, with line and column if known."""
     if isinstance(error, yaml.MarkedYAMLError):
         mark = error.problem_mark
         where = "" if mark is None else f" in line {mark.line + 1:,}"
@@ -183,7 +186,7 @@ def plan_of_recipe(recipe: Recipe, path: Path, catalog: ModelCatalog) -> Plan:
         ModelFileError: If the model's file cannot be read.
     """
     if recipe.model is None:
-        raise RecipeError(path, "names no model", f"Give it: gpu-planner fit MODEL --workload {path}")
+        raise RecipeError(path, "names no model", f"Name the model: gpu-planner fit MODEL --workload {path}")
     try:
         model = load_model(recipe.model, catalog)
     except SpecError as error:
@@ -195,7 +198,7 @@ def plan_of_recipe(recipe: Recipe, path: Path, catalog: ModelCatalog) -> Plan:
 
 
 def with_recipe(plan: Plan, recipe: Recipe) -> Plan:
-    """Return `plan` with the workload of `recipe`, on the recipe's number of cards, or enough for its parallelism.
+    """Return `plan` with the workload of `recipe` and its number of cards, or enough cards for its parallelism.
 
     The cards of a recipe are replicas unless it says otherwise: nothing shares a model that the recipe does not share.
     """
@@ -206,12 +209,13 @@ def with_recipe(plan: Plan, recipe: Recipe) -> Plan:
 
 
 def _recipe_file(path: Path) -> Path:
-    """Return `path`, or the adapter's configuration file if `path` is an adapter's folder without a whole model."""
+    """Return `path`, or the configuration file in it if `path` is an adapter's folder without a whole model."""
     adapter = path / ADAPTER_FILE
     return adapter if os.path.isfile(adapter) and not os.path.lexists(path / _CONFIG) else path
 
 
 def _parsed_file(file: Path) -> Mapping[str, object]:
+    """Return the keys of the training file, YAML or JSON."""
     try:
         data = read_regular(file, "training file", MIB)
     except UnreadableFileError as error:
@@ -233,6 +237,7 @@ def _with_linked_files(config: Mapping[str, object], file: Path) -> Mapping[str,
 
 
 def _read_linked_file(name: object, file: Path) -> Mapping[str, object] | None:
+    """Return the keys of the DeepSpeed file `name` in the folder of `file`, or None if that folder has no such file."""
     if not isinstance(name, str) or not name.endswith(_JSON):
         return None
     folder = os.path.realpath(file.parent)

@@ -18,20 +18,18 @@ _LIST_HINT: Final = "`gpu-planner fit --list-presets` lists all presets."
 
 
 class Preset(Spec):
-    """A well-known setup as plan fields; an unset model or card keeps the plan's own."""
+    """A well-known setup as plan fields; where it sets no model or card, the plan's own stays."""
 
     id: str = Field(pattern=r"^[a-z0-9]+([.-][a-z0-9]+)*$")
     title: str = Field(min_length=3)
-    summary: str = Field(min_length=10, description="one sentence on the preset")
-    model: str | None = Field(default=None, description="the model: the catalog's id, or a name if there is a config")
-    config: dict[str, Any] | None = Field(
-        default=None, description="the config.json of a model that is not in the catalog"
-    )
+    summary: str = Field(min_length=10, description="one sentence about the preset")
+    model: str | None = Field(default=None, description="catalog id of the model, or its name if there is a config")
+    config: dict[str, Any] | None = Field(default=None, description="config.json of a model that is not in the catalog")
     workload: Workload
-    gpu: str | None = Field(default=None, description="the catalog's id of the card")
+    gpu: str | None = Field(default=None, description="catalog id of the card")
     count: int = Field(default=1, ge=1)
     sources: tuple[str, ...] = Field(min_length=1, description="links to the source of each number")
-    as_of: str = Field(pattern=r"^\d{4}-\d{2}-\d{2}$", description="the day on which the sources were read")
+    as_of: str = Field(pattern=r"^\d{4}-\d{2}-\d{2}$", description="day on which the sources were read")
     notes: tuple[str, ...] = Field(default=(), description="differences from the original setup")
 
     def __hash__(self) -> int:
@@ -61,7 +59,7 @@ def load_presets(folder: Path | None = None) -> tuple[Preset, ...]:
 
 
 def find_preset(presets: Sequence[Preset], name: str) -> Preset:
-    """Return the preset with the id `name`, ignoring case.
+    """Return the preset with the id `name`, in any letter case.
 
     Raises:
         SpecError: If no preset has this id; the hint lists similar ids.
@@ -83,7 +81,7 @@ def plan_of_preset(preset: Preset) -> Plan:
     """
     model = preset.own_model
     if model is None:
-        hint = f"Give one: gpu-planner fit MODEL --preset {preset.id}"
+        hint = f"Name a model: gpu-planner fit MODEL --preset {preset.id}"
         raise SpecError("preset", f"{preset.id} is for any model, but no model is named", hint)
     return with_preset(Plan(model=model), preset)
 

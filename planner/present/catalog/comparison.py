@@ -12,14 +12,23 @@ from planner.plan.placement import Placement, PlacementTarget
 from planner.present import format as fmt
 from planner.present.catalog.gpu_columns import GPU_COLUMNS
 from planner.present.catalog.gpu_row import GpuRow
-from planner.present.catalog.placement import PLACEMENT_FIGURES, ComparedFigure, fits
-from planner.present.catalog.system_row import AT_LAUNCH, BANDWIDTH, BF16, CARDS_POWER, MEMORY, PAID, SystemRow, Total
+from planner.present.catalog.placement import PLACEMENT_FIGURES, ComparedFigure, is_feasible
+from planner.present.catalog.system_row import (
+    AT_LAUNCH,
+    BANDWIDTH,
+    BF16,
+    CARDS_POWER,
+    MEMORY,
+    PAID,
+    AcceleratorTotal,
+    SystemRow,
+)
 from planner.present.columns import Column
 from planner.present.cost.prices import months_text, price_range_text
 from planner.units import GB
 
 MAX_COMPARED: Final = 6
-"""Most entries that can be compared at once."""
+"""Maximum number of entries in a comparison."""
 _LEFT_OUT: Final = ("name", "fits", "job_time", "job_cost", "job_cost_tokens")
 
 
@@ -46,7 +55,7 @@ class ComparisonEntry:
 
     @property
     def cards(self) -> PlacementTarget | None:
-        """Return the cards to place the plan on, or None if the system's accelerators are not known."""
+        """Return the cards on which to place the plan, or None if the system's accelerators are not known."""
         if self.row is None:
             return None
         return PlacementTarget(self.row.id, self.count, self.count // self.machines if self.machines > 1 else None)
@@ -60,7 +69,7 @@ def card_entry(name: str, row: GpuRow, count: int) -> ComparisonEntry:
 def system_entry(
     name: str, system: System, hardware: HardwareCatalog, row_of: Callable[[Gpu], GpuRow], machines: int = 1
 ) -> ComparisonEntry:
-    """Return the entry of `machines` of a system; `row_of` makes the row of its accelerator.
+    """Return the entry of `machines` machines of a system; `row_of` returns the row of its accelerator.
 
     The entry has no row if the system's accelerators are not known.
     """
@@ -70,8 +79,8 @@ def system_entry(
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
-    """One figure of one entry; `share` is its fraction of the largest in the row, None if it is not a number."""
+class ComparedCell:
+    """One figure of one compared entry; `share` is its fraction of the row's largest, None if it is not a number."""
 
     text: str
     value: float | None = None
@@ -82,11 +91,11 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class ComparedFigureRow:
-    """One figure for all entries."""
+    """One figure for all compared entries."""
 
     group: str
     title: str
-    cells: tuple[Cell, ...]
+    cells: tuple[ComparedCell, ...]
 
     @property
     def differs(self) -> bool:
@@ -99,22 +108,24 @@ class ComparedFigureRow:
         return any(cell.text not in fmt.NO_FIGURES for cell in self.cells)
 
 
-def side_by_side(entries: Sequence[ComparisonEntry], tried: Mapping[str, Placement]) -> tuple[ComparedFigureRow, ...]:
-    """Return the rows that compare `entries`: the plan's figures, the totals, and the figures of one accelerator.
+def side_by_side(
+    entries: Sequence[ComparisonEntry], placements: Mapping[str, Placement]
+) -> tuple[ComparedFigureRow, ...]:
+    """Return the rows that compare `entries`: the plan's figures, then totals, then figures of one accelerator.
 
-    `tried` holds the placements of the plan that were evaluated, by entry id. Figures unknown for all entries are
+    `placements` holds the placements of the plan that were evaluated, by entry id. Figures unknown for all entries are
     left out.
     """
-    outcomes = [tried.get(entry.id) for entry in entries]
+    outcomes = [placements.get(entry.id) for entry in entries]
     plan = [
-        _row("Your plan", figure.title, [figure.of(found) for found in outcomes], figure.lower_is_better)
+        _figure_row("Your plan", figure.title, [figure.of(found) for found in outcomes], figure.lower_is_better)
         for figure in PLACEMENT_FIGURES
         if any(outcomes)
     ]
     several = any(entry.system is not None or entry.count > 1 for entry in entries)
-    together = [_row("All together", title, total(entries), lower) for title, total, lower in _TOTALS if several]
+    together = [_figure_row("All together", title, total(entries), lower) for title, total, lower in _TOTALS if several]
     one = [
-        _row(
+        _figure_row(
             "One accelerator",
             column.header,
             [_column_figure(column, entry) for entry in entries],
@@ -126,17 +137,20 @@ def side_by_side(entries: Sequence[ComparisonEntry], tried: Mapping[str, Placeme
     return tuple(row for row in (*plan, *together, *one) if row.is_known)
 
 
-def best(values: Sequence[float | None], *, lower_is_better: bool | None) -> float | None:
-    """Return the best of `values`; None if neither direction is better, or without two different known values."""
+def best_value(values: Sequence[float | None], *, lower_is_better: bool | None) -> float | None:
+    """Return the best of `values`; None if neither direction is better, or fewer than two known values differ."""
     known = {value for value in values if value is not None}
     if lower_is_better is None or len(known) < 2:
         return None
     return min(known) if lower_is_better else max(known)
 
 
-def _row(group: str, title: str, figures: Sequence[ComparedFigure], lower_is_better: bool | None) -> ComparedFigureRow:
+def _figure_row(
+    group: str, title: str, figures: Sequence[ComparedFigure], lower_is_better: bool | None
+) -> ComparedFigureRow:
+    """Return the row of one figure, with the best value marked."""
     values = [figure.value for figure in figures]
-    winner = best(values, lower_is_better=lower_is_better)
+    winner = best_value(values, lower_is_better=lower_is_better)
     best_texts = {text for text, value, _ in figures if value is not None and value == winner}
     has_bars = lower_is_better is not None
     differs = len({text for text, _, _ in figures}) > 1
@@ -145,7 +159,7 @@ def _row(group: str, title: str, figures: Sequence[ComparedFigure], lower_is_bet
         group,
         title,
         tuple(
-            Cell(
+            ComparedCell(
                 text=text,
                 value=value,
                 share=value / largest if has_bars and value is not None and largest > 0 else None,
@@ -158,14 +172,15 @@ def _row(group: str, title: str, figures: Sequence[ComparedFigure], lower_is_bet
 
 
 def _column_figure(column: Column[GpuRow], entry: ComparisonEntry) -> ComparedFigure:
+    """Return the value of a table column for an entry's accelerator as a figure."""
     if entry.row is None:
         return ComparedFigure()
     tooltip = column.tooltip(entry.row) if column.tooltip else ""
     return ComparedFigure(column.text(entry.row), column.number(entry.row) if column.is_number else None, tooltip)
 
 
-def _total_figure(total: Total, entry: ComparisonEntry, *, small: bool = False) -> ComparedFigure:
-    """Return a total of one entry, in the unit of a single accelerator if `small`."""
+def _total_figure(total: AcceleratorTotal, entry: ComparisonEntry, *, small: bool = False) -> ComparedFigure:
+    """Return the total of one entry as a figure, in a single accelerator's unit if `small`."""
     gpu, lacks = (None, {}) if entry.row is None else (entry.row.gpu, entry.row.lacks)
     value = total.value(gpu, entry.count)
     if value is None:
@@ -173,25 +188,27 @@ def _total_figure(total: Total, entry: ComparisonEntry, *, small: bool = False) 
     return ComparedFigure(total.one(value) if small else total.text(value), value, total.formula(gpu, entry.count))
 
 
-def _totals_in_one_unit(total: Total) -> "_Totals":
-    """Return a function that gives the totals of all entries in the same unit.
+def _total_figures_reader(total: AcceleratorTotal) -> "_Totals":
+    """Return a function that gives the totals of all entries in one unit.
 
     That is the total's unit, or the unit of a single accelerator if even the largest total is below one unit.
     """
 
-    def figures(entries: Sequence[ComparisonEntry]) -> list[ComparedFigure]:
+    def total_figures(entries: Sequence[ComparisonEntry]) -> list[ComparedFigure]:
         known = (total.value(entry.row.gpu, entry.count) for entry in entries if entry.row is not None)
         small = max((value for value in known if value is not None), default=0.0) < total.per_unit
         return [_total_figure(total, entry, small=small) for entry in entries]
 
-    return figures
+    return total_figures
 
 
-def _figure_of_each(figure: Callable[[ComparisonEntry], ComparedFigure]) -> "_Totals":
+def _figures_reader(figure: Callable[[ComparisonEntry], ComparedFigure]) -> "_Totals":
+    """Return a function that applies `figure` to each entry."""
     return lambda entries: [figure(entry) for entry in entries]
 
 
 def _power_figure(entry: ComparisonEntry) -> ComparedFigure:
+    """Return the maximum power of an entry's cards or machines."""
     if entry.system is None:
         power = _total_figure(CARDS_POWER, entry)
         if power.value is None:
@@ -199,16 +216,17 @@ def _power_figure(entry: ComparisonEntry) -> ComparedFigure:
         limited = entry.row is not None and entry.row.gpu.power_limit_watts is not None
         text = f"{power.text}, cards{' at your limit' if limited else ''}"
         return ComparedFigure(text, power.value, f"{power.tooltip}, without a host")
-    each = entry.system.system.max_power_watts
-    if each is None:
+    one_machine = entry.system.system.max_power_watts
+    if one_machine is None:
         return ComparedFigure()
-    watts, how = each * entry.machines, "maximum power of the whole machine"
+    watts, origin = one_machine * entry.machines, "maximum power of the whole machine"
     return ComparedFigure(
-        f"{fmt.power(watts)}, whole machine", watts, _times_machines_text(entry, fmt.power(each), how)
+        f"{fmt.power(watts)}, whole machine", watts, _per_machine_text(entry, fmt.power(one_machine), origin)
     )
 
 
 def _price_figure(entry: ComparisonEntry) -> ComparedFigure:
+    """Return the price of an entry's cards or machines."""
     if entry.system is None:
         return _card_price_figure(entry)
     system = entry.system.system
@@ -216,14 +234,12 @@ def _price_figure(entry: ComparisonEntry) -> ComparedFigure:
         return ComparedFigure()
     told = ", ".join(part for part in (system.price_kind or "", fmt.date(system.price_date, "")) if part)
     kind, usd = f" ({told})" if told else "", system.price_usd * entry.machines
-    return ComparedFigure(
-        f"{fmt.money(usd)}{kind}", usd, _times_machines_text(entry, fmt.money(system.price_usd), told)
-    )
+    return ComparedFigure(f"{fmt.money(usd)}{kind}", usd, _per_machine_text(entry, fmt.money(system.price_usd), told))
 
 
-def _times_machines_text(entry: ComparisonEntry, each: str, how: str) -> str:
+def _per_machine_text(entry: ComparisonEntry, one_machine: str, origin: str) -> str:
     """Return how the figure of all machines follows from that of one: `2 × 10,200 W, maximum power of …`."""
-    return f"{fmt.count_of(entry.machines, each)}, {how}" if entry.machines > 1 else how
+    return f"{fmt.count_of(entry.machines, one_machine)}, {origin}" if entry.machines > 1 else origin
 
 
 def _card_price_figure(entry: ComparisonEntry) -> ComparedFigure:
@@ -243,12 +259,14 @@ def _card_price_figure(entry: ComparisonEntry) -> ComparedFigure:
 
 
 def _accelerators_figure(entry: ComparisonEntry) -> ComparedFigure:
+    """Return the number and name of an entry's accelerators."""
     if entry.row is None:
         return ComparedFigure()
     return ComparedFigure(fmt.count_of(entry.count, entry.row.gpu.name))
 
 
 def _links_figure(entry: ComparisonEntry) -> ComparedFigure:
+    """Return the links between an entry's accelerators."""
     source = entry.system.system if entry.system is not None else entry.row.gpu if entry.row is not None else None
     links = (source.interconnect if source is not None else None) or fmt.UNKNOWN
     if entry.machines == 1:
@@ -259,13 +277,13 @@ def _links_figure(entry: ComparisonEntry) -> ComparedFigure:
 
 _Totals = Callable[[Sequence[ComparisonEntry]], list[ComparedFigure]]
 _TOTALS: Final[tuple[tuple[str, _Totals, bool | None], ...]] = (
-    ("Accelerators", _figure_of_each(_accelerators_figure), None),
-    *((total.title, _totals_in_one_unit(total), False) for total in (MEMORY, BANDWIDTH, BF16)),
-    (CARDS_POWER.title, _figure_of_each(_power_figure), None),
-    (AT_LAUNCH.title, _figure_of_each(_price_figure), None),
-    ("Links", _figure_of_each(_links_figure), None),
+    ("Accelerators", _figures_reader(_accelerators_figure), None),
+    *((total.title, _total_figures_reader(total), False) for total in (MEMORY, BANDWIDTH, BF16)),
+    (CARDS_POWER.title, _figures_reader(_power_figure), None),
+    (AT_LAUNCH.title, _figures_reader(_price_figure), None),
+    ("Links", _figures_reader(_links_figure), None),
 )
-"""The title, the figures and the better direction of each row (None if neither direction is better)."""
+"""Rows of totals: title, figures, and whether lower is better (None if neither direction is better)."""
 
 
 def comparison_markdown(entries: Sequence[ComparisonEntry], rows: Sequence[ComparedFigureRow]) -> str:
@@ -288,37 +306,39 @@ def comparison_markdown(entries: Sequence[ComparisonEntry], rows: Sequence[Compa
 def comparison_rows(
     entries: Sequence[ComparisonEntry], rows: Sequence[ComparedFigureRow]
 ) -> tuple[tuple[str, ...], ...]:
-    """Return a header and one row per figure, for export."""
+    """Return the comparison as a header and one row per figure, for export."""
     head = ("group", "figure", *(entry.title for entry in entries))
     return (head, *((row.group, row.title, *(cell.text for cell in row.cells)) for row in rows))
 
 
 def _markdown_line(cells: Sequence[str]) -> str:
+    """Return one line of a Markdown table."""
     return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
 
 
-def compared_notes(entries: Sequence[ComparisonEntry], tried: Mapping[str, Placement]) -> tuple[str, ...]:
-    """Return the notes below the comparison of `entries`, given the evaluated placements of the plan."""
+def compared_notes(entries: Sequence[ComparisonEntry], placements: Mapping[str, Placement]) -> tuple[str, ...]:
+    """Return the notes below a comparison: even splits, entries without an evaluation, and unknown networks."""
     unplanned = (
         f"{entry.title} is not evaluated: {found.reason}."
         for entry in entries
-        if (found := tried.get(entry.id)) is not None and found.evaluation is None
+        if (found := placements.get(entry.id)) is not None and found.evaluation is None
     )
-    return (*even_split_notes(entries, tried), *unplanned, *_machine_notes(entries, tried))
+    return (*even_split_notes(entries, placements), *unplanned, *_machine_notes(entries, placements))
 
 
-def even_split_notes(entries: Sequence[ComparisonEntry], tried: Mapping[str, Placement]) -> tuple[str, ...]:
-    """Return a note for each entry whose cards could hold the plan together, though one alone cannot."""
+def even_split_notes(entries: Sequence[ComparisonEntry], placements: Mapping[str, Placement]) -> tuple[str, ...]:
+    """Return a note for each entry on which the plan fits only if split evenly over the cards."""
     return tuple(
         f"{entry.title}: the plan puts the whole model on each card. Split evenly, it needs at least "
         f"{fmt.plural(cards, 'card')} (a lower bound, not an estimate): choose a form of parallelism."
         for entry in entries
-        if (cards := _cards_that_hold(tried.get(entry.id))) is not None and cards <= entry.count
+        if (cards := _fewest_cards_if_split(placements.get(entry.id))) is not None and cards <= entry.count
     )
 
 
-def _cards_that_hold(tried: Placement | None) -> int | None:
-    evaluation = None if tried is None else tried.evaluation
+def _fewest_cards_if_split(placement: Placement | None) -> int | None:
+    """Return how many cards could hold the plan, split evenly, if it has the whole model on each and does not fit."""
+    evaluation = None if placement is None else placement.evaluation
     if evaluation is None or evaluation.memory.verdict != "does-not-fit":
         return None
     parallel = evaluation.workload.parallel
@@ -326,19 +346,19 @@ def _cards_that_hold(tried: Placement | None) -> int | None:
     return evaluation.memory.at_least_cards if is_whole else None
 
 
-def _machine_notes(entries: Sequence[ComparisonEntry], tried: Mapping[str, Placement]) -> Iterator[str]:
-    """Yield a note for each entry of several machines: their network is not known, and what the time assumes."""
+def _machine_notes(entries: Sequence[ComparisonEntry], placements: Mapping[str, Placement]) -> Iterator[str]:
+    """Yield a note for each entry of several machines: their network is unknown, and which one the time assumes."""
     for entry in entries:
-        found = tried.get(entry.id)
+        found = placements.get(entry.id)
         if entry.machines > 1 and (found is None or found.evaluation is not None):
             assumed = _assumed_network_sentence(entry, found)
             yield f"{entry.title}: the catalog does not list the network between the machines.{assumed}"
 
 
-def _assumed_network_sentence(entry: ComparisonEntry, tried: Placement | None) -> str:
+def _assumed_network_sentence(entry: ComparisonEntry, placement: Placement | None) -> str:
     """Return a sentence on the network that the time assumes, or an empty text if there is no time."""
-    evaluation = None if tried is None else tried.evaluation
-    if evaluation is None or entry.row is None or not fits(evaluation):
+    evaluation = None if placement is None else placement.evaluation
+    if evaluation is None or entry.row is None or not is_feasible(evaluation):
         return ""
     links, said = links_of(entry.row.gpu, evaluation.plan.timing), evaluation.plan.timing.network_bytes_per_s
     speed = fmt.quantity(links.network_bytes_per_s / GB, "GB/s")

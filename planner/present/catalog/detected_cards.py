@@ -14,7 +14,7 @@ from planner.present import format as fmt
 
 @dataclass(frozen=True, slots=True)
 class DetectedCards:
-    """Detected cards: a label for each matching card of the catalog, and one sentence about all of them.
+    """Cards found by the driver: a label for each catalog record that matches, and one sentence about all cards.
 
     `details` lists what the driver reports about cards that are not in the catalog, one fact per line.
     """
@@ -47,12 +47,13 @@ def detect_cards(hardware: HardwareCatalog, devices: Iterable[Device]) -> Detect
 
 
 def fact_lines(device: Device) -> Iterator[str]:
-    """Yield the facts that the driver reports about a card, one per line."""
+    """Yield what the driver reports about a card, one fact per line."""
     for name, reading in device.facts.items():
         yield f"{name}: {fmt.UNKNOWN if reading.value is None else f'{reading.value:,.0f}'}"
 
 
 def _matched_card_text(device: Device, gpus: tuple[Gpu, ...]) -> str:
+    """Return which catalog records match a detected card, as text."""
     if len(gpus) == 1:
         return gpus[0].name
     if gpus:

@@ -47,7 +47,7 @@ def fits_column(
     tooltip: Callable[[Row], str],
     about: str = "",
 ) -> Column[Row]:
-    """Return the column of the plan's verdict; sorting puts the best first."""
+    """Return the column of the plan's memory verdict; sorting puts the best verdict first."""
     return Column(
         "fits",
         "Fits my model",
@@ -60,10 +60,12 @@ def fits_column(
 
 
 def _fits_tooltip(row: GpuRow) -> str:
+    """Return why there is no memory verdict, or the free memory, as the tooltip of the verdict."""
     return row.reason if row.reason or row.free_bytes is None else margin_text(row.free_bytes)
 
 
 def _derived_column(figure: DerivedFigure) -> Column[GpuRow]:
+    """Return the column of a derived figure, with its formula as tooltip."""
     return number_column(
         figure.key,
         figure.title,
@@ -73,30 +75,30 @@ def _derived_column(figure: DerivedFigure) -> Column[GpuRow]:
         unknown=fmt.UNKNOWN,
         shown=False,
         tooltip=lambda row: f"{figure.title} = {figure.formula}\n{figure.explained(row.gpu)}",
-        about=fmt.capitalized(f"{figure.help}{', at launch' if figure.priced else ''}"),
+        about=fmt.capitalized(f"{figure.help}{', at launch' if figure.has_price else ''}"),
         lower_is_better=figure.lower_is_better,
     )
 
 
-def _dated_money(
+def _dated_price_column(
     key: str, title: str, read: Callable[[Row], DatedPrice | None], tooltip: Callable[[Row], str], unit: str = ""
 ) -> Column[Row]:
     """Return a column of prices with their months, sorted by the price alone."""
 
-    def usd(row: Row) -> float | None:
+    def price_usd(row: Row) -> float | None:
         found = read(row)
         return None if found is None else found[0]
 
-    def text(row: Row) -> str:
+    def price_text(row: Row) -> str:
         found = read(row)
         return fmt.UNKNOWN if found is None else f"{fmt.money(found[0])} ({months_text(found[1])})"
 
     return number_column(
         key,
         title,
-        usd,
+        price_usd,
         unit=unit,
-        text=text,
+        text=price_text,
         width=_PRICE_WIDTH,
         shown=False,
         measure="" if unit else fmt.USD,
@@ -107,31 +109,33 @@ def _dated_money(
 
 
 def _purchase_price_column(kind: "BoughtKind", title: str) -> Column[GpuRow]:
-    def spread(row: GpuRow) -> "PriceSpread | None":
+    """Return the column of purchase prices of one kind, such as street or used."""
+
+    def price_spread(row: GpuRow) -> "PriceSpread | None":
         return None if row.prices is None else row.prices.bought.get(kind)
 
-    def priced(row: GpuRow) -> DatedPrice | None:
-        found = spread(row)
+    def median_price(row: GpuRow) -> DatedPrice | None:
+        found = price_spread(row)
         return None if found is None else (found.median_usd, found.current)
 
-    def tooltip(row: GpuRow) -> str:
-        found = spread(row)
+    def price_tooltip(row: GpuRow) -> str:
+        found = price_spread(row)
         if found is None:
             return "The catalog has no price of this kind."
         told = (f"Median of {price_range_text(found)}", remarks_text(found.current), found.latest.source)
         return "\n".join(part for part in told if part)
 
-    return _dated_money(kind, title, priced, tooltip)
+    return _dated_price_column(kind, title, median_price, price_tooltip)
 
 
 def rent_column(on_demand: Callable[[Row], "PriceSpread | None"], nothing: str, per: str) -> Column[Row]:
-    """Return a column of the cheapest hourly price; `nothing` is the tooltip if there is no offer, `per` the unit."""
+    """Return the column of the lowest hourly rent; `nothing` is the tooltip without an offer, `per` the unit."""
 
-    def priced(row: Row) -> DatedPrice | None:
+    def lowest_rent(row: Row) -> DatedPrice | None:
         spread = on_demand(row)
         return None if spread is None else (spread.low.price_usd, (spread.low,))
 
-    def tooltip(row: Row) -> str:
+    def rent_tooltip(row: Row) -> str:
         spread = on_demand(row)
         if spread is None:
             return nothing
@@ -139,15 +143,16 @@ def rent_column(on_demand: Callable[[Row], "PriceSpread | None"], nothing: str, 
         where = ", ".join(part for part in (low.seller, low.region, fmt.date(low.price_date, "")) if part)
         return f"Cheapest: {where}\n{price_range_text(spread, per)}\n{low.source}"
 
-    return _dated_money("rent", "Rent", priced, tooltip, unit="USD/h")
+    return _dated_price_column("rent", "Rent", lowest_rent, rent_tooltip, unit="USD/h")
 
 
 def _on_demand_rent(row: GpuRow) -> "PriceSpread | None":
+    """Return the on-demand rental prices of the card, if there are any."""
     return None if row.prices is None else row.prices.rented.get("on-demand")
 
 
 def _source_reader(field: str, get: Callable[[GpuRow], object], unknown: str = "") -> Callable[[GpuRow], str]:
-    """Return a function that gives the source of a figure, or `unknown` if the figure is not known."""
+    """Return a function that gives the source of a record's field, or `unknown` if `get` gives no value."""
     return lambda row: unknown if get(row) is None else provenance_text(row.gpu.provenance_of(field))
 
 
@@ -169,14 +174,14 @@ def _published_column(
 ) -> Column[GpuRow]:
     """Return a column of a published field of the card's record, with its source as tooltip."""
 
-    def get(row: GpuRow) -> float | None:
+    def published_value(row: GpuRow) -> float | None:
         value: float | None = getattr(row.gpu, field)
         return value
 
     return number_column(
         key,
         title,
-        get,
+        published_value,
         unit=unit,
         per_unit=per_unit,
         show=show,
@@ -185,7 +190,7 @@ def _published_column(
         meter=meter,
         shown=shown,
         measure="" if unit else fmt.USD,
-        tooltip=_source_reader(field, get, no_source),
+        tooltip=_source_reader(field, published_value, no_source),
         about=about,
         lower_is_better=lower_is_better,
     )
@@ -203,7 +208,7 @@ def _job_column(
     measure: str = fmt.USD,
     shown: bool = True,
 ) -> Column[GpuRow]:
-    """Return a column of the plan's job: its time or cost, or in the tooltip why there is none."""
+    """Return a column of the time or cost of the plan's job; without one, the tooltip says why."""
     return number_column(
         key,
         title,
@@ -212,31 +217,33 @@ def _job_column(
         width=width,
         shown=shown,
         measure=measure,
-        tooltip=lambda row: origin(row.job) if row.job else _why_not_run(row),
+        tooltip=lambda row: origin(row.job) if row.job else _no_job_reason(row),
         about=about,
         lower_is_better=True,
     )
 
 
-def _why_not_run(row: GpuRow) -> str:
-    """Return why the job has neither a time nor a cost on this card."""
+def _no_job_reason(row: GpuRow) -> str:
+    """Return why the plan's job has neither a time nor a cost on this card."""
     if row.verdict == "does-not-fit":
         return no_fit_sentence()
     return row.reason or "Not known: a rate that is needed for it is not published, or it is still being computed."
 
 
-def _device_bytes(row: GpuRow) -> int | None:
+def _device_usable_bytes(row: GpuRow) -> int | None:
+    """Return the usable memory of one device of the card in bytes."""
     return row.usable.bytes if row.usable else row.gpu.usable_memory_bytes
 
 
 def _usable_bytes(row: GpuRow) -> int | None:
     """Return the usable memory of the whole card, over all of its devices."""
-    each = _device_bytes(row)
+    each = _device_usable_bytes(row)
     return None if each is None else each * row.gpu.device_count
 
 
 def _usable_text(row: GpuRow) -> str:
-    each, count = _device_bytes(row), row.gpu.device_count
+    """Return the usable memory in GiB, per device if the card has several."""
+    each, count = _device_usable_bytes(row), row.gpu.device_count
     if each is None:
         return fmt.UNKNOWN
     shown = fmt.plain(each / GIB)
@@ -244,25 +251,27 @@ def _usable_text(row: GpuRow) -> str:
 
 
 def _rate_column(dtype: str, *, shown: bool = True, about: str = _DENSE) -> Column[GpuRow]:
-    def get(row: GpuRow) -> float | None:
+    """Return the column of arithmetic rates in one number format."""
+
+    def rate_ops_per_s(row: GpuRow) -> float | None:
         return row.gpu.ops_per_s(dtype)
 
-    known = _source_reader(f"rate.{dtype}", get)
+    known_source = _source_reader(f"rate.{dtype}", rate_ops_per_s)
 
-    def source(row: GpuRow) -> str:
+    def rate_source(row: GpuRow) -> str:
         fact = row.lacks.get(dtype)
-        return known(row) if fact is None else f"{fact.source}\nread {fmt.date(fact.as_of)}"
+        return known_source(row) if fact is None else f"{fact.source}\nread {fmt.date(fact.as_of)}"
 
     return number_column(
         dtype,
         f"{DTYPE_TITLES[dtype]}{'' if dtype in ('fp32', 'fp64') else ' dense'}",
-        get,
+        rate_ops_per_s,
         unit=fmt.rate_unit(dtype),
         per_unit=1e12,
         unknown=lambda row: fmt.NONE if dtype in row.lacks else fmt.NOT_PUBLISHED,
         meter=dtype in ("bf16", "fp32"),
         shown=shown,
-        tooltip=source,
+        tooltip=rate_source,
         about=about,
     )
 

@@ -19,35 +19,36 @@ from planner.present.columns import (
     DetailGroup,
     bytes_detail,
     field_detail,
-    figure,
+    figure_detail,
     lacking_detail,
 )
 from planner.present.cost.prices import RENT_MODE_TITLES, age_phrase, months_text, price_count_text, remarks_text
 from planner.present.names import CERTAINTY_TITLES
 
 _TARGET_TITLES: Final = {"NVIDIA": "Compute capability", "AMD": "ROCm target"}
-"""The name of the compilation target, for the vendors that number theirs."""
+"""Title of the compilation target's number, by vendor."""
 
 
 def gpu_details(
     gpu: Gpu, usable: UsableMemory | None = None, lacks: Mapping[str, SoftwareFact] | None = None
 ) -> tuple[DetailGroup, ...]:
-    """Return every figure of `gpu` with its source, its certainty and the date when it was read.
+    """Return all figures of `gpu` with source, certainty and the date when the source was read.
 
     `lacks` holds the number formats that the chip does not support.
     """
     groups = (
-        DetailGroup("Memory", _memory(gpu, usable)),
-        DetailGroup("Dense rates on matrix units", _rates(gpu, "tensor")),
-        DetailGroup("Rates on shader cores", _rates(gpu, "vector")),
-        DetailGroup("No rate published", _missing_rates(gpu, lacks or {})),
-        DetailGroup("Chip", _chip(gpu)),
-        DetailGroup("Board", _board(gpu)),
+        DetailGroup("Memory", _memory_details(gpu, usable)),
+        DetailGroup("Dense rates on matrix units", _rate_details(gpu, "tensor")),
+        DetailGroup("Rates on shader cores", _rate_details(gpu, "vector")),
+        DetailGroup("No rate published", _missing_rate_details(gpu, lacks or {})),
+        DetailGroup("Chip", _chip_details(gpu)),
+        DetailGroup("Board", _board_details(gpu)),
     )
     return tuple(group for group in groups if group.details)
 
 
-def _memory(gpu: Gpu, usable: UsableMemory | None) -> tuple[Detail, ...]:
+def _memory_details(gpu: Gpu, usable: UsableMemory | None) -> tuple[Detail, ...]:
+    """Return the detail lines on a card's memory."""
     each = ", on each device" if gpu.device_count > 1 else ""
     bus = fmt.quantity(gpu.memory_bus_bits, "bit", fmt.NOT_PUBLISHED)
     return (
@@ -74,9 +75,10 @@ def _usable_memory_detail(gpu: Gpu, usable: UsableMemory | None) -> Detail:
     )
 
 
-def _rates(gpu: Gpu, unit: str) -> tuple[Detail, ...]:
+def _rate_details(gpu: Gpu, unit: str) -> tuple[Detail, ...]:
+    """Return the detail lines on arithmetic rates of the given unit: matrix units or shader cores."""
     return tuple(
-        figure(_rate_title(rate), fmt.rate(rate.ops_per_s, rate.dtype), rate.provenance or gpu.provenance)
+        figure_detail(_rate_title(rate), fmt.rate(rate.ops_per_s, rate.dtype), rate.provenance or gpu.provenance)
         for rate in gpu.rates
         if rate.unit == unit
     )
@@ -87,36 +89,37 @@ def _rate_title(rate: Rate) -> str:
     return f"{title}, {rate.accumulate} accumulation" if rate.accumulate else title
 
 
-def _missing_rates(gpu: Gpu, lacks: Mapping[str, SoftwareFact]) -> tuple[Detail, ...]:
+def _missing_rate_details(gpu: Gpu, lacks: Mapping[str, SoftwareFact]) -> tuple[Detail, ...]:
+    """Return the detail lines on number formats without a rate: not published, or not supported."""
     missing = [dtype for dtype in DTYPE_TITLES if gpu.rate(dtype) is None]
     unpublished = ", ".join(DTYPE_TITLES[dtype] for dtype in missing if dtype not in lacks)
     lacking = tuple(lacking_detail(DTYPE_TITLES[dtype], lacks[dtype]) for dtype in missing if dtype in lacks)
     return (*((Detail(unpublished, fmt.NOT_PUBLISHED),) if unpublished else ()), *lacking)
 
 
-def _chip(gpu: Gpu) -> tuple[Detail, ...]:
+def _chip_details(gpu: Gpu) -> tuple[Detail, ...]:
     clock = fmt.quantity(None if gpu.boost_clock_hz is None else gpu.boost_clock_hz / 1e6, "MHz", fmt.NOT_PUBLISHED)
     return (
         field_detail(gpu, "architecture", "Architecture", gpu.architecture),
-        *_target(gpu),
+        *_target_details(gpu),
         field_detail(gpu, "shader_cores", "Shader cores", _count_text(gpu.shader_cores)),
         field_detail(gpu, "tensor_cores", "Matrix units", _count_text(gpu.tensor_cores)),
         field_detail(gpu, "boost_clock_hz", "Boost clock", clock),
     )
 
 
-def _target(gpu: Gpu) -> tuple[Detail, ...]:
+def _target_details(gpu: Gpu) -> tuple[Detail, ...]:
     title = _TARGET_TITLES.get(gpu.vendor)
     return (field_detail(gpu, "compute_capability", title, gpu.compute_capability or fmt.UNKNOWN),) if title else ()
 
 
-def _board(gpu: Gpu) -> tuple[Detail, ...]:
+def _board_details(gpu: Gpu) -> tuple[Detail, ...]:
     return (
         field_detail(gpu, "vendor", "Vendor", gpu.vendor),
         field_detail(gpu, "segment", "Segment", SEGMENT_TITLES[gpu.segment]),
         field_detail(gpu, "released", "Released", fmt.date(gpu.released)),
         field_detail(gpu, "board_power_watts", "Board power", fmt.power(gpu.board_power_watts)),
-        *_power_limit(gpu),
+        *_power_limit_details(gpu),
         field_detail(gpu, "form_factor", "Form factor", gpu.form_factor or fmt.UNKNOWN),
         field_detail(gpu, "interconnect", "Interconnect", gpu.interconnect or fmt.UNKNOWN),
         field_detail(gpu, "mig", "MIG", fmt.yes_no(gpu.mig)),
@@ -126,8 +129,8 @@ def _board(gpu: Gpu) -> tuple[Detail, ...]:
     )
 
 
-def _power_limit(gpu: Gpu) -> tuple[Detail, ...]:
-    """Return the user's power limit, if there is one."""
+def _power_limit_details(gpu: Gpu) -> tuple[Detail, ...]:
+    """Return the user's power limit for the card as a detail line, if there is one."""
     if gpu.power_limit_watts is None:
         return ()
     return (field_detail(gpu, "power_limit_watts", "Your power limit", fmt.power(gpu.power_limit_watts)),)
@@ -152,14 +155,14 @@ _DOLLARS_MATTER: Final = 100.0
 def fact_groups(
     gpu: Gpu, prices: CardPrices, software: Iterable[FeatureSupport], speeds: Iterable[PublishedSpeed]
 ) -> tuple[DetailGroup, ...]:
-    """Return a card's derived figures, prices, software support and measured speeds, without empty groups."""
+    """Return the derived figures, prices, software support and measured speeds of a card, without empty groups."""
     known = (derived_group(gpu, prices), price_group(gpu, prices))
     groups = (*known, software_group(software), speed_group(speeds, prices))
     return tuple(group for group in groups if group.details)
 
 
 def derived_group(gpu: Gpu, prices: CardPrices) -> DetailGroup:
-    """Return the derived figures whose inputs are known, with their formulas in the card's numbers.
+    """Return the card's derived figures with formulas in numbers, where all inputs are known.
 
     Figures that involve a price are listed once for each kind of price.
     """
@@ -167,35 +170,36 @@ def derived_group(gpu: Gpu, prices: CardPrices) -> DetailGroup:
 
 
 def _derived_details(gpu: Gpu, prices: CardPrices) -> Iterator[Detail]:
+    """Yield the detail lines on derived figures, by each kind of price that they involve."""
     for derived in DERIVED_FIGURES.values():
         yield from _derived_figure(derived, derived.title, gpu, None, LAUNCH_PRICE)
         yours = gpu.purchase_price_usd
-        if derived.priced and yours is not None:
+        if derived.has_price and yours is not None:
             yield from _derived_figure(derived, f"{derived.title}, as you paid", gpu, yours, "your price")
         for kind in _DERIVED_FROM:
-            if derived.priced and kind in prices.bought:
+            if derived.has_price and kind in prices.bought:
                 spread = prices.bought[kind]
                 name = f"median {kind} price ({months_text(spread.current)})"
                 yield from _derived_figure(derived, f"{derived.title}, {kind}", gpu, spread.median_usd, name)
 
 
 def _derived_figure(
-    figure: DerivedFigure, title: str, gpu: Gpu, price_usd: float | None, price_name: str
+    derived_figure: DerivedFigure, title: str, gpu: Gpu, price_usd: float | None, price_name: str
 ) -> Iterator[Detail]:
-    value = figure.value(gpu, price_usd)
+    value = derived_figure.value(gpu, price_usd)
     if value is not None:
-        explained = figure.explained(gpu, price_usd, price_name)
-        yield Detail(title, f"{fmt.significant(value)} {figure.unit}", basis=explained)
+        explained = derived_figure.explained(gpu, price_usd, price_name)
+        yield Detail(title, f"{fmt.significant(value)} {derived_figure.unit}", basis=explained)
 
 
 def price_group(gpu: Gpu, prices: CardPrices) -> DetailGroup:
-    """Return the price that the user paid and the prices of each kind: range, age, history and cheapest rentals."""
+    """Return the price that the user paid, and each kind of price with range, age, history and cheapest rentals."""
     return DetailGroup("Prices", (*_paid_price_details(gpu), *_price_details(prices)))
 
 
 def _paid_price_details(gpu: Gpu) -> Iterator[Detail]:
     if gpu.purchase_price_usd is not None:
-        yield figure("Paid by you", _usd_text(gpu.purchase_price_usd), gpu.provenance_of("purchase_price_usd"))
+        yield figure_detail("Paid by you", _usd_text(gpu.purchase_price_usd), gpu.provenance_of("purchase_price_usd"))
 
 
 def _price_details(prices: CardPrices) -> Iterator[Detail]:
@@ -209,11 +213,11 @@ def _price_details(prices: CardPrices) -> Iterator[Detail]:
     yield from _rent_details(prices.rented)
     if prices.doubtful:
         count = fmt.plural(len(prices.doubtful), "price")
-        yield Detail("  left out", f"{count} in doubt", basis=_doubt_reasons_text(prices.doubtful))
+        yield Detail("  left out", f"{count} in doubt", basis=_doubts_text(prices.doubtful))
 
 
 def rent_group(title: str, rented: Mapping[RentMode, PriceSpread]) -> DetailGroup:
-    """Return a machine's rental prices per hour by rental mode, with the cheapest offers of each."""
+    """Return hourly rental prices by rental mode, with the cheapest offers of each mode."""
     return DetailGroup(title, tuple(_rent_details(rented)))
 
 
@@ -225,6 +229,7 @@ def _rent_details(rented: Mapping[RentMode, PriceSpread]) -> Iterator[Detail]:
 
 
 def _price_range_detail(title: str, spread: PriceSpread, unit: str) -> Detail:
+    """Return the detail line on a range of prices."""
     low, high = spread.low, spread.high
     same = low.price_usd == high.price_usd
     text = _usd_text(low.price_usd) if same else f"{_usd_text(low.price_usd)} to {_usd_text(high.price_usd)}"
@@ -234,6 +239,7 @@ def _price_range_detail(title: str, spread: PriceSpread, unit: str) -> Detail:
 
 
 def _usd_text(usd: float) -> str:
+    """Return an amount in US dollars as text."""
     if usd < _CENTS_MATTER:
         return f"${fmt.significant(usd)}"
     return f"${usd:,.2f}" if usd < _DOLLARS_MATTER else fmt.money(usd)
@@ -259,12 +265,13 @@ def _seller_text(point: PricePoint) -> str:
     return f"{point.seller} {point.region}" if point.region else point.seller
 
 
-def _doubt_reasons_text(points: Iterable[PricePoint]) -> str:
+def _doubts_text(points: Iterable[PricePoint]) -> str:
+    """Return the first remark on each price as text."""
     return "; ".join(dict.fromkeys(point.remarks[0] for point in points if point.remarks))
 
 
 def software_group(software: Iterable[FeatureSupport]) -> DetailGroup:
-    """Return the software support of the card; what no source covers is unknown, with the reason."""
+    """Return the card's software support; unknown, with the reason, where no source states it."""
     return DetailGroup("Software", tuple(_feature_detail(support) for support in software))
 
 
@@ -277,7 +284,7 @@ def _feature_detail(support: FeatureSupport) -> Detail:
 
 
 def speed_group(speeds: Iterable[PublishedSpeed], prices: CardPrices) -> DetailGroup:
-    """Return the measured speeds, with the cost per million tokens or samples at the lowest rental price."""
+    """Return speeds measured on the card, with the cost per million tokens or samples at the lowest rent."""
     rented: RentMode = "on-demand"
     cheapest = prices.rented[rented].low.price_usd if rented in prices.rented else None
     told = tuple(_speed_detail(speed, cheapest) for speed in speeds)

@@ -39,7 +39,7 @@ class JobSummary(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GpuRow:
-    """A card with its usable memory, the plan's verdict and job, and its prices.
+    """A card of the catalog with its usable memory, the plan's verdict and job there, and its prices.
 
     `verdict` is None if it is not known or was not computed; `reason` says why the card cannot run the plan at all.
     `job` is None if the job's time is not known or not computed yet, `prices` until they are loaded. `here` says
@@ -131,14 +131,14 @@ def _row_with_verdict(row: GpuRow, fit: CardFit | None, job: JobSummary | None) 
 
 
 def change_summary(change: "CardChange") -> str:
-    """Return the user's changes to a card: `paid $720, limited to 250 W, bought used`."""
+    """Return the user's changes to a card as text: `paid $720, limited to 250 W, bought used`."""
     paid = "" if change.purchase_price_usd is None else f"paid {fmt.money(change.purchase_price_usd)}"
     limit = "" if change.power_limit_watts is None else f"limited to {change.power_limit_watts:,.0f} W"
     return ", ".join(part for part in (paid, limit, change.note or "") if part)
 
 
 def removal_summary(own: "OwnHardware", gpu_id: str) -> str:
-    """Return what removing a card deletes: `your own card of 48 GB; your changes: paid $720`."""
+    """Return what is lost by removing a card: `your own card of 48 GB; your changes: paid $720`."""
     card = next((card for card in own.cards if card.id == gpu_id), None)
     change = own.change_of(gpu_id)
     added = "" if card is None else f"your own card of {card.memory_label}"

@@ -19,7 +19,7 @@ def job_summaries(jobs: Mapping[str, CardJob]) -> dict[str, JobSummary]:
 
 
 def _job_summary(job: CardJob) -> JobSummary:
-    """Return the duration of a run, or the pace of a job without an end, and the cost at the cheapest offer."""
+    """Return a run's duration, or the pace of a job without an end, with the cost at the cheapest offer."""
     runs = job.period == "run"
     view = time_view(job.time)
     return JobSummary(
@@ -35,7 +35,7 @@ def _job_summary(job: CardJob) -> JobSummary:
 
 
 def _short_pace(pace: str) -> str:
-    """Return a pace abbreviated for a narrow column: `16,899 tok/s`."""
+    """Return a pace with abbreviated units, for a narrow column: `16,899 tok/s`."""
     return pace.replace("tokens/s", "tok/s")
 
 

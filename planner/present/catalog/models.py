@@ -40,14 +40,17 @@ KIND_TITLES: Final = {
 
 
 def architecture_details(architecture: Architecture) -> tuple[DetailGroup, ...]:
-    """Return the parameter counts, the layers of each stack, the vocabulary and the stored formats."""
+    """Return a model's parameter counts, layers by stack, vocabulary and stored formats."""
     kind = Detail("Kind", f"{KIND_TITLES[architecture.kind]}, {architecture.model_type}")
     alone = len(architecture.stacks) == 1
     return (
-        DetailGroup("Parameters", _parameters(architecture)),
-        *((DetailGroup("Components", _components(architecture)),) if architecture.components else ()),
-        *(DetailGroup("Layers" if alone else stack.name.capitalize(), _stack(stack)) for stack in architecture.stacks),
-        DetailGroup("Input and output", (kind, *_tokens(architecture), *_formats(architecture))),
+        DetailGroup("Parameters", _parameter_details(architecture)),
+        *((DetailGroup("Components", _component_details(architecture)),) if architecture.components else ()),
+        *(
+            DetailGroup("Layers" if alone else stack.name.capitalize(), _stack_details(stack))
+            for stack in architecture.stacks
+        ),
+        DetailGroup("Input and output", (kind, *_token_details(architecture), *_format_details(architecture))),
     )
 
 
@@ -57,14 +60,14 @@ def stacked_layers(architecture: Architecture) -> int:
 
 
 def is_sparse(architecture: Architecture) -> bool:
-    """Return whether each token uses only some of the parameters, as in a mixture of experts."""
+    """Return whether each token uses only a part of the parameters, as in a mixture of experts."""
     return architecture.active_parameters < architecture.parameters
 
 
-def _parameters(architecture: Architecture) -> tuple[Detail, ...]:
-    rows = [Detail("All", _exact_and_rounded(architecture.parameters))]
+def _parameter_details(architecture: Architecture) -> tuple[Detail, ...]:
+    rows = [Detail("All", _exact_and_rounded_text(architecture.parameters))]
     if is_sparse(architecture):
-        rows.append(Detail("Active per token", _exact_and_rounded(architecture.active_parameters)))
+        rows.append(Detail("Active per token", _exact_and_rounded_text(architecture.active_parameters)))
     counts: dict[Role, int] = {}
     for tensor, count in placed_tensors(architecture):
         counts[tensor.role] = counts.get(tensor.role, 0) + tensor.size * count
@@ -72,13 +75,13 @@ def _parameters(architecture: Architecture) -> tuple[Detail, ...]:
     return tuple(rows)
 
 
-def _components(architecture: Architecture) -> tuple[Detail, ...]:
+def _component_details(architecture: Architecture) -> tuple[Detail, ...]:
     return tuple(
-        Detail(one.name, f"{_exact_and_rounded(one.parameters)} parameters") for one in architecture.components
+        Detail(one.name, f"{_exact_and_rounded_text(one.parameters)} parameters") for one in architecture.components
     )
 
 
-def _stack(stack: Stack) -> tuple[Detail, ...]:
+def _stack_details(stack: Stack) -> tuple[Detail, ...]:
     rows = [Detail("Number", fmt.integer(stack.layer_count)), Detail("Width", fmt.integer(stack.hidden))]
     # Groups that differ only in what is not shown here share one line.
     counts: dict[str, int] = {}
@@ -90,13 +93,15 @@ def _stack(stack: Stack) -> tuple[Detail, ...]:
 
 
 def _layer_phrase(group: LayerGroup) -> str:
+    """Return the parts of one layer as a phrase: attention or state mixer, and feed-forward."""
     layer = group.layer
     mixers = [_mixer_phrase(mixer) for mixer in (layer.mixer, layer.second_mixer) if mixer is not None]
     cross = ["cross-attention"] if layer.cross_attention else []
-    return "; ".join([*mixers, *cross, *_feed_forward(group)])
+    return "; ".join([*mixers, *cross, *_feed_forward_phrases(group)])
 
 
 def _mixer_phrase(mixer: Attention | LatentAttention | StateMixer) -> str:
+    """Return a layer's attention or state mixer as a phrase: `32 heads of 128, 8 key/value heads`."""
     if isinstance(mixer, StateMixer):
         return f"{mixer.name}, {fmt.integer(mixer.inner_dim)} wide"
     if isinstance(mixer, LatentAttention):
@@ -106,7 +111,8 @@ def _mixer_phrase(mixer: Attention | LatentAttention | StateMixer) -> str:
     return f"{fmt.plural(mixer.heads, 'head')} of {mixer.head_dim}{shared}{window}"
 
 
-def _feed_forward(group: LayerGroup) -> list[str]:
+def _feed_forward_phrases(group: LayerGroup) -> list[str]:
+    """Return a layer's feed-forward block or experts as a phrase, if it has one."""
     block = group.layer.feed_forward
     if block is None:
         return []
@@ -117,7 +123,8 @@ def _feed_forward(group: LayerGroup) -> list[str]:
     return [f"{gated}feed-forward {fmt.integer(block.intermediate)} wide"]
 
 
-def _tokens(architecture: Architecture) -> tuple[Detail, ...]:
+def _token_details(architecture: Architecture) -> tuple[Detail, ...]:
+    """Return the detail lines on context length, vocabulary and output head."""
     if architecture.vocabulary is None:
         return ()
     context = "not stated" if architecture.max_context is None else f"{fmt.integer(architecture.max_context)} tokens"
@@ -129,7 +136,7 @@ def _tokens(architecture: Architecture) -> tuple[Detail, ...]:
     )
 
 
-def _formats(architecture: Architecture) -> tuple[Detail, ...]:
+def _format_details(architecture: Architecture) -> tuple[Detail, ...]:
     return (
         *_stored_format_details(architecture),
         *((Detail("Classes", fmt.integer(architecture.labels)),) if architecture.labels else ()),
@@ -156,7 +163,8 @@ def _stored_format_details(architecture: Architecture) -> tuple[Detail, ...]:
     )
 
 
-def _exact_and_rounded(parameters: int) -> str:
+def _exact_and_rounded_text(parameters: int) -> str:
+    """Return a parameter count in full and rounded: `8,030,261,248 (8.03 B)`."""
     exact, rounded = fmt.integer(parameters), fmt.parameters(parameters)
     return exact if exact == rounded else f"{exact} ({rounded})"
 

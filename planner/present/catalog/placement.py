@@ -10,13 +10,13 @@ from planner.plan.placement import Placement
 from planner.present import format as fmt
 from planner.present.cost.summary import own_sentence, rent_sentence
 from planner.present.cost.time import time_answer, unknown_time_sentence
-from planner.present.memory.verdict import more_cards, no_fit_sentence, verdict_phrase
+from planner.present.memory.verdict import fewest_cards_note, no_fit_sentence, verdict_phrase
 
 _NOT_JUDGED: Final = "The card's usable memory is not known."
 
 
 class ComparedFigure(NamedTuple):
-    """A figure of one entry; without a value it is not numeric, or unknown for the reason in the tooltip."""
+    """A figure of one compared entry; without a `value` it is text only, or unknown for the reason in the tooltip."""
 
     text: str = fmt.UNKNOWN
     value: float | None = None
@@ -24,65 +24,69 @@ class ComparedFigure(NamedTuple):
 
 
 class PlacementFigure(NamedTuple):
-    """A figure of the plan on some cards, and how to read it from a placement."""
+    """A figure of the plan on some cards: `of` reads it from a placement."""
 
     title: str
     of: Callable[[Placement | None], ComparedFigure]
     lower_is_better: bool
 
 
-def _verdict_figure(tried: Placement | None) -> ComparedFigure:
-    if tried is None:
+def _verdict_figure(placement: Placement | None) -> ComparedFigure:
+    """Return the plan's memory verdict as a figure."""
+    if placement is None:
         return ComparedFigure("computing…")
-    if tried.evaluation is None:
-        return ComparedFigure("not evaluated", tooltip=tried.reason)
-    memory, plan = tried.evaluation.memory, tried.evaluation.plan
+    if placement.evaluation is None:
+        return ComparedFigure("not evaluated", tooltip=placement.reason)
+    memory, plan = placement.evaluation.memory, placement.evaluation.plan
     on_each = " on each" if plan.count > 1 and memory.verdict == "does-not-fit" and not memory.unsupported else ""
-    told = "; ".join(memory.unsupported) or "\n".join(more_cards(memory))
+    told = "; ".join(memory.unsupported) or "\n".join(fewest_cards_note(memory))
     return ComparedFigure(f"{verdict_phrase(memory)}{on_each}", tooltip=told)
 
 
-def _needed_memory_figure(tried: Placement | None) -> ComparedFigure:
-    if tried is None or tried.evaluation is None:
-        return ComparedFigure(tooltip="" if tried is None else tried.reason)
-    needed = tried.evaluation.memory.total_bytes
+def _needed_memory_figure(placement: Placement | None) -> ComparedFigure:
+    """Return the memory that the plan needs per card as a figure."""
+    if placement is None or placement.evaluation is None:
+        return ComparedFigure(tooltip="" if placement is None else placement.reason)
+    needed = placement.evaluation.memory.total_bytes
     return ComparedFigure(fmt.size(needed), float(needed), fmt.exact_bytes(needed))
 
 
 def _time_figure_reader(
     read: Callable[[TimeResult, float], tuple[str, float | None]],
 ) -> Callable[[Placement | None], ComparedFigure]:
-    """Return a figure of the time, whose text and value `read` gives for the time and its seconds."""
+    """Return a reader of a time figure; `read` gives its text and value from the time and its seconds."""
 
-    def figure(tried: Placement | None) -> ComparedFigure:
-        if tried is None or tried.evaluation is None:
+    def time_figure(placement: Placement | None) -> ComparedFigure:
+        if placement is None or placement.evaluation is None:
             return ComparedFigure()
-        if not fits(tried.evaluation):
-            return ComparedFigure(tooltip=no_fit_reason(tried.evaluation))
-        time = tried.evaluation.time
+        if not is_feasible(placement.evaluation):
+            return ComparedFigure(tooltip=infeasible_reason(placement.evaluation))
+        time = placement.evaluation.time
         if time is None or time.seconds is None:
             return ComparedFigure(tooltip="" if time is None else unknown_time_sentence(time))
         return ComparedFigure(*read(time, time.seconds), time_answer(time))
 
-    return figure
+    return time_figure
 
 
-def _seconds(time: TimeResult, seconds: float) -> tuple[str, float]:
+def _seconds_text_and_value(time: TimeResult, seconds: float) -> tuple[str, float]:
+    """Return the duration of a step or request as text and in seconds."""
     return f"{fmt.duration(seconds)} per {'step' if time.kind == 'step' else 'request'}", seconds
 
 
-def _pace(time: TimeResult, _seconds: float) -> tuple[str, float | None]:
+def _pace_text_and_value(time: TimeResult, _seconds_text_and_value: float) -> tuple[str, float | None]:
+    """Return the pace in tokens or samples per second, as text and as a number."""
     tokens = time.tokens_per_second
     pace, unit = (tokens, "tokens/s") if tokens else (time.samples_per_second, "samples/s")
     return fmt.quantity(pace, unit), pace
 
 
-def fits(evaluation: Evaluation) -> bool:
-    """Return whether the plan fits, tightly or not; only then do its time and cost mean anything."""
+def is_feasible(evaluation: Evaluation) -> bool:
+    """Return whether the plan fits, if only tightly; only then do its time and cost mean anything."""
     return evaluation.memory.verdict in ("fits", "tight")
 
 
-def no_fit_reason(evaluation: Evaluation) -> str:
+def infeasible_reason(evaluation: Evaluation) -> str:
     """Return why the plan does not run on the cards."""
     memory = evaluation.memory
     if memory.unsupported:
@@ -93,22 +97,25 @@ def no_fit_reason(evaluation: Evaluation) -> str:
 def _cost_figure_reader(
     read: Callable[[CostEstimate], ComparedFigure | None], unknown: str
 ) -> Callable[[Placement | None], ComparedFigure]:
-    """Return a figure of the cost that `read` gives for an estimate; `unknown` is the reason if it gives none."""
+    """Return a reader of a cost figure, which `read` takes from an estimate; `unknown` says why there is none."""
 
-    def figure(tried: Placement | None) -> ComparedFigure:
-        if tried is None:
+    def cost_figure(placement: Placement | None) -> ComparedFigure:
+        if placement is None:
             return ComparedFigure()
-        if tried.evaluation is None or tried.cost is None:
-            return ComparedFigure(tooltip=tried.reason or unknown)
-        if not fits(tried.evaluation):
-            return ComparedFigure(tooltip=no_fit_reason(tried.evaluation))
-        estimate = tried.cost.estimate
-        return (None if estimate is None else read(estimate)) or ComparedFigure(tooltip=tried.cost.reason or unknown)
+        if placement.evaluation is None or placement.cost is None:
+            return ComparedFigure(tooltip=placement.reason or unknown)
+        if not is_feasible(placement.evaluation):
+            return ComparedFigure(tooltip=infeasible_reason(placement.evaluation))
+        estimate = placement.cost.estimate
+        return (None if estimate is None else read(estimate)) or ComparedFigure(
+            tooltip=placement.cost.reason or unknown
+        )
 
-    return figure
+    return cost_figure
 
 
 def _rent_figure(estimate: CostEstimate) -> ComparedFigure | None:
+    """Return the rent for a run or month as a figure."""
     rent = estimate.result.rent
     if rent is None:
         return None
@@ -130,6 +137,7 @@ def _rent_per_tokens_figure(estimate: CostEstimate) -> ComparedFigure | None:
 
 
 def _owning_figure(estimate: CostEstimate) -> ComparedFigure | None:
+    """Return the cost of owning for a run or month as a figure."""
     own = estimate.result.own
     if own is None:
         return None
@@ -145,6 +153,7 @@ def _owning_per_tokens_figure(estimate: CostEstimate) -> ComparedFigure | None:
 
 
 def _usd_per_million_figure(usd: float | None, how: str) -> ComparedFigure:
+    """Return a cost in US dollars per million tokens as a figure; `how` explains it."""
     return ComparedFigure(fmt.money(usd, fmt.UNKNOWN), usd, how)
 
 
@@ -153,8 +162,8 @@ _NO_PRICE: Final = "The price of these cards is not known."
 PLACEMENT_FIGURES: Final = (
     PlacementFigure("Fits", _verdict_figure, lower_is_better=False),
     PlacementFigure("Memory needed per card", _needed_memory_figure, lower_is_better=True),
-    PlacementFigure("Time", _time_figure_reader(_seconds), lower_is_better=True),
-    PlacementFigure("Pace", _time_figure_reader(_pace), lower_is_better=False),
+    PlacementFigure("Time", _time_figure_reader(_seconds_text_and_value), lower_is_better=True),
+    PlacementFigure("Pace", _time_figure_reader(_pace_text_and_value), lower_is_better=False),
     PlacementFigure("Rented", _cost_figure_reader(_rent_figure, _NO_OFFER), lower_is_better=True),
     PlacementFigure("Rented, per hour", _cost_figure_reader(_hourly_rent_figure, _NO_OFFER), lower_is_better=True),
     PlacementFigure(

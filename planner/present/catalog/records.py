@@ -36,7 +36,7 @@ def derived_fields(gpu: Gpu) -> dict[str, float | None]:
 
 
 def price_fields(prices: CardPrices | None, count: int = 1) -> dict[str, object]:
-    """Return the prices of `count` cards: the median street and used prices, and the lowest on-demand rent.
+    """Return the prices of `count` cards in US dollars: median street and used prices, and the lowest on-demand rent.
 
     Each comes with the source and the day of its newest price; None where the catalog has no such price.
     """
@@ -63,7 +63,7 @@ def rent_fields(rented: PriceSpread | None, count: int = 1) -> dict[str, object]
 def card_facts(
     gpu: Gpu, prices: CardPrices, software: Iterable[FeatureSupport], speeds: Iterable[PublishedSpeed]
 ) -> dict[str, object]:
-    """Return the facts that are not part of a card's record: derived figures, prices, software, measured speeds."""
+    """Return what a card's record does not contain: derived figures, prices, software, measured speeds."""
     return {
         "derived": derived_fields(gpu) | _derived_by_kind(gpu, prices),
         "prices": {
@@ -76,7 +76,7 @@ def card_facts(
 
 
 def system_facts(row: SystemRow) -> dict[str, object]:
-    """Return the facts that are not part of a system's record: totals, unsupported formats, rents, power and cooling.
+    """Return what a system's record does not contain: totals, unsupported formats, rents, power and cooling.
 
     `power` is None if the machine's power is not known.
     """
@@ -91,7 +91,7 @@ def system_facts(row: SystemRow) -> dict[str, object]:
 
 
 def comparison_totals(entry: "ComparisonEntry") -> dict[str, object]:
-    """Return the totals of all accelerators of an entry, and of its machines if it is a system."""
+    """Return the totals over all accelerators of an entry, and over its machines if it is a system."""
     system, gpu = None if entry.system is None else entry.system.system, None if entry.row is None else entry.row.gpu
     return {
         "memory_bytes": MEMORY.value(gpu, entry.count),
@@ -105,7 +105,7 @@ def comparison_totals(entry: "ComparisonEntry") -> dict[str, object]:
 
 
 def accelerator_fields(gpu: Gpu | None, count: int | None) -> dict[str, object]:
-    """Return the total bandwidth and 16-bit rates of `count` accelerators."""
+    """Return the total memory bandwidth and 16-bit rates of `count` accelerators."""
     return {
         "bandwidth_bytes_per_s": BANDWIDTH.value(gpu, count),
         "bf16_ops_per_s": BF16.value(gpu, count),
@@ -128,11 +128,12 @@ def _derived_by_kind(gpu: Gpu, prices: CardPrices) -> dict[str, float | None]:
         f"{DERIVED_NAMES[key]}_{kind}": figure.value(gpu, spread.median_usd)
         for key, figure in DERIVED_FIGURES.items()
         for kind, spread in prices.bought.items()
-        if figure.priced and kind != "list"
+        if figure.has_price and kind != "list"
     }
 
 
 def _power_object(system: System) -> dict[str, object] | None:
+    """Return the power supply and cooling of a system, or None if its power is not known."""
     if system.max_power_watts is None:
         return None
     circuit = smallest_circuit(system.max_power_watts)
@@ -140,10 +141,12 @@ def _power_object(system: System) -> dict[str, object] | None:
 
 
 def _rent_ranges(rented: Mapping[RentMode, PriceSpread]) -> dict[str, object]:
+    """Return the range of rental prices by rental mode."""
     return {mode: _price_range_object(spread, "usd_per_hour") for mode, spread in rented.items()}
 
 
 def _price_range_object(spread: PriceSpread, unit: str) -> dict[str, object]:
+    """Return a range of prices with its dates and sources, for JSON."""
     return {
         f"low_{unit}": spread.low.price_usd,
         f"median_{unit}": spread.median_usd,
@@ -157,6 +160,7 @@ def _price_range_object(spread: PriceSpread, unit: str) -> dict[str, object]:
 
 
 def _dated_source(source: str, day: str) -> str:
+    """Return a source with its date."""
     return f"{source}, {day}" if day else source
 
 
@@ -169,32 +173,33 @@ _GPU_PLAN: Final = (
 _SYSTEM_PLAN: Final = ("plan_verdict", "plan_free_bytes_each", "plan_reason")
 
 
-def _own_fields(kind: type[Spec]) -> tuple[str, ...]:
+def _record_fields(kind: type[Spec]) -> tuple[str, ...]:
+    """Return the field names of a record class, without nested records."""
     return tuple(name for name in kind.model_fields if name not in _NESTED)
 
 
 GPU_FIELDS: Final = (
-    *_own_fields(Gpu),
+    *_record_fields(Gpu),
     *(f"{dtype}_ops_per_s" for dtype in DTYPE_TITLES),
     *price_fields(None),
     *DERIVED_NAMES.values(),
     *_GPU_PLAN,
     *_SOURCES,
 )
-"""Field names of `gpu_fields`, for a header even without any card."""
+"""Names of the fields in `gpu_fields`, for a CSV header even without any card."""
 SYSTEM_FIELDS: Final = (
-    *_own_fields(System),
+    *_record_fields(System),
     *per_accelerator_fields(None),
     *accelerator_fields(None, None),
     *rent_fields(None),
     *_SYSTEM_PLAN,
     *_SOURCES,
 )
-"""Field names of `system_fields`."""
+"""Names of the fields in `system_fields`, for a CSV header."""
 
 
 def gpu_fields(row: GpuRow) -> dict[str, object]:
-    """Return a card's figures by field name, rates as `bf16_ops_per_s`, with prices by kind and sources.
+    """Return a card's figures by field name, such as `bf16_ops_per_s`, with prices by kind and sources.
 
     The plan's verdict and job are None without a plan.
     """
@@ -229,12 +234,14 @@ def system_fields(row: SystemRow) -> dict[str, object]:
 
 
 def _source_fields(main: Provenance, other: Mapping[str, Provenance], notes: Sequence[str]) -> dict[str, object]:
+    """Return the fields on sources: the record's own, those of single figures, and notes."""
     others = "; ".join(f"{field}: {_provenance_line(provenance)}" for field, provenance in other.items())
     texts = (main.source, main.basis, main.certainty, main.as_of, others, "; ".join(notes))
     return dict(zip(_SOURCES, texts, strict=True))
 
 
 def _job_values(job: JobSummary) -> tuple[float, float | None, str]:
+    """Return a job's hours, cost in US dollars, and the source of the cost."""
     return job.hours, job.usd, "; ".join(job.cost_origin.splitlines())
 
 

@@ -51,7 +51,7 @@ _LAST_YEAR: Final = 2099
 
 @dataclass(frozen=True, slots=True)
 class SearchBound:
-    """A bound on the column `key`, in its unit; `words` is the text of the bound, `rest` the search without it."""
+    """A bound on the column `key`, in its unit; `words` is the bound's text, `rest` the search text without it."""
 
     key: str
     low: float | None
@@ -69,55 +69,59 @@ class ParsedSearch:
 
 
 def parse_search(text: str, units: Mapping[str, float]) -> ParsedSearch:
-    """Parse `text`; `units` holds the columns that can be bounded, with the base units per unit of each.
+    """Parse a search text; `units` holds the columns that can be bounded, with the base units per unit of each.
 
     A size by itself, `24 GB`, is a memory size as sold. GB is 10⁹ bytes and GiB 2³⁰; sellers mean either, so `24 GB`
     matches the range between both. A number without a unit is a year if it could be one.
     """
-    found = [(match, bound) for match in _BOUND.finditer(text) if (bound := _bound(match, text, units)) is not None]
-    rest = _without(text, [match for match, _ in found])
+    found = [
+        (match, bound) for match in _BOUND.finditer(text) if (bound := _search_bound(match, text, units)) is not None
+    ]
+    rest = _without_matches(text, [match for match, _ in found])
     sizes = list(_SIZE.finditer(rest))
-    bounds = (*(bound for _, bound in found), *(_as_sold(match, text, units["memory"]) for match in sizes))
-    words = _without(rest, sizes).split()
+    bounds = (*(bound for _, bound in found), *(_memory_bound_as_sold(match, text, units["memory"]) for match in sizes))
+    words = _without_matches(rest, sizes).split()
     return ParsedSearch(bounds, " ".join(word for word in words if not bounds or word.lower() not in _FILLERS))
 
 
-def _bound(match: re.Match[str], text: str, units: Mapping[str, float]) -> SearchBound | None:
-    key, scale = _unit_of(match)
+def _search_bound(match: re.Match[str], text: str, units: Mapping[str, float]) -> SearchBound | None:
+    """Return the bound that a match states, or None if its column cannot be bounded."""
+    key, scale = _column_and_scale(match)
     if key not in units:
         return None
-    value = _number(match) * scale / units[key]
+    value = _matched_number(match) * scale / units[key]
     low, high = (value, None) if match["more"] else (None, value)
-    return SearchBound(key, low, high, match[0].strip(), _without(text, [match]))
+    return SearchBound(key, low, high, match[0].strip(), _without_matches(text, [match]))
 
 
-def _unit_of(match: re.Match[str]) -> tuple[str, float]:
-    """Return the column of a bound and the base units per unit; an empty column if it cannot be determined."""
+def _column_and_scale(match: re.Match[str]) -> tuple[str, float]:
+    """Return the column that a matched unit belongs to, empty if none, and the base units per unit."""
     unit = (match["unit"] or ("$" if match["dollar"] else "")).lower()
     if unit:
         key, scale = _UNITS[unit]
     elif match["kind"] or match["hourly"]:
         key, scale = "price", 1
     else:
-        return ("year", 1) if _FIRST_YEAR <= _number(match) <= _LAST_YEAR else ("", 1)
+        return ("year", 1) if _FIRST_YEAR <= _matched_number(match) <= _LAST_YEAR else ("", 1)
     if key == "price":
         key = "rent" if match["hourly"] else _PRICE_KINDS.get((match["kind"] or "").lower(), key)
     return key, scale
 
 
-def _as_sold(match: re.Match[str], text: str, unit: float) -> SearchBound:
-    """Return the bound on memory, in `unit`, that a size as sold stands for: from GB to GiB."""
-    number = _number(match)
+def _memory_bound_as_sold(match: re.Match[str], text: str, unit: float) -> SearchBound:
+    """Return the memory bound for a size as sold, such as 24 GB: from GB up to GiB."""
+    number = _matched_number(match)
     low, high = number * _UNITS[match["unit"].lower()][1] / unit, number * GIB / unit
     same = re.search(re.escape(match[0]), text)
-    return SearchBound("memory", low, high, match[0], _without(text, [same] if same else []))
+    return SearchBound("memory", low, high, match[0], _without_matches(text, [same] if same else []))
 
 
-def _number(match: re.Match[str]) -> float:
+def _matched_number(match: re.Match[str]) -> float:
     return float(match["number"].replace(",", ""))
 
 
-def _without(text: str, matches: list[re.Match[str]]) -> str:
+def _without_matches(text: str, matches: list[re.Match[str]]) -> str:
+    """Return `text` without the matched parts."""
     for match in reversed(matches):
         text = f"{text[: match.start()]} {text[match.end() :]}"
     return " ".join(text.split())

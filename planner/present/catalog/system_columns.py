@@ -6,7 +6,14 @@ from typing import Final
 
 from planner.present import format as fmt
 from planner.present.catalog.gpu_columns import fits_column, rent_column
-from planner.present.catalog.system_row import FP16, PER_POWER_FIGURES, TOTALS, PerPowerFigure, SystemRow, Total
+from planner.present.catalog.system_row import (
+    FP16,
+    PER_POWER_FIGURES,
+    TOTALS,
+    AcceleratorTotal,
+    PerPowerFigure,
+    SystemRow,
+)
 from planner.present.columns import Column, number_column, provenance_text, text_column
 from planner.present.memory.verdict import margin_text
 from planner.present.names import CERTAINTY_TITLES
@@ -14,36 +21,42 @@ from planner.units import GB, GIB
 
 
 def _fits_tooltip(row: SystemRow) -> str:
+    """Return why there is no memory verdict, or the free memory on each accelerator."""
     count = row.system.gpu_count or 1
     where = f" on each of {fmt.integer(count)}, shared as in the plan or by its software" if count > 1 else ""
     return row.reason if row.reason or row.free_bytes is None else f"{margin_text(row.free_bytes)}{where}"
 
 
 def _accelerators_tooltip(row: SystemRow) -> str:
-    return "\n".join(part for part in (row.accelerators, _source("gpu_id")(row)) if part)
+    return "\n".join(part for part in (row.accelerators, _system_source_reader("gpu_id")(row)) if part)
 
 
-def _each_source(field: str) -> Callable[[SystemRow], str]:
-    """Return a function that gives the source of the figure of one accelerator."""
+def _accelerator_source_reader(field: str) -> Callable[[SystemRow], str]:
+    """Return a function that gives the source of a field in the record of one accelerator."""
     return lambda row: "" if row.gpu is None else provenance_text(row.gpu.provenance_of(field))
 
 
 def _memory_each_tooltip(row: SystemRow) -> str:
     exact = "" if row.memory_bytes_each is None else fmt.exact_bytes(row.memory_bytes_each)
-    return "\n".join(part for part in (exact, _each_source("memory_bytes")(row)) if part)
+    return "\n".join(part for part in (exact, _accelerator_source_reader("memory_bytes")(row)) if part)
 
 
 def _price_tooltip(row: SystemRow) -> str:
     kind = f"{row.system.price_kind} price" if row.system.price_kind else ""
-    return "\n".join(part for part in (kind, fmt.date(row.system.price_date, ""), _source("price_usd")(row)) if part)
+    return "\n".join(
+        part for part in (kind, fmt.date(row.system.price_date, ""), _system_source_reader("price_usd")(row)) if part
+    )
 
 
-def _source(field: str) -> Callable[[SystemRow], str]:
+def _system_source_reader(field: str) -> Callable[[SystemRow], str]:
+    """Return a function that gives the source of a field in the system's record."""
     return lambda row: provenance_text(row.system.provenance_of(field))
 
 
-def _total(total: Total) -> Column[SystemRow]:
-    def tooltip(row: SystemRow) -> str:
+def _total_column(total: AcceleratorTotal) -> Column[SystemRow]:
+    """Return the column of a total over a system's accelerators."""
+
+    def total_tooltip(row: SystemRow) -> str:
         source = total.source(row.gpu)
         text = "" if source is None or total.value(row.gpu, row.system.gpu_count) is None else provenance_text(source)
         return "\n".join(part for part in (total.formula(row.gpu, row.system.gpu_count), text) if part)
@@ -57,11 +70,12 @@ def _total(total: Total) -> Column[SystemRow]:
         unknown=lambda row: fmt.NONE if total.key in row.lacks else fmt.UNKNOWN,
         width=6,
         shown=total is not FP16,
-        tooltip=tooltip,
+        tooltip=total_tooltip,
     )
 
 
-def _for_power(figure: PerPowerFigure) -> Column[SystemRow]:
+def _per_power_column(figure: PerPowerFigure) -> Column[SystemRow]:
+    """Return the column of a figure per watt of a system's maximum power."""
     return number_column(
         figure.key,
         figure.title,
@@ -91,9 +105,9 @@ SYSTEM_COLUMNS: Final[tuple[Column[SystemRow], ...]] = (
         per_unit=GIB,
         unknown=fmt.UNKNOWN,
         width=8,
-        tooltip=lambda row: f"{fmt.exact_bytes(row.system.memory_bytes)}\n{_source('memory_bytes')(row)}",
+        tooltip=lambda row: f"{fmt.exact_bytes(row.system.memory_bytes)}\n{_system_source_reader('memory_bytes')(row)}",
     ),
-    *map(_total, TOTALS),
+    *map(_total_column, TOTALS),
     number_column(
         "power",
         "Power",
@@ -102,7 +116,7 @@ SYSTEM_COLUMNS: Final[tuple[Column[SystemRow], ...]] = (
         per_unit=1000,
         unknown=fmt.UNKNOWN,
         width=7,
-        tooltip=lambda row: f"maximum power of the whole machine\n{_source('max_power_watts')(row)}",
+        tooltip=lambda row: f"maximum power of the whole machine\n{_system_source_reader('max_power_watts')(row)}",
     ),
     number_column(
         "price",
@@ -121,11 +135,11 @@ SYSTEM_COLUMNS: Final[tuple[Column[SystemRow], ...]] = (
         show=lambda value: f"{value:.0f}",
         unknown=fmt.UNKNOWN,
         width=7,
-        tooltip=lambda row: f"{fmt.date(row.system.released)}\n{_source('released')(row)}",
+        tooltip=lambda row: f"{fmt.date(row.system.released)}\n{_system_source_reader('released')(row)}",
     ),
     _RENT,
     text_column("accelerators", "Accelerators", lambda row: row.accelerators, width=30, tooltip=_accelerators_tooltip),
-    text_column("kind", "Kind", lambda row: row.system.kind, width=13, tooltip=_source("kind")),
+    text_column("kind", "Kind", lambda row: row.system.kind, width=13, tooltip=_system_source_reader("kind")),
     text_column("vendor", "Vendor", lambda row: row.system.vendor, width=9),
     text_column("architecture", "Architecture", lambda row: row.architecture, width=16, shown=False),
     number_column(
@@ -136,7 +150,7 @@ SYSTEM_COLUMNS: Final[tuple[Column[SystemRow], ...]] = (
         unknown=fmt.UNKNOWN,
         width=8,
         shown=False,
-        tooltip=_source("gpu_count"),
+        tooltip=_system_source_reader("gpu_count"),
     ),
     number_column(
         "memory_each",
@@ -156,12 +170,17 @@ SYSTEM_COLUMNS: Final[tuple[Column[SystemRow], ...]] = (
         per_unit=GB,
         unknown=fmt.UNKNOWN,
         shown=False,
-        tooltip=_each_source("interconnect"),
+        tooltip=_accelerator_source_reader("interconnect"),
     ),
     text_column(
-        "topology", "Topology", lambda row: row.system.topology, width=18, shown=False, tooltip=_source("topology")
+        "topology",
+        "Topology",
+        lambda row: row.system.topology,
+        width=18,
+        shown=False,
+        tooltip=_system_source_reader("topology"),
     ),
-    *map(_for_power, PER_POWER_FIGURES),
+    *map(_per_power_column, PER_POWER_FIGURES),
     text_column("price_kind", "Price kind", lambda row: row.system.price_kind, width=13, shown=False),
     text_column("interconnect", "Interconnect", lambda row: row.system.interconnect, width=40, shown=False),
     text_column("host_cpu", "Processor", lambda row: row.system.host_cpu, width=24, shown=False),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SystemRow(EquippedSystem):
-    """A system with its accelerator, if the catalog has it, the plan's verdict and the system's rents.
+    """A whole machine with its accelerator, if that is in the catalog, the plan's verdict and its rents.
 
     `fit` is the plan's verdict, if computed. `lacks` holds the number formats that the accelerator does not support,
     if software support is loaded. `rented` holds the rents of the whole system, None until they are loaded.
@@ -33,27 +33,27 @@ class SystemRow(EquippedSystem):
 
     @property
     def verdict(self) -> Verdict | None:
-        """Return whether the plan fits on the accelerators, or None if that is not known or was not computed."""
+        """Return the plan's memory verdict on the accelerators; None if it is not known or not computed."""
         return None if self.fit is None or self.fit.fit is None else self.fit.fit.verdict
 
     @property
     def free_bytes(self) -> int | None:
-        """Return the free bytes of each accelerator, negative if they do not suffice; None if not known."""
+        """Return the bytes that the plan leaves free on each accelerator, negative if they do not suffice; or None."""
         return None if self.fit is None or self.fit.fit is None else self.fit.fit.free_bytes
 
     @property
     def unsupported(self) -> str:
-        """Return why the accelerators cannot run the plan at all, empty if they can."""
+        """Return why the accelerators cannot run the plan at all; empty if they can."""
         return "" if self.fit is None or self.fit.fit is None else "; ".join(self.fit.fit.unsupported)
 
     @property
     def reason(self) -> str:
-        """Return why there is no verdict, empty if there is one."""
+        """Return why there is no memory verdict; empty if there is one."""
         return self.unsupported or ("" if self.fit is None else self.fit.reason)
 
     @property
     def on_demand(self) -> "PriceSpread | None":
-        """Return the on-demand rents of the whole system per hour."""
+        """Return the on-demand rental prices of the whole system per hour."""
         return None if self.rented is None else self.rented.get("on-demand")
 
 
@@ -97,8 +97,8 @@ _TERA: Final = 1e12
 
 
 @dataclass(frozen=True, slots=True)
-class Total:
-    """A total of equal accelerators: their number × the figure of one, in base units.
+class AcceleratorTotal:
+    """A total over equal accelerators: their number × the figure of one, in base units.
 
     It is shown in `unit`, of `per_unit` base units. `one` formats the figure of one accelerator, and the total if
     there is no unit; `field` is the record's field that the figure comes from.
@@ -113,7 +113,7 @@ class Total:
     field: str
 
     def value(self, gpu: Gpu | None, count: int | None) -> float | None:
-        """Return the total of `count` of `gpu`, or None if the figure of one or the count is not known."""
+        """Return the total over `count` cards like `gpu`, or None if the number or a single figure is unknown."""
         return total_of_equal(count, None if gpu is None else self.each(gpu))
 
     def text(self, value: float) -> str:
@@ -121,7 +121,7 @@ class Total:
         return fmt.quantity(value / self.per_unit, self.unit) if self.unit else self.one(value)
 
     def formula(self, gpu: Gpu | None, count: int | None) -> str:
-        """Return the formula in numbers, or the reason why the total is not known."""
+        """Return the total's formula in numbers, or why the total is not known."""
         if gpu is None or count is None:
             return "the catalog does not list the accelerators of this system"
         each = self.each(gpu)
@@ -134,12 +134,13 @@ class Total:
         return None if gpu is None else gpu.provenance_of(self.field)
 
 
-def _rate(dtype: str) -> Total:
+def _rate_total(dtype: str) -> AcceleratorTotal:
+    """Return the total of the arithmetic rate in one number format."""
     title = f"{dtype.upper()} dense"
-    return Total(dtype, title, "PFLOPS", 1e15, lambda gpu: gpu.ops_per_s(dtype), fmt.rate, f"rate.{dtype}")
+    return AcceleratorTotal(dtype, title, "PFLOPS", 1e15, lambda gpu: gpu.ops_per_s(dtype), fmt.rate, f"rate.{dtype}")
 
 
-MEMORY: Final = Total(
+MEMORY: Final = AcceleratorTotal(
     "memory",
     "Memory",
     "GiB",
@@ -148,7 +149,7 @@ MEMORY: Final = Total(
     lambda value: fmt.quantity(value / GIB, "GiB"),
     "memory_bytes",
 )
-BANDWIDTH: Final = Total(
+BANDWIDTH: Final = AcceleratorTotal(
     "bandwidth",
     "Bandwidth",
     "TB/s",
@@ -157,19 +158,25 @@ BANDWIDTH: Final = Total(
     fmt.bandwidth,
     "bandwidth_bytes_per_s",
 )
-BF16: Final = _rate("bf16")
-FP16: Final = _rate("fp16")
-"""The rate by which machines older than BF16 are sold."""
-CARDS_POWER: Final = Total("total_power", "Power", "W", 1, lambda gpu: gpu.drawn_watts, fmt.power, "board_power_watts")
-PAID: Final = Total("total_price", "Price", "", 1, lambda gpu: gpu.purchase_price_usd, fmt.money, "purchase_price_usd")
-AT_LAUNCH: Final = Total("total_price", "Price", "", 1, lambda gpu: gpu.launch_price_usd, fmt.money, "launch_price_usd")
+BF16: Final = _rate_total("bf16")
+FP16: Final = _rate_total("fp16")
+"""Total FP16 rate, which is shown for machines older than BF16."""
+CARDS_POWER: Final = AcceleratorTotal(
+    "total_power", "Power", "W", 1, lambda gpu: gpu.drawn_watts, fmt.power, "board_power_watts"
+)
+PAID: Final = AcceleratorTotal(
+    "total_price", "Price", "", 1, lambda gpu: gpu.purchase_price_usd, fmt.money, "purchase_price_usd"
+)
+AT_LAUNCH: Final = AcceleratorTotal(
+    "total_price", "Price", "", 1, lambda gpu: gpu.launch_price_usd, fmt.money, "launch_price_usd"
+)
 TOTALS: Final = (BANDWIDTH, BF16, FP16)
-"""Totals that the catalog does not list for a system itself, computed from one accelerator."""
+"""Totals that the catalog does not list for systems, computed from the figures of one accelerator."""
 
 
 @dataclass(frozen=True, slots=True)
 class PerPowerFigure:
-    """A figure of a system per watt of its maximum power; `scaled` gives the numerator, in the unit `over`."""
+    """A figure of a system per watt of its maximum power; `scaled` returns the numerator, in the unit `over`."""
 
     key: str
     title: str
@@ -179,12 +186,12 @@ class PerPowerFigure:
     per_watts: float
 
     def value(self, system: System, gpu: Gpu | None) -> float | None:
-        """Return the quotient in `unit`, or None if the numerator or the power is not known."""
+        """Return the figure in `unit`, or None if the numerator or the power is not known."""
         over, watts = self.scaled(system, gpu), system.max_power_watts
         return None if over is None or watts is None else over / watts * self.per_watts
 
     def formula(self, system: System, gpu: Gpu | None) -> str:
-        """Return the formula in numbers, or what is missing for it."""
+        """Return the figure's formula in numbers, or which input is missing."""
         over, watts = self.scaled(system, gpu), system.max_power_watts
         if over is None or watts is None:
             return f"needs the {self.title.partition(' per ')[0]} and the power of the machine, one of which is unknown"
@@ -195,13 +202,13 @@ def _memory_gib(system: System, _gpu: Gpu | None) -> float | None:
     return None if system.memory_bytes is None else system.memory_bytes / GIB
 
 
-def _tflops(system: System, gpu: Gpu | None) -> float | None:
+def _bf16_tflops(system: System, gpu: Gpu | None) -> float | None:
     total = BF16.value(gpu, system.gpu_count)
     return None if total is None else total / _TERA
 
 
 PER_POWER_FIGURES: Final = (
     PerPowerFigure("memory_per_kw", "Memory per kW", "GiB/kW", "GiB", _memory_gib, _WATTS_PER_KW),
-    PerPowerFigure("bf16_per_watt", "BF16 dense per watt", "TFLOPS/W", "TFLOPS", _tflops, 1.0),
+    PerPowerFigure("bf16_per_watt", "BF16 dense per watt", "TFLOPS/W", "TFLOPS", _bf16_tflops, 1.0),
 )
-"""Figures per power of the whole system, host and cooling included."""
+"""Figures per watt of the whole system's maximum power, host and cooling included."""

@@ -11,7 +11,7 @@ NO_TRACE_ADVICE = "No advice for a traced module: trace it again with other opti
 
 
 class AdviceRow(NamedTuple):
-    """One piece of advice as text; `saves` is in GiB, empty if the advice is another card; `details` are sentences."""
+    """One piece of advice as text; `saves` is in GiB, empty if the advice is another card."""
 
     title: str
     saves: str
@@ -23,7 +23,7 @@ class AdviceRow(NamedTuple):
 
     @property
     def price(self) -> str:
-        """Return cost, risk and needs: `about 1.33 × slower · small risk to quality · needs bitsandbytes`."""
+        """Return an advice's cost, risk and needs: `about 1.33 × slower · small risk to quality · needs peft`."""
         cost = "costs no time" if self.cost == "none" else self.cost
         risk = "no risk to quality" if self.risk == "none" else f"{self.risk} risk to quality"
         return " · ".join((cost, risk, *((f"needs {self.needs}",) if self.needs else ())))
@@ -48,26 +48,29 @@ def advice_row(advice: Advice) -> AdviceRow:
     )
 
 
-def no_advice(memory: MemoryResult, *, traced: bool) -> str:
-    """Return the sentence for a plan without advice."""
+def no_advice_sentence(memory: MemoryResult, *, traced: bool) -> str:
+    """Return the sentence shown for a plan without any advice."""
     if traced:
         return NO_TRACE_ADVICE
     return f"{advice_title(memory)}: no known option."
 
 
 def _verdict_after(advice: Advice) -> str:
+    """Return the memory verdict after the changes, as text."""
     if advice.verdict is None:
         return "Not on this card" if advice.free_bytes is not None else f"Needs {fmt.size(advice.total_bytes)}"
     return verdict_text(advice.verdict, advice.free_bytes or 0, advice.fit_probability)
 
 
 def _cost_text(advice: Advice) -> str:
+    """Return the cost of an advice in time or work."""
     factor = advice.slower_by_about
     slower = (f"about {fmt.significant(factor)} × slower",) if factor is not None and factor > 1 else ()
     return "; ".join((*slower, *advice.costs)) or "none"
 
 
 def _detail_sentences(advice: Advice) -> list[str]:
+    """Return the steps of an advice with their sources, and what stays unchanged, as sentences."""
     said = [f"{step.name}: {step.sentence} Source: {step.source}." for step in advice.steps]
     if advice.keeps:
         said.append(f"Unchanged: {fmt.listing(advice.keeps)}.")

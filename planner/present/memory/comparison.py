@@ -18,7 +18,7 @@ _NOT_THERE = "–"
 
 
 class VersusRow(NamedTuple):
-    """A term, the total or a phase of both plans; bytes are None if a plan does not have the phase."""
+    """A term, the total or a phase of two plans in bytes; None where a plan does not have the phase."""
 
     kind: RowKind
     name: str
@@ -28,17 +28,17 @@ class VersusRow(NamedTuple):
 
     @property
     def difference_bytes(self) -> int | None:
-        """Return how much more the plan needs than the other; None if one of them does not have the phase."""
+        """Return how many bytes more this plan needs than the other; None if one of them lacks the phase."""
         return None if self.bytes is None or self.other_bytes is None else self.bytes - self.other_bytes
 
     @property
-    def texts(self) -> tuple[str, str, str]:
-        """Return plan, other and difference in GiB: `20.81`, `15.40`, `+5.41`."""
+    def gib_texts(self) -> tuple[str, str, str]:
+        """Return this plan's size, the other's and the difference in GiB: `20.81`, `15.40`, `+5.41`."""
         return _gib_text(self.bytes), _gib_text(self.other_bytes), _signed_gib_text(self.difference_bytes)
 
 
 class VersusView(NamedTuple):
-    """A comparison of two plans ready for display; `settings` are sentences without a full stop."""
+    """A comparison of two plans ready for display; `settings` are the different settings, without a full stop."""
 
     sentence: str
     view: MemoryView
@@ -52,34 +52,36 @@ class VersusView(NamedTuple):
         """Return the comparison as plain text, for the clipboard."""
         answers = [f"Plan: {self.subject}", self.view.answer, f"Other: {self.other_subject}", self.other.answer]
         head = f"{'GiB':<22}{'Plan':>10}{'Other':>10}{'Difference':>12}"
-        lines = [f"{row.title:<22}{row.texts[0]:>10}{row.texts[1]:>10}{row.texts[2]:>12}" for row in self.rows]
+        lines = [
+            f"{row.title:<22}{row.gib_texts[0]:>10}{row.gib_texts[1]:>10}{row.gib_texts[2]:>12}" for row in self.rows
+        ]
         blocks = ([self.sentence], answers, [f"- {words}" for words in self.settings], [head, *lines] if lines else [])
         return "\n\n".join("\n".join(block) for block in blocks if block)
 
     def csv_rows(self) -> tuple[tuple[str, ...], ...]:
-        """Return a header and one row per part with exact bytes, for export; missing values are empty."""
+        """Return a CSV header and one row per term or phase with exact bytes; missing values are empty."""
         header = ("kind", "name", "bytes", "other_bytes", "difference_bytes")
         amounts = ((row, (row.bytes, row.other_bytes, row.difference_bytes)) for row in self.rows)
         rows = ((row.kind, row.name, *("" if one is None else str(one) for one in three)) for row, three in amounts)
         return (header, *rows)
 
 
-def versus_view(evaluation: Evaluation, found: PlanComparison, catalog: Catalog) -> VersusView:
-    """Return the display of `evaluation` compared with the other evaluation in `found`."""
-    view, other = evaluation_view(evaluation, catalog), evaluation_view(found.other, catalog)
+def versus_view(evaluation: Evaluation, comparison: PlanComparison, catalog: Catalog) -> VersusView:
+    """Return the `comparison` of an evaluated plan with another, ready for display."""
+    view, other = evaluation_view(evaluation, catalog), evaluation_view(comparison.other, catalog)
     comparable = view.supported and other.supported
     return VersusView(
-        sentence=_sentence(found.total_difference_bytes, view, other) if comparable else "",
+        sentence=_difference_sentence(comparison.total_difference_bytes, view, other) if comparable else "",
         view=view,
         other=other,
         subject=plan_phrase(evaluation, catalog),
-        other_subject=plan_phrase(found.other, catalog),
-        settings=_settings(found, catalog.hardware),
-        rows=_rows(found, view, other) if comparable else (),
+        other_subject=plan_phrase(comparison.other, catalog),
+        settings=_setting_difference_texts(comparison, catalog.hardware),
+        rows=_versus_rows(comparison, view, other) if comparable else (),
     )
 
 
-def _sentence(difference: int, view: MemoryView, other: MemoryView) -> str:
+def _difference_sentence(difference: int, view: MemoryView, other: MemoryView) -> str:
     if difference == 0:
         return f"Both need {fmt.size(view.total_bytes)} per card."
     side = "more" if difference > 0 else "less"
@@ -90,36 +92,38 @@ def _sentence(difference: int, view: MemoryView, other: MemoryView) -> str:
     )
 
 
-def _settings(found: PlanComparison, hardware: HardwareCatalog) -> tuple[str, ...]:
-    if not found.settings:
+def _setting_difference_texts(comparison: PlanComparison, hardware: HardwareCatalog) -> tuple[str, ...]:
+    if not comparison.settings:
         return ("The settings are the same",)
     return tuple(
         f"{setting_title(one.field)}: {setting_text(one.field, one.value, hardware)} "
         f"instead of {setting_text(one.field, one.other, hardware)}"
-        for one in found.settings
+        for one in comparison.settings
     )
 
 
-def _rows(found: PlanComparison, view: MemoryView, other: MemoryView) -> tuple[VersusRow, ...]:
+def _versus_rows(comparison: PlanComparison, view: MemoryView, other: MemoryView) -> tuple[VersusRow, ...]:
     order, phases = tuple(TERM_TITLES), tuple(PHASE_TITLES)
     terms = sorted(
-        (term for term in found.terms if term.bytes or term.other_bytes), key=lambda one: order.index(one.name)
+        (term for term in comparison.terms if term.bytes or term.other_bytes), key=lambda one: order.index(one.name)
     )
     return (
         *(VersusRow("term", term.name, TERM_TITLES[term.name], term.bytes, term.other_bytes) for term in terms),
         VersusRow("total", "total", "Total", view.total_bytes, other.total_bytes),
         *(
             VersusRow("phase", phase.name, f"Phase: {PHASE_TITLES[phase.name].lower()}", phase.bytes, phase.other_bytes)
-            for phase in sorted(found.phases, key=lambda one: phases.index(one.name))
+            for phase in sorted(comparison.phases, key=lambda one: phases.index(one.name))
         ),
     )
 
 
 def _gib_text(value: int | None) -> str:
+    """Return a size in GiB without the unit, or a dash for None."""
     return _NOT_THERE if value is None else fmt.gib(value)
 
 
 def _signed_gib_text(value: int | None) -> str:
+    """Return a difference in GiB with its sign, or a dash for None."""
     if value is None:
         return _NOT_THERE
     return f"+{fmt.gib(value)}" if value > 0 else fmt.gib(value)
@@ -139,7 +143,7 @@ _PARTS: Final[tuple[tuple[str, tuple[TermName, ...]], ...]] = (
 
 
 class ComparisonRow(NamedTuple):
-    """One part of the peak memory, estimated and traced."""
+    """One part of the peak memory in bytes, estimated and traced."""
 
     title: str
     estimated_bytes: int
@@ -152,12 +156,12 @@ class ComparisonRow(NamedTuple):
 
     @property
     def difference_fraction(self) -> float | None:
-        """Return the difference relative to the traced bytes; None if nothing was traced."""
+        """Return the difference as a fraction of the traced bytes; None if nothing was traced."""
         return self.difference_bytes / self.traced_bytes if self.traced_bytes else None
 
 
 def compare_parts(estimate: MemoryResult, traced: MemoryResult) -> tuple[ComparisonRow, ...]:
-    """Return the parts of the peak memory, estimated and traced, with the total as the last row."""
+    """Return the parts of the peak memory, estimated and traced, and last the total."""
     rows = (ComparisonRow(title, _sum_bytes(estimate, names), _sum_bytes(traced, names)) for title, names in _PARTS)
     present = tuple(row for row in rows if row.estimated_bytes or row.traced_bytes)
     return (*present, ComparisonRow("Total", estimate.total_bytes, traced.total_bytes))
@@ -177,4 +181,5 @@ def comparison_sentence(estimate: MemoryResult, traced: MemoryResult) -> str:
 
 
 def _sum_bytes(memory: MemoryResult, names: tuple[TermName, ...]) -> int:
+    """Return the sum of the terms `names` at the peak, in bytes."""
     return sum(term.bytes for term in memory.terms if term.name in names)

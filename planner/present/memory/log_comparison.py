@@ -27,7 +27,7 @@ _NO_REASON: Final = "The cause of this difference is not known."
 
 
 class LogRow(NamedTuple):
-    """A row of the comparison, with rounded texts and exact bytes."""
+    """A row of the comparison of a log with its estimate, with rounded texts and exact bytes."""
 
     name: RowName
     title: str
@@ -42,7 +42,7 @@ class LogRow(NamedTuple):
 
 
 class LogView(NamedTuple):
-    """A comparison with a log ready for display."""
+    """A comparison of an estimate with a log, ready for display."""
 
     sentence: str
     subject: str
@@ -59,7 +59,7 @@ class LogView(NamedTuple):
         return "\n\n".join("\n".join(block) for block in blocks if block)
 
     def csv_rows(self) -> tuple[dict[str, object], ...]:
-        """Return the rows with exact bytes, for export."""
+        """Return one row per compared amount with exact bytes, for export."""
         return tuple(
             {
                 "row": row.name,
@@ -73,16 +73,16 @@ class LogView(NamedTuple):
 
 
 def log_view(comparison: LogComparison) -> LogView:
-    """Return the display of `comparison`."""
+    """Return the comparison of an estimate with a log, ready for display."""
     return LogView(
-        sentence=_sentence(comparison),
-        subject=_subject(comparison),
-        rows=tuple(_row(row) for row in comparison.rows),
+        sentence=_log_comparison_sentence(comparison),
+        subject=_log_subject(comparison),
+        rows=tuple(_log_row(row) for row in comparison.rows),
         notes=comparison.notes,
     )
 
 
-def _row(row: LogComparisonRow) -> LogRow:
+def _log_row(row: LogComparisonRow) -> LogRow:
     difference = row.difference_bytes
     at_least = "≥ " if row.at_least else ""
     return LogRow(
@@ -93,13 +93,13 @@ def _row(row: LogComparisonRow) -> LogRow:
         difference_bytes=difference,
         predicted=fmt.size(row.predicted_bytes, _NOT_ESTIMATED),
         actual=f"{at_least}{fmt.size(row.actual_bytes)}",
-        difference="" if difference is None else _share(difference, row.predicted_bytes),
+        difference="" if difference is None else _difference_text(difference, row.predicted_bytes),
         why=row.explanation or _NO_REASON,
-        exact=_exact(row),
+        exact=_exact_amounts_text(row),
     )
 
 
-def _exact(row: LogComparisonRow) -> str:
+def _exact_amounts_text(row: LogComparisonRow) -> str:
     ends = f"{fmt.exact_bytes(row.low_bytes)} to {fmt.exact_bytes(row.high_bytes)}"
     measured = fmt.exact_bytes(row.actual_bytes) if row.low_bytes == row.high_bytes else ends
     places = fmt.listing(tuple(map(str, row.lines)))
@@ -109,12 +109,13 @@ def _exact(row: LogComparisonRow) -> str:
     )
 
 
-def _share(difference: int, predicted: int | None) -> str:
+def _difference_text(difference: int, predicted: int | None) -> str:
+    """Return the difference as a percentage of the estimate, or as a size if nothing was estimated."""
     return fmt.signed_percent(difference / predicted) if predicted else fmt.size_difference(difference)
 
 
-def _sentence(comparison: LogComparison) -> str:
-    """Return a sentence on the most comprehensive figure that both have, preferably an exactly measured one."""
+def _log_comparison_sentence(comparison: LogComparison) -> str:
+    """Return a sentence on the most comprehensive amount in log and estimate, preferably an exactly measured one."""
     widest: tuple[RowName, ...] = ("process", "reserved", "allocated", "sum", "card", "weights")
     rows = [row for name in widest if (row := comparison.row(name)) and row.difference_bytes is not None]
     row = next(iter(sorted(rows, key=lambda row: row.at_least)), None)
@@ -130,7 +131,8 @@ def _sentence(comparison: LogComparison) -> str:
     return f"The run used {fmt.precise_percent(share)} {side} memory than estimated{what}: {sizes}."
 
 
-def _subject(comparison: LogComparison) -> str:
+def _log_subject(comparison: LogComparison) -> str:
+    """Return what was read from the log: its formats, version, model and settings."""
     reading = comparison.reading
     read = fmt.listing(tuple(FORMATS[name].title for name in reading.formats))
     parts = [f"Read: {read}"]

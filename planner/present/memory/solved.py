@@ -17,29 +17,29 @@ _TITLES: Final = {
 }
 
 
-def solved_sentence(surely: SolveResult, barely: SolveResult, card: str | None = None) -> str:
-    """Return the solution as one sentence: `Largest micro-batch that fits: 6, up to 8 tight.`.
+def solved_sentence(fitting_result: SolveResult, tight_result: SolveResult, card: str | None = None) -> str:
+    """Return a solution with its title: `Largest micro-batch that fits: 6, up to 8 tight.`.
 
-    `card` is the name of the card if that was solved for; see `solved_words` for the others.
+    `card` is the name of the card if that was solved for; see `solved_text` for the others.
     """
-    how = f", {surely.how or barely.how}" if surely.how or barely.how else ""
-    return f"{_TITLES[surely.asked]}: {card or solved_text(surely, barely)}{how}."
+    how = f", {fitting_result.how or tight_result.how}" if fitting_result.how or tight_result.how else ""
+    return f"{_TITLES[fitting_result.asked]}: {card or solved_text(fitting_result, tight_result)}{how}."
 
 
-def solved_text(surely: SolveResult, barely: SolveResult) -> str:
-    """Return `6`, `6, up to 8 tight`, `8, tight`, `131,072, the model's maximum`, or why there is no solution.
+def solved_text(fitting_result: SolveResult, tight_result: SolveResult) -> str:
+    """Return a solution: `6`, `6, up to 8 tight`, `8, tight`, `131,072, the model's maximum`, or why there is none.
 
-    `surely` is the solution with the verdict `fits`, `barely` the one with at worst `tight`.
+    `fitting_result` is the solution with the verdict `fits`, `tight_result` the one with at worst `tight`.
     """
-    if not isinstance(barely.value, int):
-        return f"none, {barely.reason}"
-    if not isinstance(surely.value, int):
-        return f"{fmt.integer(barely.value)}, tight"
-    if surely.bounded_by == "model":
-        bound = "all of them" if surely.asked == "gpu_layers" else "the model's maximum"
-        return f"{fmt.integer(surely.value)}, {bound}"
-    if barely.value == surely.value:
-        return fmt.integer(surely.value)
-    if barely.value < surely.value:
-        return f"{fmt.integer(surely.value)}, or {fmt.integer(barely.value)} tight"
-    return f"{fmt.integer(surely.value)}, up to {fmt.integer(barely.value)} tight"
+    if not isinstance(tight_result.value, int):
+        return f"none, {tight_result.reason}"
+    if not isinstance(fitting_result.value, int):
+        return f"{fmt.integer(tight_result.value)}, tight"
+    if fitting_result.bounded_by == "model":
+        bound = "all of them" if fitting_result.asked == "gpu_layers" else "the model's maximum"
+        return f"{fmt.integer(fitting_result.value)}, {bound}"
+    if tight_result.value == fitting_result.value:
+        return fmt.integer(fitting_result.value)
+    if tight_result.value < fitting_result.value:
+        return f"{fmt.integer(fitting_result.value)}, or {fmt.integer(tight_result.value)} tight"
+    return f"{fmt.integer(fitting_result.value)}, up to {fmt.integer(tight_result.value)} tight"

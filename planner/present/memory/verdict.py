@@ -8,7 +8,7 @@ from planner.present.names import CERTAINTY_TITLES
 
 _ODDS: Final = ((1, 20), (1, 10), (1, 5), (1, 4), (1, 3), (1, 2), (2, 3), (3, 4), (4, 5), (9, 10), (19, 20))
 _ALMOST_ALL: Final = 0.985
-"""Probability from which `_ODDS`, which ends at 19 in 20, is too coarse."""
+"""Probability above which the odds in `_ODDS`, which end at 19 in 20, are too coarse."""
 
 
 def odds_text(probability: float) -> str:
@@ -22,7 +22,7 @@ def odds_text(probability: float) -> str:
 
 
 def certainty_sentences(memory: MemoryResult) -> str:
-    """Return how many bytes of the peak are exact, measured and assumed, and the probability that they fit.
+    """Return how many bytes of the peak are exact, measured and assumed, and the probability that the plan fits.
 
     The probability is left out if it is not known, or if the verdict is tight: then the answer itself contains it.
     """
@@ -32,6 +32,7 @@ def certainty_sentences(memory: MemoryResult) -> str:
 
 
 def _certainty_split_sentence(memory: MemoryResult) -> str:
+    """Return how many bytes of the peak are exact, measured and assumed, in one sentence."""
     counted = memory.certain_bytes
     parts = (("exact", counted.exact), ("measured", counted.measured), ("assumed", counted.assumed))
     said = ", ".join(f"{CERTAINTY_TITLES[how]} {fmt.size(size)}" for how, size in parts if size)
@@ -39,31 +40,32 @@ def _certainty_split_sentence(memory: MemoryResult) -> str:
 
 
 def _probability_sentence(memory: MemoryResult) -> str:
+    """Return the probability that the plan fits in one sentence; empty if unknown, or if a tight verdict states it."""
     chance = memory.fit_probability
     return "" if chance is None or memory.verdict == "tight" else f"Probability that it fits: {odds_text(chance)}."
 
 
 VERDICT_TITLES: Final[dict[Verdict, str]] = {"fits": "Fits", "tight": "Tight", "does-not-fit": "Does not fit"}
 NOT_SUPPORTED: Final = "Not supported"
-"""The verdict on a plan that the card cannot run at all."""
+"""Verdict text for a plan that the card cannot run at all."""
 _LEFT_OUT: Final = {
     "tight": "the plan fits only tightly",
     "does-not-fit": "the plan does not fit",
     "not-supported": "the card cannot run it",
 }
-"""Reasons to exclude a card, by its verdict."""
+"""Reason to exclude a card from a recommendation, by the plan's verdict on it."""
 _RANKS: Final[dict[Verdict, int]] = {"fits": 2, "tight": 1, "does-not-fit": 0}
 _NAMED: Final = 3
-"""Most of the smallest cards that a sentence names."""
+"""Number of smallest fitting cards that a sentence names at most."""
 
 
 def needs_change(memory: MemoryResult) -> bool:
-    """Return whether the plan should be changed: it does not fit, fits only tightly, or cannot run."""
+    """Return whether the plan does not fit, fits only tightly, or cannot run on its card."""
     return bool(memory.unsupported) or memory.verdict in ("tight", "does-not-fit")
 
 
 def verdict_phrase(memory: MemoryResult) -> str:
-    """Return the verdict as a short phrase, for the plan bar: `Fits, 6.10 GiB free`, `Tight, about 3 in 4`."""
+    """Return the memory verdict as a short phrase, for the plan bar: `Fits, 6.10 GiB free`, `Tight, about 3 in 4`."""
     if memory.unsupported:
         return NOT_SUPPORTED
     if memory.verdict is None or memory.free_bytes is None:
@@ -72,7 +74,7 @@ def verdict_phrase(memory: MemoryResult) -> str:
 
 
 def verdict_text(verdict: Verdict, free_bytes: int, probability: float | None) -> str:
-    """Return a verdict, with the probability of fitting if it is tight, else with the free or missing memory."""
+    """Return a memory verdict with the free or missing memory, or if tight with the probability of fitting."""
     if verdict == "tight" and probability is not None:
         return f"{VERDICT_TITLES[verdict]}, {odds_text(probability)}"
     return f"{VERDICT_TITLES[verdict]}, {margin_text(free_bytes)}"
@@ -94,24 +96,24 @@ def verdict_cell(verdict: Verdict | None, unsupported: str) -> str:
 
 
 def no_fit_sentence() -> str:
-    """Return the sentence that the plan does not fit."""
+    """Return the sentence which says that the plan does not fit."""
     return fmt.sentence(_LEFT_OUT["does-not-fit"])
 
 
 def exclusion_text(reason: str) -> str:
-    """Return the reason for an exclusion: the text for a verdict, any other reason unchanged."""
+    """Return the reason why a card is excluded as text; a reason that is no verdict stays unchanged."""
     return _LEFT_OUT.get(reason, reason)
 
 
 def fitting_sentence(model: str, fitting: int, total: str, smallest: str = "") -> str:
-    """Return on how many of `total`, such as `43 systems`, the plan for `model` fits, and the smallest of those."""
+    """Return on how many of `total` (such as `43 systems`) the plan for `model` fits, and the smallest of them."""
     if not fitting:
         return f"{model} does not fit on any of {total} as planned."
     return f"{model} fits on {fitting} of {total} as planned. The smallest is {smallest}."
 
 
 def memory_answer(memory: MemoryResult, card: str | None, count: int = 1, smallest: tuple[str, ...] = ()) -> str:
-    """Return one sentence with the verdict, or with the memory needed if there is no card.
+    """Return the memory verdict in one sentence, or without a card the memory needed.
 
     Args:
         memory: The estimate.
@@ -122,7 +124,7 @@ def memory_answer(memory: MemoryResult, card: str | None, count: int = 1, smalle
     if card is not None and memory.unsupported:
         return f"{NOT_SUPPORTED} on {card}: {'; '.join(memory.unsupported)}."
     if card is None or memory.verdict is None or memory.capacity_bytes is None:
-        return _requirement(memory, card, smallest)
+        return _requirement_sentence(memory, card, smallest)
     kinds = {share.gpu for share in memory.per_gpu}
     where = f"{VERDICT_TITLES[memory.verdict]} on {card if len(kinds) > 1 else fmt.count_of(count, card)}"
     which = f"the card with the {scarcity_phrase(memory)} " if len(memory.per_gpu) > 1 else "each " if count > 1 else ""
@@ -131,12 +133,12 @@ def memory_answer(memory: MemoryResult, card: str | None, count: int = 1, smalle
 
 
 def scarcity_phrase(memory: MemoryResult) -> str:
-    """Return the property of the card with the least headroom among cards that differ: `least free`, `most missing`."""
+    """Return how the card with the least headroom differs from the others: `least free` or `most missing`."""
     return "most missing" if (memory.free_bytes or 0) < 0 else "least free"
 
 
-def more_cards(memory: MemoryResult) -> tuple[str, ...]:
-    """Return a note on how many cards of this kind the plan would need at least, if it does not fit."""
+def fewest_cards_note(memory: MemoryResult) -> tuple[str, ...]:
+    """Return a note on how many cards of this kind the plan needs at least, if it does not fit."""
     # The networks of a diffusion pipeline run one after the other, and are not split.
     if memory.verdict != "does-not-fit" or any(phase.name == "denoise" for phase in memory.phases):
         return ()
@@ -177,16 +179,18 @@ def host_note(memory: MemoryResult) -> tuple[str, ...]:
 
 
 def _needs_phrase(memory: MemoryResult) -> str:
+    """Return the memory needed with its range: `needs 17.4 GiB (16.9 – 18.3)`."""
     return f"needs {fmt.size_with_range(memory.total_bytes, memory.low_bytes, memory.high_bytes)}"
 
 
-def _without_repeated_unit(text: str, memory: MemoryResult) -> str:
-    """Leave out the unit of `text` if the total has the same."""
+def _without_total_unit(text: str, memory: MemoryResult) -> str:
+    """Return the size `text` without its unit if the total has the same unit."""
     number, _, unit = text.rpartition(fmt.THIN)
     return number if fmt.size(memory.total_bytes).endswith(f"{fmt.THIN}{unit}") else text
 
 
-def _requirement(memory: MemoryResult, card: str | None, smallest: tuple[str, ...]) -> str:
+def _requirement_sentence(memory: MemoryResult, card: str | None, smallest: tuple[str, ...]) -> str:
+    """Return the memory needed in one sentence, for a plan without a verdict."""
     sentence = f"N{_needs_phrase(memory)[1:]}"
     if card is not None:
         return f"{sentence}; the usable memory of {card} is not known."
@@ -195,17 +199,19 @@ def _requirement(memory: MemoryResult, card: str | None, smallest: tuple[str, ..
 
 
 def _capacity_phrase(memory: MemoryResult) -> str:
+    """Return the card's usable memory, and how much of it other programs use."""
     other = memory.other_processes_bytes
     held = f", {fmt.size(other)} of it used by other programs" if other else ""
-    return f"{_without_repeated_unit(fmt.size(memory.capacity_bytes), memory)} usable{held}"
+    return f"{_without_total_unit(fmt.size(memory.capacity_bytes), memory)} usable{held}"
 
 
 def _odds_phrase(memory: MemoryResult) -> str:
-    """Return the probability that it fits if the verdict is tight."""
+    """Return the probability that a tight plan fits, as a phrase; empty for other verdicts."""
     if memory.verdict != "tight" or memory.fit_probability is None:
         return ""
     return f" with a probability of {odds_text(memory.fit_probability)}"
 
 
 def _margin_phrase(memory: MemoryResult) -> str:
+    """Return the free or missing memory as the end of a sentence."""
     return f", {margin_text(memory.free_bytes or 0)}"

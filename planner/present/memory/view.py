@@ -9,7 +9,13 @@ from typing import Final, Literal, NamedTuple
 from planner.memory.result import MemoryResult, Phase, Symbol, Term, TermPart, TermShare
 from planner.present import format as fmt
 from planner.present.format import substitute_symbols, symbol_value
-from planner.present.memory.verdict import capacity_note, certainty_sentences, host_note, memory_answer, more_cards
+from planner.present.memory.verdict import (
+    capacity_note,
+    certainty_sentences,
+    fewest_cards_note,
+    host_note,
+    memory_answer,
+)
 from planner.present.names import (
     CERTAINTY_TITLES,
     FREE,
@@ -27,8 +33,8 @@ SegmentKind = Literal["term", "other", "free", "overflow"]
 _ORDER: Final = tuple(TERM_TITLES)
 
 
-class Segment(NamedTuple):
-    """A segment of the memory bar from `start_bytes` on; `share` is its fraction of the bar's length."""
+class MemoryBarSegment(NamedTuple):
+    """A segment of the memory bar, which begins at `start_bytes`; `share` is its fraction of the bar's length."""
 
     name: str
     title: str
@@ -39,17 +45,17 @@ class Segment(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Return `Weights 14.9 GiB`."""
+        """Return the segment's title and size: `Weights 14.9 GiB`."""
         return f"{self.title} {fmt.size(self.bytes)}"
 
     @property
     def tooltip(self) -> str:
-        """Return the title with the exact size in bytes."""
+        """Return the segment's title and exact size in bytes."""
         return f"{self.title}: {fmt.exact_bytes(self.bytes)}"
 
 
 class SymbolRow(NamedTuple):
-    """One symbol of a formula."""
+    """One symbol of a term's formula, with its value, meaning and origin."""
 
     name: str
     value: str
@@ -58,7 +64,7 @@ class SymbolRow(NamedTuple):
 
 
 class PartRow(NamedTuple):
-    """A named part of a term."""
+    """A named part of a memory term."""
 
     title: str
     text: str
@@ -69,7 +75,7 @@ class PartRow(NamedTuple):
 
 
 class TermRow(NamedTuple):
-    """A row of the breakdown with its evidence: formula, numbers, symbols, source and parts."""
+    """A memory term with its evidence: formula, numbers, symbols, source and parts."""
 
     name: str
     title: str
@@ -88,7 +94,7 @@ class TermRow(NamedTuple):
 
 
 class PhaseRow(NamedTuple):
-    """A phase of the run with its live terms; `share` is relative to the peak."""
+    """A phase of the run with the terms in memory; `share` is relative to the peak."""
 
     name: str
     title: str
@@ -113,7 +119,7 @@ class MemoryView(NamedTuple):
     high_bytes: int
     capacity_bytes: int | None
     bar_bytes: int
-    segments: tuple[Segment, ...]
+    segments: tuple[MemoryBarSegment, ...]
     terms: tuple[TermRow, ...]
     phases: tuple[PhaseRow, ...]
     notes: tuple[str, ...]
@@ -122,7 +128,7 @@ class MemoryView(NamedTuple):
     sharing: str = ""
 
     def as_text(self) -> str:
-        """Return the whole answer as plain text, for the clipboard."""
+        """Return the whole memory result as plain text, for the clipboard."""
         terms = [f"{row.title:<22}{row.gib:>10} GiB {row.share_text:>6}  {row.how}" for row in self.terms]
         phases = [f"{row.title:<22}{fmt.gib(row.bytes):>10} GiB" for row in self.phases]
         cards = [f"{row.card:<32}{row.layers:>7} layers {row.needs:>10} of {row.usable} GiB" for row in self.devices]
@@ -132,7 +138,7 @@ class MemoryView(NamedTuple):
         return "\n\n".join("\n".join(block) for block in blocks if block)
 
     def csv_rows(self) -> tuple[tuple[str, ...], ...]:
-        """Return a header and one row per term with exact bytes, for export."""
+        """Return a CSV header and one row per memory term with exact bytes."""
         header = ("term", "bytes", "gib", "share", "certainty", "formula", "numbers", "source")
         rows = (
             (
@@ -147,7 +153,7 @@ class MemoryView(NamedTuple):
 def memory_view(
     memory: MemoryResult, card: str | None = None, count: int = 1, smallest: tuple[str, ...] = ()
 ) -> MemoryView:
-    """Return the display of `memory` on `count` cards named `card`; `smallest` names the smallest cards that fit.
+    """Return `memory` on `count` cards named `card`, ready for display; `smallest` names the smallest fitting cards.
 
     If the card cannot run the plan, the answer has the reason and there are no numbers.
     """
@@ -155,7 +161,7 @@ def memory_view(
     bar_bytes = max(memory.capacity_bytes or 0, memory.total_bytes + memory.other_processes_bytes)
     return MemoryView(
         answer=memory_answer(memory, card, count, smallest),
-        reason=_reason(memory) if supported else "",
+        reason=_peak_sentences(memory) if supported else "",
         verdict=memory.verdict,
         supported=supported,
         total_bytes=memory.total_bytes,
@@ -163,11 +169,11 @@ def memory_view(
         high_bytes=memory.high_bytes,
         capacity_bytes=memory.capacity_bytes,
         bar_bytes=bar_bytes,
-        segments=_segments(memory, bar_bytes) if supported else (),
-        terms=tuple(_term_row(term, memory.total_bytes) for term in _in_order(memory.terms) if supported),
+        segments=_bar_segments(memory, bar_bytes) if supported else (),
+        terms=tuple(_term_row(term, memory.total_bytes) for term in _terms_in_order(memory.terms) if supported),
         phases=tuple(_phase_row(phase, memory) for phase in memory.phases if supported),
         notes=(
-            *more_cards(memory),
+            *fewest_cards_note(memory),
             *((*capacity_note(memory), *host_note(memory)) if supported else ()),
             *memory.notes,
         ),
@@ -175,11 +181,13 @@ def memory_view(
     )
 
 
-def _in_order(terms: tuple[Term, ...]) -> list[Term]:
+def _terms_in_order(terms: tuple[Term, ...]) -> list[Term]:
+    """Return the memory terms that are not zero, in the order of display."""
     return sorted((term for term in terms if term.bytes), key=lambda term: _ORDER.index(term.name))
 
 
-def _reason(memory: MemoryResult) -> str:
+def _peak_sentences(memory: MemoryResult) -> str:
+    """Return which phase has the peak and why, and the peak's largest term."""
     if not any(term.bytes for term in memory.terms):
         return ""
     biggest = max(memory.terms, key=lambda term: term.bytes)
@@ -190,9 +198,10 @@ def _reason(memory: MemoryResult) -> str:
     return f"{sentence} {fmt.sentence(why)}" if why else sentence
 
 
-def _segments(memory: MemoryResult, bar_bytes: int) -> tuple[Segment, ...]:
+def _bar_segments(memory: MemoryResult, bar_bytes: int) -> tuple[MemoryBarSegment, ...]:
+    """Return the segments of the memory bar: terms, free memory, other programs and overflow."""
     pieces: list[tuple[str, str, SegmentKind, int]] = [
-        (term.name, TERM_TITLES[term.name], "term", term.bytes) for term in _in_order(memory.terms)
+        (term.name, TERM_TITLES[term.name], "term", term.bytes) for term in _terms_in_order(memory.terms)
     ]
     other = memory.other_processes_bytes
     if memory.capacity_bytes is not None and bar_bytes > (used := other + sum(piece[3] for piece in pieces)):
@@ -201,17 +210,19 @@ def _segments(memory: MemoryResult, bar_bytes: int) -> tuple[Segment, ...]:
         pieces.append(("other_processes", OTHER_PROCESSES, "other", other))
     segments, start = [], 0
     for name, title, kind, size in pieces:
-        segments.append(Segment(name, title, kind, start, size, size / bar_bytes))
+        segments.append(MemoryBarSegment(name, title, kind, start, size, size / bar_bytes))
         start += size
     if memory.capacity_bytes is not None and start > memory.capacity_bytes:
         over = start - memory.capacity_bytes
-        segments.append(Segment("overflow", OVERFLOW, "overflow", memory.capacity_bytes, over, over / bar_bytes))
+        segments.append(
+            MemoryBarSegment("overflow", OVERFLOW, "overflow", memory.capacity_bytes, over, over / bar_bytes)
+        )
     return tuple(segments)
 
 
 def _term_row(term: Term, total: int) -> TermRow:
     share = term.bytes / total
-    listed = _is_list(term)
+    listed = _has_symbols_per_part(term)
     return TermRow(
         name=term.name,
         title=TERM_TITLES[term.name],
@@ -219,7 +230,7 @@ def _term_row(term: Term, total: int) -> TermRow:
         gib=fmt.gib(term.bytes),
         share=share,
         share_text=fmt.percent(share),
-        how=_list_words(term.parts) if listed else term.formula,
+        how=_parts_formula_text(term.parts) if listed else term.formula,
         certainty=CERTAINTY_TITLES[term.certainty],
         range_text=fmt.size_range(term.low_bytes, term.high_bytes),
         exact=fmt.exact_bytes(term.bytes),
@@ -230,13 +241,14 @@ def _term_row(term: Term, total: int) -> TermRow:
     )
 
 
-def _is_list(term: Term) -> bool:
-    """Return whether the symbols of `term` are just its numbered parts, which are better shown by name."""
+def _has_symbols_per_part(term: Term) -> bool:
+    """Return whether the symbols of `term` only number its parts, which are better shown by name."""
     named = [(symbol.value, symbol.meaning) for symbol in term.symbols]
     return bool(term.parts) and named == [(part.bytes, f"bytes: {part.name}") for part in term.parts]
 
 
-def _list_words(parts: tuple[TermPart, ...]) -> str:
+def _parts_formula_text(parts: tuple[TermPart, ...]) -> str:
+    """Return the formula of a term that is the sum of its parts, in words."""
     return parts[0].name if len(parts) == 1 else f"sum of its {len(parts):,} parts"
 
 

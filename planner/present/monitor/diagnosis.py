@@ -70,7 +70,7 @@ _STANDINGS: Final[dict[ItemStatus, str]] = {"done": "✓ done", "to-do": "to do"
 
 @dataclass(frozen=True, slots=True)
 class EvidenceRow:
-    """A piece of evidence: a quantity, its observed value, and the threshold that it met with its source, if any."""
+    """Evidence as texts: a quantity, its observed value and, if there is one, the threshold with its source."""
 
     quantity: str
     seen: str
@@ -86,7 +86,7 @@ class EvidenceRow:
 
 @dataclass(frozen=True, slots=True)
 class DiagnosisView:
-    """A diagnosis ready for display: a title, a sentence, the tone, and the details as text and in parts."""
+    """A diagnosis as texts: title, sentence, tone (color); duration, evidence and advice, also joined as `details`."""
 
     title: str = ""
     sentence: str = ""
@@ -98,7 +98,7 @@ class DiagnosisView:
 
 
 def diagnosis_view(verdict: Verdict) -> DiagnosisView:
-    """Return the display of a verdict."""
+    """Return the texts that display a verdict."""
     title = fmt.capitalized(verdict.title)
     return DiagnosisView(
         title,
@@ -106,26 +106,26 @@ def diagnosis_view(verdict: Verdict) -> DiagnosisView:
         severity_tone(verdict),
         verdict_details(verdict),
         duration_text(max(0.0, verdict.at - verdict.since)),
-        tuple(evidence_row(one) for one in verdict.evidence if one.metric not in _UNSAID),
+        tuple(evidence_row(evidence) for evidence in verdict.evidence if evidence.metric not in _UNSAID),
         verdict.advice,
     )
 
 
 def severity_tone(verdict: Verdict) -> Tone:
-    """Return the tone (color) of a verdict."""
+    """Return the tone (color) for the severity of a verdict."""
     return _TONES[verdict.severity]
 
 
 def verdict_sentence(verdict: Verdict) -> str:
-    """Return a verdict as sentences: its title, its meaning, and further problems."""
+    """Return a verdict as sentences: its title, what it means, and further problems of the card."""
     also = fmt.listing(tuple(other.title for other in verdict.also))
     title = fmt.capitalized(verdict.title)
     return f"{title}. {verdict.sentence}" + (f" Also: {also}." if also else "")
 
 
 def verdict_details(verdict: Verdict) -> str:
-    """Return the evidence and the advice, one line each; the advice most likely to help comes first."""
-    lines = [f"• {evidence_row(one).as_text}" for one in verdict.evidence if one.metric not in _UNSAID]
+    """Return the evidence and the advice of a verdict, one per line; the most promising advice comes first."""
+    lines = [f"• {evidence_row(evidence).as_text}" for evidence in verdict.evidence if evidence.metric not in _UNSAID]
     if lines:
         lines.insert(0, f"For {duration_text(max(0.0, verdict.at - verdict.since))}; observed in the last minutes:")
     if verdict.advice:
@@ -135,7 +135,7 @@ def verdict_details(verdict: Verdict) -> str:
 
 
 def verdict_lines(verdicts: Mapping[str, Verdict], devices: tuple[Device, ...]) -> tuple[str, ...]:
-    """Return a line for each card with a notable verdict, followed by the advice most likely to help."""
+    """Return a line for each card with a notable verdict, followed by the first advice if the card has a problem."""
     lines = []
     for device in devices:
         verdict = verdicts.get(device.uuid)
@@ -149,7 +149,7 @@ def verdict_lines(verdicts: Mapping[str, Verdict], devices: tuple[Device, ...]) 
 
 
 def evidence_row(evidence: Evidence) -> EvidenceRow:
-    """Return the row of a piece of evidence, with its threshold and the threshold's source."""
+    """Return the texts of `evidence`: quantity, observed value, threshold and the threshold's source."""
     seen = _quantity_text(evidence.metric, evidence.statistic, evidence.seen)
     title, seen = quantity_title(evidence.metric), f"{seen} {_STATISTICS[evidence.statistic]}"
     condition = evidence.condition
@@ -161,7 +161,7 @@ def evidence_row(evidence: Evidence) -> EvidenceRow:
 
 
 def quantity_title(name: str) -> str:
-    """Return the title of a quantity of a diagnosis."""
+    """Return the displayed title of a quantity that diagnoses use as evidence."""
     if name in _DERIVED:
         return _DERIVED[name]
     return HOST_BY_NAME[name.removeprefix(HOST_PREFIX)].title if name.startswith(HOST_PREFIX) else BY_NAME[name].title
@@ -169,7 +169,7 @@ def quantity_title(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ChecklistRow:
-    """One item of the optimization checklist: its state, the evidence, why and how."""
+    """Checklist item as texts: status (`standing`), evidence (`seen`), reason (`why`) and instructions (`how`)."""
 
     title: str
     standing: str
@@ -179,27 +179,27 @@ class ChecklistRow:
     source: str
 
 
-def checklist_rows(checked: tuple[ChecklistResult, ...]) -> tuple[ChecklistRow, ...]:
-    """Return the optimization checklist, the most worthwhile items first."""
+def checklist_rows(results: tuple[ChecklistResult, ...]) -> tuple[ChecklistRow, ...]:
+    """Return the texts of the checklist items, the most worthwhile item first."""
     return tuple(
         ChecklistRow(
-            title=one.item.title,
-            standing=_STANDINGS[one.standing],
-            seen="; ".join(evidence_row(evidence).as_text for evidence in one.evidence),
-            why=one.item.why,
-            how=one.item.how,
-            source=one.item.guide.text,
+            title=result.item.title,
+            standing=_STANDINGS[result.standing],
+            seen="; ".join(evidence_row(evidence).as_text for evidence in result.evidence),
+            why=result.item.why,
+            how=result.item.how,
+            source=result.item.guide.text,
         )
-        for one in checked
+        for result in results
     )
 
 
 def checklist_text(rows: tuple[ChecklistRow, ...]) -> str:
-    """Return the checklist as text: each item with its state, why, the evidence, how, and the source."""
-    return "\n\n".join("\n".join(_item_lines(number, row)) for number, row in enumerate(rows, start=1))
+    """Return the checklist as text: each item with status, reason, evidence, instructions and source."""
+    return "\n\n".join("\n".join(_checklist_item_lines(number, row)) for number, row in enumerate(rows, start=1))
 
 
-def _item_lines(number: int, row: ChecklistRow) -> tuple[str, ...]:
+def _checklist_item_lines(number: int, row: ChecklistRow) -> tuple[str, ...]:
     seen = (f"   {row.seen}",) if row.seen else ()
     how = tuple(f"   • {sentence}" for sentence in row.how)
     return (f"{number}. {row.title}: {row.standing}", f"   {row.why}", *seen, *how, f"   Source: {row.source}")

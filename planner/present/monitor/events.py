@@ -14,7 +14,7 @@ from planner.monitor.readings.metrics import BY_NAME
 from planner.present import format as fmt
 from planner.present.monitor.readings import fault_line
 
-_TITLES: Final = {
+_CARD_EVENT_TITLES: Final = {
     EventKind.GAP: "no readings",
     EventKind.ADDED: "detected",
     EventKind.LOST: "no longer responds",
@@ -27,7 +27,7 @@ _VERDICTS: Final = {rule.kind.value: rule.title.partition(":")[0] for rule in re
 
 
 def event_title(event: Event) -> str:
-    """Return the title of an event, without card and time."""
+    """Return what happened in an event as a phrase, without card and time: `Xid 79`, `driver 580.65`."""
     kind, what, number = event.kind, event.what, event.number
     if kind is EventKind.XID:
         return f"Xid {number}"
@@ -43,7 +43,7 @@ def event_title(event: Event) -> str:
         return FAULTS[FaultKind(what)].title
     if kind is EventKind.DIAGNOSIS:
         return _VERDICTS.get(what, what.replace("-", " "))
-    return _TITLES.get(kind, what)
+    return _CARD_EVENT_TITLES.get(kind, what)
 
 
 def duration_text(seconds: float) -> str:
@@ -60,7 +60,7 @@ def duration_text(seconds: float) -> str:
 
 
 def alert_sentence(alert: Alert) -> str:
-    """Return an alert as a sentence: `Card 0 RTX 4090 is at 91 °C`."""
+    """Return an alert as a sentence without full stop: `Card 0 RTX 4090 is at 91 °C`."""
     card = f"Card {alert.device.index} {alert.device.name.removeprefix('NVIDIA ')}"
     seen = alert.seen or 0.0
     if alert.process is not None:
@@ -75,12 +75,12 @@ def alert_sentence(alert: Alert) -> str:
     }[alert.kind]
 
 
-_ORDER: tuple[Severity, ...] = ("error", "warning", "note")
+_SEVERITY_ORDER: tuple[Severity, ...] = ("error", "warning", "note")
 
 
 @dataclass(frozen=True, slots=True)
 class FaultView:
-    """A fault ready for display; `since` is a time of day with the time elapsed."""
+    """A fault as texts; `since` is the time of day at which the fault began, with the elapsed time."""
 
     title: str
     since: str
@@ -94,19 +94,22 @@ class FaultView:
 
 
 def fault_views(latest: Latest, now_wall_seconds: float) -> tuple[FaultView, ...]:
-    """Return the current faults, the most severe and oldest first."""
-    found = sorted(latest.inventory.faults, key=lambda fault: (_ORDER.index(fault.about.severity), fault.since_seconds))
-    return tuple(_view(fault, latest, now_wall_seconds) for fault in found)
+    """Return the current faults as texts, the most severe first, then the oldest."""
+    sorted_faults = sorted(
+        latest.inventory.faults,
+        key=lambda fault: (_SEVERITY_ORDER.index(fault.description.severity), fault.since_seconds),
+    )
+    return tuple(_fault_view(fault, latest, now_wall_seconds) for fault in sorted_faults)
 
 
-def _view(fault: Fault, latest: Latest, now: float) -> FaultView:
+def _fault_view(fault: Fault, latest: Latest, now: float) -> FaultView:
     line = fault_line(fault, latest)
     since = f"since {clock_time(fault.since_seconds)} ({elapsed_text(max(0.0, now - fault.since_seconds))})"
-    return FaultView(fmt.capitalized(line), since, fault.about.advice, fault.about.severity)
+    return FaultView(fmt.capitalized(line), since, fault.description.advice, fault.description.severity)
 
 
 def clock_time(wall_seconds: float) -> str:
-    """Return the local time of day: `14:03:09`."""
+    """Return the local time of day for seconds since 1970: `14:03:09`."""
     return f"{datetime.fromtimestamp(wall_seconds).astimezone():%H:%M:%S}"
 
 

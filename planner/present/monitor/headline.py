@@ -1,4 +1,4 @@
-"""The monitor's overview: one sentence on all cards with the first advice, and one line per card."""
+"""Overview of the Monitor tab: one sentence on all cards with the first advice, and one line per card."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.reading import Reading
 from planner.present import format as fmt
 from planner.present.monitor.diagnosis import Tone, severity_tone, verdict_sentence
-from planner.present.monitor.readings import CardReadings, card_state, memory_text, power_text, why_missing
+from planner.present.monitor.readings import CardReadings, card_state, memory_text, missing_reason_text, power_text
 from planner.units import GIB
 
 # Verdicts that require no action.
@@ -21,7 +21,7 @@ _CLAUSES: Final = {_ATTENTION: ("needs attention", "need attention"), _IMPROVABL
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """A sentence on all cards, further sentences, and the first advice; `uuid` is the card that it is about.
+    """Headline on all cards: a sentence, further sentences, the first advice, and the UUID of the worst card.
 
     Without a `uuid` there is no diagnosis to open.
     """
@@ -33,36 +33,36 @@ class Headline:
     uuid: str | None = None
 
 
-def monitor_answer(verdicts: Mapping[str, Verdict], inventory: Inventory, *, is_released: bool) -> Headline:
-    """Return the headline of a machine, also if no card is read or found yet."""
+def machine_headline(verdicts: Mapping[str, Verdict], inventory: Inventory, *, is_released: bool) -> Headline:
+    """Return the headline on this machine, including when no card is read or detected yet."""
     if is_released:
-        return Headline("The driver is released; the cards are not being read.")
+        return Headline("Disconnected from the driver; the cards are not being read.")
     if inventory.devices:
-        return headline(verdicts, inventory.devices)
+        return cards_headline(verdicts, inventory.devices)
     if inventory.faults or inventory.driver_version:
         return Headline("No NVIDIA card can be read here.")
     return Headline("Looking for cards…")
 
 
-def headline(verdicts: Mapping[str, Verdict], devices: Sequence[Device]) -> Headline:
-    """Return the headline of `devices`; those without a verdict are ignored."""
-    found = [(device, verdicts[device.uuid]) for device in devices if device.uuid in verdicts]
-    if not found:
+def cards_headline(verdicts: Mapping[str, Verdict], devices: Sequence[Device]) -> Headline:
+    """Return the headline on the cards `devices`; cards without a verdict are ignored."""
+    judged_cards = [(device, verdicts[device.uuid]) for device in devices if device.uuid in verdicts]
+    if not judged_cards:
         return Headline("")
-    worst, verdict = min(found, key=lambda pair: (_rank(pair[1]), pair[1].severity != "error"))
-    kinds = {(one.kind, one.title) for _device, one in found}
+    worst, verdict = min(judged_cards, key=lambda pair: (_attention_rank(pair[1]), pair[1].severity != "error"))
+    kinds = {(card_verdict.kind, card_verdict.title) for _device, card_verdict in judged_cards}
     sentence, more = (
-        _same_verdict_sentences(verdict, len(found))
+        _same_verdict_sentences(verdict, len(judged_cards))
         if len(kinds) == 1
-        else _mixed_verdict_sentences(found, _rank(verdict))
+        else _mixed_verdict_sentences(judged_cards, _attention_rank(verdict))
     )
     # The advice about a lost card is shown with its fault.
-    is_to_do = _rank(verdict) in _CLAUSES and verdict.kind is not VerdictKind.LOST
+    is_to_do = _attention_rank(verdict) in _CLAUSES and verdict.kind is not VerdictKind.LOST
     advice = verdict.advice[0] if is_to_do and verdict.advice else ""
     return Headline(sentence, more, advice, severity_tone(verdict), worst.uuid)
 
 
-def _rank(verdict: Verdict) -> int:
+def _attention_rank(verdict: Verdict) -> int:
     if verdict.severity in ("error", "warning"):
         return _ATTENTION
     if verdict.severity == "good":
@@ -71,54 +71,55 @@ def _rank(verdict: Verdict) -> int:
 
 
 def _same_verdict_sentences(verdict: Verdict, cards: int) -> tuple[str, str]:
-    """Return the sentences for one card, or for several with the same verdict."""
+    """Return headline and explanation for one card, or for several cards with the same verdict."""
     title = fmt.capitalized(verdict.title)
     if cards == 1:
         return f"{title}.", verdict_sentence(verdict).removeprefix(f"{title}.").strip()
     return f"{title} ({'both' if cards == 2 else f'all {fmt.integer(cards)}'} cards).", verdict.sentence
 
 
-def _mixed_verdict_sentences(found: Sequence[tuple[Device, Verdict]], rank: int) -> tuple[str, str]:
-    """Return a sentence on the cards with the most severe verdicts, and one on the others."""
-    these = [pair for pair in found if _rank(pair[1]) == rank]
-    others = [pair for pair in found if _rank(pair[1]) != rank]
+def _mixed_verdict_sentences(judged_cards: Sequence[tuple[Device, Verdict]], rank: int) -> tuple[str, str]:
+    """Return a sentence on the cards with the most severe verdicts, and a sentence on all other cards."""
+    ranked_cards = [pair for pair in judged_cards if _attention_rank(pair[1]) == rank]
+    others = [pair for pair in judged_cards if _attention_rank(pair[1]) != rank]
     if rank not in _CLAUSES:
-        return f"Nothing needs attention: {_verdicts_text(found)}.", ""
-    clause = _CLAUSES[rank][len(these) > 1]
-    sentence = f"{fmt.integer(len(these))} of {_card_count_text(found)} {clause}: {_verdicts_text(these)}."
+        return f"Nothing needs attention: {_verdicts_text(judged_cards)}.", ""
+    clause = _CLAUSES[rank][len(ranked_cards) > 1]
+    counts = f"{fmt.integer(len(ranked_cards))} of {_card_count_text(judged_cards)}"
+    sentence = f"{counts} {clause}: {_verdicts_text(ranked_cards)}."
     more = _verdicts_text(others)
     return sentence, f"{fmt.capitalized(more)}." if more else ""
 
 
-def _card_count_text(found: Sequence[tuple[Device, Verdict]]) -> str:
-    has_instances = any(device.mig_parent is not None for device, _verdict in found)
-    return f"{fmt.integer(len(found))} cards{' and instances' if has_instances else ''}"
+def _card_count_text(judged_cards: Sequence[tuple[Device, Verdict]]) -> str:
+    has_instances = any(device.mig_parent is not None for device, _verdict in judged_cards)
+    return f"{fmt.integer(len(judged_cards))} cards{' and instances' if has_instances else ''}"
 
 
-def _verdicts_text(found: Sequence[tuple[Device, Verdict]]) -> str:
-    """Return `idle (cards 5, 6), slowed because of heat (card 3)`, the most common first."""
+def _verdicts_text(judged_cards: Sequence[tuple[Device, Verdict]]) -> str:
+    """Return the verdicts with their cards as text: `idle (cards 5, 6), slowed because of heat (card 3)`."""
     cards: dict[str, list[Device]] = {}
-    for device, verdict in found:
+    for device, verdict in judged_cards:
         cards.setdefault(verdict.title, []).append(device)
     commonest = sorted(cards.items(), key=lambda item: -len(item[1]))
     return ", ".join(f"{title} ({_card_numbers_text(devices)})" for title, devices in commonest)
 
 
 def _card_numbers_text(devices: Sequence[Device]) -> str:
-    """Return `card 3`, `cards 0, 1, 4 and instance 2`."""
-    cards = _numbered("card", [device.index for device in devices if device.mig_parent is None])
-    instances = _numbered("instance", [device.index for device in devices if device.mig_parent is not None])
+    """Return the numbers of cards and MIG instances as text: `cards 0, 1, 4 and instance 2`."""
+    cards = _numbered_noun("card", [device.index for device in devices if device.mig_parent is None])
+    instances = _numbered_noun("instance", [device.index for device in devices if device.mig_parent is not None])
     return fmt.listing(tuple(part for part in (cards, instances) if part))
 
 
-def _numbered(noun: str, numbers: Sequence[int]) -> str:
-    """Return a noun with its numbers, three or more consecutive ones as `0 to 4`; empty without any."""
+def _numbered_noun(noun: str, numbers: Sequence[int]) -> str:
+    """Return a noun with numbers: `cards 0 to 4, 7`; empty without numbers."""
     if not numbers:
         return ""
-    return f"{noun}{'s' if len(numbers) > 1 else ''} {', '.join(_runs(numbers))}"
+    return f"{noun}{'s' if len(numbers) > 1 else ''} {', '.join(_number_ranges(numbers))}"
 
 
-def _runs(numbers: Sequence[int]) -> list[str]:
+def _number_ranges(numbers: Sequence[int]) -> list[str]:
     runs: list[list[int]] = []
     for number in numbers:
         if runs and number == runs[-1][-1] + 1:
@@ -128,7 +129,7 @@ def _runs(numbers: Sequence[int]) -> list[str]:
     return [f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs]
 
 
-_SHOWN: Final = (
+_SHOWN_READINGS: Final = (
     ("utilization_fraction", "Utilization"),
     ("memory_used_bytes", "Memory"),
     ("power_watts", "Power"),
@@ -139,7 +140,7 @@ _SHOWN: Final = (
 
 @dataclass(frozen=True, slots=True)
 class CardLine:
-    """The texts of a card's line; a share of None has no bar. `tooltip` lists the unknown readings with reasons."""
+    """Texts of a card's line in the Monitor tab; a share of None has no bar. `tooltip` explains unknown readings."""
 
     uuid: str
     name: str
@@ -156,45 +157,45 @@ class CardLine:
 
     @property
     def spoken(self) -> str:
-        """Return the line as one text, for screen readers and the clipboard."""
+        """Return the texts of the line joined into one, for screen readers and the clipboard."""
         parts = (self.name, self.state, self.use, self.memory, self.power, self.temperature, self.clock)
         return ", ".join(part for part in parts if part)
 
 
 def card_line(row: CardReadings) -> CardLine:
-    """Return the current line of a card."""
+    """Return the texts of a card's line for its latest readings."""
     use, used = row.value("utilization_fraction"), row.value("memory_used_bytes")
     total, is_running = row.device.fact("memory_total_bytes"), row.device.state == "running"
     return CardLine(
         uuid=row.device.uuid,
         name=numbered_card_name(row),
         use="" if use is None else fmt.percent(use),
-        use_share=_share_fraction(row.reading("utilization_fraction")),
+        use_share=_bar_fraction(row.reading("utilization_fraction")),
         memory="" if used is None else f"{memory_text(row)}{fmt.THIN}GiB",
         memory_share=None if used is None or not total else min(used / total, 1.0),
         power="" if row.value("power_watts") is None else f"{power_text(row)}{fmt.THIN}W",
         temperature=_rounded_text(row.value("temperature_celsius"), "°C"),
         clock=_rounded_text(row.value("sm_clock_mhz"), "MHz"),
         state=card_state(row) or ("no readings yet" if used is None else "utilization unknown"),
-        tone=_tone(row),
+        tone=_card_tone(row),
         tooltip=_missing_readings_text(row) if is_running else "",
     )
 
 
 def numbered_card_name(row: CardReadings) -> str:
-    """Return a card's number and its name without the vendor: `0  RTX 4090`; instances are indented."""
+    """Return a card's number and its name without the vendor: `0  RTX 4090`; MIG instances are indented."""
     device = row.device
     short = device.name.removeprefix("NVIDIA ").removeprefix("GeForce ")
     return f"{device.index}  {short}" if device.mig_parent is None else f"└ {device.index}  {short}"
 
 
-def exact_memory(row: CardReadings) -> str:
-    """Return the exact size of the used memory in bytes, for a tooltip."""
+def used_memory_exact_text(row: CardReadings) -> str:
+    """Return the used memory of a card in bytes as text, for a tooltip."""
     used = row.value("memory_used_bytes")
     return fmt.exact_bytes(None if used is None else int(used))
 
 
-def _share_fraction(reading: Reading) -> float | None:
+def _bar_fraction(reading: Reading) -> float | None:
     return None if reading.value is None or reading.is_implausible else min(max(reading.value, 0.0), 1.0)
 
 
@@ -202,7 +203,7 @@ def _rounded_text(value: float | None, unit: str) -> str:
     return "" if value is None else f"{fmt.integer(round(value))}{fmt.THIN}{unit}"
 
 
-def _tone(row: CardReadings) -> Tone:
+def _card_tone(row: CardReadings) -> Tone:
     if row.device.state != "running":
         return "bad" if row.device.state == "lost" else "muted"
     use, bits = row.value("utilization_fraction"), row.value("clock_reasons")
@@ -212,10 +213,14 @@ def _tone(row: CardReadings) -> Tone:
 
 
 def _missing_readings_text(row: CardReadings) -> str:
-    lines = [f"{title}: {why_missing(row.reading(name))}" for name, title in _SHOWN if row.value(name) is None]
+    lines = [
+        f"{title}: {missing_reason_text(row.reading(name))}"
+        for name, title in _SHOWN_READINGS
+        if row.value(name) is None
+    ]
     reserved = row.value("memory_reserved_bytes")
     if row.value("memory_used_bytes") is not None:
-        lines.append(f"Memory used: {exact_memory(row)}")
+        lines.append(f"Memory used: {used_memory_exact_text(row)}")
     if reserved:
         lines.append(f"Reserved by the driver: {fmt.significant(reserved / GIB)}{fmt.THIN}GiB")
     return "\n".join(lines)

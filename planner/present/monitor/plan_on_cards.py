@@ -1,4 +1,4 @@
-"""The plan compared with the cards of this machine: a sentence, and the expected values to plot for each card."""
+"""The plan compared with this machine's cards: a sentence, and the predictions to plot for each card."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -26,34 +26,34 @@ from planner.present.memory.solved import solved_text
 from planner.present.names import term_in_sentence
 
 
-def measured_sentence(found: PredictionCheck) -> str:
+def measured_sentence(check: PredictionCheck) -> str:
     """Return `Predicted 17.2 GiB, measured 17.9 GiB: +4 %, mostly the device context and the allocator.`.
 
-    If several processes compute on the card, it names the measured one.
+    If several processes compute on the card, the sentence names the measured process.
     """
-    expected = found.expected
-    sizes = f"Predicted {fmt.size(expected.memory_bytes)}, measured {fmt.size(found.measured_bytes)}"
+    expected = check.expected
+    sizes = f"Predicted {fmt.size(expected.memory_bytes)}, measured {fmt.size(check.measured_bytes)}"
     return (
-        f"{sizes}{_measured_place_phrase(found)}: {_difference_text(found.difference_fraction)}{_reason_phrase(found)}."
+        f"{sizes}{_measured_place_phrase(check)}: {_difference_text(check.difference_fraction)}{_reason_phrase(check)}."
     )
 
 
-def fill_sentence(plan: Plan, solved: tuple[SolveResult, SolveResult] | None) -> str:
-    """Return how far the batch can be raised: `The batch can go from 4 to 6, up to 8 tight.`; or that it cannot."""
+def largest_batch_sentence(plan: Plan, solved: tuple[SolveResult, SolveResult] | None) -> str:
+    """Return how far the batch size can grow, as a sentence: `The batch size can go from 4 to 6, up to 8 tight.`."""
     if solved is None:
         return ""
-    surely, barely = solved
+    fits_surely, fits_barely = solved
     now = plan.workload.micro_batch if plan.workload.task == "training" else plan.workload.batch
-    largest = surely.value if isinstance(surely.value, int) else 0
-    most = barely.value if isinstance(barely.value, int) else 0
+    largest = fits_surely.value if isinstance(fits_surely.value, int) else 0
+    most = fits_barely.value if isinstance(fits_barely.value, int) else 0
     if max(largest, most) <= now:
-        return f"A larger batch than {fmt.integer(now)} does not fit."
-    return f"The batch can go from {fmt.integer(now)} to {solved_text(surely, barely)}."
+        return f"A batch size above {fmt.integer(now)} does not fit."
+    return f"The batch size can go from {fmt.integer(now)} to {solved_text(fits_surely, fits_barely)}."
 
 
-def _measured_place_phrase(found: PredictionCheck) -> str:
-    measured = found.measured
-    if found.basis == "card":
+def _measured_place_phrase(check: PredictionCheck) -> str:
+    measured = check.measured
+    if check.basis == "card":
         return " on the whole card"
     is_one_of_several = measured.pid is not None and measured.process_count > 1
     return f" in process {measured.pid}, the largest of {measured.process_count}" if is_one_of_several else ""
@@ -65,21 +65,21 @@ def _difference_text(fraction: float) -> str:
     return f"{'+' if fraction > 0 else '−'}{fmt.percent(abs(fraction))}"
 
 
-def _reason_phrase(found: PredictionCheck) -> str:
-    if found.reason == "before-peak":
+def _reason_phrase(check: PredictionCheck) -> str:
+    if check.reason == "before-peak":
         return "; below the estimate's range, so the peak may not have been reached yet"
-    if found.reason == "other-processes":
+    if check.reason == "other-processes":
         return "; above the estimate's range, in part because of other processes"
-    if found.reason == "engine-fills-card":
-        return f"; {found.measured.engine} reserves most of the card when it starts, which this plan does not include"
-    likeliest = "" if found.likeliest is None else f", mostly {_term_phrase(found.likeliest)}"
-    if found.reason == "more-than-expected":
+    if check.reason == "engine-fills-card":
+        return f"; {check.measured.engine} reserves most of the card when it starts, which this plan does not include"
+    likeliest = "" if check.likeliest is None else f", mostly {_term_phrase(check.likeliest)}"
+    if check.reason == "more-than-expected":
         return "; above the estimate's range, so the running job may not be the planned one"
-    return likeliest if abs(found.difference_fraction) >= 0.005 else ""
+    return likeliest if abs(check.difference_fraction) >= 0.005 else ""
 
 
 def _term_phrase(name: TermName) -> str:
-    """Return a term's name within a sentence; the overhead is named by its uncertain parts."""
+    """Return a memory term's name for use within a sentence; the framework overhead is named by its uncertain parts."""
     if name == "framework_overhead":
         return "the device context and the allocator"
     return term_in_sentence(name)
@@ -87,30 +87,30 @@ def _term_phrase(name: TermName) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PlanOnCards:
-    """A sentence on the plan and its expected values by card UUID; empty if the plan is for other cards."""
+    """The plan on this machine: a sentence, and predictions by card UUID, none if the plan is for other cards."""
 
     sentence: str = ""
     expected: Mapping[str, CardPrediction] = field(default_factory=dict)
 
 
 class PlannableCards(NamedTuple):
-    """A card of the catalog that this machine has, and how many of it."""
+    """A card of the catalog that this machine has, and the number of such cards to plan for."""
 
     gpu: Gpu
     cards: int
 
 
 CardMatches = Mapping[str, tuple[Gpu, ...]]
-"""The matching cards of the catalog, by device UUID."""
+"""Cards of the catalog that match a device by name and memory, by device UUID."""
 
 
 def match_cards(hardware: HardwareCatalog, devices: tuple[Device, ...]) -> CardMatches:
-    """Match each device with the catalog; callers keep the result, since each name takes almost a millisecond."""
+    """Return the catalog's cards that match each device; callers keep the result, since a match takes a millisecond."""
     return {device.uuid: matching_gpus(hardware, device) for device in devices}
 
 
 def compare_plan_with_cards(evaluation: Evaluation, matches: CardMatches, latest: Latest) -> PlanOnCards:
-    """Compare the plan with the current measurements."""
+    """Compare the plan's predictions with the latest readings of this machine's cards."""
     devices = [device for device in latest.inventory.devices if device.state == "running"]
     if not devices or evaluation.gpu is None:
         return PlanOnCards()
@@ -120,23 +120,24 @@ def compare_plan_with_cards(evaluation: Evaluation, matches: CardMatches, latest
     used = suited[: max(1, evaluation.plan.count)]
     expected = predict_card(evaluation)
     return PlanOnCards(
-        _sentence(evaluation, _fullest(used, latest), latest), {device.uuid: expected for device in used}
+        _plan_sentence(evaluation, _device_with_most_memory_used(used, latest), latest),
+        {device.uuid: expected for device in used},
     )
 
 
 def plannable_cards(matches: CardMatches) -> tuple[PlannableCards, ...]:
-    """Return the cards of this machine to plan for: one of each kind, and all of each kind."""
-    gpus = {gpu.id: gpu for found in matches.values() for gpu in found}
-    counts = Counter(gpu.id for found in matches.values() for gpu in found)
+    """Return the options to plan for this machine: one card of each kind, and all cards of each kind."""
+    gpus = {gpu.id: gpu for matching in matches.values() for gpu in matching}
+    counts = Counter(gpu.id for matching in matches.values() for gpu in matching)
     several = (PlannableCards(gpus[name], count) for name, count in counts.items() if count > 1)
     return (*(PlannableCards(gpu, 1) for gpu in gpus.values()), *several)
 
 
-def _fullest(devices: list[Device], latest: Latest) -> Device:
+def _device_with_most_memory_used(devices: list[Device], latest: Latest) -> Device:
     return max(devices, key=lambda device: latest.reading(device.uuid, "memory_used_bytes").value or 0.0)
 
 
-def _sentence(evaluation: Evaluation, device: Device, latest: Latest) -> str:
+def _plan_sentence(evaluation: Evaluation, device: Device, latest: Latest) -> str:
     processes = tuple(process for process in latest.processes if process.uuid == device.uuid)
     used = latest.reading(device.uuid, "memory_used_bytes").value
     if used is None or not any(process.kind != "graphics" for process in processes):

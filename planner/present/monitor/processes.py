@@ -11,15 +11,15 @@ from planner.monitor.readings.sample import CardProcess
 from planner.present import format as fmt
 from planner.present.columns import Column, number_column, text_column
 from planner.present.monitor.events import elapsed_text
-from planner.present.monitor.readings import NO_VALUE, card_label, why_missing
+from planner.present.monitor.readings import NO_VALUE, card_label, missing_reason_text
 from planner.units import GIB
 
-_HOST_UNKNOWN: Final = "this machine has no process with this id"
+_HOST_UNKNOWN: Final = "this machine has no process with this PID"
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessRow:
-    """One process on one card; `at_seconds` is the time of the reading since 1970."""
+    """Table row of one process on one card; `at_seconds` is the time of the reading in seconds since 1970."""
 
     process: CardProcess
     device: Device
@@ -27,16 +27,16 @@ class ProcessRow:
 
 
 def process_rows(latest: Latest) -> tuple[ProcessRow, ...]:
-    """Return the processes by card, the largest first."""
+    """Return the table rows of all processes, sorted by card, then by memory in descending order."""
     devices = {device.uuid: device for device in latest.inventory.devices}
-    order = {uuid: place for place, uuid in enumerate(devices)}
+    order = {uuid: position for position, uuid in enumerate(devices)}
     known = (process for process in latest.processes if process.uuid in devices)
     rows = [ProcessRow(process, devices[process.uuid], latest.wall_seconds) for process in known]
     return tuple(sorted(rows, key=lambda row: (order[row.process.uuid], -(row.process.memory_bytes.value or 0))))
 
 
 def process_command(row: ProcessRow) -> str:
-    """Return the command line of a process, or why it is not known."""
+    """Return the command line of a process, or in parentheses why the command line is not known."""
     host = row.process.host
     if not row.process.is_reliable:
         return "(implausible data from the driver)"
@@ -69,27 +69,27 @@ PROCESS_COLUMNS: tuple[Column[ProcessRow], ...] = (
     ),
     text_column("command", "Command", process_command),
 )
-"""Process columns of the command line."""
+"""Columns of the process table on the command line."""
 
 
-def process_name(row: ProcessRow) -> str:
-    """Return the unique name of a process on a card."""
+def process_row_id(row: ProcessRow) -> str:
+    """Return a unique id of a row: card UUID, PID and kind of process."""
     return f"{row.process.uuid} {row.process.pid} {row.process.kind}"
 
 
-def runtime_seconds(row: ProcessRow) -> float | None:
-    """Return how long a process has been running, or None if its start is not known."""
+def process_runtime_seconds(row: ProcessRow) -> float | None:
+    """Return how long a process has been running in seconds, None if its start is not known."""
     host = row.process.host
     return None if host is None or row.at_seconds is None else max(0.0, row.at_seconds - host.started_seconds)
 
 
-def filter_processes(rows: Sequence[ProcessRow], text: str, *, only_own: bool) -> Collection[str]:
-    """Return the names of the processes that match every word of `text`; with `only_own` only this user's."""
-    sought = text.casefold().split()
+def matching_process_ids(rows: Sequence[ProcessRow], text: str, *, only_own: bool) -> Collection[str]:
+    """Return the row ids of processes that match every word in `text`; with `only_own` only this user's processes."""
+    words = text.casefold().split()
     return {
-        process_name(row)
+        process_row_id(row)
         for row in rows
-        if all(word in _searchable_text(row) for word in sought)
+        if all(word in _searchable_text(row) for word in words)
         and not (only_own and (row.process.host is None or not row.process.host.is_own))
     }
 
@@ -112,12 +112,12 @@ def _reading_column(
         show=_gib_text if unit == "GiB" else lambda value: f"{value:.0f}",
         unknown=NO_VALUE,
         width=8,
-        tooltip=lambda row: why_missing(get(row)) or _exact_bytes_text(get(row), unit),
+        tooltip=lambda row: missing_reason_text(get(row)) or _exact_bytes_text(get(row), unit),
     )
 
 
 def _gib_text(size: float) -> str:
-    """Return a size in GiB for a column: three significant figures, but at most two decimals."""
+    """Return a number of GiB with three significant figures, but at most two decimals."""
     return fmt.significant(size) if size >= 1 else f"{size:.2f}"
 
 
@@ -126,20 +126,20 @@ def _exact_bytes_text(reading: Reading, unit: str) -> str:
 
 
 def _runtime_text(row: ProcessRow) -> str:
-    seconds = runtime_seconds(row)
+    seconds = process_runtime_seconds(row)
     return NO_VALUE if seconds is None else elapsed_text(seconds)
 
 
-_KNOWN: Final = {column.key: column for column in PROCESS_COLUMNS}
+_COLUMNS_BY_KEY: Final = {column.key: column for column in PROCESS_COLUMNS}
 
 DETAILED_PROCESS_COLUMNS: Final[tuple[Column[ProcessRow], ...]] = (
-    replace(_KNOWN["pid"], width=8),
+    replace(_COLUMNS_BY_KEY["pid"], width=8),
     Column("card", "Card", lambda row: row.device.index, lambda row: card_label(row.device).strip(), width=6),
-    replace(_KNOWN["user"], width=9),
+    replace(_COLUMNS_BY_KEY["user"], width=9),
     _reading_column("memory", "GPU memory", lambda row: row.process.memory_bytes, "GiB", GIB),
     _reading_column("sm", "SM", lambda row: row.process.sm_fraction, "%", 0.01),
     _reading_column("controller", "Mem. bus", lambda row: row.process.memory_controller_fraction, "%", 0.01),
-    replace(_KNOWN["cpu"], width=7, tooltip=lambda row: "of one core" if row.process.host else _HOST_UNKNOWN),
+    replace(_COLUMNS_BY_KEY["cpu"], width=7, tooltip=lambda row: "of one core" if row.process.host else _HOST_UNKNOWN),
     number_column(
         "ram",
         "RAM",
@@ -151,8 +151,8 @@ DETAILED_PROCESS_COLUMNS: Final[tuple[Column[ProcessRow], ...]] = (
         width=8,
         tooltip=lambda row: fmt.exact_bytes(row.process.host.memory_bytes) if row.process.host else _HOST_UNKNOWN,
     ),
-    Column("runtime", "Runtime", runtime_seconds, _runtime_text, align="right", width=11),
-    replace(_KNOWN["kind"], width=9),
-    replace(_KNOWN["command"], width=30, tooltip=process_command),
+    Column("runtime", "Runtime", process_runtime_seconds, _runtime_text, align="right", width=11),
+    replace(_COLUMNS_BY_KEY["kind"], width=9),
+    replace(_COLUMNS_BY_KEY["command"], width=30, tooltip=process_command),
 )
-"""Process columns of the window."""
+"""Columns of the process table in the window."""

@@ -17,44 +17,44 @@ from planner.present.columns import Column, number_column, text_column
 from planner.units import GIB
 
 NO_VALUE = "–"
-"""The text of a narrow cell without a value; the tooltip or the check-up has the reason."""
+"""Text of a table cell without a value; the tooltip or `monitor --doctor` gives the reason."""
 
-_UNREAD: Final[Mapping[Cause | None, str]] = {Cause.NO_ANSWER: "no answer", Cause.RELEASED: "released"}
+_NOT_READ_TEXTS: Final[Mapping[Cause | None, str]] = {Cause.NO_ANSWER: "no answer", Cause.RELEASED: "disconnected"}
 
 
 @dataclass(frozen=True, slots=True)
 class CardReadings:
-    """A card with its latest readings."""
+    """Table row of a card with its latest readings."""
 
     device: Device
     latest: Latest
 
     def reading(self, name: str) -> Reading:
-        """Return the latest reading of a quantity."""
+        """Return the card's latest reading of the quantity `name`."""
         return self.latest.reading(self.device.uuid, name)
 
     def value(self, name: str) -> float | None:
-        """Return the latest value of a quantity."""
+        """Return the card's latest value of the quantity `name`, None if unknown."""
         return self.reading(name).value
 
 
 def card_rows(latest: Latest) -> tuple[CardReadings, ...]:
-    """Return a row for each card, instances after their card."""
+    """Return a table row for each card, MIG instances after their card."""
     return tuple(CardReadings(device, latest) for device in latest.inventory.devices)
 
 
 def card_label(device: Device) -> str:
-    """Return a card's number, or an instance's number on its card, indented."""
+    """Return a card's number, or a MIG instance's number on its card, indented."""
     return str(device.index) if device.mig_parent is None else f" └ {device.index}"
 
 
 def card_state(row: CardReadings) -> str:
-    """Return a card's state: `busy`, `idle`, a reason for throttling, or why it is not known."""
+    """Return a card's state: `busy`, `idle`, a reason for throttling, or why the state is not known."""
     if row.device.state != "running":
         return row.device.state
     cause = row.reading("utilization_fraction").cause
-    if cause in _UNREAD:
-        return _UNREAD[cause]
+    if cause in _NOT_READ_TEXTS:
+        return _NOT_READ_TEXTS[cause]
     use, bits = row.value("utilization_fraction"), row.value("clock_reasons")
     reasons = slowing_reasons(int(bits), use) if bits is not None else ()
     if reasons:
@@ -64,13 +64,13 @@ def card_state(row: CardReadings) -> str:
     return "" if use is None else "idle" if use == 0 else "busy"
 
 
-def why_missing(reading: Reading) -> str:
-    """Return why a quantity is not known, or an empty text if it is."""
+def missing_reason_text(reading: Reading) -> str:
+    """Return why a reading has no value, or an empty text if it has a value."""
     return EXPLANATIONS[reading.cause] if reading.cause is not None else ""
 
 
 def memory_text(row: CardReadings) -> str:
-    """Return used and total memory in GiB: `17.4 / 24.0`."""
+    """Return a card's used and total memory in GiB as text: `17.4 / 24.0`."""
     used, total = row.value("memory_used_bytes"), row.device.fact("memory_total_bytes")
     if used is None and total is None:
         return NO_VALUE
@@ -78,7 +78,7 @@ def memory_text(row: CardReadings) -> str:
 
 
 def power_text(row: CardReadings) -> str:
-    """Return power and its limit in watts: `312 / 350`."""
+    """Return a card's power draw and power limit in watts as text: `312 / 350`."""
     drawn, limit = row.value("power_watts"), row.value("power_limit_watts")
     if drawn is None:
         return NO_VALUE
@@ -94,7 +94,7 @@ def _reading_column(key: str, title: str, name: str, unit: str, per_unit: float 
         per_unit=per_unit,
         show=lambda value: f"{value:.0f}",
         unknown=NO_VALUE,
-        tooltip=lambda row: why_missing(row.reading(name)),
+        tooltip=lambda row: missing_reason_text(row.reading(name)),
     )
 
 
@@ -110,11 +110,11 @@ CARD_COLUMNS: tuple[Column[CardReadings], ...] = (
     _reading_column("fan", "Fan", "fan_fraction", "%", 0.01),
     text_column("state", "State", card_state, unknown=NO_VALUE),
 )
-"""Card columns of the command line."""
+"""Columns of the card table on the command line."""
 
 
 def host_line(latest: Latest) -> str:
-    """Return the machine's CPU, memory, disk and network use as one line."""
+    """Return this machine's use of CPU, RAM, disks and network as one line."""
     values = {name: reading.value for name, reading in latest.host.items()}
     cpu, waiting = values.get("cpu_fraction"), values.get("io_wait_fraction")
     used, available = values.get("memory_used_bytes"), values.get("memory_available_bytes")
@@ -129,11 +129,11 @@ def host_line(latest: Latest) -> str:
 
 
 def fault_line(fault: Fault, latest: Latest) -> str:
-    """Return a fault as one line, with its card and details."""
+    """Return a fault as one line: the card, the fault's title and details."""
     names = {device.uuid: f"card {device.index}" for device in latest.inventory.devices}
     where = f"{names[fault.uuid]}: " if fault.uuid in names else ""
     detail = f" ({fault.detail})" if fault.detail else ""
-    return f"{where}{fault.about.title}{detail}"
+    return f"{where}{fault.description.title}{detail}"
 
 
 def driver_line(latest: Latest) -> str:
@@ -151,8 +151,8 @@ def _traffic_text(name: str, first: float | None, second: float | None) -> str:
     return f"{name} {first / 1e6:.1f} / {second / 1e6:.1f}{fmt.THIN}MB/s"
 
 
-def monitoring_cost(cost: SamplingCost | None, window_fraction: float | None) -> str:
-    """Return the cost of monitoring: the time of a reading, the sampler's CPU and memory, and the window's CPU."""
+def monitoring_cost_text(cost: SamplingCost | None, window_fraction: float | None) -> str:
+    """Return the cost of monitoring as text: time per reading, CPU and memory of the sampler, CPU of the window."""
     parts = []
     if cost is not None:
         parts.append(f"{fmt.significant(cost.sweep_seconds * 1e3, 2)}{fmt.THIN}ms per reading")
@@ -163,17 +163,17 @@ def monitoring_cost(cost: SamplingCost | None, window_fraction: float | None) ->
     return f"monitoring takes {', '.join(parts)}" if parts else ""
 
 
-_MARKS: Final = {"works": "✓", "partly": "!", "fails": "✗", "note": "·"}
+_OUTCOME_SIGNS: Final = {"works": "✓", "partly": "!", "fails": "✗", "note": "·"}
 
 
-def check_lines(checks: Iterable[SetupCheck]) -> str:
-    """Return one line per check with advice below it; equal checks are combined."""
-    alike = (list(group) for _, group in groupby(checks, key=lambda check: check[1:]))
-    return "\n".join(map(_check_line, alike))
+def setup_check_text(checks: Iterable[SetupCheck]) -> str:
+    """Return the results of the setup checks as text, each with its advice; equal results are combined."""
+    equal_checks = (list(group) for _, group in groupby(checks, key=lambda check: check[1:]))
+    return "\n".join(map(_setup_check_line, equal_checks))
 
 
-def _check_line(alike: list[SetupCheck]) -> str:
-    first, *others = alike
+def _setup_check_line(equal_checks: list[SetupCheck]) -> str:
+    first, *others = equal_checks
     more = f" and {fmt.integer(len(others))} more" if others else ""
     advice = f"\n    {first.advice}" if first.advice else ""
-    return f"{_MARKS[first.outcome]} {first.subject}{more}: {first.found}{advice}"
+    return f"{_OUTCOME_SIGNS[first.outcome]} {first.subject}{more}: {first.found}{advice}"

@@ -16,11 +16,11 @@ _REASONS: Final = {reason.name: reason.title for reason in CLOCK_REASONS}
 _JOULES_PER_WH: Final = JOULES_PER_KWH / 1000
 _ABOUT: Final = "≈ "
 # Smaller gaps change an energy by less than the error of the readings.
-_TOLD_GAP: Final = 0.01
+_LEAST_GAP_FRACTION: Final = 0.01
 
 
 def energy_text(joules: float | None, *, is_estimated: bool) -> str:
-    """Return `1.23 kWh`, below a tenth of a kWh `45 Wh`, with ≈ before an estimate from power readings."""
+    """Return an energy as text, `1.23 kWh` or `45 Wh`, with ≈ before an estimate from power readings."""
     if joules is None:
         return NO_VALUE
     about = _ABOUT if is_estimated else ""
@@ -30,7 +30,7 @@ def energy_text(joules: float | None, *, is_estimated: bool) -> str:
 
 
 def energy_cost_text(usd: float | None) -> str:
-    """Return the cost of energy, without rounding small amounts to zero: `$2.39`, `$0.0041`."""
+    """Return the cost of energy as text, without rounding small amounts to zero: `$2.39`, `$0.0041`."""
     if usd is None:
         return NO_VALUE
     return fmt.money(usd) if usd >= 1 or usd == 0 else f"${fmt.significant(usd, 2)}"
@@ -42,7 +42,7 @@ def recording_line(recording: MonitorRecording) -> str:
     if first is None:
         return f"{recording.path.name}: no samples"
     parts = [
-        f"{duration_text(recording.seconds)} from {_moment_text(first.wall_seconds)}",
+        f"{duration_text(recording.seconds)} from {_date_time_text(first.wall_seconds)}",
         fmt.plural(recording.samples, "sample"),
     ]
     if recording.marks:
@@ -51,25 +51,25 @@ def recording_line(recording: MonitorRecording) -> str:
 
 
 def recording_notes(recording: MonitorRecording) -> tuple[str, ...]:
-    """Return notes on a recording: what is missing, and how a log was read."""
+    """Return notes on a recording: which parts are missing, and how an imported log was interpreted."""
     return (*loss_sentences(recording.loss), *recording.notes)
 
 
 def loss_sentences(loss: DataLoss) -> tuple[str, ...]:
-    """Return sentences on missing parts of a recording."""
-    found = []
+    """Return sentences on the missing parts of a recording, none if the recording is complete."""
+    sentences = []
     if loss.is_cut:
-        found.append("The recording is truncated; its last second may be missing.")
+        sentences.append("The recording is truncated; its last second may be missing.")
     if loss.places:
         size = fmt.size(loss.lost_bytes)
-        found.append(f"{fmt.plural(loss.places, 'place')} of the file cannot be read, {size} at most.")
+        sentences.append(f"{fmt.plural(loss.places, 'place')} of the file cannot be read, {size} at most.")
     if loss.bad_lines:
-        found.append(f"{fmt.plural(loss.bad_lines, 'line')} of the file cannot be parsed.")
-    return tuple(found)
+        sentences.append(f"{fmt.plural(loss.bad_lines, 'line')} of the file cannot be parsed.")
+    return tuple(sentences)
 
 
-def summary_line(summary: RecordingSummary) -> str:
-    """Return the energy of all cards and its cost, or an empty text if the energy is not known."""
+def energy_summary_text(summary: RecordingSummary) -> str:
+    """Return the energy of all cards and its cost as text, empty if the energy is not known."""
     if summary.energy_joules is None:
         return ""
     used = f"{energy_text(summary.energy_joules, is_estimated=summary.is_estimated)} used by the cards"
@@ -78,32 +78,34 @@ def summary_line(summary: RecordingSummary) -> str:
     return f"{used} (≈: integrated from power readings)" if summary.is_estimated else used
 
 
-def summary_lines(recording: MonitorRecording, found: RecordingSummary) -> tuple[str, ...]:
-    """Return the energy, or that it is not known, and the notes on the recording."""
-    used = summary_line(found)
+def summary_lines(recording: MonitorRecording, summary: RecordingSummary) -> tuple[str, ...]:
+    """Return the energy of the recorded cards, or that it is not known, and notes on the recording, one per line."""
+    used = energy_summary_text(summary)
     answer = fmt.capitalized(used) if used else "No card reported its energy or power."
-    return tuple(part for part in (answer, gap_sentence(found, recording.seconds), *recording_notes(recording)) if part)
+    return tuple(
+        part for part in (answer, gap_sentence(summary, recording.seconds), *recording_notes(recording)) if part
+    )
 
 
 def gap_sentence(summary: RecordingSummary, seconds: float) -> str:
-    """Return how much of a recording of `seconds` an estimated energy leaves out, or an empty text if negligible.
+    """Return a sentence on the gaps that an estimated energy leaves out, empty if they are negligible.
 
     An energy counter includes gaps between readings, an integral of power readings does not.
     """
     read = min((card.seconds for card in summary.cards if card.is_estimated), default=seconds)
     left_out = seconds - read
-    if left_out < _TOLD_GAP * seconds:
+    if left_out < _LEAST_GAP_FRACTION * seconds:
         return ""
     return f"The estimated energy does not include gaps of {duration_text(left_out)}."
 
 
 def throttling_text(card: CardSummary) -> str:
-    """Return for how long a card was throttled for each reason: `power limit 3 min 2 s`."""
+    """Return the reasons for which a card was throttled, and for how long: `power limit 3 min 2 s`."""
     longest = sorted(card.slowed_seconds.items(), key=lambda item: -item[1])
     return ", ".join(f"{_REASONS[name]} {duration_text(seconds)}" for name, seconds in longest)
 
 
-def _moment_text(wall_seconds: float) -> str:
+def _date_time_text(wall_seconds: float) -> str:
     try:
         at = datetime.fromtimestamp(wall_seconds).astimezone()
     except (OverflowError, OSError, ValueError):
@@ -111,22 +113,26 @@ def _moment_text(wall_seconds: float) -> str:
     return f"{fmt.date(f'{at:%Y-%m-%d}')} {at:%H:%M}"
 
 
-def _statistic(key: str, title: str, name: str, unit: str, per_unit: float) -> Column[CardSummary]:
-    def text(card: CardSummary) -> str:
-        found = card.statistics.get(name)
-        return NO_VALUE if found is None else f"{found.mean / per_unit:.0f} / {found.peak / per_unit:.0f}"
+def _statistic_column(key: str, title: str, name: str, unit: str, per_unit: float) -> Column[CardSummary]:
+    def mean_and_peak_text(card: CardSummary) -> str:
+        statistic = card.statistics.get(name)
+        return NO_VALUE if statistic is None else f"{statistic.mean / per_unit:.0f} / {statistic.peak / per_unit:.0f}"
 
-    return Column(key, title, lambda card: _mean(card, name), text, unit, "right", width=11)
-
-
-def _mean(card: CardSummary, name: str) -> float | None:
-    found = card.statistics.get(name)
-    return None if found is None else found.mean
+    return Column(key, title, lambda card: _mean_value(card, name), mean_and_peak_text, unit, "right", width=11)
 
 
-def _memory_text(card: CardSummary) -> str:
-    found = card.statistics.get("memory_used_bytes")
-    return NO_VALUE if found is None else f"{fmt.significant(found.mean / GIB)} / {fmt.significant(found.peak / GIB)}"
+def _mean_value(card: CardSummary, name: str) -> float | None:
+    statistic = card.statistics.get(name)
+    return None if statistic is None else statistic.mean
+
+
+def _memory_mean_and_peak_text(card: CardSummary) -> str:
+    statistic = card.statistics.get("memory_used_bytes")
+    return (
+        NO_VALUE
+        if statistic is None
+        else f"{fmt.significant(statistic.mean / GIB)} / {fmt.significant(statistic.peak / GIB)}"
+    )
 
 
 SUMMARY_COLUMNS: tuple[Column[CardSummary], ...] = (
@@ -144,10 +150,18 @@ SUMMARY_COLUMNS: tuple[Column[CardSummary], ...] = (
         width=11,
     ),
     Column("cost", "Cost", lambda card: card.usd, lambda card: energy_cost_text(card.usd), align="right", width=9),
-    _statistic("utilization", "Use", "utilization_fraction", "%", 0.01),
-    Column("memory", "Memory", lambda card: _mean(card, "memory_used_bytes"), _memory_text, "GiB", "right", width=12),
-    _statistic("power", "Power", "power_watts", "W", 1),
-    _statistic("temperature", "Temp.", "temperature_celsius", "°C", 1),
+    _statistic_column("utilization", "Use", "utilization_fraction", "%", 0.01),
+    Column(
+        "memory",
+        "Memory",
+        lambda card: _mean_value(card, "memory_used_bytes"),
+        _memory_mean_and_peak_text,
+        "GiB",
+        "right",
+        width=12,
+    ),
+    _statistic_column("power", "Power", "power_watts", "W", 1),
+    _statistic_column("temperature", "Temp.", "temperature_celsius", "°C", 1),
     text_column("slowed", "Throttled by", throttling_text, unknown=NO_VALUE, width=34),
 )
 """Columns of a recording's summary; pairs are the average and the peak."""

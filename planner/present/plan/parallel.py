@@ -6,6 +6,7 @@ from planner.hardware.catalog import HardwareCatalog
 from planner.memory.result import DeviceShare, MemoryResult
 from planner.memory.software import sharding_strategy_of
 from planner.plan.evaluate import Evaluation
+from planner.plan.sharing import leaves_sharing_open
 from planner.present import format as fmt
 from planner.present.memory.verdict import VERDICT_TITLES, scarcity_phrase
 from planner.workload.choices import Offload
@@ -27,7 +28,7 @@ _SHARED: Final = {
 
 
 class DeviceRow(NamedTuple):
-    """A group of cards with the same share of the plan; `scarcity` marks the group that the verdict is about."""
+    """A group of cards with the same share of the plan; `scarcity` is set on the group that decides the verdict."""
 
     card: str
     layers: str
@@ -45,8 +46,8 @@ class DeviceRow(NamedTuple):
 
 
 def sharing_phrase(workload: Workload) -> str:
-    """Return the parallelism, `FSDP, tensor 4, pipeline 2`; empty if each card holds the whole model."""
-    return ", ".join(_sharing_parts(workload))
+    """Return the parallelism as a phrase, `FSDP, tensor 4, pipeline 2`; empty if each card holds the whole model."""
+    return ", ".join(_parallelism_parts(workload))
 
 
 def sharing_summary(workload: Workload, count: int) -> str:
@@ -67,20 +68,28 @@ def chosen_sharing_phrase(workload: Workload) -> str:
         parts.append(f"tensor parallelism over {fmt.plural(parallel.tensor, 'card')}")
     if parallel.pipeline > 1:
         stages = fmt.integer(parallel.pipeline)
-        parts.append(f"{stages} pipeline stages" if parts else f"layers split over {stages} cards")
+        parts.append(f"{stages} pipeline stages" if parts else f"a layer split over {stages} cards")
     if isinstance(workload, Training) and parallel.zero and parallel.state_shards > 1:
-        parts.append(f"{_zero_title(workload)} over {fmt.plural(parallel.state_shards, 'card')}")
+        parts.append(f"{_zero_stage_title(workload)} over {fmt.plural(parallel.state_shards, 'card')}")
     elif parts and (parallel.data or 1) > 1:
         parts.append(f"{fmt.integer(parallel.data or 1)} replicas")
     return ", ".join(parts) or "replicas"
 
 
 def chosen_sharing_sentences(evaluation: Evaluation) -> str:
-    """Return the sharing that was chosen and why, and the verdict as replicas; empty if the plan sets its own."""
-    chosen, workload = evaluation.sharing, evaluation.workload
+    """Return the sharing that was chosen and why, and the verdict as replicas; empty if the plan sets its own.
+
+    Without a card nothing is chosen yet, which is then said.
+    """
+    chosen, workload, plan = evaluation.sharing, evaluation.workload, evaluation.plan
+    software = SOFTWARE[workload.profile or DEFAULT].brief_title
+    if evaluation.architecture is not None and not evaluation.cards and leaves_sharing_open(plan.workload, plan.count):
+        return (
+            f"Shown is one of {fmt.integer(plan.count)} replicas; where one card is too small for it, {software} would "
+            f"share the model over the {fmt.integer(plan.count)} cards."
+        )
     if chosen is None or chosen.as_replicas.verdict is None:
         return ""
-    software = SOFTWARE[workload.profile or DEFAULT].brief_title
     if not chosen.scheme:
         if chosen.as_replicas.verdict == "fits":
             return "The cards are replicas, chosen since one card is enough."
@@ -97,23 +106,23 @@ def chosen_sharing_sentences(evaluation: Evaluation) -> str:
 
 
 def cards_phrase(workload: Workload, count: int, name: str | None, hardware: HardwareCatalog) -> str:
-    """Return `8 × H100 SXM`, or `1 × RTX 4090 + 2 × RTX 3090` for cards that differ; empty without a card."""
+    """Return the plan's cards: `8 × H100 SXM`, or `1 × RTX 4090 + 2 × RTX 3090`; empty without a card."""
     if workload.gpus:
         return " + ".join(fmt.count_of(kind.count, hardware.gpu(kind.id).name) for kind in workload.gpus)
     return "" if name is None else fmt.count_of(count, name)
 
 
 def device_rows(memory: MemoryResult, hardware: HardwareCatalog) -> tuple[DeviceRow, ...]:
-    """Return a row for each group of cards with the same share, or no rows if all have the same."""
+    """Return a row for each group of cards with the same share of the plan; none if there is only one group."""
     if len(memory.per_gpu) < 2:
         return ()
     return tuple(
-        _row(share, hardware, scarcity_phrase(memory) if place == memory.fullest else "")
+        _device_row(share, hardware, scarcity_phrase(memory) if place == memory.fullest else "")
         for place, share in enumerate(memory.per_gpu)
     )
 
 
-def _row(share: DeviceShare, hardware: HardwareCatalog, scarcity: str) -> DeviceRow:
+def _device_row(share: DeviceShare, hardware: HardwareCatalog, scarcity: str) -> DeviceRow:
     name = hardware.gpu(share.gpu).name if share.gpu else "card"
     return DeviceRow(
         card=fmt.count_of(share.count, name),
@@ -127,17 +136,18 @@ def _row(share: DeviceShare, hardware: HardwareCatalog, scarcity: str) -> Device
     )
 
 
-def _sharing_parts(workload: Workload) -> list[str]:
+def _parallelism_parts(workload: Workload) -> list[str]:
+    """Return the forms of parallelism of a workload, one phrase each."""
     parallel = workload.parallel
     found = [f"{title} {size}" for name, title in _SHARED.items() if (size := getattr(parallel, name)) > 1]
     if parallel.sequence and parallel.tensor > 1:
         found.append("sequence parallel")
     if isinstance(workload, Training) and parallel.zero:
-        found.insert(0, _zero_title(workload))
+        found.insert(0, _zero_stage_title(workload))
     if parallel.offload != "none":
         found.append(OFFLOAD_TITLES[parallel.offload])
     return found
 
 
-def _zero_title(workload: Training) -> str:
+def _zero_stage_title(workload: Training) -> str:
     return sharding_strategy_of(workload).stage_name(workload.parallel.zero)

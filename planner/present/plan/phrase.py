@@ -14,11 +14,14 @@ from planner.trace.request import Input, TensorInput, TraceRequest
 
 
 def request_phrase(request: TraceRequest) -> str:
-    """Return `training, AdamW, batch 8, bf16 autocast, checkpointing` or `inference, batch 1, 16 output tokens`."""
-    return ", ".join((request.task, *_how(request), *_sizes(request), *_formats(request), *_spread(request)))
+    """Return a trace request as a phrase: `training, AdamW, batch 8, bf16 autocast, checkpointing`."""
+    return ", ".join(
+        (request.task, *_training_parts(request), *_size_parts(request), *_format_parts(request), *_rank_parts(request))
+    )
 
 
-def _how(request: TraceRequest) -> list[str]:
+def _training_parts(request: TraceRequest) -> list[str]:
+    """Return the optimizer, adapters, accumulation and checkpointing of a trace request as phrases."""
     parts = [f"custom step {request.step.rpartition(':')[2]}"] if request.step else []
     if request.task == "training" and not request.step:
         parts.append(request.optimizer)
@@ -31,8 +34,9 @@ def _how(request: TraceRequest) -> list[str]:
     return parts
 
 
-def _sizes(request: TraceRequest) -> list[str]:
-    parts = _shape(request.inputs) if request.batch is None else [f"batch {fmt.integer(request.batch)}"]
+def _size_parts(request: TraceRequest) -> list[str]:
+    """Return the batch size and the token counts of a trace request as phrases."""
+    parts = _shape_part(request.inputs) if request.batch is None else [f"batch {fmt.integer(request.batch)}"]
     if request.sequence_length is not None:
         parts.append(f"{fmt.integer(request.sequence_length)} tokens")
     if request.decode_tokens:
@@ -40,32 +44,34 @@ def _sizes(request: TraceRequest) -> list[str]:
     return parts
 
 
-def _shape(inputs: tuple[Input, ...]) -> list[str]:
-    """Return the shape of the first tensor among the inputs: `8 × 3 × 224 × 224`."""
+def _shape_part(inputs: tuple[Input, ...]) -> list[str]:
+    """Return the shape of the first tensor input as text, if there is one: `8 × 3 × 224 × 224`."""
     shapes = (given.value.shape for given in inputs if isinstance(given.value, TensorInput) and given.value.shape)
     return [" × ".join(map(fmt.integer, shape)) for shape in islice(shapes, 1)]
 
 
-def _formats(request: TraceRequest) -> list[str]:
+def _format_parts(request: TraceRequest) -> list[str]:
+    """Return the parameters' dtype and autocast of a trace request as phrases."""
     return [
         *([request.dtype] if request.dtype else []),
         *([f"{request.autocast} autocast"] if request.autocast else []),
     ]
 
 
-def _spread(request: TraceRequest) -> list[str]:
+def _rank_parts(request: TraceRequest) -> list[str]:
+    """Return the data-parallel strategy and ranks of a trace request as a phrase, if there are several ranks."""
     parallel = request.parallel
     return [f"{parallel.strategy.upper()} on {fmt.plural(parallel.ranks, 'rank')}"] if parallel.ranks > 1 else []
 
 
 def plan_phrase(evaluation: Evaluation, catalog: Catalog) -> str:
-    """Return `model · workload · 2 × RTX 4090, FSDP`, with every default filled in."""
+    """Return a plan in one line: `model · workload · 2 × RTX 4090, FSDP`, with every default filled in."""
     parts = (evaluation.plan.model.id, work_phrase(evaluation), hardware_phrase(evaluation, catalog))
     return " · ".join(part for part in parts if part)
 
 
 def hardware_phrase(evaluation: Evaluation, catalog: Catalog) -> str:
-    """Return the cards and their parallelism, `8 × H100 SXM, FSDP`; empty without either."""
+    """Return the plan's cards and parallelism, `8 × H100 SXM, FSDP`; empty without any."""
     plan = evaluation.plan
     name = evaluation.gpu.name if evaluation.gpu else None
     cards = cards_phrase(plan.workload, plan.count, name, catalog.hardware)
@@ -76,7 +82,7 @@ def hardware_phrase(evaluation: Evaluation, catalog: Catalog) -> str:
 
 
 def work_phrase(evaluation: Evaluation) -> str:
-    """Return the workload: `inference, 1 × 4,096 tokens, bf16` or `traced training, AdamW, batch 8`."""
+    """Return the plan's workload: `inference, 1 × 4,096 tokens, bf16` or `traced training, AdamW, batch 8`."""
     if evaluation.traced is not None:
         return f"traced {request_phrase(evaluation.traced.request)}"
     corrected = ", corrected by a log" if applied_corrections(evaluation) else ""

@@ -29,7 +29,7 @@ def setting_title(name: str) -> str:
 def setting_text(name: str, value: FieldValue, hardware: HardwareCatalog) -> str:
     """Return the value of a field of the plan as text: `2,048`, `yes`, `AdamW`, `GeForce RTX 4090`."""
     if name == "gpu":
-        return _card_names(value, hardware) if value else "none"
+        return _card_names_text(value, hardware) if value else "none"
     if isinstance(value, bool):
         return fmt.yes_no(value)
     found = [fields[name] for task in TASKS if name in (fields := fields_of(task))]
@@ -38,7 +38,7 @@ def setting_text(name: str, value: FieldValue, hardware: HardwareCatalog) -> str
 
 
 def adjustments_sentence(adjustments: tuple[str, ...], workload: Workload) -> str:
-    """Return `Also changed: compute precision to BF16 autocast, optimizer step to default.`; empty without any."""
+    """Return the settings that an edit also changed: `Also changed: optimizer step to default.`; or nothing."""
     if not adjustments:
         return ""
     changes = (f"{_adjusted_title(name)} to {_new_value_text(name, workload)}" for name in adjustments)
@@ -61,7 +61,7 @@ def field_value_text(field: WorkloadField | None, value: FieldValue, situation: 
 
 
 def offered_choices(field: WorkloadField, situation: FieldContext, value: FieldValue) -> Mapping[Any, str]:
-    """Return the choices offered for `field`: those compatible with the rest of the workload, and its own `value`."""
+    """Return the choices for `field` that suit the rest of the workload, and always the current `value`."""
     read = field_reader(situation.workload, count=situation.count, model=situation.architecture)
     known = field.choices(situation) or {stop: field_value_text(field, stop) for stop in field.option.stops}
     offered = {one: words for one, words in known.items() if is_offered(field.name, one, read, situation.workload.task)}
@@ -71,11 +71,11 @@ def offered_choices(field: WorkloadField, situation: FieldContext, value: FieldV
 
 
 def default_text(field: WorkloadField, used: FieldValue, situation: FieldContext) -> str:
-    """Return the title of the default choice with the value that it stands for: `Default (NF4)`."""
+    """Return the title of a field's default, with the value that it stands for: `Default (NF4)`."""
     if used is None:
         return "Default"
     words, _, _ = field_value_text(field, used, situation).partition(" (")
-    return f"Default ({in_sentence(words)})"
+    return f"Default ({title_in_sentence(words)})"
 
 
 def settings_summary(fields: Iterable[WorkloadField], situation: FieldContext) -> str:
@@ -85,7 +85,7 @@ def settings_summary(fields: Iterable[WorkloadField], situation: FieldContext) -
     return ", ".join(words for words in said if words)
 
 
-def in_sentence(title: str) -> str:
+def title_in_sentence(title: str) -> str:
     """Return a title for use within a sentence: `micro-batch size`, `KV-cache precision`."""
     first, _, _ = title.partition(" ")
     return f"{title[:1].lower()}{title[1:]}" if first[1:].islower() else title
@@ -93,7 +93,7 @@ def in_sentence(title: str) -> str:
 
 def _brief_text(field: WorkloadField, value: FieldValue, situation: FieldContext) -> str:
     """Return a field's part of the summary: choices and lists always, other values only if not the default."""
-    brief, title = field.option.brief, in_sentence(field.title)
+    brief, title = field.option.brief, title_in_sentence(field.title)
     always = field.option.choices is not None or (brief and field.kind == "list")
     if value is None or (value == field.default and not always):
         return ""
@@ -108,17 +108,19 @@ def _brief_text(field: WorkloadField, value: FieldValue, situation: FieldContext
 
 
 def _adjusted_title(name: str) -> str:
-    return in_sentence(setting_title(name))
+    """Return the title of an adjusted field for use within a sentence."""
+    return title_in_sentence(setting_title(name))
 
 
 def _new_value_text(name: str, workload: Workload) -> str:
+    """Return the value of an adjusted field as text."""
     if name == "task":
         return workload.task
     value = field_reader(workload)(name)
     return fmt.yes_no(value) if isinstance(value, bool) else field_value_text(find_field(name, workload.task), value)
 
 
-def _card_names(text: str, hardware: HardwareCatalog) -> str:
-    """Return the names of `tesla-t4`, or of `1 × rtx-4090 + 2 × tesla-t4`."""
+def _card_names_text(text: str, hardware: HardwareCatalog) -> str:
+    """Return card ids as names, for `tesla-t4` or `1 × rtx-4090 + 2 × tesla-t4`."""
     kinds = (kind.rpartition(" × ") for kind in text.split(" + "))
     return " + ".join(f"{count}{times}{hardware.gpu(gpu_id).name}" for count, times, gpu_id in kinds)

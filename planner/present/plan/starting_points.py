@@ -22,7 +22,7 @@ def preset_detail(preset: "Preset", hardware: HardwareCatalog) -> str:
 
 
 def preset_notes(preset: "Preset") -> tuple[str, ...]:
-    """Return sentences on a preset and its differences from its sources; the last one introduces the sources."""
+    """Return sentences on a preset and how it differs from its sources; the last sentence introduces the sources."""
     return (f"{preset.title}: {preset.summary}", *preset.notes, f"Sources, read on {fmt.date(preset.as_of)}:")
 
 
@@ -30,22 +30,22 @@ _FEW: Final = 8
 
 
 def recipe_summary(recipe: Recipe, name: str) -> tuple[str, ...]:
-    """Return short sentences on the keys of the file `name` that were read, assumed, not counted and ignored."""
+    """Return short sentences on which keys of the training file `name` were read, assumed, not counted or ignored."""
     read = tuple(dict.fromkeys(f"{entry.key} {entry.value}" for entry in recipe.read))
     assumed = tuple(dict.fromkeys(f"{entry.key} {entry.value}" for entry in recipe.assumed))
     missing = tuple(f"{entry.key} ({entry.reason})" for entry in recipe.not_estimated)
     others = len(recipe.ignored) - len(missing)
     sentences = (
-        f"Read from {name} ({recipe.title}): {_some(read)}." if read else f"Nothing was read from {name}.",
-        f"Defaults of {recipe.title}: {_some(assumed)}." if assumed else "",
-        f"Not counted: {_some(missing)}." if missing else "",
+        f"Read from {name} ({recipe.title}): {_first_words_text(read)}." if read else f"Nothing was read from {name}.",
+        f"Defaults of {recipe.title}: {_first_words_text(assumed)}." if assumed else "",
+        f"Not counted: {_first_words_text(missing)}." if missing else "",
         f"Ignored: {others:,} {'key' if others == 1 else 'keys'} without effect on memory." if others else "",
     )
     return tuple(sentence for sentence in sentences if sentence)
 
 
 def recipe_details(recipe: Recipe, name: str) -> tuple[str, ...]:
-    """Return a line for every key of the file `name`: the setting that it determined, or why it was ignored."""
+    """Return one line per key of the training file `name`: the setting that it determined, or why it was ignored."""
     return (
         f"Read from {name} ({recipe.title}):",
         *(f"    {entry.key}: {entry.value} → {setting_title(entry.field)}" for entry in recipe.read),
@@ -57,6 +57,7 @@ def recipe_details(recipe: Recipe, name: str) -> tuple[str, ...]:
     )
 
 
-def _some(words: tuple[str, ...]) -> str:
+def _first_words_text(words: tuple[str, ...]) -> str:
+    """Return the first few of `words`, and how many more there are."""
     more = len(words) - _FEW
     return ", ".join(words[:_FEW]) + (f" and {more:,} more" if more > 0 else "")

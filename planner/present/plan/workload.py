@@ -14,19 +14,20 @@ METHOD_TITLES: Final[dict[Method, str]] = {"full": "full fine-tuning", "lora": "
 
 
 def compute_phrase(compute: str) -> str:
-    """Return `bf16 autocast` for `amp-bf16`, and other formats as they are."""
+    """Return a compute precision as a phrase: `bf16 autocast` for `amp-bf16`, other names unchanged."""
     return f"{compute.removeprefix('amp-')} autocast" if compute.startswith("amp-") else compute
 
 
 def workload_phrase(workload: Workload) -> str:
-    """Return `full fine-tuning, AdamW, 4 × 2,048 tokens, bf16 autocast` or `inference, 1 × 4,096 tokens, bf16`."""
+    """Return a workload as a phrase, such as `full fine-tuning, AdamW, 4 × 2,048 tokens, bf16 autocast`."""
     if isinstance(workload, Training):
-        return ", ".join(_training(workload))
-    return ", ".join(_inference(workload))
+        return ", ".join(_training_parts(workload))
+    return ", ".join(_inference_parts(workload))
 
 
-def _training(workload: Training) -> list[str]:
-    tokens = _tokens(workload.micro_batch, workload.sequence_length)
+def _training_parts(workload: Training) -> list[str]:
+    """Return the parts of the phrase for a training workload."""
+    tokens = _tokens_text(workload.micro_batch, workload.sequence_length)
     parts = [METHOD_TITLES[workload.method], OPTIMIZER_TITLES[workload.optimizer], tokens]
     if workload.gradient_accumulation > 1:
         parts.append(f"{fmt.integer(workload.gradient_accumulation)} accumulation steps")
@@ -37,12 +38,13 @@ def _training(workload: Training) -> list[str]:
     return parts
 
 
-def _inference(workload: Inference) -> list[str]:
+def _inference_parts(workload: Inference) -> list[str]:
+    """Return the parts of the phrase for an inference workload."""
     if workload.diffusion.guidance is not None:
-        return _images(workload)
+        return _image_parts(workload)
     parts = [
         _software_phrase(workload),
-        _tokens(workload.batch, workload.context_length),
+        _tokens_text(workload.batch, workload.context_length),
         workload.weights or "weights as stored",
     ]
     if workload.images:
@@ -52,8 +54,8 @@ def _inference(workload: Inference) -> list[str]:
     return parts
 
 
-def _images(workload: Inference) -> list[str]:
-    """Return the parts of the phrase of a diffusion pipeline."""
+def _image_parts(workload: Inference) -> list[str]:
+    """Return the parts of the phrase for a diffusion pipeline's workload."""
     width, height = workload.image_size or (0, 0)
     settings = workload.diffusion
     parts = [
@@ -67,7 +69,8 @@ def _images(workload: Inference) -> list[str]:
     return parts + [what for what, on in _DECODING if getattr(settings, on)]
 
 
-def _tokens(sequences: int, length: int | None) -> str:
+def _tokens_text(sequences: int, length: int | None) -> str:
+    """Return the number and length of sequences: `4 × 2,048 tokens`."""
     return (
         fmt.plural(sequences, "sequence")
         if length is None
@@ -76,7 +79,7 @@ def _tokens(sequences: int, length: int | None) -> str:
 
 
 def _software_phrase(workload: Inference) -> str:
-    """Return `inference`, with the software unless that is Hugging Face transformers: `inference in vLLM`."""
+    """Return `inference`, followed by the software if it is not Hugging Face transformers: `inference in vLLM`."""
     if workload.profile in (None, DEFAULT):
         return "inference"
     return f"inference in {SOFTWARE[workload.profile].title}"

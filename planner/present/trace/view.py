@@ -14,7 +14,7 @@ from planner.present.names import PHASE_MOMENTS
 from planner.present.plan.phrase import request_phrase
 from planner.trace.analysis.memory import TERM_OF
 from planner.trace.analysis.summary import merge_differences
-from planner.trace.facts import CATEGORIES, Category, Difference
+from planner.trace.facts import CATEGORIES, Category, TraceDifference
 from planner.trace.recording import Environment
 from planner.trace.request import TraceRequest
 from planner.trace.result import LiveGroup, ModuleShare, OutOfMemory, PeakMoment, Reservation, Timeline, TraceResult
@@ -35,18 +35,18 @@ _OPERATOR: Final = re.compile(r"aten(?:::|\.)(?P<name>\w+)(?:\.\w+)?")
 
 
 def operator_name(operator: str) -> str:
-    """Return the short name of an operator of PyTorch's own, `mm` for `aten.mm.default`, and any other unchanged."""
+    """Return the short name of PyTorch's own operators, such as `mm` for `aten.mm.default`; other names unchanged."""
     match = _OPERATOR.fullmatch(operator)
     return match["name"] if match else operator
 
 
 def short_source_line(line: str) -> str:
-    """Return `net.py:42` for a source line with its full path, of any operating system."""
+    """Return a source line without its folders, for paths of any operating system: `net.py:42`."""
     return re.split(r"[/\\]", line)[-1]
 
 
 def phase_moment(phase: PhaseName, step: int) -> str:
-    """Return `in the forward pass of step 2`, with `step` counted from 0."""
+    """Return a phase and its step in words, with `step` counted from 0: `in the forward pass of step 2`."""
     if phase in ("load", "prefill"):
         return PHASE_MOMENTS[phase]
     return f"{PHASE_MOMENTS[phase]}{', at token' if phase == 'decode' else ' of step'} {fmt.integer(step + 1)}"
@@ -62,7 +62,7 @@ _WHOLE: Final = "(whole model)"
 
 
 class AliveRow(NamedTuple):
-    """Similar allocations that are alive at the peak; `share` is their fraction of it."""
+    """Allocations of the same origin that are alive at the peak; `share` is their fraction of the peak."""
 
     category: Category
     title: str
@@ -79,7 +79,7 @@ class AliveRow(NamedTuple):
 
 
 class ModuleRow(NamedTuple):
-    """A module including its submodules; `shares` are its bytes at the peak by category, `depth` is 0 for the root."""
+    """A module with its submodules; `shares` are its bytes at the peak by category, `depth` is 0 for the root."""
 
     path: str
     title: str
@@ -97,7 +97,7 @@ class ModuleRow(NamedTuple):
 
 
 class DifferenceRow(NamedTuple):
-    """An assumption of the trace, with the bytes counted for it and their bounds."""
+    """An assumption of the trace, with the bytes counted for it and the bounds on them."""
 
     name: str
     explanation: str
@@ -108,7 +108,7 @@ class DifferenceRow(NamedTuple):
 
 
 class ReservationRow(NamedTuple):
-    """A figure of the caching allocator; `exact` is empty if the text is exact already."""
+    """A figure of the caching allocator; `exact` is empty if the text is already exact."""
 
     title: str
     text: str
@@ -131,23 +131,23 @@ class TraceView(NamedTuple):
 def trace_view(
     result: TraceResult, card: str | None = None, count: int = 1, smallest: tuple[str, ...] = ()
 ) -> TraceView:
-    """Return the display of `result` on `count` cards named `card`; `smallest` names the smallest cards that fit."""
+    """Return a trace's `result` on `count` cards named `card`, ready for display."""
     peak = result.peak_moment
     out_of_memory = result.reservation.out_of_memory
     return TraceView(
         memory=_without_differences(memory_view(result, card, count, smallest), result.differences),
-        subject=subject(result, card, count),
-        runs_out=_runs_out(out_of_memory) if out_of_memory else "",
+        subject=trace_subject(result, card, count),
+        runs_out=_out_of_memory_sentence(out_of_memory) if out_of_memory else "",
         alive=tuple(_alive_row(alive, peak.bytes) for alive in peak.alive),
         modules=tuple(_module_row(module, peak.bytes) for module in result.modules),
         reservation=_reservation_rows(result.reservation, peak),
         differences=tuple(map(_difference_row, merge_differences(result.differences))),
-        traced_with=_traced_with(result.environment, result.request, result.seconds),
+        traced_with=_traced_with_sentence(result.environment, result.request, result.seconds),
     )
 
 
-def subject(result: TraceResult, card: str | None = None, count: int = 1) -> str:
-    """Return `net.py:Net · 25.6 M parameters, all trained · training, AdamW, batch 8 · 1 × RTX 4090`."""
+def trace_subject(result: TraceResult, card: str | None = None, count: int = 1) -> str:
+    """Return what was traced: `net.py:Net · 25.6 M parameters, all trained · training, AdamW · 1 × RTX 4090`."""
     counted = f"{fmt.parameters(result.parameters)} parameters"
     if result.request.task == "training":
         left = result.trainable_parameters
@@ -159,13 +159,13 @@ def subject(result: TraceResult, card: str | None = None, count: int = 1) -> str
 
 
 def notable_modules(rows: tuple[ModuleRow, ...], limit: int) -> tuple[ModuleRow, ...]:
-    """Return the root, its children and the largest modules below them, at most `limit`, in their original order."""
+    """Return at most `limit` rows in their order: the root, its children, and the largest modules below them."""
     by_weight = sorted(rows, key=lambda row: (row.depth > 1, -row.bytes, -row.parameters))
     kept = set(by_weight[:limit])
     return tuple(row for row in rows if row in kept)
 
 
-def _runs_out(out: OutOfMemory) -> str:
+def _out_of_memory_sentence(out: OutOfMemory) -> str:
     who = operation_place(out.operator, out.module, "") or "an allocation"
     line = f" at {out.line}" if out.line else ""
     return (
@@ -175,8 +175,8 @@ def _runs_out(out: OutOfMemory) -> str:
     )
 
 
-def _without_differences(view: MemoryView, differences: tuple[Difference, ...]) -> MemoryView:
-    """Leave out the notes on assumptions, which have their own rows here."""
+def _without_differences(view: MemoryView, differences: tuple[TraceDifference, ...]) -> MemoryView:
+    """Return the memory view without the notes on assumptions, which have their own rows."""
     starts = tuple(f"{difference.name}: " for difference in differences)
     return view._replace(notes=tuple(note for note in view.notes if not note.startswith(starts)))
 
@@ -193,13 +193,14 @@ def _alive_row(alive: LiveGroup, total: int) -> AliveRow:
         share_text=fmt.percent(share),
         module=alive.module,
         operator=operator_name(alive.operator),
-        shape=_counted(alive.count, alive.shape),
+        shape=_tensors_text(alive.count, alive.shape),
         line=alive.line,
         place=short_source_line(alive.line),
     )
 
 
-def _counted(count: int, shape: str) -> str:
+def _tensors_text(count: int, shape: str) -> str:
+    """Return the number and shape of tensors: `4 × [128, 64] float32`."""
     if not shape:
         return fmt.plural(count, "tensor") if count > 1 else ""
     return fmt.count_of(count, shape) if count > 1 else shape
@@ -243,7 +244,7 @@ def _size_row(title: str, value: int) -> ReservationRow:
     return ReservationRow(title, fmt.size(value), fmt.exact_bytes(value))
 
 
-def _difference_row(difference: Difference) -> DifferenceRow:
+def _difference_row(difference: TraceDifference) -> DifferenceRow:
     uncertain = difference.low_bytes != difference.high_bytes
     return DifferenceRow(
         name=difference.name,
@@ -255,7 +256,7 @@ def _difference_row(difference: Difference) -> DifferenceRow:
     )
 
 
-def _traced_with(environment: Environment, request: TraceRequest, seconds: float) -> str:
+def _traced_with_sentence(environment: Environment, request: TraceRequest, seconds: float) -> str:
     used = [f"PyTorch {environment.torch}"]
     if environment.transformers:
         used.append(f"transformers {environment.transformers}")
@@ -266,7 +267,7 @@ def _traced_with(environment: Environment, request: TraceRequest, seconds: float
 
 
 class TimelineSeries(NamedTuple):
-    """The live bytes of one category over the run, for a stacked plot; it has the color of its `term`."""
+    """The live bytes of one category over the run, for a stacked plot in the color of its memory `term`."""
 
     category: Category
     title: str
@@ -275,7 +276,7 @@ class TimelineSeries(NamedTuple):
 
 
 class TimelinePoint(NamedTuple):
-    """One point of the timeline, described when the pointer is over it."""
+    """One point of the timeline, as described when the pointer is over it."""
 
     time: int
     bytes: int
@@ -286,15 +287,15 @@ class TimelinePoint(NamedTuple):
     line: str
 
     @property
-    def told(self) -> str:
-        """Return `12.3 GiB in the forward pass of step 1: mm in layers.3 (net.py:42)`."""
+    def description(self) -> str:
+        """Return the point in words: `12.3 GiB in the forward pass of step 1: mm in layers.3 (net.py:42)`."""
         where = operation_place(self.operator, self.module, self.line)
         when = f"{self.text} {self.phase}".strip()
         return f"{when}: {where}" if where else when
 
 
 def timeline_series(timeline: Timeline) -> tuple[TimelineSeries, ...]:
-    """Return the non-empty categories to stack, long-lived ones at the bottom."""
+    """Return the categories that are not empty, in stacking order: long-lived ones at the bottom."""
     return tuple(
         TimelineSeries(series.category, CATEGORY_TITLES[series.category], TERM_OF[series.category], series.bytes)
         for series in sorted(timeline.series, key=lambda series: CATEGORIES.index(series.category))

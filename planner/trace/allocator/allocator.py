@@ -31,13 +31,13 @@ class MemoryBlock:
         self.mapped = mapped
         self.allocated = False
         self.freed_at_search = 0
-        """How many searches the pool had seen when the block became free."""
+        """Value of the pool's `searches` when the block became free, from which its age follows."""
         self.previous: MemoryBlock | None = None
         self.next: MemoryBlock | None = None
 
     @property
     def is_split(self) -> bool:
-        """Return whether the block is only a part of its segment."""
+        """Return whether the block shares its segment with other blocks."""
         return self.previous is not None or self.next is not None
 
     def cut_front(self, size: int) -> "MemoryBlock":
@@ -79,7 +79,7 @@ class BlockPool:
 
     def __init__(self, page_bytes: int) -> None:
         self.page_bytes: Final = page_bytes
-        """Size in bytes by which an expandable segment of this pool grows."""
+        """Page size in bytes: an expandable segment of this pool grows by whole pages."""
         self.free: list[tuple[int, int, MemoryBlock]] = []
         self.unmapped: list[tuple[int, MemoryBlock]] = []
         self.searches = 0
@@ -126,12 +126,13 @@ class BlockPool:
 
 
 def _growable_size_bytes(block: MemoryBlock) -> int:
+    """Return the size in bytes to which the block can grow: its own, with the unmapped block after it."""
     following = block.next
     return block.size if following is None or following.mapped else block.size + following.size
 
 
 _NO_LIMIT_BYTES: Final = 1 << 80
-"""Address space that no recording can fill, for replays without a capacity."""
+"""Address space in bytes for replays without a memory limit, more than any recording fills."""
 
 
 class CachingAllocator:
@@ -161,7 +162,7 @@ class CachingAllocator:
         """Allocate a block, or return `None` if memory runs out; models `malloc` and `alloc_found_block`."""
         size = block_size_bytes(requested_bytes, self._divisions)
         pool = self.small if size <= SMALL_BYTES else self.large
-        block = self._take_cached(pool, size) or self._reserve_with_retries(pool, size)
+        block = self._take_cached_block(pool, size) or self._reserve_with_retries(pool, size)
         if block is None:
             return None
         if self._should_split(pool, block.size - size, size):
@@ -187,14 +188,15 @@ class CachingAllocator:
                 if self._expandable:
                     self._unmap_pages(block)
                 elif not block.is_split:
-                    self._release(block)
+                    self._release_segment(block)
 
     def _should_split(self, pool: BlockPool, rest_bytes: int, size: int) -> bool:
+        """Return whether the unused `rest_bytes` of a block are split off as a free block."""
         if pool is self.small or self._expandable:
             return rest_bytes >= MIN_BLOCK_BYTES
         return rest_bytes > SMALL_BYTES and (self._max_split_bytes is None or size < self._max_split_bytes)
 
-    def _take_cached(self, pool: BlockPool, size: int) -> MemoryBlock | None:
+    def _take_cached_block(self, pool: BlockPool, size: int) -> MemoryBlock | None:
         """Remove a cached free block from its pool and return it; models `get_free_block`."""
         if self._collection_threshold_bytes is not None:
             pool.searches += 1
@@ -215,7 +217,7 @@ class CachingAllocator:
         if self._collection_threshold_bytes is not None:
             self._collect_garbage(self._collection_threshold_bytes)
         block = self._reserve_block(pool, size)
-        if block is None and self._release_oversize(pool, size):
+        if block is None and self._release_oversize_segments(pool, size):
             block = self._reserve_block(pool, size)
         if block is None:
             self.empty_cache()
@@ -225,25 +227,26 @@ class CachingAllocator:
     def _reserve_block(self, pool: BlockPool, size: int) -> MemoryBlock | None:
         """Reserve a block of memory from the card once; models `alloc_block`."""
         if self._expandable:
-            return self._allocate_expandable(pool, size)
+            return self._allocate_in_expandable_segment(pool, size)
         segment_bytes = segment_size_bytes(size)
         if self.reserved_bytes + segment_bytes > self._capacity_bytes:
             return None
-        self._count_reserved(segment_bytes)
+        self._add_reserved_bytes(segment_bytes)
         self.segments += 1
         return pool.new_segment(segment_bytes)
 
-    def _count_reserved(self, size: int) -> None:
+    def _add_reserved_bytes(self, size: int) -> None:
+        """Count `size` more bytes as reserved, and update the maximum."""
         self.reserved_bytes += size
         self.max_reserved_bytes = max(self.max_reserved_bytes, self.reserved_bytes)
 
-    def _release(self, block: MemoryBlock) -> None:
+    def _release_segment(self, block: MemoryBlock) -> None:
         """Release a segment; models `release_block`."""
         block.pool.discard(block)
         self.reserved_bytes -= block.size
         self.segments -= 1
 
-    def _release_oversize(self, pool: BlockPool, size: int) -> bool:
+    def _release_oversize_segments(self, pool: BlockPool, size: int) -> bool:
         """Release oversize segments, which are never split; models `release_available_cached_blocks`."""
         max_split_bytes = self._max_split_bytes
         if max_split_bytes is None or self._expandable:
@@ -251,12 +254,12 @@ class CachingAllocator:
         wanted_bytes = max(size, max_split_bytes)
         index = pool.best_fit_index(wanted_bytes)
         if index is not None:
-            self._release(pool.free[index][2])
+            self._release_segment(pool.free[index][2])
             return True
         released_bytes = 0
         while released_bytes < wanted_bytes and pool.free and pool.free[-1][0] >= max_split_bytes:
             released_bytes += pool.free[-1][0]
-            self._release(pool.free[-1][2])
+            self._release_segment(pool.free[-1][2])
         return released_bytes >= wanted_bytes
 
     def _collect_garbage(self, threshold_bytes: int) -> None:
@@ -269,12 +272,12 @@ class CachingAllocator:
             for block in candidates:
                 if pool.searches_since_freed(block) >= mean_age:
                     excess_bytes -= block.size
-                    self._release(block)
+                    self._release_segment(block)
             candidates = [block for block in candidates if pool.searches_since_freed(block) < mean_age]
 
-    def _allocate_expandable(self, pool: BlockPool, size: int) -> MemoryBlock | None:
+    def _allocate_in_expandable_segment(self, pool: BlockPool, size: int) -> MemoryBlock | None:
         """Allocate from an expandable segment; models `try_allocate_expandable_block`."""
-        block = self._find_room(pool, size)
+        block = self._find_expandable_block(pool, size)
         if not block.mapped:
             mapped = self._map_pages(block, min(block.size, size))
             if mapped is None:
@@ -291,8 +294,8 @@ class CachingAllocator:
         pool.discard(block)
         return block
 
-    def _find_room(self, pool: BlockPool, size: int) -> MemoryBlock:
-        """Return the lowest free and unmapped blocks with enough room; models `find_expandable_block`."""
+    def _find_expandable_block(self, pool: BlockPool, size: int) -> MemoryBlock:
+        """Return the lowest free or unmapped block from which a segment has room; models `find_expandable_block`."""
         for _, block in pool.unmapped:
             previous = block.previous
             first = block if previous is None or previous.allocated else previous
@@ -314,7 +317,7 @@ class CachingAllocator:
             rest, block = block, block.cut_front(size)
             pool.add(rest)
         block.mapped = True
-        self._count_reserved(size)
+        self._add_reserved_bytes(size)
         self.segments += 1 - _mapped_neighbor_count(block)
         block.absorb(block.previous)
         block.absorb(block.next)
@@ -344,7 +347,7 @@ class CachingAllocator:
 
 
 def _has_room(first: MemoryBlock, size: int) -> bool:
-    """Return whether the free and unmapped blocks from `first` on have at least `size` bytes together."""
+    """Return whether `first` and the free or unmapped blocks after it have at least `size` bytes together."""
     block: MemoryBlock | None = first
     while size > 0 and block is not None and not block.allocated:
         size -= block.size
@@ -353,4 +356,5 @@ def _has_room(first: MemoryBlock, size: int) -> bool:
 
 
 def _mapped_neighbor_count(block: MemoryBlock) -> int:
+    """Return how many of the two neighboring blocks are mapped."""
     return sum(neighbour is not None and neighbour.mapped for neighbour in (block.previous, block.next))

@@ -33,7 +33,7 @@ class FailedAllocation:
 
 @dataclass(frozen=True, slots=True)
 class AllocatorReplay:
-    """Result of a replay; if memory runs out, of the part before `out_of_memory`.
+    """Reserved and allocated memory in a replay; if memory runs out, of the part before `out_of_memory`.
 
     `time`, `allocated_bytes`, `largest_free_block_bytes` and `segments` apply when `reserved_bytes`
     (`torch.cuda.max_memory_reserved`) was first reached; a time is `None` if nothing was ever allocated. Each mapped
@@ -73,7 +73,7 @@ def replay(
             allocator.free(alive.pop(index))
             continue
         block = allocator.malloc(allocations.bytes[index])
-        peaks.record(allocator, time)
+        peaks.record_peaks(allocator, time)
         if block is None:
             allocated, reserved = allocator.allocated_bytes, allocator.reserved_bytes
             return peaks.result(FailedAllocation(index, time, allocations.bytes[index], allocated, reserved))
@@ -91,7 +91,8 @@ class _PeakRecorder:
         self._peak_reserved_time: int | None = None
         self._peak_allocated_time: int | None = None
 
-    def record(self, allocator: CachingAllocator, time: int) -> None:
+    def record_peaks(self, allocator: CachingAllocator, time: int) -> None:
+        """Update the maxima from the allocator's state after the event at `time`."""
         if allocator.allocated_bytes > self._peak_allocated:
             self._peak_allocated, self._peak_allocated_time = allocator.allocated_bytes, time
         if allocator.max_reserved_bytes > self._peak_reserved:
@@ -101,6 +102,7 @@ class _PeakRecorder:
             self._segments = allocator.segments
 
     def result(self, out_of_memory: FailedAllocation | None) -> AllocatorReplay:
+        """Return the replay's result from the recorded maxima."""
         return AllocatorReplay(
             reserved_bytes=self._peak_reserved,
             time=self._peak_reserved_time,
@@ -114,7 +116,7 @@ class _PeakRecorder:
 
 
 def _ordered_events(allocations: Allocations) -> list[tuple[int, int, bool]]:
-    """Return each allocation and free as (time, allocation index, is free), in order."""
+    """Return each allocation and free as (time, allocation index, whether it is a free), in order of time."""
     nonempty = [index for index, bytes_ in enumerate(allocations.bytes) if bytes_ > 0]
     events = [(allocations.made[index], index, False) for index in nonempty]
     events += [(allocations.freed[index], index, True) for index in nonempty if allocations.freed[index] >= 0]
@@ -123,13 +125,14 @@ def _ordered_events(allocations: Allocations) -> list[tuple[int, int, bool]]:
 
 
 _CAPACITY_PRECISION: Final = 0.02
-"""Relative precision: each bisection step takes a complete replay, and within this margin a verdict is tight."""
+"""Relative precision of the minimum capacity: each bisection step replays the whole run, and a verdict within this
+margin is tight."""
 
 
 def minimum_capacity_bytes(
     allocations: Allocations, settings: AllocatorSettings, allocated_bytes: int, reserved_bytes: int
 ) -> int:
-    """Return a sufficient capacity that is at most 2 % of `reserved_bytes` above an insufficient capacity.
+    """Return a capacity in bytes that suffices for the run, at most 2 % of `reserved_bytes` above one that does not.
 
     A run needs at least the `allocated_bytes` that are live at its peak, and completes with the `reserved_bytes` that
     it uses on an unlimited card.

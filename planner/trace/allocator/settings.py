@@ -30,16 +30,16 @@ LARGE_STEP_BYTES: Final = 2 * MIB
 """`kRoundLarge`: segments of large requests are rounded up to a multiple of this size."""
 
 
-def block_size_bytes(bytes_: int, divisions: int = 1) -> int:
+def block_size_bytes(requested_bytes: int, divisions: int = 1) -> int:
     """Return the block size in bytes for a request; models `round_size` and `roundup_power2_next_division`.
 
     **Formula**: the next multiple of 512 bytes; with `divisions`, the range between two powers of two is divided into
     that many steps, and the next step is used.
     """
     step = MIN_BLOCK_BYTES
-    if divisions > 1 and bytes_ > MIN_BLOCK_BYTES * divisions:
-        step = (1 << bytes_.bit_length() - 1) // divisions
-    return max(round_up(bytes_, step), MIN_BLOCK_BYTES)
+    if divisions > 1 and requested_bytes > MIN_BLOCK_BYTES * divisions:
+        step = (1 << requested_bytes.bit_length() - 1) // divisions
+    return max(round_up(requested_bytes, step), MIN_BLOCK_BYTES)
 
 
 def segment_size_bytes(size: int) -> int:
@@ -74,7 +74,8 @@ _UNMODELED_OPTION_HINTS: Final = {
 _OPTION_SEPARATOR: Final = re.compile(r",(?![^\[]*\])")
 
 
-def _power_of_two(value: int) -> int:
+def _checked_power_of_two(value: int) -> int:
+    """Return `value` if it is a power of two."""
     if value & (value - 1):
         raise ValueError("it must be a power of two")
     return value
@@ -91,7 +92,7 @@ class AllocatorSettings(Spec):
     expandable_segments: bool = False
     max_split_size_bytes: int | None = Field(default=None, ge=LARGE_SEGMENT_BYTES, multiple_of=MIB)
     garbage_collection_threshold: float | None = Field(default=None, gt=0, lt=1)
-    roundup_power2_divisions: Annotated[int, Field(ge=1), AfterValidator(_power_of_two)] | None = None
+    roundup_power2_divisions: Annotated[int, Field(ge=1), AfterValidator(_checked_power_of_two)] | None = None
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -108,7 +109,7 @@ class AllocatorSettings(Spec):
             if option in _OPTION_READERS:
                 field, read = _OPTION_READERS[option]
                 values[field] = read(option, value)
-                _check_value(cls, option, {field: values[field]})
+                _check_option_value(cls, option, {field: values[field]})
             else:
                 _check_ignored_option(option, value)
         return cls.model_validate(values)
@@ -134,6 +135,7 @@ DEFAULT_SETTINGS: Final = AllocatorSettings()
 
 
 def _option_values(text: str) -> Iterator[tuple[str, str]]:
+    """Yield each option's name and value from `text`."""
     for part in _OPTION_SEPARATOR.split("".join(text.split())):
         option, colon, value = part.partition(":")
         if part and not (option and colon and value):
@@ -142,7 +144,8 @@ def _option_values(text: str) -> Iterator[tuple[str, str]]:
             yield option, value
 
 
-def _check_value(settings: type[AllocatorSettings], option: str, value: dict[str, object]) -> None:
+def _check_option_value(settings: type[AllocatorSettings], option: str, value: dict[str, object]) -> None:
+    """Reject a value that is out of range, naming the option."""
     try:
         settings.model_validate(value)
     except ValidationError as error:
@@ -151,6 +154,7 @@ def _check_value(settings: type[AllocatorSettings], option: str, value: dict[str
 
 
 def _check_ignored_option(option: str, value: str) -> None:
+    """Accept an option without effect on device memory; reject one that is unknown or not modeled."""
     if option in _UNMODELED_OPTION_HINTS:
         raise SpecError(option, "this option is not modeled", hint=_UNMODELED_OPTION_HINTS[option])
     if option == "backend" and value != "native":
@@ -162,7 +166,7 @@ def _check_ignored_option(option: str, value: str) -> None:
 
 def _read_boolean(option: str, value: str) -> bool:
     if value not in ("True", "False"):
-        raise SpecError(option, f"must be True or False, not {value}", hint="The first letter must be a capital.")
+        raise SpecError(option, f"must be True or False, not {value}", hint="Write it with a capital first letter.")
     return value == "True"
 
 
@@ -175,6 +179,7 @@ def _read_integer(option: str, value: str) -> int:
 
 
 def _read_mebibytes(option: str, value: str) -> int:
+    """Return the size in bytes of an option that is written in MiB."""
     return _read_integer(option, value) * MIB
 
 
@@ -192,7 +197,7 @@ _OPTION_READERS: Final[dict[str, tuple[str, Callable[[str, str], object]]]] = {
     "roundup_power2_divisions": ("roundup_power2_divisions", _read_integer),
 }
 _VALUE_HINTS: Final = {
-    "max_split_size_mb": "The minimum is 20.",
+    "max_split_size_mb": "The minimum is 20 MiB.",
     "garbage_collection_threshold": "It must be between 0 and 1.",
     "roundup_power2_divisions": "Write 1, 2, 4, 8 or another power of two.",
 }

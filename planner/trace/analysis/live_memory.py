@@ -10,12 +10,12 @@ from operator import itemgetter
 from typing import Final, NamedTuple
 
 from planner.trace.facts import CATEGORIES
-from planner.trace.recording import NEVER_FREED, Allocations, Span, TraceRecording
+from planner.trace.recording import NEVER_FREED, Allocations, RecordedPhase, TraceRecording
 from planner.trace.result import CategorySeries, LiveGroup, ModuleShare, PeakMoment
 
 
 class LiveMemory(NamedTuple):
-    """Live bytes after each event, in order, as columns.
+    """Live bytes after each allocation and free, in order, as columns of equal length.
 
     Index 0 is before the first event, when nothing is alive yet. `origins` holds the latest allocation, as its index in
     the recording, or None before the first.
@@ -25,7 +25,7 @@ class LiveMemory(NamedTuple):
     totals: tuple[int, ...]
     origins: tuple[int | None, ...]
 
-    def highest_index(self, start: int, end: int) -> int:
+    def peak_index_between(self, start: int, end: int) -> int:
         """Return the index of the most live bytes among the events from `start` up to, but excluding, `end`.
 
         The earliest of equal events; the event before the range if the range has none.
@@ -70,13 +70,13 @@ def alive_at(allocations: Allocations, time: int) -> list[int]:
     ]
 
 
-def span_at(spans: tuple[Span, ...], time: int) -> Span:
-    """Return the phase at `time`: the last that has begun, else the first."""
+def span_at(spans: tuple[RecordedPhase, ...], time: int) -> RecordedPhase:
+    """Return the phase at `time`: the one that began last, or the first phase before any has begun."""
     return spans[max(bisect_right(spans, time, key=lambda span: span.start) - 1, 0)]
 
 
 class AllocationOrigin(NamedTuple):
-    """Operator, module and source line of an allocation; a part that is unknown is empty."""
+    """Operator, module and source line of an allocation; unknown ones are empty."""
 
     operator: str = ""
     module: str = ""
@@ -90,7 +90,7 @@ class AllocationOrigin(NamedTuple):
 
 
 def allocation_origin(recording: TraceRecording, index: int | None) -> AllocationOrigin:
-    """Return the origin of the allocation with this index."""
+    """Return the origin of the allocation at `index`; every part is empty for None."""
     if index is None:
         return AllocationOrigin()
     columns = recording.allocations
@@ -105,11 +105,11 @@ _MAX_GROUPS: Final = 200
 _OTHER_OPERATORS: Final = "other"
 
 _GroupKey = tuple[int, int, int, int, int]
-"""Category, module, operator, line and shape, as indices into the recording's lists."""
+"""Key of a group of allocations: category, module, operator, line and shape, as indices into the recording's lists."""
 
 
 def peak_moment(recording: TraceRecording, live: LiveMemory) -> PeakMoment:
-    """Return the moment with the most live bytes, the earliest of equals."""
+    """Return the earliest moment with the most live bytes, and the groups of allocations alive then."""
     index = live.peak_index()
     time = live.times[index]
     span = span_at(recording.spans, time)
@@ -127,14 +127,14 @@ def peak_moment(recording: TraceRecording, live: LiveMemory) -> PeakMoment:
 
 
 def module_shares(recording: TraceRecording, time: int) -> tuple[ModuleShare, ...]:
-    """Return the memory of each module with its submodules at `time`; the root has an empty path.
+    """Return the live bytes of each module, with its submodules, at `time`; the root has an empty path.
 
     Gradients and optimizer states belong to the module of their parameter, activations to the module that made them.
     """
     live_bytes = _live_bytes_by_path(recording, time)
     parameters = Counter[str]()
     for module in recording.modules:
-        for path in _with_ancestors(module.path):
+        for path in _module_and_ancestor_paths(module.path):
             parameters[path] += module.parameters
     return tuple(
         ModuleShare(
@@ -167,6 +167,7 @@ def _live_groups(recording: TraceRecording, alive: Iterable[int]) -> tuple[LiveG
 
 
 def _live_group(recording: TraceRecording, key: _GroupKey, size: int, count: int) -> LiveGroup:
+    """Return the group of `count` allocations with a total of `size` bytes and the origin in `key`."""
     category, module, operator, line, shape = key
     return LiveGroup(
         bytes=size,
@@ -201,17 +202,18 @@ def _merged_groups(
 
 
 def _live_bytes_by_path(recording: TraceRecording, time: int) -> dict[str, Counter[int]]:
+    """Return the live bytes at `time` by module path and, within it, by category."""
     columns = recording.allocations
     by_module: dict[int, Counter[int]] = defaultdict(Counter)
     for index in alive_at(columns, time):
         by_module[columns.module[index]][columns.category[index]] += columns.bytes[index]
     by_path: dict[str, Counter[int]] = defaultdict(Counter)
     for module, sizes in by_module.items():
-        for path in _with_ancestors(recording.module_paths[module]):
+        for path in _module_and_ancestor_paths(recording.module_paths[module]):
             by_path[path].update(sizes)
     return by_path
 
 
-def _with_ancestors(path: str) -> tuple[str, ...]:
-    """Return the root and every module on the way to `path`, inclusive: `""`, `"a"`, `"a.b"`."""
+def _module_and_ancestor_paths(path: str) -> tuple[str, ...]:
+    """Return the paths from the root to the module at `path`, inclusive: `""`, `"a"`, `"a.b"`."""
     return ("", *accumulate(path.split("."), "{}.{}".format)) if path else ("",)

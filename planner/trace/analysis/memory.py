@@ -12,7 +12,7 @@ from planner.memory.phases import PhaseSnapshots, Snapshot
 from planner.memory.result import MemoryResult, Term, TermName, TermPart
 from planner.memory.support import unsupported_backend
 from planner.memory.terms import term, traced
-from planner.trace.facts import Category, CategoryShare, Difference, TracedFacts, TracedPhase
+from planner.trace.facts import Category, CategoryShare, TracedFacts, TraceDifference, TracedPhase
 from planner.trace.request import TraceParallel
 from planner.units import MIB
 
@@ -23,6 +23,7 @@ def trace_notes(facts: TracedFacts) -> tuple[str, ...]:
 
 
 def _generate_notes(facts: TracedFacts) -> Iterator[str]:
+    """Yield notes on the PyTorch version, the emulated device, the ranks and the assumptions of a trace."""
     if not facts.tested:
         yield f"Tracing was not tested with PyTorch {facts.torch}; compare the result with a run of your own."
     if facts.request.device == "cpu":
@@ -33,6 +34,7 @@ def _generate_notes(facts: TracedFacts) -> Iterator[str]:
 
 
 def _distribution_notes(parallel: TraceParallel) -> Iterator[str]:
+    """Yield a note on how the model is distributed over several ranks, if it is."""
     if parallel.strategy == "none":
         return
     share_text = {"ddp": "holds the whole model (DDP)", "fsdp": "holds its shard of the model (FSDP)"}[
@@ -41,7 +43,8 @@ def _distribution_notes(parallel: TraceParallel) -> Iterator[str]:
     yield f"The figures are for one rank of {parallel.ranks:,}; each {share_text}."
 
 
-def _difference_text(difference: Difference) -> str:
+def _difference_text(difference: TraceDifference) -> str:
+    """Return a sentence on an assumption of the trace, with the bytes counted for it and their bounds."""
     sentence = f"{difference.name}: {difference.explanation}"
     if difference.low_bytes == difference.high_bytes == difference.bytes:
         return sentence
@@ -61,7 +64,7 @@ TERM_OF: Final[dict[Category, TermName]] = {
     "communication": "communication",
     "temporaries": "temporaries",
 }
-"""The estimator's term for the allocations of each category."""
+"""Memory term of the estimator by allocation category."""
 
 _PART_TITLES: Final[dict[Category, str]] = {"buffers": "module buffers", "inputs": "inputs"}
 _SLACK_SOURCE: Final = "replay of the traced allocations through a model of PyTorch's caching allocator"
@@ -75,7 +78,7 @@ def traced_memory(
     count: int = 1,
     other_processes_bytes: int = 0,
 ) -> MemoryResult:
-    """Return the peak memory on one `gpu`, and whether it fits, from the facts of a trace.
+    """Return the peak memory of a traced run on one `gpu`, and whether the run fits.
 
     **Formula**: live bytes at the highest snapshot + the allocator's additional reservation + device context + cuBLAS
     workspaces.
@@ -84,10 +87,10 @@ def traced_memory(
     """
     available = None if usable is None else usable.bytes - other_processes_bytes
     overhead = _framework_overhead(facts, gpu, available)
-    need = _needed_memory(facts, overhead)
+    need = _needed_bytes(facts, overhead)
     fit = _card_fit(need, gpu, usable, other_processes_bytes)
     return memory_result(
-        DeviceMemory(snapshots_of(facts), overhead, _overhead_term(facts, overhead), need),
+        DeviceMemory(phase_snapshots(facts), overhead, _overhead_term(facts, overhead), need),
         fit,
         usable,
         other_processes_bytes,
@@ -103,7 +106,7 @@ def traced_fits_on(
     """Yield the verdict of `traced_memory` on each card, without terms, so that a whole catalog is fast."""
     for gpu, usable in cards:
         overhead = _framework_overhead(facts, gpu, None if usable is None else usable.bytes - other_processes_bytes)
-        yield _card_fit(_needed_memory(facts, overhead), gpu, usable, other_processes_bytes)
+        yield _card_fit(_needed_bytes(facts, overhead), gpu, usable, other_processes_bytes)
 
 
 def allocator_capacity_bytes(facts: TracedFacts, gpu: Gpu | None, available_bytes: int) -> int:
@@ -112,13 +115,14 @@ def allocator_capacity_bytes(facts: TracedFacts, gpu: Gpu | None, available_byte
     return max(available_bytes - fixed.context - fixed.workspace, 0)
 
 
-def snapshots_of(facts: TracedFacts) -> PhaseSnapshots:
+def phase_snapshots(facts: TracedFacts) -> PhaseSnapshots:
     """Return the phases of `facts` as the estimator's snapshots, without framework overhead."""
     snapshots = tuple(Snapshot(phase.name, _phase_terms(facts, phase), phase.explanation) for phase in facts.phases)
     return PhaseSnapshots(snapshots, dynamic=0)
 
 
 def _phase_terms(facts: TracedFacts, phase: TracedPhase) -> list[Term]:
+    """Return the memory terms of one traced phase."""
     shares_by_term: dict[TermName, list[CategoryShare]] = {}
     for share in phase.shares:
         shares_by_term.setdefault(TERM_OF[share.category], []).append(share)
@@ -128,11 +132,12 @@ def _phase_terms(facts: TracedFacts, phase: TracedPhase) -> list[Term]:
 
 
 def _category_term(name: TermName, shares: list[CategoryShare], source: str) -> Term:
+    """Return the memory term `name`: the total size of the allocations in `shares`."""
     return term(
         name,
         sum(share.bytes for share in shares),
         "sum of n traced allocations",
-        (traced("n", sum(share.count for share in shares), "allocations alive at this point"),),
+        (traced("n", sum(share.count for share in shares), "allocations alive at the highest point of the phase"),),
         source,
         parts=tuple(
             TermPart(
@@ -148,11 +153,12 @@ def _category_term(name: TermName, shares: list[CategoryShare], source: str) -> 
 
 
 def _shard_count(parallel: TraceParallel) -> int:
+    """Return the number of ranks that the model is sharded over, 1 if it is replicated."""
     return parallel.ranks if parallel.strategy == "fsdp" else 1
 
 
 def _framework_overhead(facts: TracedFacts, gpu: Gpu | None, available_bytes: int | None) -> FrameworkOverhead:
-    """Return the framework overhead in a process limited to `available_bytes`, or unlimited.
+    """Return the framework overhead of a process that may use `available_bytes`, None for no limit.
 
     The backward pass runs in a separate thread, which has its own workspace.
     """
@@ -166,6 +172,7 @@ def _framework_overhead(facts: TracedFacts, gpu: Gpu | None, available_bytes: in
 
 
 def _overhead_term(facts: TracedFacts, overhead: FrameworkOverhead) -> Term:
+    """Return the memory term for framework overhead, with the allocator's reserved bytes as symbols."""
     symbols = (
         traced("R", facts.allocated_bytes + overhead.slack, "bytes that the caching allocator reserves on the card"),
         traced("A", facts.allocated_bytes, "bytes alive at the peak"),
@@ -173,7 +180,8 @@ def _overhead_term(facts: TracedFacts, overhead: FrameworkOverhead) -> Term:
     return write_overhead(overhead, "R − A", symbols, _SLACK_SOURCE)
 
 
-def _needed_memory(facts: TracedFacts, overhead: FrameworkOverhead) -> Interval:
+def _needed_bytes(facts: TracedFacts, overhead: FrameworkOverhead) -> Interval:
+    """Return the range of memory that one card needs, framework overhead included, in bytes."""
     allocated = facts.allocated_bytes
     return Interval(
         max(allocated - facts.lower_margin_bytes, 0) + overhead.low,
@@ -183,6 +191,7 @@ def _needed_memory(facts: TracedFacts, overhead: FrameworkOverhead) -> Interval:
 
 
 def _card_fit(need: Interval, gpu: Gpu | None, usable: UsableMemory | None, other_processes_bytes: int) -> CardFit:
+    """Return the verdict for `need` bytes on `gpu`."""
     return judge_bytes(
         need, usable, other_processes_bytes, unsupported_backend(gpu) if gpu else (), gpu_id=gpu.id if gpu else ""
     )

@@ -9,16 +9,16 @@ from planner.memory.result import PhaseName
 from planner.trace.allocator.replay import minimum_capacity_bytes, replay
 from planner.trace.allocator.settings import AllocatorSettings
 from planner.trace.analysis.live_memory import LiveMemory, alive_at, allocation_origin, live_memory
-from planner.trace.facts import CATEGORIES, CategoryShare, Difference, TracedFacts, TracedPhase
-from planner.trace.recording import Span, TraceRecording
+from planner.trace.facts import CATEGORIES, CategoryShare, TracedFacts, TraceDifference, TracedPhase
+from planner.trace.recording import RecordedPhase, TraceRecording
 
 _DEFAULTS: Final = AllocatorSettings()
 
 
 @lru_cache(maxsize=2)
 def facts_of(recording: TraceRecording, settings: AllocatorSettings = _DEFAULTS) -> TracedFacts:
-    """Return the facts from `recording`, with the reserved bytes under the allocator's `settings`."""
-    phases = phases_of(recording, live_memory(recording.allocations))
+    """Return the summary of `recording` for plans, with the bytes reserved under the allocator's `settings`."""
+    phases = traced_phases(recording, live_memory(recording.allocations))
     reserved = replay(recording.allocations, settings).reserved_bytes
     allocated = max(phase.bytes for phase in phases)
     return TracedFacts(
@@ -37,29 +37,29 @@ def facts_of(recording: TraceRecording, settings: AllocatorSettings = _DEFAULTS)
         convolution_flops=recording.convolution_flops,
         product_elements=recording.product_elements,
         operator_calls=recording.operator_calls,
-        digest=digest_of(recording),
+        digest=recording_digest(recording),
     )
 
 
-def digest_of(recording: TraceRecording) -> str:
-    """Return the SHA-256 of the JSON of `recording`, the key under which the recording is stored."""
+def recording_digest(recording: TraceRecording) -> str:
+    """Return the SHA-256 digest of a recording's JSON, under which the recording is stored."""
     return sha256(recording.model_dump_json().encode()).hexdigest()
 
 
-def phases_of(recording: TraceRecording, live: LiveMemory) -> tuple[TracedPhase, ...]:
-    """Return each phase of `recording` at its highest memory over all steps, in order of first occurrence."""
-    highest: dict[PhaseName, tuple[int, Span]] = {}
+def traced_phases(recording: TraceRecording, live: LiveMemory) -> tuple[TracedPhase, ...]:
+    """Return the phases of `recording` in order, each at its highest live memory over all steps."""
+    highest: dict[PhaseName, tuple[int, RecordedPhase]] = {}
     for span in recording.spans:
-        index = live.highest_index(span.start, span.end)
+        index = live.peak_index_between(span.start, span.end)
         previous = highest.get(span.name)
         if previous is None or live.totals[index] > live.totals[previous[0]]:
             highest[span.name] = (index, span)
     return tuple(_traced_phase(recording, live, index, span) for index, span in highest.values())
 
 
-def merge_differences(differences: tuple[Difference, ...]) -> tuple[Difference, ...]:
-    """Return `differences` merged by name, with summed bytes; a place is kept only where all agree."""
-    merged: dict[str, Difference] = {}
+def merge_differences(differences: tuple[TraceDifference, ...]) -> tuple[TraceDifference, ...]:
+    """Return differences of the same name merged into one, with summed bytes; its place is empty if theirs differ."""
+    merged: dict[str, TraceDifference] = {}
     for difference in differences:
         previous = merged.get(difference.name)
         merged[difference.name] = difference.evolve(
@@ -71,7 +71,8 @@ def merge_differences(differences: tuple[Difference, ...]) -> tuple[Difference, 
     return tuple(merged.values())
 
 
-def _traced_phase(recording: TraceRecording, live: LiveMemory, index: int, span: Span) -> TracedPhase:
+def _traced_phase(recording: TraceRecording, live: LiveMemory, index: int, span: RecordedPhase) -> TracedPhase:
+    """Return the phase `span` with the categories of the allocations alive after the event `index`."""
     columns = recording.allocations
     sizes, counts = Counter[int](), Counter[int]()
     for allocation in alive_at(columns, live.times[index]):
@@ -88,14 +89,16 @@ def _traced_phase(recording: TraceRecording, live: LiveMemory, index: int, span:
     )
 
 
-def _peak_explanation(recording: TraceRecording, allocation: int | None, span: Span) -> str:
+def _peak_explanation(recording: TraceRecording, allocation: int | None, span: RecordedPhase) -> str:
+    """Return a sentence on the allocation with which a phase reaches its peak."""
     origin = allocation_origin(recording, allocation)
     if span.name == "load" or not origin.operator:
         return "parameters and buffers are on the card"
     return f"reached {_step_text(span, recording.request.task)}by {origin}"
 
 
-def _step_text(span: Span, task: str) -> str:
+def _step_text(span: RecordedPhase, task: str) -> str:
+    """Return the step or generated token of a phase as text."""
     if span.name == "decode":
         return f"at token {span.step + 1:,} "
     return f"in step {span.step + 1} " if task == "training" else ""

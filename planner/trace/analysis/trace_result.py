@@ -33,10 +33,10 @@ from planner.trace.result import (
 from planner.units import ceil_div
 
 
-def reservation(
+def replay_reservation(
     recording: TraceRecording, settings: AllocatorSettings = DEFAULT_SETTINGS, capacity_bytes: int | None = None
 ) -> Reservation:
-    """Return the run's reserved memory with at most `capacity_bytes`, up to where the run runs out of memory."""
+    """Return the memory that the allocator reserves for the run, within `capacity_bytes` or until memory runs out."""
     replayed = replay(recording.allocations, settings, capacity_bytes)
     failed_allocation = replayed.out_of_memory
     return Reservation(
@@ -51,6 +51,7 @@ def reservation(
 
 
 def _out_of_memory_event(recording: TraceRecording, failed_allocation: FailedAllocation) -> OutOfMemory:
+    """Return the failed allocation with its step and origin."""
     span, origin = (
         span_at(recording.spans, failed_allocation.time),
         allocation_origin(recording, failed_allocation.index),
@@ -73,7 +74,7 @@ _MAX_POINTS: Final = 800
 
 def downsampled_timeline(recording: TraceRecording, live: LiveMemory) -> Timeline:
     """Return at most 800 points of `live`: the highest point in each of up to 800 intervals of equal length."""
-    indices = _highest_indices(live)
+    indices = _interval_peak_indices(live)
     times = [live.times[index] for index in indices]
     origins = [allocation_origin(recording, live.origins[index]) for index in indices]
     return Timeline(
@@ -86,7 +87,8 @@ def downsampled_timeline(recording: TraceRecording, live: LiveMemory) -> Timelin
     )
 
 
-def _highest_indices(live: LiveMemory) -> list[int]:
+def _interval_peak_indices(live: LiveMemory) -> list[int]:
+    """Return the index of the most live bytes in each of up to 800 intervals of equal length."""
     count = len(live.times)
     interval_length = max(ceil_div(count - 1, _MAX_POINTS), 1)
     return [
@@ -121,11 +123,11 @@ def conclude(
     other_processes_bytes: int = 0,
     settings: AllocatorSettings = _DEFAULTS,
 ) -> TraceResult:
-    """Return the memory that `recording` needs, the origin of its peak, and whether it fits on `gpu`.
+    """Return a trace's result: the peak memory of `recording`, the peak's origin, and whether the run fits on `gpu`.
 
     The part of the analysis that does not depend on the card is cached: another card takes only one replay.
     """
-    analysis = _analyze(recording, settings)
+    analysis = _analyze_recording(recording, settings)
     memory = traced_memory(analysis.facts, gpu, usable, count, other_processes_bytes)
     available_bytes = None if usable is None else usable.bytes - other_processes_bytes
     capacity_bytes = None if available_bytes is None else allocator_capacity_bytes(analysis.facts, gpu, available_bytes)
@@ -139,7 +141,7 @@ def conclude(
             "timeline": analysis.timeline,
             "peak_moment": analysis.peak,
             "modules": analysis.modules,
-            "reservation": reservation(recording, settings, capacity_bytes),
+            "reservation": replay_reservation(recording, settings, capacity_bytes),
             "differences": recording.differences,
             "flops": recording.flops,
             "seconds": recording.seconds,
@@ -157,7 +159,8 @@ class _RecordingAnalysis(NamedTuple):
 
 
 @lru_cache(maxsize=2)
-def _analyze(recording: TraceRecording, settings: AllocatorSettings) -> _RecordingAnalysis:
+def _analyze_recording(recording: TraceRecording, settings: AllocatorSettings) -> _RecordingAnalysis:
+    """Return the analysis of a recording: facts, live memory, peak and timeline."""
     live = live_memory(recording.allocations)
     peak = peak_moment(recording, live)
     return _RecordingAnalysis(

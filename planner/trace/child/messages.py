@@ -16,7 +16,7 @@ from planner.base import Spec
 from planner.trace.recording import TraceRecording
 
 FAULT: Final = re.compile(rb"Fatal Python error: |Windows fatal exception: |Timeout \(")
-"""Start of a report by Python's faulthandler."""
+"""First words of a crash report by Python's faulthandler."""
 
 TRACEBACK_HEADING: Final = "Traceback (most recent call last):\n"
 
@@ -38,7 +38,11 @@ def user_traceback(frames: Sequence[FrameSummary], files: Iterable[Path]) -> Sta
     """
     names = _path_spellings(files)
     is_bug = bool(frames) and frames[-1].filename.startswith(_PLANNER_FOLDER)
-    visible = list(frames) if is_bug else [frame for frame in _without_fake_execution(frames) if not _is_hidden(frame)]
+    visible = (
+        list(frames)
+        if is_bug
+        else [frame for frame in _without_fake_execution(frames) if not _is_planner_or_frozen_frame(frame)]
+    )
     start = next((index for index, frame in enumerate(visible) if frame.filename in names), 0)
     visible = visible[start:]
     half = _MAX_FRAMES // 2
@@ -46,8 +50,11 @@ def user_traceback(frames: Sequence[FrameSummary], files: Iterable[Path]) -> Sta
 
 
 def _without_fake_execution(frames: Sequence[FrameSummary]) -> Sequence[FrameSummary]:
+    """Return `frames` without the innermost frames, in which PyTorch runs fake tensors for the user's code."""
     user_indices = (
-        index for index, frame in enumerate(frames) if not (_TORCH_PATH.search(frame.filename) or _is_hidden(frame))
+        index
+        for index, frame in enumerate(frames)
+        if not (_TORCH_PATH.search(frame.filename) or _is_planner_or_frozen_frame(frame))
     )
     last = max(user_indices, default=0)
     end = next(
@@ -80,6 +87,7 @@ def read_report(report: str, files: Iterable[Path]) -> StackSummary:
 
 
 def _thread_frames(text: str) -> list[FrameSummary]:
+    """Return the frames of one thread in a faulthandler report, outermost first."""
     matches = [match for match in map(_REPORT_FRAME.match, text.splitlines()) if match]
     for match in matches:
         # The file may have changed since an earlier trace showed lines of it.
@@ -94,12 +102,13 @@ def _path_spellings(files: Iterable[Path]) -> frozenset[str]:
     return frozenset(paths | {path.encode("ascii", "backslashreplace").decode() for path in paths})
 
 
-def _is_hidden(frame: FrameSummary) -> bool:
+def _is_planner_or_frozen_frame(frame: FrameSummary) -> bool:
+    """Return whether the frame is GPU Planner's own or from Python's import system."""
     return frame.filename.startswith((_PLANNER_FOLDER, "<frozen "))
 
 
 MAX_LINE_BYTES: Final = 1 << 30
-"""The recording of a run with a million allocations takes a twentieth of this limit."""
+"""Length limit of a message in bytes: a recording with a million allocations takes a twentieth of it."""
 
 CHANNEL_LOST: Final = 74
 """Exit code of a worker that cannot send messages: an input or output error (EX_IOERR)."""
@@ -119,7 +128,7 @@ _STAGE_TITLES: Final = {
 _NonNegativeInt = Annotated[int, Field(ge=0)]
 
 
-class Progress(NamedTuple):
+class TraceProgress(NamedTuple):
     """Progress of a trace: its stage, the current step (from 0), the number of steps, and the events so far."""
 
     stage: str
@@ -140,7 +149,7 @@ class TraceFailure(Spec):
 
 
 class WorkerMessage(Spec):
-    """One line from the worker, with exactly one field set. `progress` is stage, step, steps and events."""
+    """One line from the worker, with exactly one field set; `progress` holds stage, step, steps and events."""
 
     progress: tuple[Annotated[str, Field(max_length=40)], _NonNegativeInt, _NonNegativeInt, _NonNegativeInt] | None = (
         None
@@ -150,7 +159,7 @@ class WorkerMessage(Spec):
 
     @property
     def line(self) -> bytes:
-        """Return the line to send."""
+        """Return the message as one line of JSON to send."""
         return self.model_dump_json().encode() + b"\n"
 
     @model_validator(mode="after")
@@ -161,7 +170,7 @@ class WorkerMessage(Spec):
 
 
 class WorkerOutcome(NamedTuple):
-    """Outcome of a worker: a recording, failure, crash report or protocol error; empty if the worker just exited."""
+    """Outcome of a worker: a recording, failure, crash report or protocol error, or nothing if it exited silently."""
 
     recording: TraceRecording | None = None
     failure: TraceFailure | None = None
@@ -175,7 +184,7 @@ class WorkerOutcome(NamedTuple):
 
 
 def read_messages(
-    stream: BinaryIO, on_progress: Callable[[Progress], None], max_line_bytes: int = MAX_LINE_BYTES
+    stream: BinaryIO, on_progress: Callable[[TraceProgress], None], max_line_bytes: int = MAX_LINE_BYTES
 ) -> WorkerOutcome:
     """Read messages up to the last one, and call `on_progress` for each progress message; all input is validated."""
     while line := stream.readline(max_line_bytes):
@@ -186,13 +195,14 @@ def read_messages(
         if message.progress is None:
             return WorkerOutcome(message.result, message.failure)
         stage, step, steps, events = message.progress
-        on_progress(Progress(stage, step, steps, events, _progress_text(stage, step, steps, events)))
+        on_progress(TraceProgress(stage, step, steps, events, _progress_text(stage, step, steps, events)))
     return WorkerOutcome()
 
 
 def _outcome_of_invalid_line(
     line: bytes, stream: BinaryIO, max_line_bytes: int, error: ValidationError
 ) -> WorkerOutcome:
+    """Return the outcome of a line that is no message: a crash report, a protocol error or a half-written line."""
     fault_match = FAULT.search(line)
     if fault_match:
         report = line[fault_match.start() :] + stream.read(_MAX_REPORT_BYTES)
@@ -208,6 +218,7 @@ def _outcome_of_invalid_line(
 
 
 def _progress_text(stage: str, step: int, steps: int, events: int) -> str:
+    """Return the progress of a trace as text: stage, step, and the allocations and frees so far."""
     stage_title = _STAGE_TITLES.get(stage, stage)
     step_text = f"step {step + 1} of {steps}: " if step < steps > 1 and stage not in _BEFORE_STEPS else ""
     events_text = f" · {events:,} allocations and frees" if events else ""
@@ -246,6 +257,7 @@ def explain_exit(stage: str, code: int | None, report: str, seconds: float, file
 
 
 def _exit_reason_and_hint(exit_code: int | None, fault_line: str) -> tuple[str, str]:
+    """Return why the worker exited, and a hint, from its exit code and the fault in its report."""
     if fault_line:
         return f"the process crashed: {fault_line.partition(': ')[2] or fault_line}", _CRASH_HINT
     if exit_code is None or exit_code == CHANNEL_LOST:

@@ -39,7 +39,7 @@ _DROPPED_VARIABLES: Final = ("PYTHONWARNINGS", "PYTHONINSPECT")
 
 
 class WorkerProcess:
-    """A running worker with its pipes; the worker ends when `requests` is closed, hence also when this process ends."""
+    """A running worker with its pipes; it exits when `requests` is closed, and so when this process ends."""
 
     def __init__(self, request: TraceRequest, worker: str, arguments: tuple[float, ...]) -> None:
         # Processes that the child starts inherit this mark, by which `end` finds them.
@@ -85,7 +85,7 @@ class WorkerProcess:
     def end(self) -> None:
         """Kill the worker and every process that it started, and wait until they are gone."""
         if self._process.poll() is None:
-            self._kill()
+            self._kill_process_group()
         # A process started by another while that one is being killed is killed in the next round.
         deadline = monotonic() + _KILL_TIMEOUT_SECONDS
         while (remaining := list(self._marked_processes())) and monotonic() < deadline:
@@ -96,7 +96,8 @@ class WorkerProcess:
         with suppress(OSError):
             self.requests.close()
 
-    def _kill(self) -> None:
+    def _kill_process_group(self) -> None:
+        """Kill the worker and the processes in its group."""
         if sys.platform == "win32":
             self._process.kill()
         else:
@@ -105,6 +106,7 @@ class WorkerProcess:
         self._process.wait()
 
     def _marked_processes(self) -> Iterator[psutil.Process]:
+        """Yield the running processes with this worker's mark in their environment."""
         for process in psutil.process_iter():
             with suppress(psutil.Error, OSError):
                 if process.environ().get(_MARK_VARIABLE) == self._mark and process.status() != psutil.STATUS_ZOMBIE:

@@ -21,7 +21,7 @@ _PAUSE_SECONDS: Final = 0.05
 
 
 class ParentPipe:
-    """Messages to the parent, one per line, and crash reports of Python's faulthandler.
+    """Pipe to the parent: sends messages, one per line, and crash reports of Python's faulthandler.
 
     `seconds` is the time limit of the user's code. The parent keeps the request pipe open for as long as it wants the
     result: when the pipe closes, this process ends, with all processes that it started.
@@ -51,7 +51,7 @@ class ParentPipe:
         """Exit after `seconds`, with a report of the stack."""
         faulthandler.dump_traceback_later(seconds, exit=True, file=self._messages)
 
-    def progress(self, stage: str, step: int, steps: int, events: int) -> None:
+    def send_progress(self, stage: str, step: int, steps: int, events: int) -> None:
         """Send progress; updates within one stage that follow within 50 ms are dropped.
 
         The first call starts the time limit of the user's code.
@@ -75,6 +75,7 @@ class ParentPipe:
 
 
 def _exit_when_closed(requests: BinaryIO) -> None:
+    """Exit this process when the parent closes the pipe of requests."""
     requests.read()
     if sys.platform != "win32" and os.getpgrp() == os.getpid():
         os.killpg(0, signal.SIGKILL)
@@ -85,7 +86,7 @@ RecordFunction = Callable[[TraceRequest, Callable[[str, int, int, int], None]], 
 
 
 def main(load_record: Callable[[], RecordFunction]) -> NoReturn:
-    """Answer one request with the loaded `record` function, and exit."""
+    """Answer one request with the recording function that `load_record` imports, and exit."""
     start_seconds, seconds, memory_bytes = map(float, sys.argv[1:])
     channel = ParentPipe(seconds)
     # A module that reads the command line sees no arguments.
@@ -104,14 +105,14 @@ def _final_message(channel: ParentPipe, load_record: Callable[[], RecordFunction
     try:
         request = TraceRequest.model_validate_json(channel.read_request())
         files = user_files(request)
-        return WorkerMessage(result=load_record()(request, channel.progress)).line
+        return WorkerMessage(result=load_record()(request, channel.send_progress)).line
     except BaseException as error:  # noqa: BLE001  # also sys.exit and KeyboardInterrupt of the user's code
         _limit_memory(None)
         return WorkerMessage(failure=explain_failure(error, channel.stage, files)).line
 
 
 def _limit_memory(memory_bytes: int | None) -> None:
-    """Set this process's memory limit; Windows has no such limit, and only the parent watches the memory."""
+    """Set this process's memory limit in bytes; on Windows there is none, and only the parent watches the memory."""
     if sys.platform == "win32":
         return
     import resource
@@ -124,6 +125,7 @@ def _limit_memory(memory_bytes: int | None) -> None:
 
 
 def _load_record() -> RecordFunction:
+    """Import PyTorch and return the function that records a trace."""
     from planner.trace.worker.job import record
 
     # This logger prints kernel exceptions in full, which are reported anyway.

@@ -18,7 +18,7 @@ _CodeKind = Literal["user", "torch", "ranks"]
 
 
 class NameTable:
-    """Names numbered in the order of first appearance."""
+    """Distinct names, numbered in the order of first appearance."""
 
     def __init__(self, *first: str) -> None:
         self._numbers: dict[str, int] = {}
@@ -35,7 +35,7 @@ class NameTable:
 
 
 class CallSites:
-    """Tracks the running module and the current line of the user's code.
+    """Tracker of the running module and of the current line of the user's code.
 
     In the backward pass no Python code runs: the call site is then the site of the forward operator that is
     differentiated, identified by autograd's sequence number.
@@ -50,7 +50,7 @@ class CallSites:
         self._forward_places: dict[int, tuple[int, int]] = {}
         self._code_kinds: dict[CodeType, _CodeKind] = {}
         self.is_distributed = False
-        """Whether the operator located last belongs to PyTorch's code for several ranks."""
+        """Whether PyTorch's code for several ranks called the last operator whose line was looked up."""
         self._hooks: list[Any] = []
 
     def __enter__(self) -> Self:
@@ -85,7 +85,7 @@ class CallSites:
         return bool(self._running_modules)
 
     def current_module_and_line(self) -> tuple[int, int]:
-        """Return the numbers of the current module and line."""
+        """Return the numbers of the running module and of the user's current line."""
         module = self._running_modules[-1] if self._running_modules else 0
         line = self._current_line()
         node = torch._C._current_autograd_node()
@@ -95,20 +95,22 @@ class CallSites:
                 # not differentiable.
                 self._forward_places.setdefault(torch._C._autograd._get_sequence_nr() - 1, (module, line))
             return module, line
-        return self._forward_place(node._sequence_nr()) or (0, line)
+        return self._forward_module_and_line(node._sequence_nr()) or (0, line)
 
     def with_current_line(self, text: str) -> str:
         """Return `text` with the current line, unless only PyTorch's code runs."""
         line = self.lines.names()[self._current_line()]
         return f"{text} ({line})" if line else text
 
-    def _forward_place(self, number: int) -> tuple[int, int] | None:
+    def _forward_module_and_line(self, number: int) -> tuple[int, int] | None:
+        """Return the numbers of module and line of the operator with this autograd sequence number, or None."""
         # Views allocate nothing, so they are not recorded; their derivatives get the place of the operator before them.
         return next(
             (place for back in range(_VIEWS_IN_A_ROW) if (place := self._forward_places.get(number - back))), None
         )
 
     def _current_line(self) -> int:
+        """Return the number of the innermost line of the user's code on the stack, 0 if there is none."""
         frame: FrameType | None = sys._getframe(2)
         self.is_distributed = False
         while frame is not None:
@@ -123,17 +125,20 @@ class CallSites:
         return 0
 
     def _enter_module(self, module: nn.Module, _inputs: object) -> None:
+        """Note that a module's forward pass begins."""
         path_number = self._path_numbers.get(id(module))
         self._running_modules.append(
             self._running_modules[-1] if path_number is None and self._running_modules else path_number or 0
         )
 
     def _leave_module(self, _module: nn.Module, _inputs: object, _output: object) -> None:
+        """Note that a module's forward pass ends."""
         if self._running_modules:
             self._running_modules.pop()
 
 
 def _code_kind(file: str) -> _CodeKind:
+    """Return whether a file is the user's code, PyTorch's, or PyTorch's code for several ranks."""
     if file.startswith(_DISTRIBUTED_FOLDERS):
         return "ranks"
     return "torch" if file.startswith(_TORCH_AND_WORKER) else "user"

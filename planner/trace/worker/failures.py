@@ -41,7 +41,7 @@ def explain_failure(error: BaseException, stage: str, files: Iterable[Path]) -> 
     """Return the failure for `error`, raised in `stage`; `files` are the user's files."""
     files = tuple(files)
     report = TracebackException.from_exception(error, compact=True)
-    if stage == "build" and _failed_on_import(error, report.stack, files):
+    if stage == "build" and _was_raised_on_import(error, report.stack, files):
         stage = "import"
     if not isinstance(error, PlannerError):
         # Before PyTorch is loaded, none of the user's code runs.
@@ -54,17 +54,19 @@ def explain_failure(error: BaseException, stage: str, files: Iterable[Path]) -> 
     return _shortened_failure(stage, error.reason, error.hint, error.traceback or traceback_text, error.environment)
 
 
-def _failed_on_import(error: BaseException, frames: StackSummary, files: tuple[Path, ...]) -> bool:
+def _was_raised_on_import(error: BaseException, frames: StackSummary, files: tuple[Path, ...]) -> bool:
+    """Return whether `error` was raised while the user's file was imported."""
     user_frame = outermost_user_frame(frames, files)
     return isinstance(error, SyntaxError) if user_frame is None else user_frame.name == "<module>"
 
 
 def _shortened_failure(stage: str, reason: str, hint: str, traceback_text: str, environment: bool) -> TraceFailure:
+    """Return the failure with reason, hint and traceback cut to their maximum lengths."""
     return TraceFailure(
         stage=stage,
-        reason=_shorten(reason, _MAX_LINE_CHARACTERS),
-        hint=_shorten(hint, _MAX_LINE_CHARACTERS),
-        traceback=_shorten(traceback_text, _MAX_TRACEBACK_CHARACTERS),
+        reason=_shortened_text(reason, _MAX_LINE_CHARACTERS),
+        hint=_shortened_text(hint, _MAX_LINE_CHARACTERS),
+        traceback=_shortened_text(traceback_text, _MAX_TRACEBACK_CHARACTERS),
         environment=environment,
     )
 
@@ -95,6 +97,7 @@ def _reason_and_hint(error: BaseException) -> tuple[str, str]:
 
 
 def _error_text(error: BaseException) -> str:
+    """Return the type and message of `error` on one line."""
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
@@ -106,6 +109,7 @@ def _is_installed(name: str) -> bool:
 
 
 def _traceback_text(report: TracebackException, files: Iterable[Path]) -> str:
+    """Return the user's part of the traceback as text."""
     _keep_user_frames(report, tuple(files))
     return "".join(report.format())
 
@@ -118,7 +122,7 @@ def _keep_user_frames(report: TracebackException | None, files: tuple[Path, ...]
             _keep_user_frames(related, files)
 
 
-def _shorten(text: str, limit: int) -> str:
+def _shortened_text(text: str, limit: int) -> str:
     # A lone surrogate, as in some file names, cannot be encoded.
     text = text.encode("utf-8", "backslashreplace").decode()
     half = limit // 2

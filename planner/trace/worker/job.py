@@ -13,7 +13,7 @@ from torch import nn
 import planner
 from planner.errors import TraceError
 from planner.memory.result import PhaseName
-from planner.trace.facts import Category, Difference
+from planner.trace.facts import Category, TraceDifference
 from planner.trace.recording import Environment, ModuleInfo, TraceRecording
 from planner.trace.request import TraceRequest
 from planner.trace.worker.building.build import BuiltRun, build
@@ -33,14 +33,14 @@ _TESTED_VERSIONS: Final = ((2, 6), (2, 14))
 
 
 def record(request: TraceRequest, progress: ReportProgress) -> TraceRecording:
-    """Run `request` on fake tensors and return the recording.
+    """Trace the run in `request` on fake tensors, and return its recording.
 
     Raises:
         TraceError: If the target cannot be built or run; the error names the stage.
     """
     started = time.perf_counter()
     notes: dict[str, None] = {}
-    assumption_differences: list[Difference] = []
+    assumption_differences: list[TraceDifference] = []
     call_sites, flops = CallSites(), FlopCounter()
     operators, hidden_bytes = _emulated_device(request, assumption_differences.append)
     assumptions = Assumptions(lambda text: notes.setdefault(call_sites.with_current_line(text)))
@@ -59,11 +59,11 @@ def record(request: TraceRequest, progress: ReportProgress) -> TraceRecording:
             _distribute_modules(built, distribute, watcher)
         if request.parallel.strategy == "fsdp":
             ledger.forget_freed()
-            watcher.note(
+            watcher.add_note(
                 "Parameters are created off the card and loaded as shards: the load phase holds only the shards."
             )
         run(built, request, watcher)
-        watcher.finish()
+        watcher.report_end()
         allocations = ledger.allocations()
     return TraceRecording(
         request=request,
@@ -88,16 +88,17 @@ def record(request: TraceRequest, progress: ReportProgress) -> TraceRecording:
 
 
 def _distribute_modules(built: BuiltRun, distribute: DistributeModule, watcher: RunObserver) -> None:
+    """Replicate or shard the built modules over the ranks, and register them again."""
     if built.step is not None:
         raise TraceError("build", "a custom step cannot be distributed over ranks", "Omit --ranks, or the step.")
     built.modules = {name: distribute(module) for name, module in built.modules.items()}
-    watcher.modules(built.modules)
+    watcher.register_modules(built.modules)
     for module in built.modules.values():
         watcher.label(module.parameters(), "parameters")
 
 
 def _emulated_device(
-    request: TraceRequest, note: Callable[[Difference], None]
+    request: TraceRequest, note: Callable[[TraceDifference], None]
 ) -> tuple[AbstractContextManager[Any], HiddenBytes]:
     """Return the context that emulates the assumed device's operators, and the function for their hidden bytes."""
     if request.device == "cpu":
@@ -110,7 +111,7 @@ def _emulated_device(
     return operators, operators.hidden_bytes
 
 
-def _cpu_differences(request: TraceRequest, operators: tuple[str, ...]) -> Iterable[Difference]:
+def _cpu_differences(request: TraceRequest, operators: tuple[str, ...]) -> Iterable[TraceDifference]:
     return cpu_differences(request, operators) if request.device == "cpu" else ()
 
 
@@ -144,7 +145,7 @@ def _module_infos(modules: Mapping[str, nn.Module]) -> Iterator[ModuleInfo]:
 
 
 class Bookkeeper(RunObserver):
-    """Forwards the run's events to the ledger, and reports progress."""
+    """Observer that forwards a run's events to the ledger, and reports progress."""
 
     def __init__(
         self,
@@ -162,24 +163,24 @@ class Bookkeeper(RunObserver):
         self._notes = notes
         self._has_card = request.device == "cuda"
 
-    def phase(self, name: PhaseName, step: int) -> None:
+    def begin_phase(self, name: PhaseName, step: int) -> None:
         """Begin a phase; operations are counted per step."""
         if name in ("forward", "prefill") and step != self._step:
             self._step = step
-            self._flops.restart()
-        self._ledger.begin(name, step)
+            self._flops.reset_counts()
+        self._ledger.begin_phase(name, step)
         self._progress("build" if name == "load" else name, step, self._steps, self._ledger.events)
 
     def label(self, tensors: Iterable[torch.Tensor], category: Category, parameter: torch.Tensor | None = None) -> None:
-        """Set the category of the allocations of `tensors`, and the module of `parameter` as their owner."""
+        """Set the category of the allocations of `tensors`, and the module that owns `parameter` as their owner."""
         self._ledger.label(tensors, category, self._call_sites.owner_number(parameter))
 
-    def on_host(self, tensors: Iterable[torch.Tensor]) -> None:
+    def mark_on_host(self, tensors: Iterable[torch.Tensor]) -> None:
         """Exclude tensors that would be in host memory if a card is assumed."""
         if self._has_card:
-            self._ledger.forget(tensors)
+            self._ledger.forget_allocations(tensors)
 
-    def modules(self, named: Mapping[str, nn.Module]) -> None:
+    def register_modules(self, named: Mapping[str, nn.Module]) -> None:
         """Register the paths of modules, and make them the owners of their parameters."""
         self._call_sites.register(named)
         for root in named.values():
@@ -188,10 +189,10 @@ class Bookkeeper(RunObserver):
                 if owner is not None:
                     self._ledger.set_owner(parameter, owner)
 
-    def note(self, text: str) -> None:
+    def add_note(self, text: str) -> None:
         """Add a note to the recording, once."""
         self._notes.setdefault(text)
 
-    def finish(self) -> None:
+    def report_end(self) -> None:
         """Report that the run is over."""
         self._progress("finish", self._steps, self._steps, self._ledger.events)

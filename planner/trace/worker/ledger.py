@@ -12,7 +12,7 @@ from torch.utils.flop_counter import flop_registry
 
 from planner.memory.result import PhaseName
 from planner.trace.facts import CATEGORIES, Category
-from planner.trace.recording import Allocations, Span
+from planner.trace.recording import Allocations, RecordedPhase
 from planner.trace.worker.call_sites import CallSites, NameTable
 from planner.trace.worker.fake_tensors.eager_behavior import (
     ADD,
@@ -24,7 +24,7 @@ from planner.trace.worker.fake_tensors.values import KnownValues
 
 
 class FlopCounter:
-    """Counts floating-point operations of matrix products, convolutions and attention; a multiply-add is two.
+    """Counter of floating-point operations in matrix products, convolutions and attention; a multiply-add is two.
 
     `convolutions` counts the operations of convolutions alone. `elements` counts the output elements of all counted
     operators, which the operators between them read and write again; `calls` counts all operators, one launch each.
@@ -36,7 +36,7 @@ class FlopCounter:
         self.total = self.convolutions = self.elements = self.calls = 0
         self._formulas: dict[Any, Callable[..., int] | None] = {}
 
-    def count(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+    def count_operator(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         """Add the operations of one call of `func`."""
         try:
             formula = self._formulas[func]
@@ -51,7 +51,7 @@ class FlopCounter:
             outputs = result if isinstance(result, tuple | list) else (result,)
             self.elements += sum(output.numel() for output in outputs if isinstance(output, torch.Tensor))
 
-    def restart(self) -> None:
+    def reset_counts(self) -> None:
         """Reset all counts."""
         self.total = self.convolutions = self.elements = self.calls = 0
 
@@ -111,7 +111,7 @@ class AllocationLedger(FakeTensorMode):
         with self.unrecorded():
             result = self._values.run(self, func, types, args, kwargs)
             correct_storage_sizes(func, args, result)
-        self._flops.count(func, args, kwargs, result)
+        self._flops.count_operator(func, args, kwargs, result)
         self._record_result(result, func)
         hidden = self._hidden_bytes(func, args, kwargs, result)
         if hidden:
@@ -132,7 +132,7 @@ class AllocationLedger(FakeTensorMode):
         """Observe PyTorch's reference counts while this mode, and the modes entered after it, are active."""
         self._accumulation.observe_use_counts()
 
-    def begin(self, phase: PhaseName, step: int) -> None:
+    def begin_phase(self, phase: PhaseName, step: int) -> None:
         """Begin `phase` of `step`."""
         self._phases.append((phase, step, self.events))
 
@@ -153,16 +153,17 @@ class AllocationLedger(FakeTensorMode):
             self._module[entry] = module
 
     def forget_freed(self) -> None:
-        """Remove allocations that have been freed by now from the record."""
-        self._keep_entries([entry for entry, freed in enumerate(self._freed) if freed < 0])
+        """Remove allocations that have already been freed from the record."""
+        self._keep_only([entry for entry, freed in enumerate(self._freed) if freed < 0])
 
-    def forget(self, tensors: Iterable[torch.Tensor]) -> None:
+    def forget_allocations(self, tensors: Iterable[torch.Tensor]) -> None:
         """Remove the allocations of `tensors` from the record."""
         removed = {self._alive.pop(_storage_key(tensor), -1) for tensor in tensors} - {-1}
         if removed:
-            self._keep_entries([entry for entry in range(len(self._bytes)) if entry not in removed])
+            self._keep_only([entry for entry in range(len(self._bytes)) if entry not in removed])
 
-    def _keep_entries(self, kept_entries: list[int]) -> None:
+    def _keep_only(self, kept_entries: list[int]) -> None:
+        """Remove all recorded allocations except those at the indices `kept_entries`."""
         for name in _COLUMNS:
             column = getattr(self, name)
             column[:] = array(column.typecode, [column[entry] for entry in kept_entries])
@@ -187,6 +188,7 @@ class AllocationLedger(FakeTensorMode):
                 self._module[-1] = self._module[before]
 
     def _record_result(self, result: Any, func: Any) -> None:
+        """Record an allocation for each new storage in an operator's result."""
         if isinstance(result, torch.Tensor):
             storage = result.untyped_storage()
             if storage._cdata not in self._alive and storage.nbytes():
@@ -197,12 +199,14 @@ class AllocationLedger(FakeTensorMode):
                 self._record_result(value, func)
 
     def _watch_storage(self, storage: torch.UntypedStorage, entry: int) -> None:
+        """Record the free of `entry` when PyTorch releases `storage`."""
         key = storage._cdata
         self._alive[key] = entry
         if key not in self._watched:
             self._watched[key] = weakref.ref(storage, lambda _: self._record_free(key))
 
     def _record_free(self, key: int) -> None:
+        """Record that the storage with the address `key` was freed."""
         self._watched.pop(key, None)
         self._emptied.pop(key, None)
         entry = self._alive.pop(key, None)
@@ -210,6 +214,7 @@ class AllocationLedger(FakeTensorMode):
             self._freed[entry] = self._next_event()
 
     def _record_allocation(self, size: int, func: Any, shape: str) -> int:
+        """Record an allocation with its operator, module and line, and return its index."""
         module, line = self._places.current_module_and_line()
         self._bytes.append(size)
         self._made.append(self._next_event())
@@ -223,20 +228,22 @@ class AllocationLedger(FakeTensorMode):
         return len(self._bytes) - 1
 
     def _next_event(self) -> int:
+        """Return the number of the next event, and count it."""
         self.events += 1
         return self.events - 1
 
     def _operator_number(self, func: Any) -> int:
+        """Return the number of the operator's name."""
         number = self._operator_numbers.get(func)
         if number is None:
             number = self._operator_numbers[func] = self.operators.number(_operator_name(func))
         return number
 
-    def spans(self) -> tuple[Span, ...]:
+    def spans(self) -> tuple[RecordedPhase, ...]:
         """Return the phases with their event ranges; phases without events are left out."""
         ends = [start for _, _, start in self._phases[1:]] + [self.events]
         return tuple(
-            Span(name=name, step=step, start=start, end=end)
+            RecordedPhase(name=name, step=step, start=start, end=end)
             for (name, step, start), end in zip(self._phases, ends, strict=True)
             if end > start
         )
@@ -255,6 +262,7 @@ class AllocationLedger(FakeTensorMode):
         )
 
     def _final_categories(self) -> Iterable[int]:
+        """Yield the category of each allocation; unlabeled ones are activations if they outlive their phase."""
         activation, temporary = _CATEGORY_NUMBERS["activations"], _CATEGORY_NUMBERS["temporaries"]
         spans = iter(self.spans())
         span = next(spans, None)
@@ -279,6 +287,7 @@ class AllocationLedger(FakeTensorMode):
 
 
 def _storage_key(tensor: torch.Tensor) -> int:
+    """Return the address that identifies a tensor's storage."""
     # A sharded tensor has no storage; its shard has.
     shard: torch.Tensor = getattr(tensor, "_local_tensor", tensor)
     key: int = shard.untyped_storage()._cdata

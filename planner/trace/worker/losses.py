@@ -19,7 +19,7 @@ _CLASS_LOSSES: Final = ("cross_entropy", "nll_loss", "multi_margin_loss")
 
 
 class LossFunction:
-    """Computes the loss of an output; targets are created at the first output, and kept as a data loader would."""
+    """Loss of a run's output; targets are generated at the first output and kept, as a data loader would keep them."""
 
     def __init__(self, requested: str | None, inputs: Any, watcher: RunObserver) -> None:
         self._inputs = inputs
@@ -35,7 +35,7 @@ class LossFunction:
             TraceError: If no loss can be computed.
         """
         if self._own_function is not None:
-            return self._checked_scalar(self._own_function(output, self._inputs))
+            return self._checked_scalar_loss(self._own_function(output, self._inputs))
         if self._loss_name is None and (network_loss := _network_loss(output)) is not None:
             return network_loss
         main_output = _main_output(output)
@@ -45,7 +45,8 @@ class LossFunction:
             return main_output.float().mean()
         return self._loss_with_target(main_output, self._loss_name)
 
-    def _checked_scalar(self, loss: Any) -> torch.Tensor:
+    def _checked_scalar_loss(self, loss: Any) -> torch.Tensor:
+        """Return the loss if it is a tensor of one element."""
         if isinstance(loss, torch.Tensor) and loss.numel() == 1:
             return loss
         raise TraceError(_STAGE, "the loss function did not return a scalar", "It must return a tensor of one element.")
@@ -53,12 +54,13 @@ class LossFunction:
     def _inferred_loss(self, main_output: torch.Tensor) -> str:
         """Return the name of the loss inferred from the output's shape, and add a note."""
         name, reason = _infer_loss(main_output, self._inputs)
-        self._watcher.note(f"Loss: {name}, because the output has shape {reason}; --loss sets another.")
+        self._watcher.add_note(f"Loss: {name}, because the output has shape {reason}; --loss sets another.")
         return name
 
     def _loss_with_target(self, main_output: torch.Tensor, name: str) -> torch.Tensor:
+        """Return the loss `name` of the output, with a target that is generated once."""
         loss = _functional_loss(name)
-        if name in _CLASS_LOSSES and _scores_tokens(main_output, self._inputs):
+        if name in _CLASS_LOSSES and _has_token_logits(main_output, self._inputs):
             main_output = main_output.reshape(-1, main_output.shape[-1])
         if self._target is None:
             self._target = _make_target(main_output, name)
@@ -78,6 +80,7 @@ def _network_loss(output: Any) -> torch.Tensor | None:
 
 
 def _main_output(output: Any) -> torch.Tensor:
+    """Return the first tensor of `output` that requires gradients."""
     for tensor in tensors_in(output):
         if tensor.requires_grad:
             return tensor
@@ -89,10 +92,11 @@ def _main_output(output: Any) -> torch.Tensor:
 
 
 def _infer_loss(main_output: torch.Tensor, inputs: Any) -> tuple[str, str]:
+    """Return the name of a loss that suits the output's shape, and the reason."""
     shape_text = "×".join(map(str, main_output.shape))
     if any(tensor.shape == main_output.shape and tensor.is_floating_point() for tensor in _input_tensors(inputs)):
         return "mse_loss", f"{shape_text}, like an input"
-    if _scores_tokens(main_output, inputs):
+    if _has_token_logits(main_output, inputs):
         return "cross_entropy", f"{shape_text}, scores for each token"
     if main_output.dim() == 2 and main_output.shape[1] > 1:
         return "cross_entropy", f"{shape_text}, class scores"
@@ -101,18 +105,21 @@ def _infer_loss(main_output: torch.Tensor, inputs: Any) -> tuple[str, str]:
     return "mean", f"{shape_text}, which suggests no loss"
 
 
-def _scores_tokens(main_output: torch.Tensor, inputs: Any) -> bool:
+def _has_token_logits(main_output: torch.Tensor, inputs: Any) -> bool:
+    """Return whether the output has scores for each token of an integer input."""
     return main_output.dim() == 3 and any(
         tensor.shape == main_output.shape[:2] and not tensor.is_floating_point() for tensor in _input_tensors(inputs)
     )
 
 
 def _input_tensors(inputs: Any) -> Iterator[torch.Tensor]:
+    """Yield the tensors among a run's inputs."""
     call = ForwardCall.from_inputs(inputs)
     yield from tensors_in((call.args, call.kwargs))
 
 
 def _functional_loss(name: str) -> Callable[..., torch.Tensor]:
+    """Return the function of torch.nn.functional for the loss `name`."""
     loss_function: Callable[..., torch.Tensor] | None = getattr(functional, name, None) or getattr(
         functional, f"{name}_loss", None
     )
@@ -126,6 +133,7 @@ def _functional_loss(name: str) -> Callable[..., torch.Tensor]:
 
 
 def _make_target(main_output: torch.Tensor, name: str) -> torch.Tensor:
+    """Return a random target for the loss `name`."""
     if name in _CLASS_LOSSES:
         return random_integers((*main_output.shape[:1], *main_output.shape[2:]), main_output.shape[1])
     # Autocast computes the output in lower precision, but the target comes from a data loader.

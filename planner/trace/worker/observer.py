@@ -12,17 +12,17 @@ from planner.trace.facts import Category
 class RunObserver:
     """Observer of a run; this base class ignores all events."""
 
-    def phase(self, name: PhaseName, step: int) -> None:
+    def begin_phase(self, name: PhaseName, step: int) -> None:
         """Begin the phase `name` of step `step`, counted from 0."""
 
     def label(self, tensors: Iterable[torch.Tensor], category: Category, parameter: torch.Tensor | None = None) -> None:
-        """Set the category of the storages of `tensors`, and the parameter that they belong to."""
+        """Set the category of the storages of `tensors`, and the parameter to which they belong."""
 
-    def on_host(self, tensors: Iterable[torch.Tensor]) -> None:
+    def mark_on_host(self, tensors: Iterable[torch.Tensor]) -> None:
         """Mark `tensors` as being in host memory if the parameters were on a card."""
 
-    def modules(self, named: Mapping[str, nn.Module]) -> None:
-        """Register the modules that run; a single module has an empty name."""
+    def register_modules(self, named: Mapping[str, nn.Module]) -> None:
+        """Register the run's modules by name; a single module has an empty name."""
 
-    def note(self, text: str) -> None:
+    def add_note(self, text: str) -> None:
         """Add a note for the user."""

@@ -58,20 +58,20 @@ def make_optimizer(
 def watch_optimizers(watcher: RunObserver, step: "CurrentStep") -> Iterator[None]:
     """Report every optimizer's steps and state tensors to `watcher`, whoever created the optimizer."""
 
-    def before(optimizer: Optimizer, _args: Any, _kwargs: Any) -> None:
-        watcher.phase("step", step.number)
+    def before_step(optimizer: Optimizer, _args: Any, _kwargs: Any) -> None:
+        watcher.begin_phase("step", step.number)
         # Gradients of shards come without a hook.
         for group in optimizer.param_groups:
             for parameter in group["params"]:
                 if parameter.grad is not None:
                     watcher.label((parameter.grad,), "gradients", parameter)
 
-    def after(optimizer: Optimizer, _args: Any, _kwargs: Any) -> None:
+    def after_step(optimizer: Optimizer, _args: Any, _kwargs: Any) -> None:
         for parameter, state in _state_tensors(optimizer):
             watcher.label(state, "optimizer_states", parameter)
-        watcher.on_host(_host_scalars(optimizer))
+        watcher.mark_on_host(_host_scalars(optimizer))
 
-    hooks = (register_optimizer_step_pre_hook(before), register_optimizer_step_post_hook(after))
+    hooks = (register_optimizer_step_pre_hook(before_step), register_optimizer_step_post_hook(after_step))
     try:
         yield
     finally:
@@ -80,13 +80,14 @@ def watch_optimizers(watcher: RunObserver, step: "CurrentStep") -> Iterator[None
 
 
 class CurrentStep:
-    """The current step, from 0."""
+    """Number of the current step, counted from 0."""
 
     def __init__(self) -> None:
         self.number = 0
 
 
 def _optimizer_class(name: str) -> tuple[type[Optimizer], dict[str, Any]]:
+    """Return the class of torch.optim called `name`, and its keyword arguments."""
     normalized = name.lower().replace("-", "").replace("_", "")
     normalized, keywords = _WORKLOAD_NAMES.get(normalized, (normalized, {}))
     classes = {

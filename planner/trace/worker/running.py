@@ -31,7 +31,7 @@ def train(built: BuiltRun, request: TraceRequest, watcher: RunObserver, autocast
     module = built.module
     label_gradients(module, watcher)
     optimizer = _make_optimizer(module, request)
-    run_pass = _make_pass(built, LossFunction(request.loss, built.inputs, watcher), request, watcher, autocast)
+    run_pass = _make_training_pass(built, LossFunction(request.loss, built.inputs, watcher), request, watcher, autocast)
     step = CurrentStep()
     with watch_optimizers(watcher, step):
         for step.number in range(request.steps):
@@ -44,6 +44,7 @@ def train(built: BuiltRun, request: TraceRequest, watcher: RunObserver, autocast
 
 
 def _make_optimizer(module: nn.Module, request: TraceRequest) -> Optimizer:
+    """Return the requested optimizer for a module's trainable parameters."""
     if not any(parameter.requires_grad for parameter in module.parameters()):
         raise TraceError("load", "no parameter is trainable", "Remove a --freeze pattern, or trace inference.")
     optimizer = make_optimizer(request.optimizer, request.optimizer_arguments, module.parameters(), request.device)
@@ -59,33 +60,34 @@ def _make_optimizer(module: nn.Module, request: TraceRequest) -> Optimizer:
 def label_gradients(module: nn.Module, watcher: RunObserver) -> None:
     """Report each gradient to `watcher` when it has been accumulated."""
 
-    def label(parameter: torch.Tensor) -> None:
+    def label_gradient(parameter: torch.Tensor) -> None:
         if parameter.grad is not None:
             watcher.label((parameter.grad,), "gradients", parameter)
 
     for parameter in module.parameters():
         if parameter.requires_grad:
-            parameter.register_post_accumulate_grad_hook(label)
+            parameter.register_post_accumulate_grad_hook(label_gradient)
 
 
-def _make_pass(
+def _make_training_pass(
     built: BuiltRun,
     loss_of: LossFunction,
     request: TraceRequest,
     watcher: RunObserver,
     autocast: AbstractContextManager[Any],
 ) -> Callable[[int, Callable[[], None] | None], torch.Tensor]:
-    module, call = built.module, built.call
+    """Return a function that runs one forward and backward pass, and returns the loss."""
+    module, call = built.module, built.forward_call
 
     def run_pass(step: int, before_backward: Callable[[], None] | None) -> torch.Tensor:
-        watcher.phase("forward", step)
+        watcher.begin_phase("forward", step)
         with autocast:
             output = module(*call.args, **call.kwargs)
-            watcher.phase("loss", step)
+            watcher.begin_phase("loss", step)
             loss = loss_of(output)
         if request.gradient_accumulation > 1:
             loss = loss / request.gradient_accumulation
-        watcher.phase("backward", step)
+        watcher.begin_phase("backward", step)
         if before_backward is not None:
             before_backward()
         loss.backward()
@@ -97,7 +99,7 @@ def _make_pass(
 def run_own_steps(
     built: BuiltRun, request: TraceRequest, watcher: RunObserver, autocast: AbstractContextManager[Any]
 ) -> None:
-    """Call the user's step function `request.steps` times, with optimizers if it takes a third argument.
+    """Call the user's step function `request.steps` times; a third parameter receives the optimizers.
 
     Phases are observed from outside: a module's forward pass, what follows it (`loss`), the backward pass, and
     optimizer steps.
@@ -116,11 +118,12 @@ def run_own_steps(
     step = CurrentStep()
     with watch_optimizers(watcher, step), _observed_phases(built.modules, watcher, step), autocast:
         for step.number in range(request.steps):
-            watcher.phase("forward", step.number)
+            watcher.begin_phase("forward", step.number)
             built.step(*arguments)
 
 
 def _argument_count(step: Any) -> int:
+    """Return how many arguments the user's step function takes, two or three."""
     signature = inspect.signature(step)
     for count in (2, 3):
         try:
@@ -150,14 +153,15 @@ def _make_optimizers(built: BuiltRun, request: TraceRequest) -> Any:
 
 @contextmanager
 def _observed_phases(modules: Mapping[str, nn.Module], watcher: RunObserver, step: CurrentStep) -> Iterator[None]:
+    """Report forward, loss and backward phases of the user's own steps to `watcher`."""
     hooks = []
     for module in modules.values():
-        hooks.append(module.register_forward_pre_hook(lambda *_: watcher.phase("forward", step.number)))
-        hooks.append(module.register_forward_hook(lambda *_: watcher.phase("loss", step.number)))
+        hooks.append(module.register_forward_pre_hook(lambda *_: watcher.begin_phase("forward", step.number)))
+        hooks.append(module.register_forward_hook(lambda *_: watcher.begin_phase("loss", step.number)))
     original_backward = torch.autograd.backward
 
     def observed_backward(*args: Any, **kwargs: Any) -> None:
-        watcher.phase("backward", step.number)
+        watcher.begin_phase("backward", step.number)
         original_backward(*args, **kwargs)
 
     torch.autograd.backward = observed_backward
@@ -195,7 +199,8 @@ def autocast_context(request: TraceRequest) -> AbstractContextManager[Any]:
 
 
 def _run_forward(built: BuiltRun, watcher: RunObserver, autocast: AbstractContextManager[Any]) -> None:
-    watcher.phase("forward", 0)
-    call = built.call
+    """Run one forward pass without gradients."""
+    watcher.begin_phase("forward", 0)
+    call = built.forward_call
     with autocast:
         built.module(*call.args, **call.kwargs)

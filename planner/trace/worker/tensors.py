@@ -28,6 +28,7 @@ def _walk_tensors(value: Any, seen: set[int]) -> Iterator[torch.Tensor]:
 
 
 def _contained_values(value: Any) -> list[Any]:
+    """Return the values that `value` holds: items of a container, or attributes of a plain object."""
     if isinstance(value, Mapping):
         return list(value.values())
     if isinstance(value, list | tuple | set | frozenset):
@@ -37,14 +38,14 @@ def _contained_values(value: Any) -> list[Any]:
     return list(getattr(value, "__dict__", {}).values())
 
 
-def with_tensors(value: Any, change: Any) -> Any:
-    """Return `value` with each tensor in its tuples, lists and dictionaries replaced by `change(tensor)`."""
+def map_tensors(value: Any, change: Any) -> Any:
+    """Return `value` with `change(tensor)` in place of each tensor in its tuples, lists and dictionaries."""
     if isinstance(value, torch.Tensor):
         return change(value)
     if isinstance(value, dict):
-        return {name: with_tensors(inner, change) for name, inner in value.items()}
+        return {name: map_tensors(inner, change) for name, inner in value.items()}
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*(with_tensors(inner, change) for inner in value))
+        return type(value)(*(map_tensors(inner, change) for inner in value))
     if isinstance(value, list | tuple):
-        return type(value)(with_tensors(inner, change) for inner in value)
+        return type(value)(map_tensors(inner, change) for inner in value)
     return value

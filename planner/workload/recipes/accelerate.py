@@ -83,7 +83,7 @@ def _read_deepspeed(section: ConfigReader) -> None:
     if file is not None:
         read_engine(file)
     elif section.has("deepspeed_config_file"):
-        section.ignore_unestimated("deepspeed_config_file", "a configuration file that is not in this folder")
+        section.ignore_unestimated("deepspeed_config_file", "a configuration file outside this folder")
     stage = section.integer("zero_stage", low=0, high=3)
     # Without a file, DeepSpeedPlugin takes stage 2.
     section.set_or_default(

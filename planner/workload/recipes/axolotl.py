@@ -55,7 +55,7 @@ def read_axolotl(reader: ConfigReader) -> None:
 def _read_method(reader: ConfigReader) -> None:
     adapter = reader.string("adapter")
     if adapter not in (None, "lora", "qlora"):
-        reader.fail("adapter", "is not estimated", "Only the adapters lora and qlora are.")
+        reader.fail("adapter", "is not estimated", "Only the adapters lora and qlora are supported.")
     in_4_bits, in_8_bits = reader.flag("load_in_4bit"), reader.flag("load_in_8bit")
     if adapter is None:
         reader.assume("adapter", "none", "method", "full")
@@ -139,7 +139,7 @@ def _read_checkpointing(reader: ConfigReader) -> None:
     value = reader.raw("gradient_checkpointing")
     if value in ("offload", "offload_disk"):
         reader.set("gradient_checkpointing", "activation_checkpointing", "full")
-        reader.ignore_unestimated("gradient_checkpointing", "offloaded checkpoints; they are counted on the card")
+        reader.ignore_unestimated("gradient_checkpointing", "offloaded checkpoints; they count as on the card")
         return
     enabled = reader.flag("gradient_checkpointing")
     if enabled is None:
@@ -174,7 +174,7 @@ def _read_loss(reader: ConfigReader) -> None:
 
 
 def _read_trainable(reader: ConfigReader) -> None:
-    """Read trained-parameter patterns that are plain names; the workload does not support regular expressions."""
+    """Read patterns of trained parameters if they are plain names; regular expressions are not supported."""
     patterns = reader.strings("unfrozen_parameters")
     if not patterns:
         return

@@ -1,4 +1,4 @@
-"""Typed reading of a training file's keys, with a record of the effect of every key."""
+"""Typed access to a training file's keys, with a record of the effect of every key."""
 
 import math
 from collections.abc import Collection, Iterable, Mapping
@@ -28,7 +28,7 @@ _ESSENTIAL: Final = ("method", "lora")
 
 @dataclass
 class RecipeBuilder:
-    """Workload fields set so far while reading a training file, and the record of its keys."""
+    """Workload fields that a training file has set so far, and the record of its keys."""
 
     fields: dict[str, object] = field(default_factory=dict)
     model: str | None = None
@@ -38,9 +38,9 @@ class RecipeBuilder:
     assumed: list[AssumedKey] = field(default_factory=list)
 
     def finish(self, kind: Format, source: str) -> Recipe:
-        """Return the recipe read from the file; `source` names the file in errors.
+        """Return the recipe of the training file; `source` names the file in errors.
 
-        Keys that the estimate does not support are moved from the read to the ignored ones.
+        Keys that the estimate does not support are moved from the read keys to the ignored keys.
 
         Raises:
             RecipeError: If the training cannot be estimated.
@@ -79,7 +79,7 @@ class RecipeBuilder:
         assumed = [entry for entry in self.assumed if entry.field.partition(".")[0] == name]
         keys = [entry.key for entry in read] + [entry.key for entry in assumed]
         if name in _ESSENTIAL:
-            raise RecipeError(source, f"{keys[0]}: {short_reason}", "Remove it to estimate the rest.")
+            raise RecipeError(source, f"{keys[0]}: {short_reason}", "Remove the key to estimate the rest.")
         self.read = [entry for entry in self.read if entry not in read]
         self.assumed = [entry for entry in self.assumed if entry not in assumed]
         self.ignored += [IgnoredKey(key=key, reason=f"{NOT_ESTIMATED}: {short_reason}") for key in keys]
@@ -93,7 +93,7 @@ _OFF: Final[tuple[object, ...]] = (None, False, "", 0, [], {}, "no", "none", "nu
 
 
 class ConfigReader:
-    """Reader of the keys of one file, or of a section of it, that builds a workload.
+    """Reader of the keys in a training file or in one of its sections, which builds a workload.
 
     Typed getters return `None` for a key that is missing, empty or `auto`.
     """
@@ -116,7 +116,7 @@ class ConfigReader:
         return self._config.get(key) is not None
 
     def field(self, name: str) -> object:
-        """Return the value that a workload field has been set to, or None."""
+        """Return the value to which the workload field `name` was set, or None."""
         return self._builder.fields.get(name)
 
     def integer(self, key: str, low: int = 1, high: int = _MOST) -> int | None:
@@ -191,7 +191,7 @@ class ConfigReader:
         return tuple(value) or None
 
     def section(self, key: str, strip: str = "") -> "ConfigReader | None":
-        """Return a reader of the section `key` for the same workload, with the prefix `strip` removed from its keys.
+        """Return a reader of the section `key` for the same workload; the prefix `strip` is removed from its keys.
 
         Raises:
             RecipeError: If the value is not a section.
@@ -211,29 +211,29 @@ class ConfigReader:
         self.record_read(key, name)
 
     def set_if_enabled(self, key: str, name: str, value: object = True) -> None:
-        """Set the field `name` to `value` if `key` is true."""
+        """Set the workload field `name` to `value` if `key` is true."""
         if self.flag(key):
             self.set(key, name, value)
 
     def record_read(self, key: str, name: str) -> None:
-        """Record that `key` was read for the field `name`."""
+        """Record that `key` set the workload field `name`."""
         self._accounted.add(key)
         value_text = _format_value(self._config.get(key))
         self._builder.read.append(ReadKey(key=self._prefix + key, value=value_text, field=name))
 
     def assume(self, key: str, default: object, name: str, value: object) -> None:
-        """Set the field `name` to `value` because the missing `key` has the program's `default`."""
+        """Set the workload field `name` to `value`, because the missing `key` has the program's `default`."""
         self._builder.fields[name] = value
         entry = AssumedKey(key=self._prefix + key, value=_format_value(default), field=name)
         self._builder.assumed.append(entry)
 
     def ignore(self, key: str, reason: str) -> None:
-        """Record that `key` sets nothing, with the reason."""
+        """Record that `key` sets no workload field, with the reason."""
         self._accounted.add(key)
         self._builder.ignored.append(IgnoredKey(key=self._prefix + key, reason=reason))
 
     def ignore_all(self, keys: Iterable[str], reason: str) -> None:
-        """Record that any of `keys` in the file set nothing, with the reason."""
+        """Record that those of `keys` that the file has set no workload field, with the reason."""
         for key in keys:
             if self.has(key):
                 self.ignore(key, reason)
@@ -243,7 +243,7 @@ class ConfigReader:
         self.ignore(key, f"{NOT_ESTIMATED}: {feature}")
 
     def set_or_default(self, key: str, name: str, value: object, default: object = None) -> None:
-        """Set the field `name` to `value` as read from `key`, or to the program's `default` if the value is None."""
+        """Set the workload field `name` to `value` from `key`, or to the program's `default` if `value` is None."""
         if value is not None:
             self.set(key, name, value)
         elif default is not None:
@@ -257,12 +257,12 @@ class ConfigReader:
             self.record_read(key, "model")
 
     def set_gpu_count(self, key: str, cards: int) -> None:
-        """Set the number of GPUs, which follows from `key`."""
+        """Set the number of GPUs to `cards`, as stated by `key`."""
         self._builder.cards = cards
         self.record_read(key, "cards")
 
     def ignore_rest(self, neutral: Collection[str], others: Mapping[str, str] | None = None) -> None:
-        """Record every key that has not been accounted for yet as ignored.
+        """Record all remaining keys of the file as ignored.
 
         `neutral` keys do not change memory; `others` maps keys to the unsupported features that they may enable.
         """
@@ -277,7 +277,7 @@ class ConfigReader:
         if value is None:
             return "empty"
         if value == AUTO and (key in self._read_keys or key in others):
-            return "auto: set by another part of the run"
+            return "auto: determined by another part of the run"
         if key in others:
             return "switched off" if value in _OFF else f"{NOT_ESTIMATED}: {others[key]}"
         if key in self._read_keys:
@@ -290,7 +290,7 @@ class ConfigReader:
         raise RecipeError(self._source, f"{self._prefix}{key} {reason}, got {value_text}", hint)
 
     def finish(self, kind: Format) -> Recipe:
-        """Return the recipe.
+        """Return the recipe of the whole training file.
 
         Raises:
             RecipeError: If the training cannot be estimated.

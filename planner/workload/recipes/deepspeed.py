@@ -26,7 +26,7 @@ _NEUTRAL: Final = split_keys(
     """
 )
 _OTHERS: Final = {
-    "activation_checkpointing": "DeepSpeed's own checkpointing, which a model must call itself",
+    "activation_checkpointing": "DeepSpeed's own activation checkpointing, which only model code can call",
     "communication_data_type": "the communication data type",
     "seq_parallel_communication_data_type": "the communication data type",
     "compression_training": "compression during training",
@@ -106,11 +106,11 @@ def read_embedded_deepspeed(reader: ConfigReader) -> None:
         reader.set("deepspeed", "profile", "deepspeed")
         read_engine(zero)
     elif written:
-        reader.ignore_unestimated("deepspeed", "a configuration file that is not in this folder")
+        reader.ignore_unestimated("deepspeed", "a configuration file outside this folder")
 
 
 def read_engine(reader: ConfigReader) -> None:
-    """Read the optimizer, gradient clipping and ZeRO settings, which also apply if another program starts DeepSpeed."""
+    """Read optimizer, gradient clipping and ZeRO, which also apply if another program starts DeepSpeed."""
     read_clipping(reader, "gradient_clipping")
     _read_optimizer(reader)
     zero = reader.section("zero_optimization")
@@ -122,13 +122,13 @@ def read_engine(reader: ConfigReader) -> None:
 
 
 def read_offload(reader: ConfigReader, optimizer: tuple[str, str | None], parameters: tuple[str, str | None]) -> None:
-    """Read the offload devices: a key and its device each for the optimizer states and the parameters."""
+    """Read the offload device of optimizer states and of parameters, each given as a key and its value."""
     devices = {key: device for key, device in (optimizer, parameters) if device in _DEVICES}
     for key, device in devices.items():
         offload = "nvme" if "nvme" in devices.values() else "parameters" if parameters[0] in devices else "optimizer"
         reader.set(key, "parallel.offload", offload)
         if offload == "nvme" and device != "nvme":
-            reader.ignore_unestimated(key, "states in RAM and on NVMe; all are counted on NVMe")
+            reader.ignore_unestimated(key, "states in RAM and on NVMe; all states count as on NVMe")
 
 
 def _read_cards(reader: ConfigReader, micro: int | None, steps: int | None) -> None:
@@ -143,7 +143,7 @@ def _read_cards(reader: ConfigReader, micro: int | None, steps: int | None) -> N
 
 
 def _read_precision(reader: ConfigReader) -> None:
-    """Read the precision: 16 bits with fp32 master parameters in the optimizer, as in AMP, or fp32."""
+    """Read the precision: fp32, or 16 bits with fp32 master parameters as in AMP."""
     for key, compute in (("bf16", "amp-bf16"), ("bfloat16", "amp-bf16"), ("fp16", "amp-fp16")):
         section = reader.section(key)
         if section is not None:

@@ -41,7 +41,7 @@ _READERS: Final[dict[Format, Callable[[ConfigReader], None]]] = {
 
 
 def detect_format(config: Mapping[str, object]) -> Format | None:
-    """Return the format of a training file, or None if the format is unknown."""
+    """Return the format of a training file by its characteristic keys, or None if unknown."""
     keys = frozenset(config)
     for kind, marks in _MARKS.items():
         # What a model is called is in other files, too.
@@ -51,7 +51,7 @@ def detect_format(config: Mapping[str, object]) -> Format | None:
 
 
 def read_recipe(config: Mapping[str, object], source: str) -> Recipe:
-    """Read a parsed training file; `source` names it in errors.
+    """Return the recipe in a parsed training file; `source` names the file in errors.
 
     The recipe accounts for every key: read, or ignored with a reason.
 
@@ -61,7 +61,7 @@ def read_recipe(config: Mapping[str, object], source: str) -> Recipe:
     kind = detect_format(config)
     if kind is None:
         known = ", ".join(FORMAT_TITLES.values())
-        raise RecipeError(source, "is not a known training file", f"Supported formats: {known}.")
+        raise RecipeError(source, "is not a training file of a supported program", f"Supported formats: {known}.")
     reader = ConfigReader(config, source)
     _READERS[kind](reader)
     return reader.finish(kind)

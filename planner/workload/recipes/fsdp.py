@@ -50,7 +50,7 @@ def read_fsdp(section: ConfigReader) -> None:
 
 
 def read_fsdp_option(reader: ConfigReader, words: Iterable[str]) -> None:
-    """Read the words in the Trainer's option `fsdp`: a sharding strategy and further switches."""
+    """Read the words in the Trainer's option `fsdp`: a sharding strategy and further flags."""
     for word in words:
         if word == "offload":
             reader.set("fsdp", "parallel.offload", "parameters")

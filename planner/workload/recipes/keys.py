@@ -1,4 +1,4 @@
-"""Training-file keys that do not affect memory, and names for optimizers and attention implementations."""
+"""Training-file keys without effect on memory, and names of optimizers and attention implementations."""
 
 from typing import Final
 

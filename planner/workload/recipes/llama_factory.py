@@ -1,4 +1,4 @@
-"""Reader of LLaMA-Factory's YAML files: the Trainer's arguments and LLaMA-Factory's own for model, data and method.
+"""Reader of LLaMA-Factory's YAML files: the Trainer's arguments, and further ones for model, data and method.
 
 **Source**: LLaMA-Factory 0.9.6.dev0 `hparams/{model_args,finetuning_args,data_args}.py` for keys and defaults, and
 `model/adapter.py` (trained parameters become fp32 unless `pure_bf16`).
@@ -32,7 +32,7 @@ def read_llama_factory(reader: ConfigReader) -> None:
     _read_kernels(reader)
     stage = reader.string("stage")
     if stage not in (None, "sft", "pt"):
-        reader.ignore_unestimated("stage", f"additional memory of the stage {stage}")
+        reader.ignore_unestimated("stage", f"the additional memory of stage {stage}")
     reader.ignore_all(("packing", "neat_packing", "block_diag_attn"), FULL_SEQUENCES)
     reader.ignore_rest(LLAMA_FACTORY_NEUTRAL | TRAINER_NEUTRAL, TRAINER_OTHERS | LLAMA_FACTORY_OTHERS)
 
@@ -40,7 +40,7 @@ def read_llama_factory(reader: ConfigReader) -> None:
 def _read_method(reader: ConfigReader) -> None:
     kind = reader.string("finetuning_type")
     if kind not in (None, "lora", "full"):
-        reader.fail("finetuning_type", "is not estimated", "Only lora and full are.")
+        reader.fail("finetuning_type", "is not estimated", "Only lora and full are supported.")
     if kind == "full":
         reader.set("finetuning_type", "method", "full")
         reader.ignore_all(_LORA_KEYS, WITHOUT_ADAPTER)
@@ -48,7 +48,7 @@ def _read_method(reader: ConfigReader) -> None:
     bits = reader.integer("quantization_bit")
     method = "lora" if bits is None else _QUANTISED.get(bits)
     if method is None:
-        reader.fail("quantization_bit", "is not estimated", "Only 4 and 8 bits of bitsandbytes are.")
+        reader.fail("quantization_bit", "is not estimated", "Only 4 and 8 bits of bitsandbytes are supported.")
     reader.set_or_default("finetuning_type", "method", None if kind is None else method, default=method)
     if bits is not None:
         _read_quantisation(reader, bits)
@@ -58,7 +58,7 @@ def _read_method(reader: ConfigReader) -> None:
 def _read_quantisation(reader: ConfigReader, bits: int) -> None:
     library = reader.string("quantization_method")
     if library not in (None, "bnb", "bitsandbytes"):
-        reader.fail("quantization_method", "is not estimated", "Only 4 and 8 bits of bitsandbytes are.")
+        reader.fail("quantization_method", "is not estimated", "Only 4 and 8 bits of bitsandbytes are supported.")
     if bits == 8:
         reader.set("quantization_bit", "weights", "int8")
         return
@@ -106,6 +106,6 @@ def _read_kernels(reader: ConfigReader) -> None:
     if isinstance(name, str) and name in _ATTENTION:
         reader.set("flash_attn", "attention", _ATTENTION[name])
     elif name is not None:
-        reader.ignore_unestimated("flash_attn", "this attention; SDPA is assumed")
+        reader.ignore_unestimated("flash_attn", "this attention implementation; SDPA is assumed")
     for key, profile in (("enable_liger_kernel", "liger"), ("use_unsloth", "unsloth")):
         reader.set_if_enabled(key, "profile", profile)

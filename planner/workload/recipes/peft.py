@@ -38,7 +38,7 @@ def read_peft(reader: ConfigReader) -> None:
     """Read a PEFT adapter configuration."""
     reader.read_model("base_model_name_or_path")
     if reader.string("peft_type") != "LORA":
-        reader.fail("peft_type", "is not estimated", "Only adapters of the type LORA are.")
+        reader.fail("peft_type", "is not estimated", "Only adapters of type LORA are supported.")
     reader.set("peft_type", "method", "lora")
     reader.set_or_default("r", "lora.rank", reader.integer("r", high=65_536), default=8)
     reader.set_or_default("lora_dropout", "lora.dropout", reader.number("lora_dropout", high=0.999), default=0.0)
@@ -55,7 +55,7 @@ def _read_targets(reader: ConfigReader) -> None:
     if named is None:
         reader.assume("target_modules", "the defaults for the model", "lora.targets", _ALL)
     elif isinstance(named, str) and named != _ALL:
-        reader.ignore_unestimated("target_modules", "a name pattern; all linear layers are assumed")
+        reader.ignore_unestimated("target_modules", "a pattern of module names; all linear layers are assumed")
         reader.assume("target_modules", _ALL, "lora.targets", _ALL)
     else:
         reader.set("target_modules", "lora.targets", _ALL if named == _ALL else reader.strings("target_modules"))

@@ -29,7 +29,7 @@ FORMAT_VERSIONS: Final[dict[Format, str]] = {
 
 
 class ReadKey(Spec):
-    """A key of the file that set a workload field, `model` or `cards`."""
+    """A key of a training file that set a workload field, the model or the number of cards."""
 
     key: str
     value: str
@@ -37,14 +37,14 @@ class ReadKey(Spec):
 
 
 class IgnoredKey(Spec):
-    """A key of the file that set no workload field, with the reason."""
+    """A key of a training file that set no workload field, with the reason."""
 
     key: str
     reason: str
 
 
 class AssumedKey(Spec):
-    """A key that the file omits, with the program's default and the workload field set to it."""
+    """A key that a training file omits, with the program's default and the workload field with this value."""
 
     key: str
     value: str
@@ -67,12 +67,12 @@ class Recipe(Spec):
 
     @property
     def title(self) -> str:
-        """Return the name of the program that the file is for."""
+        """Return the display name of the program that the training file is for."""
         return FORMAT_TITLES[self.format]
 
     @property
     def not_estimated(self) -> tuple[IgnoredKey, ...]:
-        """Return the ignored keys that may affect memory: unsupported and unknown keys."""
+        """Return the ignored keys that may affect memory: keys that are not estimated, and unknown keys."""
         return tuple(entry for entry in self.ignored if entry.reason.startswith((NOT_ESTIMATED, UNKNOWN)))
 
 

@@ -1,4 +1,4 @@
-"""Readers of the transformers Trainer's arguments, as JSON or YAML, and of TRL's additional arguments.
+"""Readers of the arguments of transformers' Trainer, as JSON or YAML, and of TRL's additional arguments.
 
 **Source**: transformers 5.23 `TrainingArguments`; TRL 1.10.0.dev0 `trainer/{base_config,sft_config,model_config}.py`
 and `sft_trainer.py` (logits of 256 tokens at once); PEFT 0.20.1.dev0
@@ -32,7 +32,7 @@ _TRL_LENGTH: Final = 1_024
 
 
 def read_training_arguments(reader: ConfigReader) -> None:
-    """Read a Trainer's arguments, which do not include the training method."""
+    """Read the arguments of transformers' Trainer, which do not include the training method."""
     read_precision(reader)
     read_steps(reader, checkpointing=False)
     reader.ignore_rest(TRAINER_NEUTRAL, TRAINER_OTHERS)
@@ -67,7 +67,7 @@ def read_steps(reader: ConfigReader, *, checkpointing: bool) -> None:
 
 
 def read_precision(reader: ConfigReader) -> None:
-    """Read the Trainer's precision: autocast, or the format of the parameters, which is fp32 by default."""
+    """Read the Trainer's precision: autocast, or the parameter format, by default fp32."""
     if reader.flag("bf16"):
         reader.set("bf16", "compute", "amp-bf16")
     elif reader.flag("fp16"):
@@ -134,7 +134,7 @@ def _read_nf4(reader: ConfigReader) -> None:
 
 
 def _read_trl_precision(reader: ConfigReader) -> None:
-    """Read autocast, which TRL enables by default, and the format of the loaded parameters, by default fp32."""
+    """Read TRL's precision: autocast, which is on by default, and the format of loaded parameters, by default fp32."""
     if reader.flag("bf16") is None and not reader.flag("fp16"):
         reader.assume("bf16", True, "compute", "amp-bf16")
     else:
@@ -154,11 +154,11 @@ def _read_trl_precision(reader: ConfigReader) -> None:
 
 
 def _read_loss(reader: ConfigReader) -> None:
-    """Read the loss: by default TRL computes the logits of 256 tokens at a time; with Liger, no logits are stored."""
+    """Read TRL's loss: by default logits of 256 tokens at a time; with Liger, no stored logits."""
     name = reader.string("loss_type")
     fused = training_support(str(reader.field("profile") or DEFAULT)).loss == "fused-linear"
     if fused and name is not None:
-        reader.ignore("loss_type", "Liger computes the loss")
+        reader.ignore("loss_type", "the loss is Liger's")
     if fused:
         return
     if name not in (None, "chunked_nll", "nll"):

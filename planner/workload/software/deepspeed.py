@@ -1,4 +1,4 @@
-"""DeepSpeed."""
+"""Training capabilities of DeepSpeed."""
 
 from typing import Final
 

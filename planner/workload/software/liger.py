@@ -1,4 +1,4 @@
-"""Hugging Face Transformers with Liger's fused kernels."""
+"""Training capabilities of Hugging Face Transformers with Liger's fused kernels."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""LitGPT."""
+"""Training capabilities of LitGPT."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""llama.cpp."""
+"""Inference capabilities and settings of llama.cpp."""
 
 from typing import Annotated, Final
 
@@ -19,20 +19,20 @@ class LlamaCppSettings(EngineSettings):
     ] = None
     n_ubatch: Annotated[
         int | None,
-        Field(ge=1, le=1_000_000, title="Physical batch size", description="llama.cpp: tokens computed at once"),
+        Field(ge=1, le=1_000_000, title="Physical batch size", description="llama.cpp: tokens in one physical batch"),
         Presentation(default="512", explanation="The compute buffer grows with the physical batch size."),
     ] = None
     slots: Annotated[
         int | None,
-        Field(ge=1, le=256, title="Slots", description="llama.cpp: sequences that llama-server answers at once"),
+        Field(ge=1, le=256, title="Slots", description="llama.cpp: concurrent sequences of llama-server"),
         Presentation(default="4, or the batch if that is more"),
     ] = None
     kv_unified: Annotated[
         bool | None,
-        Field(title="Unified KV cache", description="llama.cpp: one cache for all slots"),
+        Field(title="Unified KV cache", description="llama.cpp: one KV cache for all slots"),
         Presentation(
             default="true, unless slots are given",
-            explanation="All slots share one cache, or each slot has its own.",
+            explanation="All slots share one KV cache, or each slot has its own.",
         ),
     ] = None
     swa_full: Annotated[
@@ -43,7 +43,7 @@ class LlamaCppSettings(EngineSettings):
     n_outputs_max: Annotated[
         int | None,
         Field(ge=1, le=1_000_000, title="Output rows", description="llama.cpp: maximum rows of logits in one batch"),
-        Presentation(default="one for each slot"),
+        Presentation(default="one per slot"),
     ] = None
 
 

@@ -1,4 +1,4 @@
-"""Megatron-LM."""
+"""Training capabilities of Megatron-LM."""
 
 from typing import Final
 

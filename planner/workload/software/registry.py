@@ -1,4 +1,4 @@
-"""Registry of all programs by name, and look-ups of the program that runs a workload."""
+"""Registry of all supported programs by name, and look-ups of their capabilities and settings."""
 
 from typing import Annotated, Any, Final
 
@@ -21,7 +21,7 @@ SOFTWARE: Final[dict[str, Software]] = {
     software.name: software
     for software in (TRANSFORMERS, LIGER, UNSLOTH, TORCHTUNE, MEGATRON, DEEPSPEED, LITGPT, VLLM, LLAMA_CPP)
 }
-"""All programs by name, in display order."""
+"""All supported programs by name, in display order."""
 DEFAULT: Final = TRANSFORMERS.name
 """Default program of a workload."""
 TRAINERS: Final[dict[str, Software]] = {name: software for name, software in SOFTWARE.items() if software.training}
@@ -45,24 +45,24 @@ def serving_support(name: str | None) -> ServingSupport:
 
 
 def setting_owner(name: str) -> Software | None:
-    """Return the program with a setting called `name`, or None."""
+    """Return the inference program with a setting called `name`, or None."""
     return next(
         (program for program in SERVERS.values() if name in serving_support(program.name).settings.model_fields), None
     )
 
 
 def field_owner(name: str) -> Software | None:
-    """Return the only program that uses the workload field `name`, or None if all programs use it."""
+    """Return the only inference program that uses the workload field `name`, or None if all programs use the field."""
     return next((program for program in SERVERS.values() if name in serving_support(program.name).own_fields), None)
 
 
 def setting_names() -> tuple[str, ...]:
-    """Return the names of all settings of all programs."""
+    """Return the names of the settings of all inference programs."""
     return tuple(name for program in SERVERS for name in serving_support(program).settings.model_fields)
 
 
 def settings_for(name: str, settings: EngineSettings) -> EngineSettings:
-    """Convert `settings` to the program `name`; settings with another program's values stay unchanged."""
+    """Return `settings` as settings of the program `name`; explicitly set ones of another program stay unchanged."""
     own = serving_support(name).settings
     return settings if type(settings) is own or settings.explicit_names() else own()
 
@@ -80,7 +80,7 @@ def _known_server(name: str) -> str:
 
 
 def _parse_settings(value: object) -> object:
-    """Parse a flat JSON object as settings of the program that has these setting names."""
+    """Return a flat JSON object as settings of the program with these setting names; other values unchanged."""
     if not isinstance(value, dict):
         return value
     settings = {name: setting for name, setting in value.items() if setting is not None or setting_owner(name) is None}
@@ -88,7 +88,7 @@ def _parse_settings(value: object) -> object:
     if len(owners) > 1:
         (first, one), (second, other) = list(owners.items())[:2]
         raise ValueError(
-            f"{one} is a setting of {SOFTWARE[first].title}, and {other} is one of {SOFTWARE[second].title}"
+            f"{one} is a setting of {SOFTWARE[first].title}, but {other} is a setting of {SOFTWARE[second].title}"
         )
     own = next((serving_support(name).settings for name in owners), EngineSettings)
     return own.model_validate(settings)
@@ -97,7 +97,7 @@ def _parse_settings(value: object) -> object:
 def _flatten_settings(
     value: EngineSettings, _write: SerializerFunctionWrapHandler, info: SerializationInfo
 ) -> dict[str, Any]:
-    """Write the settings of all programs, null if unset, so that readers need not know the owner."""
+    """Return the settings as a flat object with the settings of all programs, null if unset."""
     written = value.model_dump(mode=info.mode, exclude_unset=info.exclude_unset, exclude_defaults=info.exclude_defaults)
     return written if info.exclude_unset or info.exclude_defaults else {**dict.fromkeys(setting_names()), **written}
 
@@ -107,4 +107,4 @@ TrainerName = Annotated[str, AfterValidator(_known_trainer)]
 ServerName = Annotated[str, AfterValidator(_known_server)]
 """Name of an inference program."""
 FlatSettings = Annotated[EngineSettings, BeforeValidator(_parse_settings), WrapSerializer(_flatten_settings)]
-"""Settings of any one program, as a flat object in files."""
+"""Settings of any inference program, which are a flat object in files."""

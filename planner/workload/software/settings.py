@@ -1,4 +1,4 @@
-"""Base class of program-specific settings."""
+"""Base class of the settings of inference programs."""
 
 from planner.base import Spec
 
@@ -10,5 +10,5 @@ class EngineSettings(Spec):
     """
 
     def explicit_names(self) -> tuple[str, ...]:
-        """Return the names of the explicitly set settings."""
+        """Return the names of the settings that are explicitly set."""
         return tuple(name for name in type(self).model_fields if getattr(self, name) is not None)

@@ -1,4 +1,4 @@
-"""Description of a program that runs models: its training and inference capabilities."""
+"""Description of a program that trains or runs models: its training and inference capabilities."""
 
 from collections.abc import Mapping
 from typing import Final, Literal, NamedTuple, get_args
@@ -13,7 +13,7 @@ _OF_TEXT: Final[tuple[ModelKind, ...]] = ("decoder", "encoder", "encoder-decoder
 
 
 class ServingSupport(NamedTuple):
-    """Inference capabilities of a program.
+    """Inference capabilities of a program, such as its formats, settings and offloads.
 
     `containers` are the supported file types, the native one first, and `networks` the kinds of models; `prompt_inputs`
     are the inputs that estimates cover. `cache_names` maps KV-cache formats to the program's names. `own_fields` are
@@ -41,7 +41,7 @@ class ServingSupport(NamedTuple):
 
 
 class TrainingSupport(NamedTuple):
-    """Training capabilities of a program.
+    """Training capabilities of a program, such as its precisions, ZeRO stages and offloads.
 
     `quantised_compute` are the compute precisions with a quantized base model, the default first. `zero_limit` is the
     highest ZeRO stage, and `zero_limit_in_pipeline` the highest one with pipeline stages. `most_cards` is the largest
@@ -62,7 +62,7 @@ class TrainingSupport(NamedTuple):
 
 
 class Software(NamedTuple):
-    """A program: `name` is its value in files, `module` its file in this folder and in those of its behaviors.
+    """A program that trains or runs models: `name` is its value in files, `module` its file in each `software` folder.
 
     `log` names the program with the same log format, if any, and `needs` its dependencies. The estimates follow the
     source and figures of `version`. `training_title` is the title with the training libraries around it, if that
@@ -86,10 +86,10 @@ class Software(NamedTuple):
 
     @property
     def log_format(self) -> str:
-        """Return the name of the log format."""
+        """Return the name of the program's log format."""
         return self.log or self.name
 
     @property
     def brief_title(self) -> str:
-        """Return the short title if the program has one, else the title."""
+        """Return the program's short title, or its title if there is no short one."""
         return self.short_title or self.title

@@ -1,4 +1,4 @@
-"""torchtune."""
+"""Training capabilities of torchtune."""
 
 from typing import Final
 

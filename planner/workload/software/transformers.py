@@ -1,4 +1,4 @@
-"""Hugging Face Transformers, with PEFT to train adapters."""
+"""Capabilities of Hugging Face Transformers in training, with PEFT for adapters, and in inference."""
 
 from typing import Final, get_args
 

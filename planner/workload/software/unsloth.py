@@ -1,4 +1,4 @@
-"""Unsloth."""
+"""Training capabilities of Unsloth."""
 
 from typing import Final
 

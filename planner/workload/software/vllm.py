@@ -1,4 +1,4 @@
-"""vLLM."""
+"""Inference capabilities and settings of vLLM."""
 
 from typing import Annotated, Final, Literal, get_args
 
@@ -40,7 +40,7 @@ class VllmSettings(EngineSettings):
         Field(gt=0, le=1, title="Memory utilization", description="vLLM: fraction of GPU memory that vLLM uses"),
         Presentation(
             default="0.92",
-            explanation="The part that weights and activations leave free holds the KV cache.",
+            explanation="The part of it not taken by weights and activations holds the KV cache.",
             stops=(0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.92, 0.95, 0.98),
         ),
     ] = None
@@ -58,7 +58,7 @@ class VllmSettings(EngineSettings):
     @field_validator("version", mode="before")
     @classmethod
     def _as_text(cls, value: object) -> object:
-        """Accept a version written as a number."""
+        """Return a version written as a number as text; other values unchanged."""
         return str(value) if isinstance(value, float) else value
 
 
@@ -74,8 +74,7 @@ VLLM: Final = Software(
         ignored_fields=("prompt_length", "prompt_logits", "attention"),
         default_split="matrices",
         graphs="working",
-        working_memory="vLLM profiles its own largest batch and the logits of every slot, "
-        "whatever the plan's batch is.",
-        outside_memory="vLLM measures after its start, so the device context is not included.",
+        working_memory="vLLM profiles its largest batch and the logits of all slots, whatever the plan's batch is.",
+        outside_memory="vLLM measures its memory after start, so the device context is not included.",
     ),
 )

@@ -1,6 +1,7 @@
 """The Catalog tab, about as large as in the smallest window."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import pytest
 from pytestqt.qtbot import QtBot
@@ -12,21 +13,35 @@ from planner.gui.workspace import Workspace
 
 
 @pytest.fixture
-def make_tab(qtbot: QtBot, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> Callable[[], CatalogTab]:
-    """Make a tab and show it; one that is made later begins with what was remembered."""
+def make_tab(
+    qtbot: QtBot,
+    workspace: Workspace,
+    theme: Theme,
+    tasks: TaskRunner,
+    unstyled: Callable[[], AbstractContextManager[None]],
+) -> Callable[..., CatalogTab]:
+    """Return a function that makes and shows a tab, with the page of systems if `on_systems`.
 
-    def make() -> CatalogTab:
-        made = CatalogTab(workspace, theme, tasks)
+    A tab that is made later starts with the stored settings.
+    """
+
+    def make(*, on_systems: bool = False) -> CatalogTab:
+        with unstyled():
+            made = CatalogTab(workspace, theme, tasks)
+            if on_systems:
+                _ = made.systems  # built on first use
         qtbot.addWidget(made)
         made.resize(1160, 700)
         made.show()
         made.activateWindow()
+        if on_systems:
+            made.bar.pages.button(1).click()
         return made
 
     return make
 
 
 @pytest.fixture
-def tab(make_tab: Callable[[], CatalogTab]) -> CatalogTab:
+def tab(make_tab: Callable[..., CatalogTab]) -> CatalogTab:
     """The tab with the sample plan."""
     return make_tab()

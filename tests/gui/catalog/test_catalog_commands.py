@@ -1,4 +1,4 @@
-"""What the menu and the palette can do with the catalog."""
+"""The Catalog tab's commands in the menu and the command palette."""
 
 import pytest
 from PySide6.QtWidgets import QDialog
@@ -10,9 +10,10 @@ from planner.gui.window import MainWindow
 
 
 @pytest.fixture
-def window(qtbot, workspace, theme, tasks):
+def window(qtbot, workspace, theme, tasks, unstyled):
     workspace.settings.update(tab="catalog")
-    made = MainWindow(workspace, theme, tasks, TABS[:2])
+    with unstyled():
+        made = MainWindow(workspace, theme, tasks, TABS[:2])
     qtbot.addWidget(made, before_close_func=lambda _window: workspace.undo_stack.setClean())
     made.show()
     qtbot.waitUntil(lambda: not tasks.busy)
@@ -49,13 +50,13 @@ def test_entries_do_not_repeat_the_name_of_their_submenu(window):
     for action in window.commands.declared:
         *_, submenu, _group = action.menu.split("/")
         assert not window.commands[action.id].text().startswith(submenu), action.id
-    choices = {choice.title: choice for choice in window._palette._commands()}
+    choices = {choice.title: choice for choice in window._command_palette._command_choices()}
     assert {"Sort by: Bandwidth, GB/s", "Columns: Money"} < set(choices)
     (best, *_) = search_choices(list(choices.values()), "sort by bandwidth, GB/s")
     assert best.title == "Sort by: Bandwidth, GB/s"
 
 
-def test_the_circuit_that_builds_hang_on_is_chosen_and_kept(window, workspace, qtbot, tasks):
+def test_the_circuit_of_power_builds_is_chosen_and_stored(window, workspace, qtbot, tasks):
     qtbot.waitUntil(lambda: not tasks.busy)
     window.tab.gpus.table.choose("rtx-5090")
     assert "Circuit: 15 A at 120 V" in window.tab.gpus.detail.as_text()
@@ -76,7 +77,7 @@ def test_commands_leave_the_comparison_for_what_they_show(window, qtbot, tasks):
     qtbot.waitUntil(lambda: not tasks.busy)
 
 
-def test_all_filters_are_those_of_what_is_shown(window, qtbot, tasks):
+def test_clear_all_filters_applies_to_the_shown_page(window, qtbot, tasks):
     tab = window.tab
     do(window, "systems")
     tab.bar.search.setText("dgx")
@@ -92,7 +93,7 @@ def test_all_filters_are_those_of_what_is_shown(window, qtbot, tasks):
 
 @pytest.mark.parametrize("shown", ["systems", "compare", "scatter"])
 @pytest.mark.parametrize("command", ["change", "new-card", "forget"])
-def test_what_is_said_of_a_card_is_said_of_one_in_view(window, qtbot, tasks, command, shown):
+def test_commands_on_a_card_show_the_accelerators_first(window, qtbot, tasks, command, shown):
     tab = window.tab
     tab.gpus.table.choose("rtx-3090")
     do(window, shown)

@@ -1,4 +1,4 @@
-"""What the catalog is narrowed to, as a value."""
+"""Catalog filters as values, without widgets."""
 
 import pytest
 
@@ -56,7 +56,7 @@ def names(current):
     return [row.gpu.name for row in ROWS if row.id in passing]
 
 
-def test_an_empty_filter_shows_everything_and_asks_for_nothing():
+def test_an_empty_filter_shows_all_rows_and_has_no_conditions():
     assert names(CatalogFilter()) == ["Big", "Middle", "Small", "Other"]
     assert conditions(CatalogFilter()) == ()
     assert blocking_condition(CatalogFilter(), ROWS, "") is None
@@ -69,7 +69,7 @@ def test_only_fitting_takes_tight_cards_too_and_counts_follow():
     assert dict(CatalogFilter().counts(ROWS)["vendor"]) == {"NVIDIA": 3, "AMD": 1}
 
 
-def test_conditions_are_named_and_lifted_one_by_one():
+def test_conditions_are_named_and_removed_one_by_one():
     wanted = narrowed(
         only_fitting=True,
         text=" big card ",
@@ -120,7 +120,7 @@ def test_ranges_in_words(low, high, expected):
     assert range_text(low, high, str) == expected
 
 
-def test_values_are_called_as_everywhere():
+def test_facet_values_have_their_display_names():
     assert CARDS.facet_words("segment", "datacenter") == "data centre"
     assert CARDS.facet_words("architecture", "Hopper") == "Hopper"
 

@@ -1,4 +1,4 @@
-"""What the plan's job takes and costs on each card, found in the background."""
+"""The time and cost of the plan's job on each card, computed in the background."""
 
 import threading
 
@@ -23,7 +23,7 @@ def job(tab, gpu_id):
     return tab.gpus.model.find(gpu_id).job
 
 
-def test_they_come_when_they_are_ready_and_are_those_of_the_cost_tab(tab, qtbot, workspace):
+def test_job_figures_arrive_later_and_equal_those_of_the_cost_tab(tab, qtbot, workspace):
     workspace.apply("job", cost=CostTerms(job=Run(amount=3e6, unit="tokens")))
     assert job(tab, "l40s") is None
     qtbot.waitUntil(lambda: job(tab, "l40s") is not None, timeout=WAIT_MS)
@@ -33,7 +33,7 @@ def test_they_come_when_they_are_ready_and_are_those_of_the_cost_tab(tab, qtbot,
     assert job(tab, "l40s").usd == cost.estimate.result.rent.usd
 
 
-def test_another_plan_has_others_and_nothing_stale_is_shown(tab, qtbot, workspace):
+def test_another_plan_shows_no_outdated_job_figures(tab, qtbot, workspace):
     tab.refresh(workspace.evaluation)
     qtbot.waitUntil(lambda: job(tab, "l40s") is not None, timeout=WAIT_MS)
     before = job(tab, "l40s").usd
@@ -46,7 +46,7 @@ def test_another_plan_has_others_and_nothing_stale_is_shown(tab, qtbot, workspac
     assert job(tab, "l40s").usd > before
 
 
-def test_the_next_change_ends_the_search(tab, qtbot, workspace, monkeypatch):
+def test_the_next_change_cancels_the_computation(tab, qtbot, workspace, monkeypatch):
     begun, ended = threading.Event(), threading.Event()
 
     def endless(_plan, _catalog, _today, stop):
@@ -77,12 +77,12 @@ def test_sorting_by_cost_puts_the_cheapest_first_and_what_is_not_known_last(tab,
         assert values[: len(known)] == known
 
 
-def test_a_plan_at_fault_leaves_them_empty():
+def test_an_invalid_plan_leaves_the_job_columns_empty():
     lookups.ignore_planner_error(SpecError("x", "y"))
     with pytest.raises(ValueError, match="z"):
         lookups.ignore_planner_error(ValueError("z"))
 
 
-def test_nobody_waiting_gets_nothing(workspace):
+def test_a_cancelled_computation_returns_none(workspace):
     today = lookups.date(2026, 11, 22)
     assert lookups.find_jobs(workspace.plan, workspace.catalog, today, lambda: True) is None

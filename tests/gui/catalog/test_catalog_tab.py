@@ -1,4 +1,4 @@
-"""The catalog as a person uses it, from the keyboard."""
+"""The Catalog tab with the keyboard: search, facets, details and the plan's card."""
 
 import csv
 import json
@@ -98,7 +98,7 @@ def test_the_arrow_keys_bring_up_details_with_sources(tab, qtbot):
 def test_hovering_over_a_figure_says_where_it_comes_from(tab, qtbot):
     tab.gpus.table.choose("rtx-4090")
     record, figures = tab.gpus.table.current_record, tab.gpus.detail.findChild(FigureList)
-    physical = next(piece for piece in figures._cached_pieces(figures.width()) if piece.text == "Physical")
+    physical = next(piece for piece in figures._cached_texts(figures.width()) if piece.text == "Physical")
     said = figures.tooltip_at(physical.place.center())
     assert fmt.exact_bytes(record.gpu.memory_bytes) in said
     assert record.gpu.provenance_of("memory_bytes").source in said
@@ -182,19 +182,19 @@ def test_find_cards_that_fit_starts_over_with_the_least_memory_first(tab):
     assert memory == sorted(memory)
 
 
-def test_what_no_accelerator_is_gets_a_sentence(tab):
+def test_a_search_for_an_fpga_is_explained(tab):
     type_search(tab, "cpu")
     assert any(text.startswith("A CPU runs models that fit") for text in texts(tab.gpus.empty))
     type_search(tab, "no such thing")
     assert not tab.gpus.empty._about.isVisible()
 
 
-def test_a_tpu_says_what_it_is_for(tab):
+def test_a_tpu_is_described_with_a_note(tab):
     tab.gpus.table.choose("tpu-v5e")
     assert "TPUs are Google's accelerators" in tab.gpus.detail.as_text()
 
 
-def test_an_empty_result_names_the_filter_and_lifts_it(tab):
+def test_an_empty_result_names_the_filter_and_removes_it(tab):
     QTest.keyClick(box(tab, "AMD"), Qt.Key.Key_Space)
     type_search(tab, "h100")
     empty = tab.gpus.empty
@@ -208,7 +208,7 @@ def test_an_empty_result_names_the_filter_and_lifts_it(tab):
     assert not empty.isVisible()
 
 
-def test_where_no_single_filter_is_to_blame_all_can_be_cleared(tab):
+def test_without_a_single_blocking_filter_all_can_be_cleared(tab):
     tab.gpus.narrow(CatalogFilter(query=GpuQuery(text="no such card", vendors=("AWS",), year_max=2013)))
     assert "No accelerator matches all filters." in texts(tab.gpus.empty)
     assert any(text.endswith(": “no such card” · AWS") for text in texts(tab.gpus.empty))
@@ -247,7 +247,7 @@ def test_every_system_and_card_can_be_described(tab):
             assert described.as_text().startswith(described.name)
 
 
-def test_what_is_shown_goes_to_a_file_with_its_sources(tab, tmp_path, workspace):
+def test_the_shown_rows_are_exported_with_their_sources(tab, tmp_path, workspace):
     type_search(tab, "rtx 4090")
     tab.export_to(tmp_path / "cards.csv")
     rows = list(csv.DictReader((tmp_path / "cards.csv").read_text(encoding="utf-8").splitlines()))
@@ -261,7 +261,7 @@ def test_what_is_shown_goes_to_a_file_with_its_sources(tab, tmp_path, workspace)
     assert len(json.loads((tmp_path / "systems.json").read_text(encoding="utf-8"))) == 43
 
 
-def test_a_file_that_cannot_be_written_is_told_across_the_window(tab, tmp_path, workspace, qtbot):
+def test_an_unwritable_file_is_reported_in_the_banner(tab, tmp_path, workspace, qtbot):
     blocked = tmp_path / "a file"
     blocked.write_text("")
     with qtbot.waitSignal(workspace.failed) as told:
@@ -333,7 +333,7 @@ def test_long_lists_of_values_unfold_and_keep_ticked_ones_in_view(tab):
     assert len(visible()) == few + 1
 
 
-def test_everything_that_takes_the_keyboard_has_a_name(tab):
+def test_every_focusable_widget_has_a_name(tab):
     for words in ("Accelerators", "Systems"):
         switch_to(tab, words)
         tab.page.table.enter()
@@ -373,7 +373,7 @@ def test_a_card_that_comes_into_the_plan_from_elsewhere_is_chosen(tab, workspace
     assert [row.id for row in table.selected_records] == ["a100-sxm4-80gb"]
 
 
-def test_ones_own_choice_stays_through_searches_and_other_changes_of_the_plan(tab, workspace):
+def test_the_users_selection_survives_searches_and_other_plan_changes(tab, workspace):
     tab.gpus.table.choose("l40s")
     type_search(tab, "h100")
     assert tab.gpus.detail.as_text().startswith("L40S\n")

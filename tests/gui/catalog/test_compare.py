@@ -1,4 +1,4 @@
-"""Cards and systems side by side in the window."""
+"""The comparison of cards and systems in the Catalog tab."""
 
 import pytest
 from PySide6.QtCore import Qt
@@ -24,7 +24,7 @@ def cells(page, title):
     return [model.index(row, column).data() for column in range(1, model.columnCount())]
 
 
-def test_nothing_compared_says_how_to_begin(tab):
+def test_an_empty_comparison_explains_how_to_start(tab):
     tab.show_view("compare")
     assert tab.compare._pages.currentIndex() == 1
     tab.compare.use_current()
@@ -38,7 +38,7 @@ def test_the_plan_is_worked_out_on_each(page, workspace):
     assert cells(page, "Accelerators")[2] == "8 × H100 SXM5 80 GB"
 
 
-def test_it_follows_the_plan(page, tab, workspace, qtbot):
+def test_the_comparison_follows_the_plan(page, tab, workspace, qtbot):
     workspace.apply("count", count=2)
     qtbot.waitUntil(lambda: not tab.tasks.busy)
     assert cells(page, "Accelerators")[0] == "2 × GeForce RTX 4090"
@@ -77,7 +77,7 @@ def test_the_cell_with_the_keyboard_is_ringed_and_tab_leaves_the_table(page):
     assert table.viewport().grab(table.visualRect(table.currentIndex())).toImage() != ringed
 
 
-def test_long_words_are_folded_and_not_cut(page, tab, qtbot):
+def test_long_texts_wrap(page, tab, qtbot):
     table, rows = page.table, page.table.verticalHeader()
     page.add((*THREE, "accelerators:rtx-6000-ada", "accelerators:rtx-pro-6000-blackwell-ws"))
     qtbot.waitUntil(lambda: not tab.tasks.busy)
@@ -160,7 +160,7 @@ def test_a_system_of_unknown_accelerators_is_not_planned_and_says_why(tab, qtbot
     )
 
 
-def test_a_seventh_takes_the_place_of_the_first(page, workspace):
+def test_a_seventh_entry_replaces_the_first(page, workspace):
     names = [f"accelerators:{gpu.id}" for gpu in workspace.catalog.hardware.gpus[:5]]
     page.add(names)
     assert len(page.ids) == 6
@@ -174,7 +174,7 @@ def test_only_differences_hides_what_is_alike(page):
     assert page.table.compared.rowCount() < every
 
 
-def test_what_is_chosen_in_the_table_is_compared(tab, qtbot):
+def test_rows_selected_in_the_table_are_compared(tab, qtbot):
     table = tab.gpus.table
     table.choose("l40s")
     tab.compare_chosen()
@@ -188,7 +188,7 @@ def test_what_is_chosen_in_the_table_is_compared(tab, qtbot):
     qtbot.waitUntil(lambda: not tab.tasks.busy)
 
 
-def test_it_goes_to_files_and_the_clipboard(page, tab, tmp_path, workspace, qtbot):
+def test_the_comparison_is_saved_and_copied(page, tab, tmp_path, workspace, qtbot):
     for name in ("cards.md", "cards.csv", "cards.png"):
         tab.export_to(tmp_path / name)
         assert (tmp_path / name).stat().st_size > 100
@@ -199,7 +199,7 @@ def test_it_goes_to_files_and_the_clipboard(page, tab, tmp_path, workspace, qtbo
     assert isinstance(told.args[0], PlannerError)
 
 
-def test_what_the_catalog_no_longer_has_is_left_out(tab, workspace):
+def test_entries_that_left_the_catalog_are_skipped(tab, workspace):
     tab.compare.add(("accelerators:gone", "systems:gone", THREE[0]))
     assert tab.compare.ids == THREE[:1]
     tab.run_primary_action()
@@ -217,7 +217,7 @@ def test_the_menu_offers_what_the_view_can_give(page, tab):
         action.trigger()
 
 
-def test_what_fails_is_told_and_tried_again(page, tab, workspace, qtbot):
+def test_a_failed_evaluation_is_reported_and_tried_again(page, tab, workspace, qtbot):
     with qtbot.waitSignal(workspace.failed) as told:
         page._on_error(PlannerError("the prices cannot be read", "Mend them."))
     assert told.args[0].message == "the prices cannot be read"

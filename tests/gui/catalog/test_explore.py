@@ -1,4 +1,4 @@
-"""Ranges, what is hidden, saved filters and sets of columns."""
+"""Ranges, switches, saved filters and column sets of the catalog."""
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
@@ -21,7 +21,7 @@ def shown(tab):
     return tab.gpus.model.records
 
 
-def test_a_size_and_a_price_are_typed_into_the_search_and_lifted_one_by_one(tab):
+def test_bounds_typed_into_the_search_become_conditions_that_can_be_removed(tab):
     tab.focus_search()
     QTest.keyClicks(tab.bar.search, "24 GB card under 1,600 USD")
     assert {row.gpu.memory_bytes for row in shown(tab)} == {24 * 2**30}
@@ -53,7 +53,7 @@ def test_bounds_are_written_as_the_table_writes_them_and_years_without_a_comma(t
     assert facets._sections["price"].findChild(QToolButton).text() == "Launch price, $"
 
 
-def test_there_is_nothing_to_clear_before_anything_is_asked_for(tab):
+def test_clear_all_is_disabled_without_conditions(tab):
     facets = tab.gpus.facets
     assert not facets._clear.isEnabled()
     facets._toggles["released"].click()
@@ -139,7 +139,7 @@ def test_a_filter_is_never_renamed_over_another(tab, workspace, qtbot):
     assert workspace.settings.current.catalog.filters == before
 
 
-def test_a_saved_filter_of_another_version_is_told(tab, workspace, qtbot):
+def test_a_saved_filter_of_another_version_is_reported(tab, workspace, qtbot):
     settings = workspace.settings
     settings.update(catalog=settings.current.catalog.evolve(filters={"old": {"bounds": {"gone": {"low": 1}}}}))
     with qtbot.waitSignal(workspace.failed) as told:
@@ -148,7 +148,7 @@ def test_a_saved_filter_of_another_version_is_told(tab, workspace, qtbot):
 
 
 @pytest.mark.parametrize("name", COLUMN_SETS)
-def test_sets_of_columns(tab, name):
+def test_column_sets_show_their_columns(tab, name):
     tab.show_columns(name)
     assert tab.gpus.table.layout_now().shown == COLUMN_SETS[name]
     menu = tab.gpus.column_menu()

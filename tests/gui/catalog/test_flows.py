@@ -1,4 +1,4 @@
-"""Questions that people come with, each answered by the mouse and by the keyboard."""
+"""Typical questions to the catalog, each answered with the mouse and with the keyboard."""
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
@@ -20,9 +20,10 @@ LORA_70B = Plan(
 
 
 @pytest.fixture
-def window(qtbot, workspace, theme, tasks):
+def window(qtbot, workspace, theme, tasks, unstyled):
     workspace.settings.update(tab="catalog")
-    made = MainWindow(workspace, theme, tasks, TABS[:2])
+    with unstyled():
+        made = MainWindow(workspace, theme, tasks, TABS[:2])
     qtbot.addWidget(made, before_close_func=lambda _window: workspace.undo_stack.setClean())
     made.resize(1280, 800)
     made.show()
@@ -51,7 +52,7 @@ def press(widget, key, *modifiers):
 def by_palette(window, words):
     """Run what the palette finds for `words`, as Ctrl+K does."""
     window.commands["view.palette"].trigger()
-    edit = window._palette.list._edit
+    edit = window._command_palette.list._edit
     QTest.keyClicks(edit, words)
     press(edit, Qt.Key.Key_Return)
 

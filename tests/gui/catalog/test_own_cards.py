@@ -1,4 +1,4 @@
-"""Cards of one's own, added, changed and forgotten in the window."""
+"""User-defined cards are added, changed and deleted in the window."""
 
 import json
 
@@ -43,7 +43,7 @@ def gpu(workspace, name):
     return workspace.catalog.hardware.gpu(name)
 
 
-def test_what_is_said_of_a_card_shows_at_once_and_is_kept(tab, own, workspace):
+def test_own_values_of_a_card_are_shown_at_once_and_stored(tab, own, workspace):
     dialog = own.ask_change()
     dialog.paid.set_value(720.0)
     dialog.limit.set_value(250.0)
@@ -100,7 +100,7 @@ def test_nothing_is_saved_while_a_field_holds_what_is_not_allowed(own, workspace
     assert gpu(workspace, "rtx-3090").purchase_price_usd == 720
 
 
-def test_what_is_wrong_is_told_in_the_words_of_the_form(own, workspace, qtbot):
+def test_errors_name_the_form_field(own, workspace, qtbot):
     dialog = own.ask_change()
     dialog.limit.set_value(9000.0)
     press(dialog, QDialogButtonBox.StandardButton.Save)
@@ -131,7 +131,7 @@ def test_a_file_that_cannot_be_written_is_told_in_the_form(own):
     press(dialog, QDialogButtonBox.StandardButton.Cancel)
 
 
-def test_nothing_said_leaves_the_card_as_the_catalog_has_it(own, workspace):
+def test_empty_fields_keep_the_catalog_values(own, workspace):
     dialog = own.ask_change()
     press(dialog, QDialogButtonBox.StandardButton.Save)
     assert not gpu(workspace, "rtx-3090").own
@@ -155,7 +155,7 @@ def test_a_card_like_another_is_added_found_and_used(tab, own, workspace):
     press(second, QDialogButtonBox.StandardButton.Cancel)
 
 
-def test_a_card_like_one_of_which_something_is_said_takes_over_nothing_of_it(own, workspace):
+def test_a_new_card_does_not_copy_own_values_of_its_base(own, workspace):
     facts = gpu(workspace, "rtx-3090").notes
     dialog = own.ask_change()
     dialog.paid.set_value(720.0)
@@ -170,7 +170,7 @@ def test_a_card_like_one_of_which_something_is_said_takes_over_nothing_of_it(own
     assert mine.notes == ("Added by you, after the GeForce RTX 3090", *facts)
 
 
-def test_forgetting_takes_back_own_cards_and_what_was_said(tab, own, workspace, failures):
+def test_deleting_removes_own_cards_and_own_values(tab, own, workspace, failures):
     assert own.ask_forget() is None
     assert "You have no values of your own" in failures.pop().message
     dialog = own.ask_new()
@@ -190,7 +190,7 @@ def test_forgetting_takes_back_own_cards_and_what_was_said(tab, own, workspace, 
     assert workspace.modified
 
 
-def test_before_something_is_forgotten_it_is_named(own, workspace):
+def test_the_deletion_dialog_names_what_is_deleted(own, workspace):
     dialog = own.ask_change()
     dialog.paid.set_value(720.0)
     press(dialog, QDialogButtonBox.StandardButton.Save)
@@ -204,7 +204,7 @@ def test_before_something_is_forgotten_it_is_named(own, workspace):
     assert gpu(workspace, "rtx-3090").purchase_price_usd is None
 
 
-def test_files_are_written_and_taken_over(tab, own, workspace, tmp_path, failures):
+def test_own_hardware_is_exported_and_imported(tab, own, workspace, tmp_path, failures):
     dialog = own.ask_change()
     dialog.paid.set_value(500.0)
     press(dialog, QDialogButtonBox.StandardButton.Save)
@@ -234,7 +234,7 @@ def test_an_own_card_of_a_new_architecture_can_be_ticked_at_once(tab, own, works
     assert tab.gpus.facets._groups["architecture"].values == ("Tomorrow",)
 
 
-def test_without_a_card_nothing_is_asked(tab):
+def test_without_a_selected_card_no_form_opens(tab):
     tab.gpus.table.current_id = None
     assert tab.gpus.own.ask_change() is None
     assert tab.gpus.own.ask_new() is None

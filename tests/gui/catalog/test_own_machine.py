@@ -1,4 +1,4 @@
-"""The cards of this machine, on top of the catalog's table."""
+"""The cards in this machine stay on top of the catalog's table."""
 
 from planner.monitor.readings.inventory import Device
 from planner.monitor.readings.reading import Reading
@@ -13,7 +13,7 @@ def names(tab):
     return [row.id for row in tab.gpus.model.records]
 
 
-def test_they_stay_on_top_however_the_table_is_sorted(tab, workspace):
+def test_cards_of_this_machine_stay_on_top_in_every_sort_order(tab, workspace):
     assert tab.gpus.here.isHidden()
     workspace.note_devices((card("NVIDIA GeForce RTX 3090", 24), card("Tesla T4", 15, 1)))
     assert set(names(tab)[:2]) == {"rtx-3090", "tesla-t4"}
@@ -25,7 +25,7 @@ def test_they_stay_on_top_however_the_table_is_sorted(tab, workspace):
     assert tab.gpus.here.text() == "This machine: GeForce RTX 3090; Tesla T4."
 
 
-def test_a_filter_narrows_them_too(tab, workspace):
+def test_a_filter_hides_cards_of_this_machine_too(tab, workspace):
     workspace.note_devices((card("NVIDIA GeForce RTX 3090", 24),))
     tab.gpus.search("h100")
     assert "rtx-3090" not in names(tab)

@@ -1,4 +1,4 @@
-"""The scatter plot of the catalog: what is drawn, and how it keeps in step with the table."""
+"""The scatter plot of the catalog: its points, names and legend, and its selection."""
 
 import numpy as np
 import pytest
@@ -133,10 +133,10 @@ def test_the_cards_of_the_plan_and_of_this_machine_have_their_names(tab, plot, w
     tab.gpus.scatter.choose(PRESETS["accelerators"]["Price of memory over the years"])
     tab.gpus.table.choose("titan-v")
     plot.place_names()
-    assert {"GeForce RTX 4090", "Titan V"} <= {*plot.names.written}
-    assert any("GeForce RTX 3090" in name for name in plot.names.written)
-    assert len(plot.names.written) == len(plot.names.boxes)
-    assert "Quadro RTX 6000" not in plot.names.written
+    assert {"GeForce RTX 4090", "Titan V"} <= {*plot.names.shown_names}
+    assert any("GeForce RTX 3090" in name for name in plot.names.shown_names)
+    assert len(plot.names.shown_names) == len(plot.names.boxes)
+    assert "Quadro RTX 6000" not in plot.names.shown_names
 
 
 def test_no_name_in_a_preset_covers_the_point_of_another(tab, plot):
@@ -146,7 +146,7 @@ def test_no_name_in_a_preset_covers_the_point_of_another(tab, plot):
         centres = {name: plot.pixels_of(name) for name in plot.data.ids}
         kept = tab.gpus.model.find(tab.gpus.table.current_id).gpu.name
         corner = plot._item.getViewBox().mapToScene(0, 0).toPoint()
-        for name, box in zip(plot.names.written, plot.names.boxes, strict=True):
+        for name, box in zip(plot.names.shown_names, plot.names.boxes, strict=True):
             covered = [other for other, place in centres.items() if box.translated(corner).contains(place)]
             assert name == kept or not covered
 

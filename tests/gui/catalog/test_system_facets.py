@@ -1,4 +1,4 @@
-"""Systems narrowed by facets, ranges and words, as accelerators are."""
+"""Systems are filtered by facets, ranges and search words, as accelerators are."""
 
 import csv
 import io
@@ -21,8 +21,8 @@ WAIT_MS = 20_000
 
 
 @pytest.fixture
-def tab(tab, qtbot, tasks):
-    tab.bar.pages.button(1).click()
+def tab(make_tab, qtbot, tasks):
+    tab = make_tab(on_systems=True)
     qtbot.waitUntil(lambda: not tasks.busy, timeout=WAIT_MS)
     return tab
 

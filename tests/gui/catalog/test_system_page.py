@@ -1,4 +1,4 @@
-"""The systems of the catalog, judged by the plan."""
+"""The page of systems with the plan's verdicts."""
 
 import pytest
 from PySide6.QtWidgets import QApplication
@@ -13,9 +13,9 @@ WAIT_MS = 20_000
 
 
 @pytest.fixture
-def tab(tab):
+def tab(make_tab):
+    tab = make_tab(on_systems=True)
     tab.resize(1161, 700)  # what a window of 1280 leaves beside the list of tabs
-    tab.bar.pages.button(1).click()
     return tab
 
 

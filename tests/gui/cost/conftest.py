@@ -1,5 +1,7 @@
 """The cost tab around a plan that is trained, on a fixed day."""
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from datetime import date
 
 import pytest
@@ -15,11 +17,18 @@ TODAY = date(2026, 11, 22)
 
 
 @pytest.fixture
-def tab(qtbot: QtBot, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> CostTab:
+def tab(
+    qtbot: QtBot,
+    workspace: Workspace,
+    theme: Theme,
+    tasks: TaskRunner,
+    unstyled: Callable[[], AbstractContextManager[None]],
+) -> CostTab:
     """The tab at the size that it has in the smallest window, with its draws drawn."""
     workspace.apply("work", workload=Training(method="qlora", activation_checkpointing="full"))
     workspace.undo_stack.clear()
-    made = CostTab(workspace, theme, tasks, lambda: TODAY)
+    with unstyled():
+        made = CostTab(workspace, theme, tasks, lambda: TODAY)
     qtbot.addWidget(made)
     made.resize(1157, 706)
     made.show()

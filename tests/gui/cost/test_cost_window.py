@@ -18,12 +18,13 @@ from planner.workload.workload import Inference
 
 
 @pytest.fixture
-def window(qtbot: QtBot, workspace, theme, tasks) -> Iterator[MainWindow]:
+def window(qtbot: QtBot, workspace, theme, tasks, unstyled) -> Iterator[MainWindow]:
     """The window with its own tabs."""
-    made = MainWindow(workspace, theme, tasks, TABS)
+    with unstyled():
+        made = MainWindow(workspace, theme, tasks, TABS)
+        made.show_tab("cost")
     qtbot.addWidget(made, before_close_func=lambda _window: workspace.undo_stack.setClean())
     made.show()
-    made.show_tab("cost")
     qtbot.waitUntil(lambda: made.cost().drawn)
     yield made
     made.cost().shut_down()

@@ -1,4 +1,7 @@
-"""The memory tab around the sample plan, shown."""
+"""The Memory tab with the sample plan, shown."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import pytest
 from pytestqt.qtbot import QtBot
@@ -10,11 +13,25 @@ from planner.gui.workspace import Workspace
 
 
 @pytest.fixture
-def tab(qtbot: QtBot, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> MemoryTab:
-    """The tab at the size that it has in the smallest window, with its curve drawn."""
-    made = MemoryTab(workspace, theme, tasks)
+def tab(
+    qtbot: QtBot,
+    workspace: Workspace,
+    theme: Theme,
+    tasks: TaskRunner,
+    unstyled: Callable[[], AbstractContextManager[None]],
+) -> MemoryTab:
+    """The tab at the size that it has in the smallest window; its curve is computed after the usual delay."""
+    with unstyled():
+        made = MemoryTab(workspace, theme, tasks)
     qtbot.addWidget(made)
     made.resize(1157, 706)
-    with qtbot.waitSignal(made.exploration.updated):
-        made.show()
+    made.show()
     return made
+
+
+@pytest.fixture
+def explored_tab(tab: MemoryTab, qtbot: QtBot) -> MemoryTab:
+    """The tab with its curve drawn."""
+    with qtbot.waitSignal(tab.exploration.updated):
+        tab.exploration.update_now()
+    return tab

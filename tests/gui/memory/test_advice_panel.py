@@ -1,4 +1,4 @@
-"""What would help, in the window: found in the background, applied as one step that can be undone."""
+"""Suggestions to reduce memory: computed in the background, applied as one undo step."""
 
 import pytest
 from PySide6.QtCore import Qt
@@ -15,6 +15,7 @@ SMALL = ModelChoice(id="meta-llama/Llama-3.2-1B")
 
 @pytest.fixture
 def panel(tab: MemoryTab):
+    tab.advice._rest.setInterval(0)
     return tab.advice
 
 
@@ -32,13 +33,13 @@ def test_a_plan_that_fits_is_not_advised_until_asked(tab: MemoryTab, panel, qtbo
     assert panel.lines == ()
     with qtbot.waitSignal(panel.updated):
         qtbot.mouseClick(panel.section.findChild(QToolButton), Qt.MouseButton.LeftButton)
-    assert panel.lines[0].words.partition(":")[0] == "Q4_K_M in llama.cpp"
+    assert panel.lines[0].text.partition(":")[0] == "Q4_K_M in llama.cpp"
 
 
-def test_what_does_not_fit_unfolds_it(needy, panel):
+def test_a_plan_that_does_not_fit_opens_the_section(needy, panel):
     assert panel.section.is_open
     assert len(panel.lines) == 4
-    assert "Fits, " in panel.lines[0].words
+    assert "Fits, " in panel.lines[0].text
     assert panel.lines[0].apply.accessibleName().startswith("Apply: ")
     assert "Source: " in panel.lines[0].toolTip()
 
@@ -65,7 +66,7 @@ def advice_button(panel, number):
     return panel.lines[number].apply
 
 
-def test_the_keyboard_applies(needy, panel, qtbot):
+def test_a_suggestion_is_applied_with_the_keyboard(needy, panel, qtbot):
     button = advice_button(panel, 1)
     expected = panel.lines[1]._advice.plan
     button.setFocus()
@@ -74,7 +75,7 @@ def test_the_keyboard_applies(needy, panel, qtbot):
     assert needy.workspace.plan == expected
 
 
-def test_the_rest_is_a_click_away(needy, panel, qtbot):
+def test_further_suggestions_are_shown_with_a_click(needy, panel, qtbot):
     count = len(advise(needy.workspace.plan, needy.workspace.catalog))
     assert panel.more.text() == f"Show {count - 4} more"
     qtbot.mouseClick(panel.more, Qt.MouseButton.LeftButton)
@@ -90,11 +91,11 @@ def test_advice_for_another_plan_cannot_be_applied(needy, panel, qtbot):
     assert panel.lines[0]._advice.saved_bytes > 0
 
 
-def test_another_card_is_put_in(needy, panel, qtbot):
+def test_a_suggested_card_is_put_into_the_plan(needy, panel, qtbot):
     with qtbot.waitSignal(panel.updated):
         needy.workspace.apply("large", model=ModelChoice(id="meta-llama/Llama-3.1-70B"), workload=Inference())
     panel.more.click()
-    line = next(line for line in panel.lines if " instead" in line.words)
+    line = next(line for line in panel.lines if " instead" in line.text)
     with qtbot.waitSignal(needy.exploration.updated):
         line.apply.click()
     assert needy.workspace.plan.gpu != "rtx-4090"
@@ -105,17 +106,17 @@ def test_what_a_card_cannot_run_is_advised_too(tab: MemoryTab, panel, qtbot):
     with qtbot.waitSignal(panel.updated):
         tab.workspace.apply("card", gpu="tpu-v5e")
     assert panel.isVisible()
-    assert " instead" in panel.lines[0].words
+    assert " instead" in panel.lines[0].text
 
 
 def test_where_nothing_makes_it_fit_the_nearest_are_said(tab: MemoryTab, panel, qtbot):
     with qtbot.waitSignal(panel.updated):
         large = ModelChoice(id="deepseek-ai/DeepSeek-V3")
         tab.workspace.apply("plan", model=large, workload=Training(), gpu="gtx-1080")
-    assert any("Does not fit" in line.words for line in panel.lines)
+    assert any("Does not fit" in line.text for line in panel.lines)
 
 
-def test_out_of_view_it_rests(tab: MemoryTab, panel, qtbot):
+def test_a_hidden_panel_computes_nothing(tab: MemoryTab, panel, qtbot):
     tab.hide()
     tab.workspace.apply("plan", model=SMALL, workload=Training(micro_batch=8))
     assert not panel._rest.isActive()
@@ -132,7 +133,7 @@ def test_a_new_scheme_restyles_the_marks(needy, panel, theme):
     assert before != after
 
 
-def test_what_cannot_be_advised_is_reported(tab: MemoryTab, panel, qtbot):
+def test_an_error_of_the_computation_is_reported(tab: MemoryTab, panel, qtbot):
     with qtbot.waitSignal(tab.workspace.failed) as failed:
         panel._on_error(SpecError("gpu", "is gone"))
     assert failed.args[0].field == "gpu"

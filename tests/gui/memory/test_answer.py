@@ -1,4 +1,4 @@
-"""The answer of the memory tab: the sentence, and how sure it is."""
+"""The answer of the Memory tab: its sentence and its confidence."""
 
 from memory_results import result
 

@@ -1,3 +1,5 @@
+"""The layout of the memory bar in pixels."""
+
 import pytest
 from memory_results import view
 

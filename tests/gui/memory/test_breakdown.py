@@ -1,3 +1,5 @@
+"""The memory breakdown: lines, details and copied text."""
+
 import pytest
 from memory_results import view
 from PySide6.QtCore import Qt

@@ -1,3 +1,5 @@
+"""The data and ticks of the memory curve."""
+
 from dataclasses import replace
 from math import isnan
 

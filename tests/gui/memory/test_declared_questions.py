@@ -1,4 +1,4 @@
-"""Forms, the command line and sentences, found to be made from the declarations of the workload's fields."""
+"""Forms, command line and sentences are generated from the declared workload fields."""
 
 from typing import Annotated
 
@@ -13,7 +13,7 @@ from planner.gui.memory.questions.questions import Questions
 from planner.gui.memory.tab import MemoryTab
 from planner.gui.workspace import Workspace
 from planner.plan.plan import ModelChoice, Plan
-from planner.present.plan.settings import adjustments_sentence, field_value_text, in_sentence, setting_title
+from planner.present.plan.settings import adjustments_sentence, field_value_text, setting_title, title_in_sentence
 from planner.workload import fields
 from planner.workload.fields import all_fields, fields_of
 from planner.workload.parallel import Parallel
@@ -93,7 +93,7 @@ def test_the_command_line_has_each_field(field):
 def test_sentences_speak_of_each_field_by_its_title(field):
     workload = fields.TASKS[field.tasks[0]]()
     assert setting_title(field.name) in {one.title for one in all_fields() if one.name == field.name}
-    assert f" {in_sentence(setting_title(field.name))} to " in adjustments_sentence((field.name,), workload)
+    assert f" {title_in_sentence(setting_title(field.name))} to " in adjustments_sentence((field.name,), workload)
     for value, words in field.choices(None).items():
         assert field_value_text(field, value) == words
 

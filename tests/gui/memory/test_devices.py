@@ -1,3 +1,5 @@
+"""The table of memory per card."""
+
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication

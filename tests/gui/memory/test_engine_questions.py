@@ -1,4 +1,4 @@
-"""Which engine runs the model, and what it can be told."""
+"""Questions about the inference engine and its settings."""
 
 import pytest
 from PySide6.QtWidgets import QLineEdit

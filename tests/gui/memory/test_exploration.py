@@ -1,3 +1,5 @@
+"""The memory curve and the values that fit, in the Memory tab."""
+
 import csv
 import io
 
@@ -11,6 +13,8 @@ from planner.gui.memory.tab import MemoryTab
 from planner.plan.plan import ModelChoice
 from planner.units import GIB
 from planner.workload.workload import Inference, Training
+
+pytestmark = pytest.mark.usefixtures("explored_tab")
 
 
 @pytest.fixture
@@ -33,7 +37,7 @@ def place_of(plot, point):
     return plot._plot.mapFromScene(scene)
 
 
-def test_it_follows_the_plan_after_a_rest(tab: MemoryTab, curve, qtbot):
+def test_the_curve_follows_the_plan_after_a_delay(tab: MemoryTab, curve, qtbot):
     with settled(tab, qtbot):
         for batch in (2, 3, 4):
             tab.workspace.apply_workload("batch", batch=batch)
@@ -42,7 +46,7 @@ def test_it_follows_the_plan_after_a_rest(tab: MemoryTab, curve, qtbot):
     assert curve.data.current.total_bytes == tab.workspace.evaluation.memory.total_bytes
 
 
-def test_the_other_numbers_are_a_choice_away(tab: MemoryTab, curve, qtbot):
+def test_the_x_axis_can_be_changed(tab: MemoryTab, curve, qtbot):
     with settled(tab, qtbot):
         qtbot.keyClick(curve.over.focusProxy(), Qt.Key.Key_Down)
     assert curve.data.title == "Context length, tokens"
@@ -52,7 +56,7 @@ def test_the_other_numbers_are_a_choice_away(tab: MemoryTab, curve, qtbot):
     assert curve.data.axis == "context_length"
 
 
-def test_only_numbers_that_mean_something_are_offered(tab: MemoryTab, curve, qtbot):
+def test_only_meaningful_axes_are_offered(tab: MemoryTab, curve, qtbot):
     assert offered(curve) == ["Batch size", "Context length", "Number of cards"]
     with settled(tab, qtbot):
         tab.workspace.apply("cards", count=2)
@@ -95,7 +99,7 @@ def test_the_largest_value_can_be_taken(tab: MemoryTab, qtbot):
 
 
 @pytest.mark.parametrize("asked", ["count", "gpu"])
-def test_cards_that_were_found_can_be_taken(tab: MemoryTab, qtbot, asked):
+def test_solved_cards_can_be_put_into_the_plan(tab: MemoryTab, qtbot, asked):
     with settled(tab, qtbot):
         tab.workspace.apply("large", model=ModelChoice(id="meta-llama/Llama-3.1-70B"))
     row = row_of(tab, asked)
@@ -146,9 +150,9 @@ def test_a_click_on_the_curve_takes_the_value(tab: MemoryTab, curve, qtbot):
 def test_hovering_reads_out_the_point(curve, qtbot):
     assert curve.read_out.startswith("now 1: ")
     plot = curve.findChild(CurvePlot)
-    plot._on_moved(plot._plot.mapToScene(place_of(plot, curve.data.points[4])))
+    plot._on_pointer_moved(plot._plot.mapToScene(place_of(plot, curve.data.points[4])))
     assert curve.read_out.startswith("5: ")
-    plot._on_moved(QPointF(-50, -50))
+    plot._on_pointer_moved(QPointF(-50, -50))
     assert curve.read_out.startswith("now 1: ")
 
 

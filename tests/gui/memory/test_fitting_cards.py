@@ -1,3 +1,5 @@
+"""The list of cards on which the plan fits."""
+
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel, QPushButton

@@ -1,4 +1,4 @@
-"""Questions about pipelines that make images, and only about them."""
+"""Questions about image pipelines, and about text models that read images."""
 
 import pytest
 from PySide6.QtWidgets import QComboBox
@@ -62,7 +62,7 @@ def test_a_pipeline_is_asked_about_images_and_not_about_text(pipeline: MemoryTab
         ("meta-llama/Llama-3.2-11B-Vision", set()),
     ],
 )
-def test_what_reads_images_is_asked_about_those(tab: MemoryTab, model: str, asked: set[str]):
+def test_a_model_that_reads_images_is_asked_about_images(tab: MemoryTab, model: str, asked: set[str]):
     tab.workspace.apply("model", model=ModelChoice(id=model), workload=Inference())
     assert {name for name in (*ALL, "images") if is_asked(tab, name)} == asked
 
@@ -99,7 +99,7 @@ def test_answers_change_the_plan_and_the_answer(pipeline: MemoryTab):
     assert {phase.name for phase in pipeline.workspace.evaluation.memory.phases} >= {"denoise", "decode-image"}
 
 
-def test_what_was_chosen_elsewhere_is_offered(pipeline: MemoryTab):
+def test_a_value_set_elsewhere_is_offered(pipeline: MemoryTab):
     asked = Inference(image_size=(640, 960), diffusion={"text_weights": "mxfp4", "guidance": False, "vae_tiling": True})
     pipeline.workspace.apply("workload", workload=asked)
     assert words(pipeline, "image_size") == "640 × 960"

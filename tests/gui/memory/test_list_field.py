@@ -1,4 +1,4 @@
-"""Several names or numbers in a line."""
+"""The field for several names or numbers separated by commas."""
 
 import pytest
 from PySide6.QtCore import Qt

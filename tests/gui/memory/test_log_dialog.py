@@ -1,4 +1,4 @@
-"""The estimate beside a log, in the window."""
+"""The dialog that compares the estimate with the log of a run."""
 
 from pathlib import Path
 

@@ -1,3 +1,5 @@
+"""The Memory tab: questions, answer, reset, copy and save."""
+
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QGuiApplication, QPixmap, QWheelEvent
@@ -47,7 +49,7 @@ def test_wrong_input_stays_with_its_message_and_leaves_the_plan(tab: MemoryTab, 
     assert "whole number" in edit.accessibleDescription()
 
 
-def test_what_the_estimator_refuses_is_said_beside_the_field(tab: MemoryTab, qtbot):
+def test_a_value_that_the_estimator_rejects_is_reported_below_its_field(tab: MemoryTab, qtbot):
     plan = tab.workspace.plan
     weights = field(tab, "weights")
     weights.edited.emit("papyrus")
@@ -200,6 +202,7 @@ def test_searching_opens_the_list_of_models(tab: MemoryTab, qtbot):
     assert tab.workspace.plan.model.id == "Qwen/Qwen2.5-0.5B"
 
 
+@pytest.mark.usefixtures("explored_tab")
 @pytest.mark.parametrize("task", ["inference", "training"])
 def test_nothing_is_cut_off_at_the_smallest_size(tab: MemoryTab, task):
     tab.workspace.apply_workload("task", task=task)
@@ -221,8 +224,9 @@ def test_the_answer_is_that_of_the_evaluation(tab: MemoryTab, catalog):
     assert tab.workspace.evaluation.memory == evaluate(tab.workspace.plan, catalog).memory
 
 
+@pytest.mark.usefixtures("explored_tab")
 @pytest.mark.parametrize("task", ["inference", "training"])
-def test_everything_the_keyboard_reaches_has_a_name(tab: MemoryTab, task):
+def test_every_focusable_widget_has_a_name(tab: MemoryTab, task):
     tab.workspace.apply_workload("task", task=task)
     reached = [made for made in tab.findChildren(QWidget) if made.focusPolicy() & Qt.FocusPolicy.TabFocus]
     nameless = [made for made in reached if not (made.accessibleName() or getattr(made, "text", str)())]

@@ -1,4 +1,4 @@
-"""Each key with Alt leads to one place: within the tab, and beside the menus."""
+"""Each mnemonic of the Memory tab is unique, also beside the menus."""
 
 import re
 
@@ -13,6 +13,8 @@ from planner.trace.analysis.summary import facts_of
 from planner.units import GIB
 from planner.workload.parallel import CardCount, Parallel
 from planner.workload.workload import Inference, Training
+
+pytestmark = pytest.mark.usefixtures("explored_tab")
 
 MENUS = "fevph"
 PLANS = {

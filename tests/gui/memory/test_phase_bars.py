@@ -1,3 +1,5 @@
+"""The bars of the memory in each phase."""
+
 from memory_results import view
 from PySide6.QtCore import QPoint
 from PySide6.QtGui import QHelpEvent

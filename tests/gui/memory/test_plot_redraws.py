@@ -31,7 +31,7 @@ def test_redrawing_a_plot_keeps_the_references_to_none(qtbot, theme):
 def redraw(plot: CurvePlot, data: CurveData, times: int) -> None:
     viewport = plot._plot.viewport()
     for number in range(times):
-        plot._hover(data.points[number % len(data.points)])
+        plot._show_hovered(data.points[number % len(data.points)])
         viewport.repaint()
 
 

@@ -1,4 +1,4 @@
-"""Start from a recipe in the window."""
+"""The button that starts a plan from a recipe."""
 
 import pytest
 from PySide6.QtCore import Qt
@@ -33,7 +33,7 @@ def test_a_recipe_becomes_the_plan_in_one_step_and_says_where_it_stands(tab: Mem
     assert tab.workspace.plan == before
 
 
-def test_one_for_any_model_keeps_the_model(tab: MemoryTab, qtbot):
+def test_a_recipe_for_any_model_keeps_the_plans_model(tab: MemoryTab, qtbot):
     before = tab.workspace.plan
     choose(tab, qtbot, "llama-server")
     assert (tab.workspace.plan.model, tab.workspace.plan.gpu) == (before.model, before.gpu)
@@ -42,12 +42,12 @@ def test_one_for_any_model_keeps_the_model(tab: MemoryTab, qtbot):
 
 @pytest.mark.parametrize("preset", load_presets(), ids=lambda preset: preset.id)
 def test_the_questions_show_every_recipe(tab: MemoryTab, preset):
-    tab.controls.subject.presets._start_from_preset(preset)
+    tab.controls.subject.presets._apply_preset(preset)
     assert tab.workspace.plan.workload == preset.workload
     assert tab.answer.sentence
 
 
-def test_the_commands_ask_for_it(tab: MemoryTab):
+def test_the_command_opens_the_list_of_recipes(tab: MemoryTab):
     tab.workspace.navigator.preset_requested.emit()
     assert tab.controls.subject.presets.popover.isVisible()
     tab.controls.subject.presets.popover.close()
@@ -57,5 +57,5 @@ def test_a_traced_module_needs_a_recipe_with_a_model(tab: MemoryTab, qtbot):
     facts = facts_of(two_steps(GIB, training()))
     tab.workspace.apply("traced", model=ModelChoice.of_trace(facts))
     with qtbot.waitSignal(tab.workspace.failed):
-        tab.controls.subject.presets._start_from_preset(next(one for one in load_presets() if one.id == "trl-sft"))
+        tab.controls.subject.presets._apply_preset(next(one for one in load_presets() if one.id == "trl-sft"))
     assert tab.workspace.plan.model.trace is not None

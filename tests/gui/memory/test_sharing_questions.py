@@ -1,4 +1,4 @@
-"""Several cards, equal or not: how they share the work."""
+"""Questions about several cards: parallelism, offloading and unequal cards."""
 
 import pytest
 from PySide6.QtCore import Qt
@@ -56,7 +56,7 @@ def words(made: Field) -> list[str]:
 ALWAYS = {"sharing", "zero", "tensor", "pipeline", "context", "data", "offload"}
 
 
-def test_one_card_shares_nothing(tab: MemoryTab):
+def test_one_card_has_no_parallelism_questions(tab: MemoryTab):
     tab.workspace.apply("one", workload=Training())
     assert asked(tab) == {"offload"}
     assert headings(tab) == {"Offload": "None"}
@@ -78,11 +78,12 @@ def test_a_sharing_that_is_left_open_names_what_the_software_chose(sharing: Memo
     answer(sharing, "parallel.sharing", "auto")
     assert sharing.workspace.plan.workload.parallel == Parallel()
     assert asked(sharing) == {"sharing", "offload", "reshard_after_forward"}
-    assert words(field(sharing, "parallel.sharing")) == ["Chosen by the software: FSDP over 8 cards", "Set below"]
-    assert headings(sharing)["Parallelism"] == "chosen by the software: FSDP over 8 cards"
+    assert words(field(sharing, "parallel.sharing")) == ["By the software", "Set below"]
+    assert headings(sharing)["Parallelism"] == "chosen: FSDP over 8 cards"
     assert "Shared by FSDP over 8 cards" in " ".join(label.text() for label in sharing.answer.findChildren(QLabel))
     answer(sharing, "parallel.sharing", "manual")
-    assert (asked(sharing) >= ALWAYS, headings(sharing)["Parallelism"]) == (True, "DDP over 8")
+    assert (asked(sharing) >= ALWAYS, headings(sharing)["Parallelism"]) == (True, "FSDP over 8")
+    assert sharing.workspace.plan.workload.parallel == Parallel(zero=3)
 
 
 def test_only_networks_with_experts_are_asked_about_them(sharing: MemoryTab):
@@ -93,7 +94,7 @@ def test_only_networks_with_experts_are_asked_about_them(sharing: MemoryTab):
     assert sharing.workspace.plan.workload.parallel.expert == 8
 
 
-def test_folded_it_says_how(sharing: MemoryTab):
+def test_the_collapsed_section_summarizes_the_parallelism(sharing: MemoryTab):
     assert headings(sharing) == {"Parallelism": "DDP over 8", "Offload": "None"}
     answer(sharing, "parallel.zero", 3)
     assert headings(sharing)["Parallelism"] == "FSDP over 8"
@@ -101,7 +102,7 @@ def test_folded_it_says_how(sharing: MemoryTab):
     assert headings(sharing)["Parallelism"] == "FSDP, tensor 4 over 8"
 
 
-def test_a_degree_that_does_not_divide_says_what_would(sharing: MemoryTab):
+def test_an_invalid_degree_lists_the_valid_degrees(sharing: MemoryTab):
     answer(sharing, "parallel.pipeline", 2)
     answer(sharing, "parallel.tensor", 3)
     assert sharing.workspace.plan.workload.parallel == Parallel(pipeline=2)
@@ -110,7 +111,7 @@ def test_a_degree_that_does_not_divide_says_what_would(sharing: MemoryTab):
     assert sharing.workspace.plan.count == 8
 
 
-def test_a_number_of_cards_that_does_not_divide_says_what_would(sharing: MemoryTab, qtbot):
+def test_an_invalid_number_of_cards_lists_the_valid_numbers(sharing: MemoryTab, qtbot):
     answer(sharing, "parallel.tensor", 4)
     line = sharing.controls.cards.count.findChild(QLineEdit)
     sharing.controls.cards.findChildren(Section)[0].set_open(True)
@@ -168,7 +169,7 @@ def test_another_kind_of_card_is_added_searched_and_left_out(tab: MemoryTab, qtb
     cards = tab.controls.cards
     cards.findChildren(Section)[0].set_open(True)
     qtbot.mouseClick(cards.add, Qt.MouseButton.LeftButton)
-    search = cards._popover.findChild(QLineEdit)
+    search = cards._card_popover.findChild(QLineEdit)
     qtbot.keyClicks(search, "rtx 3090")
     qtbot.keyClick(search, Qt.Key.Key_Return)
     assert tab.workspace.plan.workload.gpus == (CardCount(id="rtx-4090"), CardCount(id="rtx-3090"))
@@ -187,7 +188,7 @@ def test_another_kind_of_card_is_added_searched_and_left_out(tab: MemoryTab, qtb
 
 def test_a_card_that_is_there_already_counts_once_more(tab: MemoryTab):
     tab.workspace.apply("unequal", workload=Inference(gpus=CARDS), gpu=None, count=3)
-    tab.controls.cards._add_card("rtx-3090")
+    tab.controls.cards._add_card_kind("rtx-3090")
     assert tab.workspace.plan.workload.gpus[1].count == 3
     tab.controls.cards.unequal.rows[0].card.edited.emit("tesla-t4")
     assert tab.workspace.plan.workload.gpus[0].id == "tesla-t4"
@@ -195,7 +196,7 @@ def test_a_card_that_is_there_already_counts_once_more(tab: MemoryTab):
 
 
 def test_one_more_of_the_only_kind_is_no_other_kind(tab: MemoryTab):
-    tab.controls.cards._add_card("rtx-4090")
+    tab.controls.cards._add_card_kind("rtx-4090")
     assert (tab.workspace.plan.gpu, tab.workspace.plan.count) == ("rtx-4090", 2)
 
 

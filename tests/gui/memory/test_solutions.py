@@ -1,3 +1,5 @@
+"""The largest and smallest values that fit."""
+
 import pytest
 
 from planner.gui.memory.curves.solutions import compute_curve, find_solutions

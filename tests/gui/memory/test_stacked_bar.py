@@ -1,3 +1,5 @@
+"""The memory bar: keyboard, tooltips, screen readers and colors."""
+
 import pytest
 from memory_results import view
 from PySide6.QtCore import QPoint, Qt
@@ -66,7 +68,7 @@ def test_hovering_reads_out_the_share_too(bar, qapp):
 
 @pytest.mark.parametrize("cache", [1, 13])
 @pytest.mark.parametrize("capacity", [24, None])
-def test_it_paints_in_both_schemes(bar, theme, cache, capacity):
+def test_the_bar_paints_in_both_schemes(bar, theme, cache, capacity):
     bar.set_view(view(capacity, 2, cache))
     for scheme in ("dark", "light"):
         theme.apply(scheme)
@@ -82,7 +84,7 @@ def test_the_overflow_has_the_bad_colour(bar, theme):
     assert image.pixelColor(round(over.left) + 8, 8) == theme.color("kv_cache")
 
 
-def test_it_grows_with_its_legend(bar):
+def test_the_bar_grows_with_its_legend(bar):
     wide = bar.height()
     bar.resize(260, bar.height())
     assert bar.height() > wide

@@ -1,5 +1,6 @@
-"""The tab key goes through the results as one reads them."""
+"""The tab key visits the results in reading order."""
 
+import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QWidget
 
@@ -7,6 +8,8 @@ from planner.gui.memory.tab import MemoryTab
 from planner.plan.plan import ModelChoice
 from planner.workload.parallel import CardCount, Parallel
 from planner.workload.workload import Inference, Training
+
+pytestmark = pytest.mark.usefixtures("explored_tab")
 
 
 def reached(tab: MemoryTab) -> list[QWidget]:

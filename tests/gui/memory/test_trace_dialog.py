@@ -1,3 +1,5 @@
+"""The dialog to set up a trace."""
+
 from pathlib import Path
 
 import pytest
@@ -120,7 +122,7 @@ def test_wrong_answers_stay_with_their_message(dialog, net, qtbot):
     assert "file.py:function" in dialog.more.step.problem
 
 
-def test_what_is_no_python_is_said_beside_the_file(dialog, tmp_path):
+def test_an_invalid_python_file_is_reported_below_its_field(dialog, tmp_path):
     file = tmp_path / "net.py"
     file.write_text("class Net(", encoding="utf-8")
     dialog.open_file(file)
@@ -179,7 +181,7 @@ def test_a_model_of_the_plan_keeps_its_configuration(dialog, qtbot):
     assert wanted_by(qtbot, dialog) == known
 
 
-def test_without_torch_it_says_what_to_install(holder, workspace, theme):
+def test_without_torch_the_dialog_names_the_package_to_install(holder, workspace, theme):
     made = TraceDialog(workspace, theme, holder, "tracing needs PyTorch; install it with: pip install torch")
     made.open()
     assert any("pip install torch" in label.text() for label in made.findChildren(QLabel))
@@ -195,6 +197,6 @@ def test_everything_the_keyboard_reaches_has_a_name(dialog, net):
     assert [type(made).__name__ for made in nameless if made.isVisible()] == []
 
 
-def test_escape_closes_it(dialog, qtbot):
+def test_escape_closes_the_dialog(dialog, qtbot):
     qtbot.keyClick(dialog, Qt.Key.Key_Escape)
     assert dialog.result() == QDialog.DialogCode.Rejected

@@ -1,4 +1,4 @@
-"""Tracing through the window: asked by actions, run in the background, shown, changed, undone, cancelled."""
+"""Tracing in the window: consent, progress, result, cancellation and failure."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from planner.paths import traces_dir
 from planner.present.plan.phrase import work_phrase
 from planner.trace.analysis.summary import facts_of
 from planner.trace.files import save_recording, store_recording
-from planner.trace.run import Progress
+from planner.trace.run import TraceProgress
 from planner.units import MIB
 
 CATALOG = TabEntry("catalog", "Catalog", "catalog", "shell_fakes", "CardsTab")
@@ -31,14 +31,14 @@ def net(tmp_path) -> Path:
 
 
 @pytest.fixture
-def window(qtbot: QtBot, workspace, theme, tasks) -> MainWindow:
+def window(qtbot: QtBot, workspace, theme, tasks, unstyled) -> MainWindow:
     """The window around a memory tab whose traces run nothing."""
     places = (CATALOG, TabEntry("memory", "Memory", "memory", "traced_runs", "TracedTab"))
-    made = MainWindow(workspace, theme, tasks, places)
+    with unstyled():
+        made = MainWindow(workspace, theme, tasks, places)
     qtbot.addWidget(made, before_close_func=lambda _window: workspace.undo_stack.setClean())
     made.resize(1280, 800)
-    with qtbot.waitSignal(made.tab.exploration.updated):
-        made.show()
+    made.show()
     return made
 
 
@@ -115,7 +115,7 @@ def test_a_module_is_asked_for_agreed_to_traced_and_shown(window, tab, net, qtbo
     qtbot.mouseClick(button(tab.trace_controller.consent, "Run it"), Qt.MouseButton.LeftButton)
     trace = started(qtbot, tab)
     assert tab.trace_status.isVisible()
-    trace.on_progress(Progress("forward", 1, 2, 1234, "forward pass"))
+    trace.on_progress(TraceProgress("forward", 1, 2, 1234, "forward pass"))
     qtbot.waitUntil(lambda: "1,234" in tab.trace_status.progress._text.text())
     assert "step 1 of 2" in tab.trace_status.progress._text.text()
     do(window, "view.catalog")
@@ -179,7 +179,7 @@ def test_a_newer_change_takes_the_place_of_an_older(traced, qtbot):
     assert traced.workspace.plan.model.trace.request.inputs[0].value.shape == (32, 8)
 
 
-def test_cancel_ends_it_and_the_plan_stays(traced, window, qtbot):
+def test_cancel_ends_the_trace_and_the_plan_stays(traced, window, qtbot):
     plan = traced.workspace.plan
     type_into(qtbot, batch_edit(traced), "16")
     trace = started(qtbot, traced)
@@ -228,7 +228,7 @@ def test_a_failure_says_what_happened_and_can_be_copied_edited_and_dismissed(tra
     assert batch_edit(traced).text() == "4"
 
 
-def test_a_file_that_is_gone_is_said(traced, window, net):
+def test_a_missing_file_is_reported(traced, window, net):
     net.unlink()
     do(window, "plan.trace-again")
     assert "net.py" in traced.trace_status.failure._message.text()
@@ -256,7 +256,7 @@ def test_the_estimate_is_checked_by_a_trace_of_the_plans_model(window, tab, qtbo
     assert not tab.comparison.isVisible()
 
 
-def test_what_cannot_be_checked_is_said_across_the_window(window, tab):
+def test_an_estimate_that_cannot_be_checked_is_reported_in_the_banner(window, tab):
     tab.workspace.apply_workload("weights", weights="nf4")
     do(window, "plan.check-estimate")
     assert "need more than PyTorch" in window.banner.text
@@ -283,7 +283,7 @@ def test_a_recording_that_is_dropped_is_opened_and_saved_again(window, tab, qtbo
     qtbot.waitUntil(again.exists)
 
 
-def test_a_recording_that_is_gone_is_said(traced, window, qtbot):
+def test_a_missing_recording_is_reported(traced, window, qtbot):
     for file in traces_dir().iterdir():
         file.unlink()
     with qtbot.waitSignal(traced.trace.updated):

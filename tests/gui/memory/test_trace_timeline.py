@@ -1,3 +1,5 @@
+"""The timeline of live memory: data, ticks, hover text and export."""
+
 import csv
 import io
 
@@ -88,7 +90,7 @@ def test_the_pointer_reads_out_when_what_and_who(panel, data, qtbot):
     view = plot._item.getViewBox()
     time = data.times[data.peak_point]
     scene = view.mapViewToScene(QPointF(time + 0.5, 1))
-    plot._on_moved(scene)
+    plot._on_pointer_moved(scene)
     words = plot.card.text()
     assert plot.card.isVisible()
     assert "400" in words
@@ -96,7 +98,7 @@ def test_the_pointer_reads_out_when_what_and_who(panel, data, qtbot):
     assert "mm in linear" in words
     assert "/home/me/net.py:13" in words
     assert "in the backward pass of step 1" in panel.read_out
-    plot._on_moved(view.mapViewToScene(QPointF(-5, 1)))
+    plot._on_pointer_moved(view.mapViewToScene(QPointF(-5, 1)))
     assert not plot.card.isVisible()
 
 
@@ -131,7 +133,7 @@ def test_the_table_has_a_row_a_moment(panel, data, qtbot):
     assert [row.moment.time for row in panel.table.records().records] == list(data.times)
 
 
-def test_it_is_copied_and_saved(panel, data, tmp_path):
+def test_the_timeline_is_copied_and_saved(panel, data, tmp_path):
     next(action for action in panel.export.actions() if action.text() == "Copy as table").trigger()
     assert QGuiApplication.clipboard().text().startswith("event\tstep\tphase\tlive_bytes")
     for name, start in (("a.png", b"\x89PNG"), ("a.svg", b"<?xml")):
@@ -147,7 +149,7 @@ def test_it_is_copied_and_saved(panel, data, tmp_path):
     assert len(failures) == 2
 
 
-def test_a_new_scheme_restyles_it(panel, theme):
+def test_a_new_scheme_restyles_the_timeline(panel, theme):
     plot = panel.findChild(TimelinePlot)
     theme.apply("dark")
     try:

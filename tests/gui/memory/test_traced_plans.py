@@ -1,4 +1,4 @@
-"""A plan about a traced module: what is shown of it, and what is not asked."""
+"""The Memory tab for a traced module."""
 
 import pytest
 from pytestqt.qtbot import QtBot
@@ -48,7 +48,7 @@ def test_the_answer_is_shown_and_nothing_is_asked_or_explored(traced: MemoryTab)
     assert not traced.controls.subject.task.isVisible()
 
 
-def test_all_is_back_with_a_model_of_the_catalog(traced: MemoryTab):
+def test_questions_and_curve_return_with_a_catalog_model(traced: MemoryTab):
     traced.workspace.apply("model", model=ModelChoice(id="meta-llama/Llama-3.1-8B"))
     assert traced.exploration.isVisible()
     assert traced.controls.questions["inference"].isVisible()

@@ -1,4 +1,4 @@
-"""What is asked of a training run, and what one answer does to others."""
+"""Questions about a training run."""
 
 from itertools import groupby
 

@@ -1,3 +1,5 @@
+"""The comparison of the plan with the pinned plan."""
+
 import json
 
 import pytest
@@ -22,7 +24,7 @@ def panel(tab: MemoryTab):
     return tab.versus
 
 
-def test_it_is_shown_while_a_plan_is_pinned(tab: MemoryTab, panel, qtbot):
+def test_the_panel_is_shown_while_a_plan_is_pinned(tab: MemoryTab, panel, qtbot):
     assert panel.isVisible()
     assert not tab.bar.isVisible()
     assert panel.view.settings == ("Batch size: 1 instead of 8",)
@@ -40,7 +42,7 @@ def test_both_bars_have_one_scale(panel):
     assert here.high < there.high <= there.width
 
 
-def test_it_follows_the_plan(tab: MemoryTab, panel):
+def test_the_comparison_follows_the_plan(tab: MemoryTab, panel):
     tab.workspace.apply_workload("batch", batch=8)
     assert panel.sentence.text().startswith("Both need ")
     assert not panel.pin_buttons.swap.isEnabled()

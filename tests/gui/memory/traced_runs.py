@@ -9,9 +9,9 @@ from planner.gui.memory.tab import MemoryTab
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.workspace import Workspace
-from planner.trace.child.messages import Progress
+from planner.trace.child.messages import TraceProgress
 from planner.trace.facts import CATEGORIES
-from planner.trace.recording import Allocations, Environment, ModuleInfo, Span, TraceRecording
+from planner.trace.recording import Allocations, Environment, ModuleInfo, RecordedPhase, TraceRecording
 from planner.trace.request import Input, Target, TensorInput, TraceRequest, request_batch
 from planner.units import MIB
 
@@ -48,15 +48,15 @@ def request(place: str = "net.py", batch: int = 4) -> TraceRequest:
 def recording(asked: TraceRequest) -> TraceRecording:
     """Parameters, then activations that grow with the batch, then a gradient, over two steps."""
     rows: list[tuple[int, int, int, str]] = [(100 * MIB, 0, -1, "parameters")]
-    spans = [Span(name="load", step=0, start=0, end=1)]
+    spans = [RecordedPhase(name="load", step=0, start=0, end=1)]
     time = 1
     for step in range(2):
         activations = (request_batch(asked) or 1) * 50 * MIB
         rows.append((activations, time, time + 2, "activations"))
         rows.append((100 * MIB, time + 1, time + 3, "gradients"))
-        spans.append(Span(name="forward", step=step, start=time, end=time + 1))
-        spans.append(Span(name="backward", step=step, start=time + 1, end=time + 3))
-        spans.append(Span(name="step", step=step, start=time + 3, end=time + 4))
+        spans.append(RecordedPhase(name="forward", step=step, start=time, end=time + 1))
+        spans.append(RecordedPhase(name="backward", step=step, start=time + 1, end=time + 3))
+        spans.append(RecordedPhase(name="step", step=step, start=time + 3, end=time + 4))
         time += 4
     sizes, made, freed, categories = zip(*rows, strict=True)
     return TraceRecording(
@@ -89,7 +89,7 @@ def recording(asked: TraceRequest) -> TraceRecording:
 class FakeTrace:
     """Ends when it is told to, or cancelled."""
 
-    def __init__(self, asked: TraceRequest, on_progress: Callable[[Progress], None]) -> None:
+    def __init__(self, asked: TraceRequest, on_progress: Callable[[TraceProgress], None]) -> None:
         self.request, self.on_progress = asked, on_progress
         self.ended, self.cancelled = Event(), False
         self.error: TraceError | None = None
@@ -117,7 +117,7 @@ class FakeStart:
     def __init__(self) -> None:
         self.traces: list[FakeTrace] = []
 
-    def __call__(self, asked: TraceRequest, on_progress: Callable[[Progress], None]) -> FakeTrace:
+    def __call__(self, asked: TraceRequest, on_progress: Callable[[TraceProgress], None]) -> FakeTrace:
         self.traces.append(FakeTrace(asked, on_progress))
         return self.traces[-1]
 

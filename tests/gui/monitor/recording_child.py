@@ -32,7 +32,7 @@ def main() -> None:
         elif seen[0] == 10:
             tab.feed.mark_live(tab.feed.now or 0.0, MARK)
         elif seen[0] == 20:
-            sys.stdout.write(f"{tab.feed.recorded_to}\n")
+            sys.stdout.write(f"{tab.feed.recording_path}\n")
             sys.stdout.flush()
 
     tab.feed.updated.connect(hear)

@@ -16,7 +16,7 @@ from planner.monitor.readings.faults import FaultKind
 
 LONGEST_MS = 30_000
 # Measuring coverage makes the same work take longer; the limit itself is held by a run without it.
-LONGEST_BLOCK_MS = 150 if sys.gettrace() is None else 250
+LONGEST_BLOCK_MS = 100 if sys.gettrace() is None else 200
 
 
 class Probe:

@@ -129,7 +129,7 @@ def test_what_is_asked_for_is_told_and_marked(qtbot, make_tab, driver, told, rul
 def test_while_alerts_are_on_or_a_recording_is_made_a_hidden_tab_keeps_the_driver(qtbot, make_tab, driver, recording):
     driver.say(card(0, A))
     tab = make_tab()
-    tab.controller.change(release_after_minutes=0.002)
+    tab.controller.change_settings(release_after_minutes=0.002)
     wait(qtbot, lambda: tab.feed.now)
     tab.feed.record_to(recording)
     tab.hide()

@@ -23,7 +23,7 @@ class OneFeed:
         self.history, self.is_live = history, is_live
 
     @property
-    def shown(self):
+    def displayed_readings(self):
         history = self.history
         return DisplayedReadings(history.latest, history.inventory, history.end, history.series)
 

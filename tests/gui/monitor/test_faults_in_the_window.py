@@ -54,14 +54,16 @@ def test_a_driver_that_is_let_go_and_a_card_that_sleeps_are_told_and_recorded(wa
     with Probe() as probe:
         began = time()
         window.tab.feed.release()
-        released = Case(FaultKind.RELEASED, "The driver was released", "Reconnect to resume", state="released")
+        released = Case(
+            FaultKind.RELEASED, "Disconnected from the driver", "Reconnect to the driver", state="disconnected"
+        )
         window.see(released, began)
         assert driver.calls()[-1] == "nvmlShutdown "
         driver.say_power_state("suspended")
         calls = len(driver.calls())
         window.tab.feed.resume()
         asleep = "The card is asleep"
-        window.see(Case(FaultKind.ASLEEP, asleep, "as soon as a program uses it", state="asleep"), began)
+        window.see(Case(FaultKind.ASLEEP, asleep, "as soon as a program uses the card", state="asleep"), began)
         assert len(driver.calls()) == calls
         driver.say_power_state("active")
         window.wait_until_well((FaultKind.ASLEEP, None))

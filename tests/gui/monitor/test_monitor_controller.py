@@ -43,7 +43,7 @@ def test_what_is_recorded_is_replayed_in_the_same_view_and_live_goes_on(qtbot, m
     tab.toolbar.record.click()
     assert tab.toolbar.record.text() == "&Record"
     driver.say(card(0, A, utilization=66))
-    tab.controller.open(recording)
+    tab.controller.open_recording_file(recording)
     wait(qtbot, lambda: not tab.feed.is_live)
     assert tab.toolbar.source.text() == f"Replay of {recording.name}"
     wait(qtbot, lambda: "33" in tab.cards.texts[0])
@@ -61,7 +61,7 @@ def test_a_recording_that_cannot_be_made_or_read_is_told(qtbot, make_tab, driver
         tab.controller.record_to(tmp_path / "none" / "run.gpurec")
     assert "cannot be written" in told.args[0].message
     with qtbot.waitSignal(workspace.failed, timeout=LONGEST_MS) as told:
-        tab.controller.open(tmp_path / "none.gpurec")
+        tab.controller.open_recording_file(tmp_path / "none.gpurec")
     assert "cannot be read" in told.args[0].message
 
 
@@ -118,7 +118,7 @@ def test_an_alert_is_told_and_marked(qtbot, make_tab, driver, workspace):
 def test_alerts_are_switched_on_and_remembered(qtbot, make_tab, driver, workspace):
     driver.say(card(0, A))
     tab = make_tab()
-    assert not tab.feed.is_busy_unseen
+    assert not tab.feed.needs_driver_while_hidden
     tab.toolbar.alerts.click()
     dialog = tab.controller.dialog
     assert not dialog.temperature.number.isEnabled()
@@ -132,7 +132,7 @@ def test_alerts_are_switched_on_and_remembered(qtbot, make_tab, driver, workspac
     assert remembered.alerts.temperature_celsius == 77
     assert remembered.alerts.memory_fraction is None
     assert remembered.may_end_others
-    assert tab.feed.is_busy_unseen
+    assert tab.feed.needs_driver_while_hidden
     assert tab.toolbar.alerts.toolTip() == "Alerts: on"
     assert AlertKind.LOST == "lost"
 
@@ -230,7 +230,7 @@ def test_a_recording_is_laid_beside_the_plan_that_it_was_made_with(qtbot, make_t
     wait(qtbot, lambda: tab.feed.now > begun + 0.5)
     tab.toolbar.record.click()
     workspace.apply("card", gpu="tesla-t4")
-    tab.controller.open(recording)
+    tab.controller.open_recording_file(recording)
     wait(qtbot, lambda: tab.plan_strip.sentence.text().endswith("yet. This is the recorded plan."))
     assert set(tab.plan_strip.expected) == {A}
     tab.toolbar.live.click()
@@ -246,7 +246,7 @@ def test_a_recording_whose_plan_cannot_be_read_is_laid_beside_the_window_s(
         recorder.note(Sample(1.0, 1e9))
     tab = make_tab(without_driver=True)
     with qtbot.waitSignal(workspace.noticed, timeout=LONGEST_MS) as told:
-        tab.controller.open(recording)
+        tab.controller.open_recording_file(recording)
     assert told.args[0] == "The recorded plan cannot be read; the readings are compared with your current plan."
     assert "newer version" in told.args[1]
 

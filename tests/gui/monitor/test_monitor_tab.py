@@ -87,10 +87,10 @@ def test_the_driver_is_released_and_taken_up_again(qtbot, make_tab, driver):
     driver.say(card(0, A))
     tab = make_tab()
     wait(qtbot, lambda: tab.cards.texts)
-    tab.controller.toggle_release()
+    tab.controller.toggle_driver_connection()
     wait(qtbot, lambda: FaultKind.RELEASED in faults_of(tab))
     assert tab.reconnect.isVisible()
-    assert tab.controller.release_text() == "&Reconnect to the driver"
+    assert tab.controller.driver_connection_text() == "Reconnect to the dri&ver"
     tab.reconnect.click()
     wait(qtbot, lambda: FaultKind.RELEASED not in faults_of(tab) and "busy" in tab.cards.texts[0])
     assert not tab.reconnect.isVisible()
@@ -99,7 +99,7 @@ def test_the_driver_is_released_and_taken_up_again(qtbot, make_tab, driver):
 def test_the_driver_is_released_when_the_tab_was_hidden_long_and_taken_up_when_it_is_shown(qtbot, make_tab, driver):
     driver.say(card(0, A))
     tab = make_tab()
-    tab.controller.change(release_after_minutes=0.0002)
+    tab.controller.change_settings(release_after_minutes=0.0002)
     wait(qtbot, lambda: tab.cards.texts)
     tab.hide()
     wait(qtbot, lambda: FaultKind.RELEASED in faults_of(tab))

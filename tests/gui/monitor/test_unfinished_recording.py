@@ -43,11 +43,11 @@ def test_a_killed_window_leaves_a_recording_that_the_next_one_offers(
     told = UnfinishedRecording(path=str(recording), pid=pid, process_started_seconds=1.0)
     workspace.settings.update(monitor=workspace.settings.current.monitor.evolve(unfinished=told))
     tab = make_tab()
-    assert tab.left_over.isVisible()
-    tab.left_over.open.click()
+    assert tab.unfinished_banner.isVisible()
+    tab.unfinished_banner.open.click()
     wait(qtbot, lambda: not tab.feed.is_live)
     wait(qtbot, lambda: tab.cards.texts and "33" in tab.cards.texts[0])
-    assert not tab.left_over.isVisible()
+    assert not tab.unfinished_banner.isVisible()
     assert workspace.settings.current.monitor.unfinished is None
 
 
@@ -57,8 +57,8 @@ def test_what_is_being_written_is_remembered_until_it_is_ended(qtbot, make_tab, 
     wait(qtbot, lambda: tab.feed.now)
     tab.controller.record_to(recording)
     remembered = workspace.settings.current.monitor.unfinished
-    assert remembered == UnfinishedRecording.of_this_process(recording)
-    assert remembered.left_over is None
+    assert remembered == UnfinishedRecording.by_this_process(recording)
+    assert remembered.interrupted_path is None
     wait(qtbot, lambda: tab.toolbar.cost.text().startswith(f"recording {recording.name} for "))
     tab.feed.stop_recording()
     assert workspace.settings.current.monitor.unfinished is None
@@ -66,16 +66,18 @@ def test_what_is_being_written_is_remembered_until_it_is_ended(qtbot, make_tab, 
 
 def test_a_file_that_is_gone_is_not_offered(tmp_path):
     gone = UnfinishedRecording(path=str(tmp_path / "gone.gpurec"), pid=os.getpid(), process_started_seconds=1.0)
-    assert gone.left_over is None
+    assert gone.interrupted_path is None
 
 
 def test_a_file_that_is_not_wanted_stays(qtbot, theme, recording):
     recording.write_bytes(b"x" * 2048)
     strip = UnfinishedBanner(theme)
     qtbot.addWidget(strip)
-    strip.offer(UnfinishedRecording(path=str(recording), pid=2**22 + 1, process_started_seconds=None).left_over)
+    strip.show_offer(
+        UnfinishedRecording(path=str(recording), pid=2**22 + 1, process_started_seconds=None).interrupted_path
+    )
     assert not strip.isHidden()
-    with qtbot.waitSignal(strip.settled):
+    with qtbot.waitSignal(strip.offer_ended):
         strip.dismiss.click()
     assert strip.isHidden()
     assert recording.exists()

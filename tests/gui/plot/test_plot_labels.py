@@ -1,4 +1,4 @@
-"""Names beside points: where they have room."""
+"""Names beside the points of a plot."""
 
 import numpy as np
 

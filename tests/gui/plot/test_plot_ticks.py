@@ -1,4 +1,4 @@
-"""Where ticks stand."""
+"""The positions and labels of axis ticks."""
 
 from datetime import UTC, datetime, timedelta, timezone
 

@@ -279,10 +279,10 @@ def test_a_point_is_found_under_the_pointer(opened, qtbot):
     box = plot._item.getViewBox()
     where = box.mapViewToScene(QPointF(*plot.log_position(row)))
     with qtbot.waitSignal(plot.hovered) as hovered:
-        plot._on_moved(where)
+        plot._on_pointer_moved(where)
     assert hovered.args[0].option.slowness == row.option.slowness
     with qtbot.waitSignal(plot.hovered) as hovered:
-        plot._on_moved(QPointF(-50, -50))
+        plot._on_pointer_moved(QPointF(-50, -50))
     assert hovered.args == [None]
 
 

@@ -1,3 +1,5 @@
+"""The field for decimal numbers."""
+
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication

@@ -1,4 +1,4 @@
-"""Lines that break where the width ends."""
+"""The layout that wraps its items to lines."""
 
 import pytest
 from PySide6.QtWidgets import QLabel, QWidget

@@ -1,4 +1,4 @@
-"""The shared table: model, sorting, filtering, choice by name, columns, copying."""
+"""The record table: sorting, filtering, selection by name, columns and copying."""
 
 from dataclasses import dataclass, replace
 

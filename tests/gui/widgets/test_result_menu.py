@@ -1,3 +1,5 @@
+"""The menu that copies and saves a result."""
+
 import pytest
 from PySide6.QtGui import QGuiApplication, QPixmap
 from PySide6.QtWidgets import QFileDialog, QWidget

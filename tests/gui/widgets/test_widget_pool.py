@@ -1,4 +1,4 @@
-"""Widgets of a list that are kept and used again."""
+"""The pool of reused widgets."""
 
 from PySide6.QtWidgets import QLabel, QWidget
 

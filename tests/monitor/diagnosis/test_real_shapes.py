@@ -1,4 +1,4 @@
-"""What was recorded and captured on real cards gets the right verdict, and none that is false."""
+"""Recordings and captures of real cards lead to the correct verdict."""
 
 import pytest
 from diagnosis_kit import CAPTURES, RECORDINGS, UUID, a_capture, a_process, a_recording

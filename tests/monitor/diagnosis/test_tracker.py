@@ -1,23 +1,13 @@
-"""Verdicts from look to look, and the list of what to do next."""
+"""Verdicts over time, and their spans on the timeline."""
 
-import json
+from diagnosis_kit import UUID, a_device, a_history, a_recording
 
-import pytest
-from diagnosis_kit import ORDINARY, UUID, a_device, a_history, a_recording
-
-from planner.monitor.diagnosis.checklist import CHECKLIST, consistent_with_verdict, evaluate_checklist
-from planner.monitor.diagnosis.diagnose import diagnose
 from planner.monitor.diagnosis.tracker import VerdictTracker, span_changes
-from planner.monitor.diagnosis.verdict import VerdictKind, verdict_object
+from planner.monitor.diagnosis.verdict import VerdictKind
 from planner.monitor.readings.inventory import Inventory
-from planner.units import GIB
 
 
-def standing(history, uuid=UUID):
-    return {checked.item.name: checked.standing for checked in evaluate_checklist(history, uuid)}
-
-
-def test_a_verdict_keeps_the_time_at_which_its_kind_was_found_first():
+def test_a_verdict_keeps_the_start_of_its_kind():
     history, tracker = a_recording("saturating"), VerdictTracker()
     first = tracker.note(history, 40.0)[UUID]
     last = tracker.note(history, 124.0)[UUID]
@@ -26,7 +16,7 @@ def test_a_verdict_keeps_the_time_at_which_its_kind_was_found_first():
     assert last.at == 124.0
 
 
-def test_another_kind_takes_its_place_when_it_was_found_twice_on_end():
+def test_another_kind_replaces_a_verdict_after_two_diagnoses_in_a_row():
     working, idle = a_history(), a_history(utilization_fraction=0.0)
     tracker = VerdictTracker()
     looks = (working, idle, working, idle, idle, idle)
@@ -34,7 +24,7 @@ def test_another_kind_takes_its_place_when_it_was_found_twice_on_end():
     assert kinds == [VerdictKind.HEALTHY] * 4 + [VerdictKind.IDLE] * 2
 
 
-def test_what_says_nothing_yet_gives_way_at_once_and_a_lost_card_is_beyond_doubt():
+def test_an_undecided_verdict_is_replaced_at_once_and_a_lost_card_shown_at_once():
     tracker = VerdictTracker()
     lost = a_history(inventory=Inventory("580", devices=(a_device(state="lost"),)))
     looks = (a_history(seconds=10), a_history(), lost)
@@ -42,7 +32,7 @@ def test_what_says_nothing_yet_gives_way_at_once_and_a_lost_card_is_beyond_doubt
     assert kinds == [VerdictKind.TOO_EARLY, VerdictKind.HEALTHY, VerdictKind.LOST]
 
 
-def test_a_kind_begins_no_earlier_than_another_was_found_last():
+def test_a_verdict_starts_no_earlier_than_the_last_other_verdict():
     hot = a_history(seconds=200, clock_reasons=lambda time: 0x20 if time >= 150 else 0.0)
     tracker = VerdictTracker()
     kinds = {}
@@ -52,68 +42,23 @@ def test_a_kind_begins_no_earlier_than_another_was_found_last():
     assert 150.0 <= kinds[VerdictKind.THERMAL] <= 160.0
 
 
-def test_two_kinds_that_take_turns_do_not_count_for_each_other():
+def test_alternating_kinds_do_not_replace_a_verdict():
     tracker = VerdictTracker()
     hot, idle = a_history(clock_reasons=0x20), a_history(utilization_fraction=0.0)
     kinds = [tracker.note(history)[UUID].kind for history in (a_history(), hot, idle, hot, hot)]
     assert kinds == [VerdictKind.HEALTHY] * 4 + [VerdictKind.THERMAL]
 
 
-def test_going_back_in_time_starts_anew():
+def test_an_earlier_diagnosis_discards_later_verdicts():
     history, tracker = a_recording("saturating"), VerdictTracker()
     tracker.note(history, 124.0)
     assert tracker.note(history, 10.0)[UUID].kind is VerdictKind.TOO_EARLY
 
 
-def test_a_card_that_is_gone_is_forgotten():
+def test_a_removed_card_has_no_verdict():
     tracker = VerdictTracker()
     tracker.note(a_history())
     assert tracker.note(a_history(inventory=Inventory("580"))) == {}
-
-
-def test_the_list_of_a_card_that_does_nothing_says_nothing():
-    assert set(standing(a_history(utilization_fraction=0.0)).values()) == {"unknown"}
-    assert set(standing(a_history(utilization_fraction=None)).values()) == {"unknown"}
-
-
-def test_what_is_done_is_told_by_what_is_measured():
-    gpm = {"tensor_active_fraction": 0.6, "sm_active_fraction": 0.7}
-    assert standing(a_history(**gpm)) == {
-        "profile": "unknown",
-        "data-loading": "done",
-        "batch-size": "done",
-        "mixed-precision": "done",
-        "pinned-memory": "done",
-        "small-kernels": "to-do",
-        "steady": "done",
-    }
-
-
-def test_what_is_not_measured_is_not_known_and_what_fails_is_to_do():
-    shape = {**dict.fromkeys(ORDINARY), "memory_used_bytes": 5 * GIB}
-    found = standing(a_history(**{**shape, "utilization_fraction": lambda time: 0.9 if time % 10 < 5 else 0.0}))
-    assert (found["mixed-precision"], found["pinned-memory"]) == ("unknown", "unknown")
-    assert (found["data-loading"], found["batch-size"], found["steady"]) == ("to-do", "to-do", "to-do")
-    partly = a_history(**{**shape, "utilization_fraction": 0.9}, host={"cpu_fraction": None})
-    assert standing(partly)["data-loading"] == "unknown"
-
-
-def test_what_the_verdict_names_is_to_do_whatever_was_seen():
-    history = a_history(utilization_fraction=0.5, host={"cpu_fraction": 0.97})
-    verdict, checked = diagnose(history, UUID), evaluate_checklist(history, UUID)
-    assert (verdict.kind, standing(history)["data-loading"]) == (VerdictKind.INPUT_BOUND, "done")
-    assert {one.item.name: one.standing for one in consistent_with_verdict(checked, verdict)}["data-loading"] == "to-do"
-    assert consistent_with_verdict(checked, diagnose(a_history(), UUID)) == checked
-
-
-def test_the_list_of_a_card_that_is_not_there():
-    with pytest.raises(KeyError):
-        evaluate_checklist(a_history(inventory=Inventory("580", devices=(a_device(),))), "GPU-none")
-
-
-def test_every_item_says_how_and_by_which_guide():
-    assert CHECKLIST[0].name == "profile"
-    assert all(item.how and item.guide.text and item.why.endswith(".") for item in CHECKLIST)
 
 
 def wall_of(time):
@@ -126,7 +71,7 @@ def told(events):
     ]
 
 
-def test_verdicts_become_spans_that_end_where_the_next_begins():
+def test_verdicts_become_spans_up_to_the_next_verdict():
     working, stopped = a_history(), a_history(utilization_fraction=lambda time: 0.95 if time < 100 else 0.0)
     tracker = VerdictTracker()
     first = tracker.note(working)
@@ -142,7 +87,7 @@ def test_verdicts_become_spans_that_end_where_the_next_begins():
     assert told(span_changes(after, {}, wall_of)) == [("idle", 100.0, 150.0)]
 
 
-def test_going_back_ends_a_span_where_it_was_seen_last():
+def test_an_earlier_diagnosis_ends_a_span_at_its_last_time():
     history, tracker = a_recording("saturating"), VerdictTracker()
     late = tracker.note(history, 124.0)
     early = tracker.note(history, 60.0)
@@ -151,16 +96,6 @@ def test_going_back_ends_a_span_where_it_was_seen_last():
     assert told(span_changes(late, tracker.note(history, 10.0), wall_of)) == [ended]
 
 
-def test_what_says_nothing_is_no_span():
+def test_undecided_verdicts_are_no_spans():
     early = VerdictTracker().note(a_history(seconds=5))
     assert span_changes({}, early, wall_of) == span_changes(early, {}, wall_of) == ()
-
-
-def test_a_verdict_as_plain_values():
-    found = verdict_object(diagnose(a_history(clock_reasons=0x20), UUID))
-    assert json.loads(json.dumps(found)) == found
-    assert (found["kind"], found["severity"], found["also"][0]["kind"]) == ("thermal-throttled", "warning", "healthy")
-    slowed, _lately, temperature, *_ = found["evidence"]
-    assert (slowed["metric"], slowed["seen"], slowed["sign"], slowed["threshold"]) == ("slowed_by_heat", 1.0, ">", 0.05)
-    assert slowed["is_heuristic"] is True
-    assert set(temperature) == {"metric", "statistic", "seen"}

@@ -1,4 +1,4 @@
-"""The history as a whole: owners, clocks, events, gaps and marks."""
+"""The history: owners, clocks, events, gaps and marks."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def history() -> History:
     return made
 
 
-def test_there_is_a_series_for_each_quantity_of_each_owner(history: History) -> None:
+def test_each_quantity_of_each_owner_has_a_series(history: History) -> None:
     assert history.owners == (HOST, CARD)
     assert history.series(CARD, "power_watts").values.tolist() == [100.0, 101.0, 102.0]
     assert history.series(HOST, "cpu_fraction").last == 0.02
@@ -39,20 +39,20 @@ def test_there_is_a_series_for_each_quantity_of_each_owner(history: History) -> 
     assert history.nbytes > 0
 
 
-def test_it_knows_what_was_ever_read_of_cards_and_of_the_machine(history: History) -> None:
-    assert history.knows("power_watts", of_host=False)
-    assert history.knows("cpu_fraction", of_host=True)
-    assert not history.knows("power_watts", of_host=True)
-    assert not History().knows("power_watts", of_host=False)
+def test_the_history_knows_which_quantities_were_read(history: History) -> None:
+    assert history.has_readings_of("power_watts", of_host=False)
+    assert history.has_readings_of("cpu_fraction", of_host=True)
+    assert not history.has_readings_of("power_watts", of_host=True)
+    assert not History().has_readings_of("power_watts", of_host=False)
 
 
-def test_times_are_told_by_both_clocks(history: History) -> None:
+def test_monotonic_times_are_converted_to_wall_times(history: History) -> None:
     assert (history.start, history.end) == (0.0, 2.0)
     assert history.wall_of(2.0) == 1002.5
     assert (History().start, History().end, History().wall_of(5.0)) == (None, None, 5.0)
 
 
-def test_what_is_unknown_or_cannot_be_true_leaves_a_gap(history: History) -> None:
+def test_missing_and_implausible_readings_leave_a_gap(history: History) -> None:
     history.note(sample(3.0, power_watts=missing(Cause.NOT_SUPPORTED), fan_fraction=missing(Cause.NOT_SUPPORTED)))
     history.note(sample(4.0, power_watts=Reading(1e9, is_implausible=True)))
     history.note(sample(5.0, power_watts=Reading(90.0)))
@@ -63,20 +63,20 @@ def test_what_is_unknown_or_cannot_be_true_leaves_a_gap(history: History) -> Non
     assert len(history.series(CARD, "fan_fraction")) == 0
 
 
-def test_a_silent_sampler_leaves_a_gap_of_everything(history: History) -> None:
+def test_a_silent_sampler_leaves_a_gap_in_all_series(history: History) -> None:
     history.note(sample(30.0, power_watts=Reading(1.0)))
     assert history.gaps(0, 100) == ((2.0, 30.0),)
     (gap,) = history.events(0, 100)
     assert (gap.kind, gap.uuid) == (EventKind.GAP, CARD)
 
 
-def test_an_old_sample_is_passed_over(history: History) -> None:
+def test_an_older_sample_is_ignored(history: History) -> None:
     history.note(sample(1.0, power_watts=Reading(7.0), xids=(Xid(CARD, 79),)))
     assert history.latest.reading(CARD, "power_watts") == Reading(102.0)
     assert history.events(0, 10) == ()
 
 
-def test_a_span_is_told_once_and_then_with_its_end(history: History) -> None:
+def test_a_span_is_one_event_that_gets_an_end(history: History) -> None:
     history.note(sample(3.0, clock_reasons=Reading(POWER_CAP)))
     (slowed,) = history.events(0, 10)
     assert (slowed.what, slowed.ended) == ("power-cap", None)
@@ -86,7 +86,7 @@ def test_a_span_is_told_once_and_then_with_its_end(history: History) -> None:
     assert history.events(5, 10) == ()
 
 
-def test_events_are_forgotten_with_their_time(history: History) -> None:
+def test_events_are_dropped_with_their_readings(history: History) -> None:
     history.note(sample(3.0, xids=(Xid(CARD, 79),)))
     assert [event.number for event in history.events(0, 10)] == [79]
     history.note(sample(4.0, clock_reasons=Reading(POWER_CAP)))
@@ -94,13 +94,13 @@ def test_events_are_forgotten_with_their_time(history: History) -> None:
     assert [event.kind for event in history.events(0, 300)] == [EventKind.SLOWED, EventKind.GAP]
 
 
-def test_a_diagnosis_can_be_put_on_the_time_line(history: History) -> None:
+def test_a_diagnosis_can_be_added_as_an_event(history: History) -> None:
     found = Event(EventKind.DIAGNOSIS, Timestamp(1.0, 1001.5), None, CARD, "input-bound")
     history.add_event(found)
     assert history.events(2, 3) == (found,)
 
 
-def test_marks_are_in_the_order_of_their_times(history: History) -> None:
+def test_marks_are_sorted_by_time(history: History) -> None:
     history.add_mark(2.0, "end")
     history.add_mark(1.0, "start")
     assert history.marks == (TimelineMark(1.0, "start"), TimelineMark(2.0, "end"))
@@ -109,7 +109,7 @@ def test_marks_are_in_the_order_of_their_times(history: History) -> None:
     assert history.marks == (TimelineMark(2.0, "end"),)
 
 
-def test_a_clock_that_was_set_holds_from_then_on() -> None:
+def test_a_changed_wall_clock_holds_from_its_time_on() -> None:
     clock = WallClock()
     clock.note(0.0, 1000.0)
     clock.note(10.0, 1010.1)
@@ -117,7 +117,7 @@ def test_a_clock_that_was_set_holds_from_then_on() -> None:
     assert [clock.wall_of(time) for time in (-5.0, 10.0, 25.0)] == [995.0, 1010.0, 5005.0]
 
 
-def test_of_very_many_events_the_latest_are_kept() -> None:
+def test_only_the_latest_events_are_kept() -> None:
     happenings = EventLog()
     for number in range(10_050):
         moment = Timestamp(float(number), 0.0)

@@ -25,7 +25,7 @@ def test_nvidia_cards_are_found_with_their_state(tmp_path):
     assert can_runtime_suspend(second)
 
 
-def test_where_the_system_does_not_tell_there_are_none(tmp_path):
+def test_without_pci_devices_no_card_is_found(tmp_path):
     assert find_cards(tmp_path / "nothing") == {}
     _device(tmp_path, "0000:01:00.0", vendor="0x10de")
     assert find_cards(tmp_path) == {}

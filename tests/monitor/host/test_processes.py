@@ -9,7 +9,7 @@ import psutil
 from planner.monitor.host.processes import HostProcesses
 
 
-def test_a_process_is_described_and_its_share_needs_two_rounds():
+def test_the_cpu_fraction_of_a_process_needs_two_rounds():
     processes = HostProcesses()
     first = processes.look_up(os.getpid())
     assert first.is_own
@@ -23,11 +23,11 @@ def test_a_process_is_described_and_its_share_needs_two_rounds():
     assert processes.look_up(os.getpid()).cpu_fraction is not None
 
 
-def test_a_process_that_is_not_there_is_none():
+def test_a_process_that_does_not_exist_has_no_details():
     assert HostProcesses().look_up(2**22 + 1) is None
 
 
-def test_a_process_that_was_not_asked_for_is_forgotten():
+def test_a_process_that_is_no_longer_looked_up_is_forgotten():
     processes = HostProcesses()
     processes.look_up(os.getpid())
     processes.end_round()
@@ -35,7 +35,7 @@ def test_a_process_that_was_not_asked_for_is_forgotten():
     assert processes.look_up(os.getpid()).cpu_fraction is None
 
 
-def test_a_number_that_was_given_away_is_a_new_process():
+def test_a_reused_pid_is_a_new_process():
     processes = HostProcesses()
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     assert processes.look_up(child.pid).name
@@ -44,7 +44,7 @@ def test_a_number_that_was_given_away_is_a_new_process():
     assert processes.look_up(child.pid) is None
 
 
-def test_what_another_user_hides_stays_empty(monkeypatch):
+def test_details_hidden_by_another_user_are_empty(monkeypatch):
     def refuse(_process):
         raise psutil.AccessDenied
 

@@ -1,4 +1,4 @@
-"""Only the very process that was meant is ended, and only where that is allowed."""
+"""Termination of a process, guarded against reused PIDs and missing permission."""
 
 import subprocess
 import sys
@@ -29,19 +29,19 @@ def on_card(pid: int, started: float, *, is_own: bool = True, is_reliable: bool 
 
 
 @pytest.mark.parametrize("by_force", [False, True])
-def test_an_own_process_is_ended(sleeper, by_force):
+def test_a_process_of_this_user_is_terminated(sleeper, by_force):
     terminate(on_card(sleeper.pid, psutil.Process(sleeper.pid).create_time()), by_force=by_force)
     assert sleeper.wait(10) != 0
 
 
-def test_another_process_with_the_same_number_is_left_alone(sleeper):
+def test_another_process_with_a_reused_pid_is_not_terminated(sleeper):
     with pytest.raises(PlannerError, match="was not ended") as caught:
         terminate(on_card(sleeper.pid, psutil.Process(sleeper.pid).create_time() - 60))
     assert "another process" in caught.value.hint
     assert sleeper.poll() is None
 
 
-def test_a_process_that_has_ended_is_said_to_have(sleeper):
+def test_a_process_that_already_ended_is_reported(sleeper):
     started = psutil.Process(sleeper.pid).create_time()
     sleeper.kill()
     sleeper.wait()
@@ -49,7 +49,7 @@ def test_a_process_that_has_ended_is_said_to_have(sleeper):
         terminate(on_card(sleeper.pid, started))
 
 
-def test_what_may_not_be_ended_says_why(sleeper):
+def test_a_refused_termination_has_a_reason(sleeper):
     foreign = CardProcess(sleeper.pid, "GPU-a", "compute", Reading(1.0))
     with pytest.raises(PlannerError, match="was not ended"):
         terminate(foreign)
@@ -60,7 +60,7 @@ def test_what_may_not_be_ended_says_why(sleeper):
     assert sleeper.poll() is None
 
 
-def test_a_process_of_another_user_is_ended_only_where_that_is_allowed(sleeper):
+def test_processes_of_other_users_are_terminated_only_if_allowed(sleeper):
     started = psutil.Process(sleeper.pid).create_time()
     with pytest.raises(PlannerError, match="was not ended") as caught:
         terminate(on_card(sleeper.pid, started, is_own=False))
@@ -70,7 +70,7 @@ def test_a_process_of_another_user_is_ended_only_where_that_is_allowed(sleeper):
     assert sleeper.wait(10) != 0
 
 
-def test_what_cannot_be_true_is_never_ended_even_where_all_is_allowed(sleeper):
+def test_implausible_processes_are_never_terminated(sleeper):
     started = psutil.Process(sleeper.pid).create_time()
     for doubtful in (
         on_card(sleeper.pid, started, is_reliable=False),
@@ -82,7 +82,7 @@ def test_what_cannot_be_true_is_never_ended_even_where_all_is_allowed(sleeper):
 
 
 @pytest.mark.parametrize("surroundings", [{"has_own_pids": True}, {"is_wsl": True}], ids=["container", "wsl"])
-def test_a_process_here_with_the_number_of_one_elsewhere_is_never_ended(fake_nvml, sleeper, surroundings):
+def test_a_pid_of_another_namespace_is_never_terminated(fake_nvml, sleeper, surroundings):
     """The driver tells the number of a process of another system; here another process has it."""
     fake_nvml.say_surroundings(**surroundings)
     fake_nvml.say(card(0, A) | {"0.process.compute": f"{sleeper.pid}:4096"})
@@ -95,7 +95,7 @@ def test_a_process_here_with_the_number_of_one_elsewhere_is_never_ended(fake_nvm
     assert sleeper.poll() is None
 
 
-def test_a_process_that_the_driver_tells_is_ended_from_what_was_read_of_it(fake_nvml, sleeper):
+def test_a_process_listed_by_the_driver_is_terminated(fake_nvml, sleeper):
     fake_nvml.say(card(0, A) | {"0.process.compute": f"{sleeper.pid}:4096"})
     with fake_nvml.supervisor():
         (process,) = fake_nvml.wait_for(lambda latest: latest.processes).processes
@@ -107,7 +107,7 @@ def test_a_process_that_the_driver_tells_is_ended_from_what_was_read_of_it(fake_
     assert termination_refusal(process)
 
 
-def test_what_the_system_refuses_is_told(sleeper, monkeypatch):
+def test_a_termination_refused_by_the_system_is_reported(sleeper, monkeypatch):
     def refuse(_process):
         raise psutil.AccessDenied
 

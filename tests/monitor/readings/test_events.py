@@ -1,4 +1,4 @@
-"""Events are found by comparing what stands with what stood before."""
+"""Detection of events by comparing samples and inventories."""
 
 from planner.monitor.readings.events import EventDetector, EventKind
 from planner.monitor.readings.faults import Fault, FaultKind
@@ -18,7 +18,7 @@ def told(events):
     return [(event.kind, event.what, event.began.monotonic_seconds, event.ended and event.ended[0]) for event in events]
 
 
-def test_being_slowed_is_a_span_that_is_told_twice():
+def test_a_slowdown_is_reported_at_its_start_and_end():
     detector = EventDetector(1.0)
     assert detector.note_sample(sample(0, clock_reasons=0, utilization_fraction=1)) == ()
     (begun,) = detector.note_sample(sample(1, clock_reasons=4, utilization_fraction=1))
@@ -30,7 +30,7 @@ def test_being_slowed_is_a_span_that_is_told_twice():
     assert other.what == "hardware-thermal"
 
 
-def test_a_limit_at_idle_is_no_event_and_a_missing_reading_ends_none():
+def test_a_power_limit_at_idle_is_no_slowdown_and_missing_readings_end_none():
     detector = EventDetector(1.0)
     assert detector.note_sample(sample(0, clock_reasons=4, utilization_fraction=0)) == ()
     assert len(detector.note_sample(sample(1, clock_reasons=4, utilization_fraction=missing(Cause.MIG)))) == 1
@@ -47,7 +47,7 @@ def test_spans_of_two_cards_are_kept_apart():
     assert over.uuid == B
 
 
-def test_what_comes_late_leaves_a_gap():
+def test_late_samples_leave_a_gap():
     detector = EventDetector(1.0)
     assert detector.note_sample(sample(0, fan_fraction=0)) == ()
     assert detector.note_sample(sample(2.4, fan_fraction=0)) == ()
@@ -55,7 +55,7 @@ def test_what_comes_late_leaves_a_gap():
     assert told(detector.note_sample(sample(9, fan_fraction=0))) == [(EventKind.GAP, "", 2.4, 9.0)]
 
 
-def test_a_gap_is_judged_by_what_was_usual_before_it():
+def test_a_gap_is_detected_by_the_previous_interval():
     detector = EventDetector(1.0)
     for at in (0, 1):
         assert detector.note_sample(sample(at, fan_fraction=0)) == ()
@@ -65,7 +65,7 @@ def test_a_gap_is_judged_by_what_was_usual_before_it():
     assert told(detector.note_sample(sample(12, fan_fraction=0))) == [(EventKind.GAP, "", 1.0, 12.0)]
 
 
-def test_errors_are_told_once_each_and_counters_by_what_they_grew():
+def test_xids_are_reported_once_and_ecc_counters_by_their_growth():
     detector = EventDetector(1.0)
     (xid,) = detector.note_sample(sample(0, xids=(Xid(A, 79),), ecc_corrected=3))
     assert (xid.kind, xid.uuid, xid.number) == (EventKind.XID, A, 79)
@@ -79,7 +79,7 @@ def _process(pid, name=None):
     return CardProcess(pid, A, "compute", Reading(1), host=host)
 
 
-def test_processes_start_and_end_but_not_at_the_first_look():
+def test_processes_of_the_first_sample_are_no_started_processes():
     detector = EventDetector(1.0)
     assert detector.note_sample(sample(0, processes=(_process(1, "a"),))) == ()
     assert detector.note_sample(sample(1)) == ()
@@ -89,7 +89,7 @@ def test_processes_start_and_end_but_not_at_the_first_look():
     assert (ended.kind, ended.number, ended.what) == (EventKind.PROCESS_ENDED, 1, "a")
 
 
-def test_cards_come_go_and_return():
+def test_added_lost_and_returned_cards_are_events():
     def inventory(**states):
         return Inventory("1", devices=tuple(Device(uuid, uuid, 0, state=state) for uuid, state in states.items()))
 
@@ -107,7 +107,7 @@ def test_cards_come_go_and_return():
     ]
 
 
-def test_what_is_wrong_before_the_first_reading_is_on_the_time_line_from_there():
+def test_faults_before_the_first_sample_are_events_at_its_time():
     detector = EventDetector(1.0)
     assert detector.note_inventory(Inventory("", faults=(Fault(FaultKind.NOT_ANSWERING, 0.0),))) == ()
     (wrong,) = detector.note_sample(sample(5))
@@ -115,7 +115,7 @@ def test_what_is_wrong_before_the_first_reading_is_on_the_time_line_from_there()
     assert detector.note_sample(sample(6)) == ()
 
 
-def test_a_new_driver_and_faults_are_on_the_time_line():
+def test_driver_changes_and_faults_are_events():
     detector = EventDetector(1.0)
     detector.note_sample(sample(5))
     assert detector.note_inventory(Inventory("580")) == ()

@@ -12,18 +12,18 @@ from planner.monitor.readings.faults import (
 )
 
 
-def test_every_fault_has_its_words():
+def test_every_kind_of_fault_has_a_description():
     assert set(FAULTS) == set(FaultKind)
     assert all(about.title and about.advice for about in FAULTS.values())
 
 
-def test_a_fault_that_goes_on_keeps_its_first_time():
+def test_a_persisting_fault_keeps_its_start():
     book = ActiveFaults()
     book.note(Fault(FaultKind.LOST, 5.0, "GPU-a", "first"))
     book.note(Fault(FaultKind.LOST, 9.0, "GPU-a", "second"))
     book.note(Fault(FaultKind.NO_DRIVER, 1.0))
     assert [(fault.since_seconds, fault.detail) for fault in book.current] == [(1.0, ""), (5.0, "second")]
-    assert book.current[1].about is FAULTS[FaultKind.LOST]
+    assert book.current[1].description is FAULTS[FaultKind.LOST]
     book.keep_devices(frozenset({"GPU-b"}))
     assert [fault.kind for fault in book.current] == [FaultKind.NO_DRIVER]
     book.clear(FaultKind.NO_DRIVER, FaultKind.LOST)
@@ -43,5 +43,5 @@ def test_a_fault_that_goes_on_keeps_its_first_time():
         (None, "", FaultKind.SAMPLER_FAILED, "exit code None"),
     ],
 )
-def test_how_a_sampler_ended_is_told(code, report, kind, detail):
+def test_the_exit_of_a_sampler_is_explained(code, report, kind, detail):
     assert explain_sampler_exit(code, report) == (kind, detail)

@@ -9,7 +9,7 @@ from planner.monitor.readings.reading import Cause, Reading
 from planner.monitor.readings.sample import Sample
 
 
-def test_a_reading_stands_until_the_next_of_its_kind():
+def test_a_reading_stays_valid_until_the_next():
     latest = latest_of(DEVICE, fan_fraction=0.3, sm_clock_mhz=1)
     latest.note_sample(Sample(2.0, 3.0, {A: {"sm_clock_mhz": Reading(2)}}, {"cpu_fraction": Reading(0.25)}))
     assert latest.reading(A, "fan_fraction").value == 0.3
@@ -20,7 +20,7 @@ def test_a_reading_stands_until_the_next_of_its_kind():
     assert latest.reading(B, "power_watts").cause is Cause.NOT_YET
 
 
-def test_a_card_that_does_not_run_keeps_no_readings():
+def test_a_card_that_is_not_running_has_no_readings():
     latest = latest_of(DEVICE, fan_fraction=0.3)
     latest.note_inventory(Inventory(devices=(Device(A, "a", 0, state="lost"), Device(B, "b", 1, state="asleep"))))
     assert latest.reading(A, "fan_fraction").cause is Cause.LOST
@@ -38,7 +38,7 @@ def test_a_card_that_does_not_run_keeps_no_readings():
         (FaultKind.RELEASED, Cause.RELEASED),
     ],
 )
-def test_what_was_read_before_the_driver_was_gone_does_not_stand(kind, cause):
+def test_readings_are_dropped_when_the_driver_is_gone(kind, cause):
     latest = latest_of(DEVICE, fan_fraction=0.3)
     latest.note_sample(Sample(2.0, 3.0))
     assert latest.reading(A, "fan_fraction").value == 0.3

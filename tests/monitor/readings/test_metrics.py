@@ -33,5 +33,5 @@ def test_names_of_quantities_are_unique_and_end_in_their_unit():
         ("memory_used_bytes", 2**40, 2**35, True),
     ],
 )
-def test_what_cannot_be_true_is_marked_and_kept(name, value, most, implausible):
+def test_implausible_values_are_kept_and_marked(name, value, most, implausible):
     assert checked_reading(BY_NAME[name], value, most) == Reading(value, is_implausible=implausible)

@@ -8,15 +8,15 @@ from planner.monitor.readings.reading import EXPLANATIONS, Cause, reading_from_j
 
 
 @given(READINGS)
-def test_a_reading_survives_being_written(reading):
+def test_readings_are_unchanged_by_json(reading):
     assert reading_from_json(reading_to_json(reading)) == reading
 
 
 @pytest.mark.parametrize("plain", ["no-such-cause", [], [1, 2], ["x"], True, [True], None, {}])
-def test_what_is_no_reading_is_refused(plain):
+def test_invalid_json_readings_are_errors(plain):
     with pytest.raises(ValueError, match="is not a reading"):
         reading_from_json(plain)
 
 
-def test_every_cause_has_its_words():
+def test_every_cause_has_an_explanation():
     assert set(EXPLANATIONS) == set(Cause)

@@ -12,7 +12,7 @@ from planner.monitor.readings.reading import Cause, Reading, missing
 from planner.monitor.readings.report import state_report
 
 
-def test_the_report_names_every_quantity_and_says_why_one_is_missing():
+def test_the_report_contains_every_quantity_or_the_cause_of_its_absence():
     fault = Fault(FaultKind.IMPLAUSIBLE, 0.0, A, "utilization_fraction")
     latest = latest_of(
         DEVICE,
@@ -40,7 +40,7 @@ def test_the_report_names_every_quantity_and_says_why_one_is_missing():
     assert found["state"]["sampler"]["calls"] == 90
 
 
-def test_a_report_of_nothing_is_one_too():
+def test_an_empty_state_has_a_report():
     found = state_report(Latest())
     assert found["devices"] == []
     assert found["state"]["at"] is None

@@ -1,4 +1,4 @@
-"""Lines survive being written and read, and what is no line of ours is refused."""
+"""JSON lines of samples and inventories, and errors for invalid lines."""
 
 import pytest
 from hypothesis import given, settings
@@ -70,7 +70,7 @@ INVENTORIES = st.builds(
 
 @settings(max_examples=50)
 @given(SAMPLES)
-def test_samples_survive(sample):
+def test_samples_are_unchanged_by_json(sample):
     line = sample_line(sample)
     assert line.count(b"\n") == 1
     assert read_line(line) == sample
@@ -78,16 +78,16 @@ def test_samples_survive(sample):
 
 @settings(max_examples=50)
 @given(INVENTORIES)
-def test_inventories_survive(inventory):
+def test_inventories_are_unchanged_by_json(inventory):
     assert read_line(inventory_line(inventory)) == inventory
 
 
 @pytest.mark.parametrize("busy", [None, PendingCall("nvmlInit", "", 12.5)])
-def test_what_is_under_way_survives(busy):
+def test_pending_calls_are_unchanged_by_json(busy):
     assert read_line(pending_call_line(busy)) == busy
 
 
-def test_a_text_that_is_no_utf_8_survives_too():
+def test_text_that_is_not_utf_8_is_unchanged_by_json():
     host = HostProcess("a", "b", "caf\udce9", 0.0, None, 0, is_own=True)
     sample = Sample(0.0, 0.0, processes=(CardProcess(1, "u", "compute", Reading(1), host=host),))
     assert read_line(sample_line(sample)) == sample
@@ -114,6 +114,6 @@ def test_a_text_that_is_no_utf_8_survives_too():
         b"\xff\xfe\n",
     ],
 )
-def test_what_is_no_line_of_ours_is_refused(line):
+def test_invalid_lines_are_errors(line):
     with pytest.raises(BadLineError):
         read_line(line)

@@ -1,4 +1,4 @@
-"""Tables for other programs: every reading in its column, what is not known empty."""
+"""Export as CSV and Parquet: a column for each quantity, empty if unknown."""
 
 import csv
 import json
@@ -31,7 +31,7 @@ def read_back(path):
         return list(csv.DictReader(stream))
 
 
-def test_csv_has_a_row_for_each_card_and_the_machine(tmp_path):
+def test_csv_has_a_row_for_each_card_and_the_host(tmp_path):
     path = tmp_path / "run.csv"
     assert export(FOUND, path) == 4
     host, first, second, odd = read_back(path)
@@ -46,7 +46,7 @@ def test_csv_has_a_row_for_each_card_and_the_machine(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_name_is_no_formula_and_a_clock_may_be_wrong(tmp_path):
+def test_names_are_no_formulas_and_invalid_times_are_written(tmp_path):
     odd = Inventory(devices=(Device(A, "=HYPERLINK()", 0),))
     at = Sample(0.0, 1e20, {A: {"power_watts": Reading(1.0)}})
     export(recording(odd, at), tmp_path / "run.csv")
@@ -54,17 +54,17 @@ def test_a_name_is_no_formula_and_a_clock_may_be_wrong(tmp_path):
     assert (row["name"], row["time"]) == ("'=HYPERLINK()", "1970-01-01T00:00:00.000+00:00")
 
 
-def test_another_ending_is_refused(tmp_path):
+def test_an_unknown_suffix_is_an_error(tmp_path):
     with pytest.raises(RecordingError, match=r"has neither suffix"):
         export(FOUND, tmp_path / "run.xlsx")
 
 
-def test_a_folder_that_is_not_there_is_told(tmp_path):
+def test_a_missing_folder_is_an_export_error(tmp_path):
     with pytest.raises(RecordingError, match="cannot be written"):
         export(FOUND, tmp_path / "missing" / "run.csv")
 
 
-def test_without_pyarrow_it_says_what_to_install(tmp_path, monkeypatch):
+def test_without_pyarrow_the_error_names_the_package(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(RecordingError, match="needs the package pyarrow") as refused:
         export(FOUND, tmp_path / "run.parquet")
@@ -101,7 +101,7 @@ def test_the_columns_of_parquet_have_their_types_and_units(tmp_path):
     assert schema.field("owner").metadata is None
 
 
-def test_parquet_tells_what_the_recording_is(tmp_path):
+def test_parquet_metadata_describes_the_recording(tmp_path):
     found = recording(sample(10.0), RecordedMark(10.0, WALL + 10.0, "epoch 2"), sample(12.0), is_ended=False)
     export(found, tmp_path / "run.parquet")
     about = json.loads(parquet.read_schema(tmp_path / "run.parquet").metadata[b"gpu-planner"])
@@ -110,7 +110,7 @@ def test_parquet_tells_what_the_recording_is(tmp_path):
     assert [mark["text"] for mark in about["marks"]] == ["epoch 2"]
 
 
-def test_parquet_of_many_groups_and_of_nothing(tmp_path, monkeypatch):
+def test_parquet_of_many_row_groups_and_of_an_empty_recording(tmp_path, monkeypatch):
     monkeypatch.setattr("planner.monitor.recording.export._ROWS_A_GROUP", 2)
     assert export(FOUND, tmp_path / "run.parquet") == 4
     assert parquet.ParquetFile(tmp_path / "run.parquet").metadata.num_row_groups == 2
@@ -118,7 +118,7 @@ def test_parquet_of_many_groups_and_of_nothing(tmp_path, monkeypatch):
     assert parquet.read_table(tmp_path / "nothing.parquet").num_rows == 0
 
 
-def test_bits_stay_bits_and_odd_ones_are_left_out(tmp_path):
+def test_clock_reasons_stay_bits_and_invalid_bits_are_left_out(tmp_path):
     odd = (sample(float(at), a={"clock_reasons": bits}) for at, bits in enumerate((0x44, 2.0**63, -1.0)))
     export(recording(*odd), tmp_path / "run.parquet")
     assert parquet.read_table(tmp_path / "run.parquet")["clock_reasons"].to_pylist() == [0x44, None, None]

@@ -1,4 +1,4 @@
-"""A replay goes on, jumps and hurries."""
+"""Replay of a recording: advancing, jumping and speed."""
 
 from recording_kit import CARDS, recording, sample
 
@@ -19,7 +19,7 @@ def seconds_of(updates):
     return [update.monotonic_seconds for update in updates if isinstance(update, Sample)]
 
 
-def test_it_goes_on_and_ends():
+def test_a_player_advances_to_the_end():
     player = Player(recording(*SAMPLES))
     assert player.updates_until(2.5) == (CARDS, *SAMPLES[:3])
     assert player.updates_until(1.0) == ()
@@ -29,14 +29,14 @@ def test_it_goes_on_and_ends():
     assert (player.is_over, player.position) == (True, 129.0)
 
 
-def test_it_hurries():
+def test_a_player_advances_faster_at_a_higher_speed():
     player = Player(recording(*SAMPLES), speed=10.0)
     assert seconds_of(player.advance(0.35)) == [0.0, 1.0, 2.0, 3.0]
     player.speed = 1.0
     assert seconds_of(player.advance(1.0)) == [4.0]
 
 
-def test_it_jumps_and_knows_what_stood_there():
+def test_a_jump_restores_the_state_at_its_time():
     player = Player(recording(*SAMPLES))
     inventory, standing = player.seek(126.5)
     assert inventory == CARDS
@@ -47,7 +47,7 @@ def test_it_jumps_and_knows_what_stood_there():
     assert seconds_of(player.advance(1.0)) == [4.0]
 
 
-def test_beyond_its_ends_it_stays_within():
+def test_positions_are_limited_to_the_recording():
     player = Player(recording(*SAMPLES))
     assert seconds_of(player.seek(-5.0)) == [0.0]
     assert seconds_of(player.seek(1e9)) == [129.0]

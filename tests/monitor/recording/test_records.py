@@ -37,13 +37,13 @@ def opened(data):
         CARDS,
     ],
 )
-def test_records_survive(record):
+def test_records_are_unchanged_by_json(record):
     line = record_line(record)
     assert line.endswith(b"\n")
     assert read_record(line) == record
 
 
-def test_a_whole_sample_survives():
+def test_a_complete_sample_is_unchanged_by_json():
     host = HostProcess("python", "ann", "python train.py", 1.0, 0.5, 2**30, is_own=True)
     readings = (Reading(2**30), missing(Cause.NOT_SUPPORTED), Reading(2.0, is_implausible=True))
     one = replace(
@@ -84,7 +84,7 @@ DEVICE = (
 FAULT = '{"kind":"lost","since_seconds":1,"uuid":null,"detail":""}'
 
 
-def test_the_lines_below_are_good_before_they_are_spoilt():
+def test_the_lines_of_the_next_test_are_valid_before_the_change():
     assert read_record((SAMPLE % (PROCESS % HOST)).encode()).processes[0].host.name == "n"
     assert read_record((INVENTORY % (DEVICE, FAULT)).encode()).devices[0].uuid == "u"
 
@@ -129,18 +129,18 @@ def test_the_lines_below_are_good_before_they_are_spoilt():
         (INVENTORY % (DEVICE, FAULT)).replace('"since_seconds":1', '"since_seconds":"x"').encode(),
     ],
 )
-def test_a_line_that_cannot_be_used_is_refused(line):
+def test_an_invalid_line_is_an_error(line):
     with pytest.raises(BadLineError):
         read_record(line)
 
 
-def test_quantities_of_a_later_version_are_left_out():
+def test_metrics_of_a_later_version_are_left_out():
     line = SAMPLE.replace('"host":{}', '"host":{"cpu_fraction":1,"moon":2}') % ""
     found = read_record(line.replace('"devices":{}', '"devices":{"u":{"power_watts":3,"moon":4}}').encode())
     assert (list(found.host), list(found.devices["u"])) == (["cpu_fraction"], ["power_watts"])
 
 
-def test_a_line_of_too_many_cards_is_refused():
+def test_a_line_with_too_many_cards_is_an_error():
     many = ",".join(f'"{number}":{{}}' for number in range(1025))
     with pytest.raises(BadLineError, match="no machine has 1,025 cards"):
         read_record((SAMPLE % "").replace('"devices":{}', f'"devices":{{{many}}}').encode())

@@ -1,4 +1,4 @@
-"""Energy, cost, averages and time held back, against sums made by hand."""
+"""Energy, cost, means, peaks and slowed time, compared with hand-computed values."""
 
 import pytest
 from recording_kit import CARDS, A, B, plain, recording, sample
@@ -20,7 +20,7 @@ def history_of(*updates):
 
 
 @pytest.mark.parametrize("make", [recording, history_of])
-def test_power_is_integrated_and_marked_as_an_estimate(make):
+def test_integrated_power_is_marked_as_an_estimate(make):
     found = summarize_recording(make(*(sample(float(at), a={"power_watts": 100.0 + 10 * at}) for at in range(11))), 0.5)
     card = found.cards[0]
     assert card.energy_joules == pytest.approx(150.0 * 10)
@@ -31,20 +31,20 @@ def test_power_is_integrated_and_marked_as_an_estimate(make):
     assert (found.cards[1].is_estimated, found.cards[1].usd, found.cards[1].seconds) == (False, None, 0.0)
 
 
-def test_the_counter_is_preferred_and_a_reset_counts_as_nothing():
+def test_the_energy_counter_is_preferred_and_a_reset_counts_zero():
     counter = [1000.0, 1300.0, 1600.0, 50.0, 350.0]
     samples = (sample(float(at), a={"energy_joules": joules, "power_watts": 1.0}) for at, joules in enumerate(counter))
     found = summarize_recording(recording(*samples))
     assert (found.energy_joules, found.is_estimated, found.usd) == (900.0, False, None)
 
 
-def test_a_gap_is_no_time_on_the_card():
+def test_gaps_are_excluded_from_energy_and_time():
     samples = [sample(float(at), a={"power_watts": 100.0}) for at in (*range(5), *range(100, 105))]
     card = summarize_recording(recording(*samples)).cards[0]
     assert (card.energy_joules, card.seconds) == (pytest.approx(800.0), 8.0)
 
 
-def test_averages_are_over_time_and_not_over_samples():
+def test_means_are_over_time_not_over_samples():
     values = {0.0: 0.0, 0.2: 0.0, 0.4: 0.0, 0.6: 0.0, 1.6: 1.0}
     samples = [sample(at, a={"utilization_fraction": value}) for at, value in values.items()]
     assert summarize_recording(recording(*samples)).cards[0].statistics["utilization_fraction"].mean == pytest.approx(
@@ -52,7 +52,7 @@ def test_averages_are_over_time_and_not_over_samples():
     )
 
 
-def test_time_held_back_is_told_by_reason():
+def test_slowed_seconds_by_reason():
     bits = [0, POWER_CAP, POWER_CAP | 0x20, 0, POWER_CAP, IDLE]
     use = [1.0, 1.0, 1.0, 1.0, 0.0, 0.0]
     samples = [
@@ -67,13 +67,13 @@ def test_time_held_back_is_told_by_reason():
     }
 
 
-def test_one_reading_is_its_own_average():
+def test_the_mean_of_one_reading_is_its_value():
     card = summarize_recording(recording(sample(1.0, a={"temperature_celsius": 60.0}))).cards[0]
     assert card.statistics == {"temperature_celsius": Statistic(60.0, 60.0)}
     assert (card.seconds, card.energy_joules) == (0.0, None)
 
 
-def test_what_is_not_known_or_cannot_be_true_does_not_count():
+def test_missing_and_implausible_readings_do_not_count():
     odd = Sample(2.0, 2.0, {A: {"power_watts": Reading(1e6, is_implausible=True)}})
     none = Sample(3.0, 3.0, {A: {"power_watts": missing(Cause.LOST)}})
     again = sample(1.0, a={"power_watts": 500.0})
@@ -81,7 +81,7 @@ def test_what_is_not_known_or_cannot_be_true_does_not_count():
     assert found.cards[0].statistics["power_watts"].peak == 500.0
 
 
-def test_cards_that_went_away_are_told_too():
+def test_removed_cards_are_summarized():
     gone = Inventory(devices=(Device(B, "NVIDIA Test 1", 1),))
     found = summarize_recording(
         recording(sample(0.0, a={"power_watts": 1.0}), gone, sample(1.0, b={"power_watts": 1.0}))
@@ -90,6 +90,6 @@ def test_cards_that_went_away_are_told_too():
     assert summarize_recording(recording()).energy_joules is None
 
 
-def test_a_kilowatt_hour():
+def test_one_kilowatt_for_an_hour_is_one_kilowatt_hour():
     hour = [Sample(at, at, {A: plain({"power_watts": 1000.0})}) for at in map(float, range(0, 3601, 60))]
     assert summarize_recording(recording(*hour)).energy_joules == pytest.approx(JOULES_PER_KWH)

@@ -1,4 +1,4 @@
-"""The rhythm of the sampler, heard by a channel in this process."""
+"""The sampling loop: intervals, inventories and commands."""
 
 from collections import deque
 from time import monotonic
@@ -53,7 +53,7 @@ def sampler(near_nvml, tmp_path):
     return make
 
 
-def test_fast_slow_and_processes_have_cadences_of_their_own(near_nvml, sampler):
+def test_fast_and_slow_readings_and_processes_have_their_own_intervals(near_nvml, sampler):
     near_nvml.say(card(0, A))
     channel = Heard((30, {"stop": True}))
     made = sampler(SamplerSettings(fast_seconds=0.02, slow_seconds=0.2, process_seconds=0.3))
@@ -72,14 +72,14 @@ def test_fast_slow_and_processes_have_cadences_of_their_own(near_nvml, sampler):
     assert near_nvml.calls()[-1] == "nvmlShutdown "
 
 
-def test_an_inventory_is_told_only_when_it_changes(near_nvml, sampler):
+def test_an_inventory_is_sent_only_if_changed(near_nvml, sampler):
     near_nvml.say(card(0, A))
     channel = Heard((5, {"stop": True}))
     sampler(SamplerSettings(fast_seconds=0.01)).run(channel)
     assert sum(isinstance(message, Inventory) for message in channel.messages) == 2
 
 
-def test_commands_are_obeyed_between_looks(near_nvml, sampler):
+def test_commands_are_executed_between_samples(near_nvml, sampler):
     near_nvml.say(card(0, A))
     commands = (
         (1, {"release": True}),
@@ -96,7 +96,7 @@ def test_commands_are_obeyed_between_looks(near_nvml, sampler):
     assert times[9] - times[6] >= 0.15
 
 
-def test_what_was_missed_is_not_made_up_for(near_nvml, sampler):
+def test_missed_samples_are_not_made_up_for(near_nvml, sampler):
     near_nvml.say(card(0, A) | {"0.slow.nvmlDeviceGetPowerUsage": "600 0"})
     channel = Heard((3, {"stop": True}))
     sampler(SamplerSettings(fast_seconds=0.2)).run(channel)
@@ -105,7 +105,7 @@ def test_what_was_missed_is_not_made_up_for(near_nvml, sampler):
     assert times[2] - times[1] >= 0.1
 
 
-def test_a_new_process_is_asked_for_where_the_library_is_an_old_one(near_nvml, sampler):
+def test_an_old_library_requests_a_new_sampler_process(near_nvml, sampler):
     near_nvml.say(
         card(0, A, error=None) | {"0.error.nvmlDeviceGetMemoryInfo_v2": "0 1"}, error__nvmlInitWithFlags="0 18"
     )
@@ -113,7 +113,7 @@ def test_a_new_process_is_asked_for_where_the_library_is_an_old_one(near_nvml, s
     assert sampler(SamplerSettings(fast_seconds=0.01)).run(channel) == RESTART_EXIT_CODE
 
 
-def test_where_it_is_can_be_asked_at_any_time(near_nvml, sampler):
+def test_the_pending_driver_call_can_be_queried_at_any_time(near_nvml, sampler):
     near_nvml.say(card(0, A))
     made = sampler(SamplerSettings(fast_seconds=0.01))
     assert read_line(made.pending_call_message()) is None

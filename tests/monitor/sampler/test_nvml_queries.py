@@ -12,7 +12,7 @@ from planner.monitor.sampler.nvml_queries import (
 )
 
 
-def test_everything_that_is_asked_for_is_a_known_quantity():
+def test_every_query_reads_a_known_metric():
     asked = [
         question.name
         for question in (*FAST_QUERIES, *SLOW_QUERIES, *FAST_FIELD_QUERIES, *SLOW_FIELD_QUERIES, *FACT_QUERIES)

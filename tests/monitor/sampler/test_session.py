@@ -1,4 +1,4 @@
-"""One opening of the library, in this very process: instances, processes, events, GPM and odd answers."""
+"""One NVML session: MIG instances, processes, Xid events, GPM and failing calls."""
 
 import os
 
@@ -38,7 +38,7 @@ def read(session, now=0.0, *, slow=True):
     return session.read(now, 5.0, slow=slow, budget_seconds=10.0)
 
 
-def test_an_instance_tells_its_memory_and_activity_and_nothing_else(session):
+def test_a_mig_instance_reports_only_memory_and_activity(session):
     instance = {
         "0:0.uuid": MIG,
         "0:0.name": "NVIDIA H100 MIG 1g.10gb",
@@ -68,7 +68,7 @@ def test_an_instance_tells_its_memory_and_activity_and_nothing_else(session):
     assert readings[A]["power_watts"].value == 200
 
 
-def test_an_instance_that_does_not_tell_its_size_is_one_still(session):
+def test_a_mig_instance_of_unknown_size_is_found(session):
     instance = {"0:0.uuid": MIG, "0:0.gpu_instance": 1, "0:0.compute_instance": 0}
     near = session(card(0, A, mig=1, mig_devices=2) | instance)
     part = near.devices[1]
@@ -78,7 +78,7 @@ def test_an_instance_that_does_not_tell_its_size_is_one_still(session):
     assert read(near)[MIG]["memory_used_bytes"].cause is Cause.NOT_SUPPORTED
 
 
-def test_a_card_whose_instances_cannot_be_counted_has_none(session):
+def test_a_card_with_uncountable_instances_has_none(session):
     assert len(session(card(0, A, mig=1)).devices) == 1
 
 
@@ -92,7 +92,7 @@ def test_instances_are_lost_with_their_card(session, near_nvml):
     assert {fault.kind for fault in near.faults} == {FaultKind.LOST}
 
 
-def test_gpm_needs_two_looks_and_is_asked_for_not_known(session):
+def test_gpm_needs_two_samples_and_its_support_is_queried(session):
     near = session(card(0, A, gpm=1) | {"0.gpm.2": 81.5, "0.gpm.10": 40}, card(1, B))
     assert read(near)[A]["sm_active_fraction"].cause is Cause.NOT_YET
     readings = read(near, 1.0)
@@ -103,12 +103,12 @@ def test_gpm_needs_two_looks_and_is_asked_for_not_known(session):
 
 
 @pytest.mark.parametrize(("code", "cause"), [(3, Cause.NOT_SUPPORTED), (4, Cause.NO_PERMISSION), (999, Cause.FAILED)])
-def test_gpm_that_fails_says_why(session, code, cause):
+def test_failing_gpm_readings_have_a_cause(session, code, cause):
     near = session(card(0, A, gpm=1) | {"0.error.nvmlGpmQueryDeviceSupport": code})
     assert read(near)[A]["sm_active_fraction"].cause is cause
 
 
-def test_what_is_never_told_is_not_asked_again(session, near_nvml):
+def test_an_unsupported_quantity_is_not_queried_again(session, near_nvml):
     near = session(card(0, A, fan=None))
     assert read(near)[A]["fan_fraction"].cause is Cause.NOT_SUPPORTED
     asked = near_nvml.calls().count("nvmlDeviceGetFanSpeed 0")
@@ -117,7 +117,7 @@ def test_what_is_never_told_is_not_asked_again(session, near_nvml):
     assert near_nvml.calls().count("nvmlDeviceGetFanSpeed 0") == asked
 
 
-def test_what_fails_once_is_asked_again(session, near_nvml):
+def test_a_quantity_that_failed_once_is_queried_again(session, near_nvml):
     near = session(
         card(0, A) | {"0.error.nvmlDeviceGetFanSpeed": "999 0", "0.error.nvmlDeviceGetUtilizationRates": "17 0"}
     )
@@ -127,7 +127,7 @@ def test_what_fails_once_is_asked_again(session, near_nvml):
     assert read(near, 1.0)[A]["fan_fraction"].value == 0.3
 
 
-def test_counters_become_what_they_grow(session):
+def test_counters_are_converted_to_rates(session):
     fields = {"0.field.138": "1000 1100", "0.field.139": "0 50", "0.field.74": "0 250000000"}
     near = session(card(0, A) | fields)
     first, second = read(near), read(near, 0.5)
@@ -139,7 +139,7 @@ def test_counters_become_what_they_grow(session):
     assert second[A]["power_capped_fraction"].value == 0.5
 
 
-def test_power_is_taken_from_the_energy_counter_unless_that_stands_still(session):
+def test_power_comes_from_the_energy_counter_unless_it_stands_still(session):
     near = session(card(0, A) | {"0.field.83": "0 300000 300000 300000"})
     assert read(near)[A]["power_watts"].value == 200
     assert read(near, 1.0)[A]["power_watts"].value == 300
@@ -147,7 +147,7 @@ def test_power_is_taken_from_the_energy_counter_unless_that_stands_still(session
     assert read(near, 3.0)[A]["energy_joules"].value == 300
 
 
-def test_a_value_that_the_driver_marks_as_unknown_is_none(session):
+def test_a_value_marked_as_unknown_by_the_driver_is_missing(session):
     near = session(card(0, A, fan=0xFFFFFFFF, reasons=0xFFFFFFFF))
     readings = read(near)[A]
     assert readings["fan_fraction"].cause is Cause.HIDDEN
@@ -155,18 +155,18 @@ def test_a_value_that_the_driver_marks_as_unknown_is_none(session):
 
 
 @pytest.mark.parametrize(("kind", "told"), [(1, 45), (2, 45), (4, 45), (5, 45), (6, 45), (9, None)])
-def test_a_field_value_is_read_in_the_type_in_which_it_is_told(session, kind, told):
+def test_a_field_value_is_read_in_its_reported_type(session, kind, told):
     reading = read(session(card(0, A) | {"0.field.82": 45, "0.field_type.82": kind}))[A]["memory_temperature_celsius"]
     assert (reading.value, reading.cause) == (told, None if told else Cause.UNREADABLE)
 
 
-def test_a_card_lost_within_field_values_is_lost(session, near_nvml):
+def test_a_card_lost_while_reading_field_values_is_lost(session, near_nvml):
     near = session(card(0, A), card(1, B))
     near_nvml.say(card(0, A) | {"0.field_error.82": 15}, card(1, B))
     assert set(read(near)) == {B}
 
 
-def test_a_card_that_asks_for_a_reset_is_left_alone(session):
+def test_a_card_that_requires_a_reset_is_not_queried(session):
     near = session(card(0, A) | {"0.error.nvmlDeviceGetPowerUsage": 16}, card(1, B))
     assert set(read(near)) == {B}
     (fault,) = near.faults
@@ -177,20 +177,20 @@ def test_a_card_that_asks_for_a_reset_is_left_alone(session):
     )
 
 
-def test_a_card_lost_while_it_is_read_slowly_leaves_no_half_of_it(session):
+def test_a_card_lost_during_slow_readings_has_no_partial_readings(session):
     near = session(card(0, A) | {"0.error.nvmlDeviceGetPcieThroughput": 15}, card(1, B))
     assert set(read(near)) == {B}
 
 
 @pytest.mark.parametrize(("code", "kind"), [(15, FaultKind.LOST), (16, FaultKind.RESET_REQUIRED)])
-def test_a_card_lost_while_it_is_found_does_not_hide_the_others(session, code, kind):
+def test_a_card_lost_during_discovery_does_not_hide_others(session, code, kind):
     # What the library keeps in memory, its name and its UUID, is still told.
     near = session(card(0, A) | {"0.error.nvmlDeviceGetMaxClockInfo": code}, card(1, B))
     assert set(read(near)) == {B}
     assert [(fault.kind, fault.uuid) for fault in near.faults] == [(kind, "index-0")]
 
 
-def test_a_card_that_answers_nothing_look_after_look_is_lost(session, near_nvml):
+def test_a_card_without_answers_several_times_is_lost(session, near_nvml):
     near = session(card(0, A), card(1, B))
     near_nvml.say(card(0, A) | {"0.error.*": 999}, card(1, B))
     assert [set(read(near, float(at))) for at in range(4)] == [{A, B}, {A, B}, {B}, {B}]
@@ -198,7 +198,7 @@ def test_a_card_that_answers_nothing_look_after_look_is_lost(session, near_nvml)
     assert (fault.kind, fault.uuid, fault.detail) == (FaultKind.LOST, A, "detected by every call")
 
 
-def test_a_card_that_answers_again_in_time_is_kept(session, near_nvml):
+def test_a_card_that_answers_again_in_time_is_not_lost(session, near_nvml):
     near = session(card(0, A))
     near_nvml.say(card(0, A) | {"0.error.*": 999})
     assert read(near)[A]["temperature_celsius"].cause is Cause.FAILED
@@ -208,7 +208,7 @@ def test_a_card_that_answers_again_in_time_is_kept(session, near_nvml):
     assert [set(read(near, at)) for at in (2.0, 3.0)] == [{A}, {A}]
 
 
-def test_a_card_that_cannot_be_opened_is_told_by_its_place(session):
+def test_a_card_that_cannot_be_opened_is_reported_by_its_index(session):
     near = session(card(0, A), card(1, B) | {"1.error.nvmlDeviceGetHandleByIndex_v2": 4})
     assert [(device.uuid, device.state) for device in near.devices] == [(A, "running"), ("index-1", "lost")]
     assert near.faults[0].kind is FaultKind.NO_PERMISSION
@@ -218,7 +218,7 @@ def test_a_card_that_cannot_be_opened_is_told_by_its_place(session):
 
 
 @pytest.mark.parametrize("uuid_error", ["0.error.nvmlDeviceGetUUID", None])
-def test_a_handle_that_leads_elsewhere_ends_the_session(session, near_nvml, uuid_error):
+def test_a_stale_handle_ends_the_session(session, near_nvml, uuid_error):
     near = session(card(0, A))
     read(near)
     stale = {"0.error.nvmlDeviceGetFanSpeed": 2}
@@ -227,7 +227,7 @@ def test_a_handle_that_leads_elsewhere_ends_the_session(session, near_nvml, uuid
         read(near, 1.0)
 
 
-def test_a_handle_that_memory_does_not_take_any_more_ends_the_session(session, near_nvml):
+def test_a_handle_rejected_by_the_memory_query_ends_the_session(session, near_nvml):
     near = session(card(0, A))
     read(near)
     near_nvml.say(card(0, A) | {"0.error.*": 2})
@@ -235,14 +235,14 @@ def test_a_handle_that_memory_does_not_take_any_more_ends_the_session(session, n
         read(near, 1.0)
 
 
-def test_a_card_that_dislikes_one_question_is_kept(session, near_nvml):
+def test_a_card_that_rejects_one_query_is_not_lost(session, near_nvml):
     near = session(card(0, A))
     read(near)
     near_nvml.say(card(0, A) | {"0.error.nvmlDeviceGetFanSpeed": 2})
     assert read(near, 1.0)[A]["fan_fraction"].cause is Cause.NOT_SUPPORTED
 
 
-def test_slow_readings_are_shared_out_over_looks(session):
+def test_slow_readings_are_spread_over_several_sweeps(session):
     near = session(card(0, A), card(1, B))
     first = near.read(0.0, 0.0, slow=True, budget_seconds=0.0)
     second = near.read(1.0, 0.0, slow=False, budget_seconds=0.0)
@@ -251,7 +251,7 @@ def test_slow_readings_are_shared_out_over_looks(session):
     assert had == [[A], [B], []]
 
 
-def test_the_next_round_begins_with_those_that_wait(session):
+def test_the_next_sweep_begins_with_the_waiting_cards(session):
     near = session(card(0, A), card(1, B))
     had = []
     for at in range(4):
@@ -260,7 +260,7 @@ def test_the_next_round_begins_with_those_that_wait(session):
     assert had == [A, B, A, B]
 
 
-def test_processes_are_listed_with_what_the_system_knows(session):
+def test_processes_are_listed_with_details_from_the_operating_system(session):
     me, total = os.getpid(), 24 * 2**30
     listed = {
         "0.process.compute": f"{me}:4096 99999999:{2 * total} 4000000:-1",
@@ -286,7 +286,7 @@ def test_processes_are_listed_with_what_the_system_knows(session):
     assert again.sm_fraction.cause is Cause.NOT_YET
 
 
-def test_the_numbers_of_another_system_are_never_matched_with_ours(session):
+def test_pids_of_another_namespace_are_not_matched(session):
     near = session(card(0, A) | {"0.process.compute": f"{os.getpid()}:4096"}, sees_same_pids=False)
     (process,) = near.read_processes(0.0)
     assert process.host is None
@@ -298,12 +298,12 @@ def test_a_card_lost_while_its_processes_are_listed_is_lost(session):
     assert set(near.lost) == {A}
 
 
-def test_a_card_that_lists_no_processes_has_none(session):
+def test_a_card_without_a_process_list_has_no_processes(session):
     near = session(card(0, A) | {"0.error.nvmlDeviceGetComputeRunningProcesses_v3": 3})
     assert near.read_processes(0.0) == ()
 
 
-def test_the_first_layout_of_processes_is_read(session):
+def test_version_1_of_the_process_structure_is_read(session):
     gone = {f"0.error.nvmlDeviceGetComputeRunningProcesses{version}": 13 for version in ("_v2", "_v3")}
     near = session(card(0, A) | gone | {"0.process.compute": "5:-1 6:100"})
     assert [(one.pid, one.memory_bytes.value) for one in near.read_processes(0.0)] == [(5, None), (6, 100)]
@@ -312,7 +312,7 @@ def test_the_first_layout_of_processes_is_read(session):
     assert near.read_processes(0.0) == ()
 
 
-def test_errors_are_told_once_each_and_by_card(near_nvml, session):
+def test_xid_errors_are_reported_once_with_their_card(near_nvml, session):
     near = session(card(0, A), card(1, B))
     assert near.read_xids() == ()
     near_nvml.say(card(0, A), card(1, B), events=("1 8 79", "0 16 1", "0 8 31"))
@@ -320,21 +320,21 @@ def test_errors_are_told_once_each_and_by_card(near_nvml, session):
     assert near.read_xids() == ()
 
 
-def test_an_error_of_a_card_that_was_lost_with_it_is_its_own(near_nvml, session):
+def test_the_xid_of_a_lost_card_keeps_its_card(near_nvml, session):
     near = session(card(0, A), card(1, B))
     near_nvml.say(card(0, A), card(1, B) | {"1.error.*": 15}, events=("1 8 79",))
     assert set(read(near)) == {A}
     assert near.read_xids() == (Xid(B, 79),)
 
 
-def test_a_flood_of_errors_is_told_in_parts(near_nvml, session):
+def test_many_xid_errors_are_reported_in_parts(near_nvml, session):
     near = session(card(0, A))
     near_nvml.say(card(0, A), events=("0 8 31",) * 150)
     assert len(near.read_xids()) == 100
     assert len(near.read_xids()) == 50
 
 
-def test_a_count_that_changes_or_fails_is_a_reason_to_look_again(near_nvml, session):
+def test_a_changed_or_failing_card_count_is_a_change(near_nvml, session):
     near = session(card(0, A))
     assert not near.has_changed()
     near_nvml.say(card(0, A), card(1, B))
@@ -343,7 +343,7 @@ def test_a_count_that_changes_or_fails_is_a_reason_to_look_again(near_nvml, sess
     assert near.has_changed()
 
 
-def test_instances_that_come_and_go_are_a_reason_to_look_again(near_nvml, session):
+def test_added_and_removed_instances_are_a_change(near_nvml, session):
     def instance(at, uuid):
         return {f"0:{at}.uuid": uuid, f"0:{at}.gpu_instance": at, f"0:{at}.compute_instance": 0}
 
@@ -362,7 +362,7 @@ def test_instances_that_come_and_go_are_a_reason_to_look_again(near_nvml, sessio
     assert near.has_changed()
 
 
-def test_a_library_that_fails_half_way_is_closed_again(near_nvml):
+def test_nvml_is_shut_down_if_opening_fails_half_way(near_nvml):
     near_nvml.say(card(0, A), error__nvmlDeviceGetCount_v2=999)
     nvml = Nvml()
     with pytest.raises(NvmlFailure, match="nvmlDeviceGetCount returned 999"):
@@ -370,7 +370,7 @@ def test_a_library_that_fails_half_way_is_closed_again(near_nvml):
     assert near_nvml.calls()[-1] == "nvmlShutdown "
 
 
-def test_versions_that_are_not_told_are_empty(session):
+def test_unreported_versions_are_empty(session):
     errors = dict.fromkeys(
         (
             "error.nvmlSystemGetDriverVersion",
@@ -382,17 +382,17 @@ def test_versions_that_are_not_told_are_empty(session):
     assert session(card(0, A) | errors).versions == ("", "", "")
 
 
-def test_a_card_without_a_place_is_named_by_its_uuid(session):
+def test_a_card_without_a_pci_address_is_named_by_its_uuid(session):
     near = session(card(0, A, pci=None, name=None))
     (device,) = near.devices
     assert (device.name, device.pci_bus_id, device.raw_name) == (A, "", None)
 
 
-def test_a_place_that_is_no_text_is_none(session):
+def test_a_pci_address_that_is_not_text_is_empty(session):
     assert session(card(0, A, pci="\\xf8\\xf8")).devices[0].pci_bus_id == ""
 
 
-def test_a_memory_that_is_lost_is_not_asked_for_the_old_way(session, near_nvml):
+def test_a_lost_card_is_not_queried_by_the_older_memory_call(session, near_nvml):
     near = session(card(0, A))
     near_nvml.say(card(0, A) | {"0.error.nvmlDeviceGetMemoryInfo_v2": 15})
     asked = near_nvml.calls().count("nvmlDeviceGetMemoryInfo 0")
@@ -400,6 +400,6 @@ def test_a_memory_that_is_lost_is_not_asked_for_the_old_way(session, near_nvml):
     assert near_nvml.calls().count("nvmlDeviceGetMemoryInfo 0") == asked
 
 
-def test_codes_that_are_new_are_failures():
+def test_unknown_nvml_codes_are_failures():
     assert missing_reading_cause(12345) is Cause.FAILED
     assert opening_fault(12345) is FaultKind.DRIVER_ERROR

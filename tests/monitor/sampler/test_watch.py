@@ -1,4 +1,4 @@
-"""Keeping a session for as long as there can be one, and letting cards sleep."""
+"""Reopening of sessions, and releasing cards so that they can sleep."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -45,7 +45,7 @@ def kinds(watch):
     return {fault.kind for fault in watch.faults.current}
 
 
-def test_the_driver_is_left_alone_until_it_is_time(watch, near_nvml):
+def test_the_driver_is_not_opened_before_its_time(watch, near_nvml):
     near_nvml.say(card(0, A))
     cards = watch(first_try=5.0)
     assert sweep(cards, 4.9).devices == {}
@@ -53,7 +53,7 @@ def test_the_driver_is_left_alone_until_it_is_time(watch, near_nvml):
     assert set(sweep(cards, 5.0).devices) == {A}
 
 
-def test_it_is_tried_again_ever_later(watch, near_nvml):
+def test_opening_is_retried_after_growing_pauses(watch, near_nvml):
     near_nvml.say(card(0, A), error__nvmlInitWithFlags=9)
     cards = watch()
     for now in (0.0, 0.5, 1.0, 2.5, 3.0):
@@ -65,7 +65,7 @@ def test_it_is_tried_again_ever_later(watch, near_nvml):
     assert kinds(cards) == {FaultKind.NO_PERMISSION}
 
 
-def test_only_a_process_that_was_open_restarts_for_a_new_library(watch, near_nvml):
+def test_only_an_opened_sampler_restarts_for_a_new_library(watch, near_nvml):
     near_nvml.say(card(0, A), error__nvmlInitWithFlags=18)
     cards = watch()
     sweep(cards, 0.0)
@@ -80,7 +80,7 @@ def test_only_a_process_that_was_open_restarts_for_a_new_library(watch, near_nvm
     assert kinds(cards) == {FaultKind.MISMATCH}
 
 
-def test_a_reset_is_told_for_a_while(watch, near_nvml):
+def test_a_reset_is_reported_for_some_time(watch, near_nvml):
     near_nvml.say(card(0, A))
     cards = watch()
     sweep(cards, 0.0)
@@ -92,7 +92,7 @@ def test_a_reset_is_told_for_a_while(watch, near_nvml):
     assert kinds(cards) == set()
 
 
-def test_a_session_that_ends_while_it_is_opened_is_tried_again(watch, near_nvml):
+def test_a_session_that_ends_during_opening_is_retried(watch, near_nvml):
     near_nvml.say(card(0, A) | {"0.error.nvmlDeviceGetEccMode": 1})
     cards = watch()
     assert sweep(cards, 0.0).devices == {}
@@ -102,7 +102,7 @@ def test_a_session_that_ends_while_it_is_opened_is_tried_again(watch, near_nvml)
     assert kinds(cards) == set()
 
 
-def test_a_driver_that_goes_while_it_is_looked_at_again_is_told(watch, near_nvml):
+def test_a_driver_that_disappears_during_reopening_is_reported(watch, near_nvml):
     near_nvml.say(card(0, A))
     cards = watch()
     sweep(cards, 0.0)
@@ -111,7 +111,7 @@ def test_a_driver_that_goes_while_it_is_looked_at_again_is_told(watch, near_nvml
     assert kinds(cards) == {FaultKind.NO_DRIVER}
 
 
-def test_lost_cards_are_looked_for_ever_later_until_all_goes_well_for_long(watch, near_nvml):
+def test_lost_cards_are_searched_after_growing_pauses(watch, near_nvml):
     gone = {"0.error.*": 15}
     near_nvml.say(card(0, A), card(1, B))
     cards = watch()
@@ -135,14 +135,14 @@ def test_lost_cards_are_looked_for_ever_later_until_all_goes_well_for_long(watch
     assert near_nvml.calls().count("nvmlInitWithFlags ") == before + 1
 
 
-def test_places_that_change_what_is_seen_are_told(watch, near_nvml):
+def test_wsl_and_containers_are_reported_as_faults(watch, near_nvml):
     near_nvml.say(card(0, A))
     cards = watch(HostEnvironment("Linux", is_container=True, is_wsl=True, has_own_pids=True))
     sweep(cards, 0.0)
     assert kinds(cards) == {FaultKind.FOREIGN_PIDS, FaultKind.WSL}
 
 
-def test_processes_that_cannot_be_true_are_told_while_they_are_there(watch, near_nvml):
+def test_implausible_processes_are_reported_while_listed(watch, near_nvml):
     near_nvml.say(card(0, A) | {"0.process.compute": f"1:{2**60}"})
     cards = watch()
     sweep(cards, 0.0)
@@ -154,7 +154,7 @@ def test_processes_that_cannot_be_true_are_told_while_they_are_there(watch, near
     assert kinds(cards) == set()
 
 
-def test_what_cannot_be_true_is_told_until_it_is_read_again(watch, near_nvml):
+def test_implausible_values_are_reported_until_read_again(watch, near_nvml):
     near_nvml.say(card(0, A, fan=900, temperature__0=900))
     cards = watch()
     sweep(cards, 0.0)
@@ -166,7 +166,7 @@ def test_what_cannot_be_true_is_told_until_it_is_read_again(watch, near_nvml):
     assert kinds(cards) == set()
 
 
-def test_a_name_that_has_become_a_text_is_not_told_any_more(watch, near_nvml):
+def test_a_name_that_became_valid_text_is_no_longer_reported(watch, near_nvml):
     near_nvml.say(card(0, A, name="\\xf8"))
     cards = watch()
     sweep(cards, 0.0)
@@ -176,7 +176,7 @@ def test_a_name_that_has_become_a_text_is_not_told_any_more(watch, near_nvml):
     assert kinds(cards) == set()
 
 
-def test_instances_that_come_are_found_and_those_that_go_are_forgotten(watch, near_nvml):
+def test_added_instances_are_found_and_removed_instances_dropped(watch, near_nvml):
     parts = card(0, A, mig=1, mig_devices=1)
     near_nvml.say(parts)
     cards = watch()
@@ -189,7 +189,7 @@ def test_instances_that_come_are_found_and_those_that_go_are_forgotten(watch, ne
     assert kinds(cards) == set()
 
 
-def test_a_card_that_sleeps_is_known_but_not_asked(watch, near_nvml, tmp_path):
+def test_a_sleeping_card_is_listed_but_not_queried(watch, near_nvml, tmp_path):
     pci_card(tmp_path / "pci", "suspended")
     near_nvml.say(card(0, A))
     cards = watch()
@@ -202,7 +202,7 @@ def test_a_card_that_sleeps_is_known_but_not_asked(watch, near_nvml, tmp_path):
     assert kinds(cards) == set()
 
 
-def test_an_idle_card_is_let_go_so_that_it_can_sleep_and_taken_up_when_it_is_used(watch, near_nvml, tmp_path):
+def test_an_idle_card_is_released_to_sleep_and_reopened_when_used(watch, near_nvml, tmp_path):
     pci_card(tmp_path / "pci", "active")
     near_nvml.say(card(0, A, utilization=0))
     cards = watch()
@@ -220,7 +220,7 @@ def test_an_idle_card_is_let_go_so_that_it_can_sleep_and_taken_up_when_it_is_use
     assert cards.inventory().devices[0].state == "running"
 
 
-def test_a_card_that_stays_awake_is_let_go_ever_more_rarely(tmp_path):
+def test_a_card_that_stays_awake_is_released_less_and_less_often(tmp_path):
     pci_card(tmp_path, "active")
     sleep = SleepPolicy(tmp_path)
     let_go, is_open = [], True
@@ -237,7 +237,7 @@ def test_a_card_that_stays_awake_is_let_go_ever_more_rarely(tmp_path):
 
 
 @pytest.mark.parametrize(("control", "use"), [("on", 0), ("auto", 50)])
-def test_a_card_that_is_used_or_never_sleeps_is_kept(watch, near_nvml, tmp_path, control, use):
+def test_a_card_in_use_or_without_suspend_is_not_released(watch, near_nvml, tmp_path, control, use):
     pci_card(tmp_path / "pci", "active", control)
     near_nvml.say(card(0, A, utilization=use))
     cards = watch()
@@ -245,7 +245,7 @@ def test_a_card_that_is_used_or_never_sleeps_is_kept(watch, near_nvml, tmp_path,
         assert set(sweep(cards, float(now)).devices) == {A}
 
 
-def test_a_card_with_a_process_is_kept(watch, near_nvml, tmp_path):
+def test_a_card_with_a_process_is_not_released(watch, near_nvml, tmp_path):
     pci_card(tmp_path / "pci", "active")
     near_nvml.say(card(0, A, utilization=0) | {"0.process.compute": "1:100"})
     cards = watch()

@@ -1,4 +1,4 @@
-"""One good look, also where the driver hangs or crashes."""
+"""A single snapshot, also if the driver hangs or crashes."""
 
 from fake_nvml_kit import HURRIED, A, B, card
 

@@ -1,4 +1,4 @@
-"""The sampler in a process of its own, against a library that fails in every way."""
+"""The supervisor with real sampler processes and a failing NVML library."""
 
 import json
 import os

@@ -2,33 +2,16 @@
 
 import pytest
 from small_models import bundled
+from timed_requests import CHAT, LLAMA_8B, gpu, timed
 
-from planner.performance.estimate import estimate_time
 from planner.performance.inference.estimate import inference_time
 from planner.performance.setting import MeasuredSpeed, TimeSetting
-from planner.performance.software.lookup import engine_of
 from planner.workload.defaults import with_defaults
 from planner.workload.workload import Inference
 
-LLAMA_8B = "meta-llama/Llama-3.1-8B"
-
-
-def gpu(name):
-    return bundled().hardware.gpu(name)
-
-
-def tell(card="rtx-4090", count=1, model=LLAMA_8B, setting=None, measured_on=None, **changes):
-    architecture = bundled().models.model(model)
-    workload = with_defaults(Inference(**changes), architecture, count)
-    cards = ((card if not isinstance(card, str) else gpu(card), count),)
-    return estimate_time(architecture, workload, cards, setting or TimeSetting(), measured_on)
-
-
-CHAT = {"weights": "Q4_K_M", "prompt_length": 512, "context_length": 1024}
-
 
 def test_a_request_is_its_prompt_and_a_step_for_each_token():
-    found = tell(**CHAT)
+    found = timed(**CHAT)
     assert found.seconds == pytest.approx(found.first_token_seconds + 512 * found.output_token_seconds)
     assert found.tokens_per_second == pytest.approx(1 / found.output_token_seconds)
     assert found.samples_per_second == pytest.approx(1 / found.seconds)
@@ -38,45 +21,35 @@ def test_a_request_is_its_prompt_and_a_step_for_each_token():
 
 
 def test_intervals_hold_their_figure():
-    found = tell(**CHAT)
+    found = timed(**CHAT)
     for name in ("seconds", "tokens_per_second", "first_token_seconds", "output_token_seconds"):
         assert getattr(found, f"low_{name}") < getattr(found, name) < getattr(found, f"high_{name}")
 
 
 def test_families_without_a_measurement_say_so():
-    found = tell("radeon-rx-7900-xtx", **CHAT)
+    found = timed("radeon-rx-7900-xtx", **CHAT)
     assert found.basis == "unmeasured"
     assert "No speed of this engine" in found.notes[0]
-    assert tell("h100-pcie-80gb", **CHAT).basis == "family"  # measured in other programs
-    known = tell(**CHAT)
+    assert timed("h100-pcie-80gb", **CHAT).basis == "family"  # measured in other programs
+    known = timed(**CHAT)
     assert found.high_seconds / found.seconds > known.high_seconds / known.seconds
 
 
-def test_the_parts_of_a_step_carry_formula_symbols_and_source():
-    found = tell(count=2, parallel={"pipeline": 2}, **CHAT)
-    names = {term.name for term in found.terms}
-    assert names >= {"prefill", "weights_read", "decode_compute", "cache_read", "elementwise", "host"}
-    assert "pipeline_transfers" in names
-    assert all(term.formula and term.source for term in found.terms)
-    assert found.term("weights_read").symbols[0].name == "T"
-    assert "take turns" in found.notes[0]
-
-
 def test_cards_that_share_matrices_exchange():
-    found = tell("h100-sxm5-80gb", 4, profile="vllm", parallel={"tensor": 4}, prompt_length=64, context_length=4096)
+    found = timed("h100-sxm5-80gb", 4, profile="vllm", parallel={"tensor": 4}, prompt_length=64, context_length=4096)
     assert found.term("tensor_exchange").seconds > 0
-    alone = tell("h100-sxm5-80gb", 1, profile="vllm", prompt_length=64, context_length=4096)
+    alone = timed("h100-sxm5-80gb", 1, profile="vllm", prompt_length=64, context_length=4096)
     assert found.output_token_seconds < alone.output_token_seconds < 4 * found.output_token_seconds
 
 
 def test_replicas_answer_more_but_none_sooner():
-    one, four = tell(**CHAT), tell(count=4, **CHAT)
+    one, four = timed(**CHAT), timed(count=4, **CHAT)
     assert four.tokens_per_second == pytest.approx(4 * one.tokens_per_second)
     assert four.seconds == pytest.approx(one.seconds)
 
 
 def test_layers_left_in_the_hosts_memory():
-    whole, half = tell(gpu_layers=33, **CHAT), tell(gpu_layers=16, **CHAT)
+    whole, half = timed(gpu_layers=33, **CHAT), timed(gpu_layers=16, **CHAT)
     assert whole.term("offload") is None
     assert half.term("offload").certainty == "assumed"
     assert half.output_token_seconds > 3 * whole.output_token_seconds
@@ -84,18 +57,18 @@ def test_layers_left_in_the_hosts_memory():
 
 
 def test_parameters_brought_from_the_hosts_memory():
-    found = tell(parallel={"offload": "parameters"}, prompt_length=8, context_length=16)
+    found = timed(parallel={"offload": "parameters"}, prompt_length=8, context_length=16)
     assert found.term("offload").seconds / 8 == pytest.approx(15_009_849_344 / (1.969e9 * 16 * 0.8), rel=1e-3)
 
 
 def test_a_batch_of_64_on_an_a100_unpacks_nf4_for_each_step():
-    found = tell("a100-sxm4-80gb", weights="nf4", batch=64, prompt_length=8, context_length=16)
+    found = timed("a100-sxm4-80gb", weights="nf4", batch=64, prompt_length=8, context_length=16)
     assert found.term("dequantisation").seconds > 0
     assert found.term("host").seconds > 0
 
 
 def test_a_context_that_ends_with_the_prompt_has_no_answer():
-    found = tell(weights="Q4_K_M")
+    found = timed(weights="Q4_K_M")
     assert found.seconds == found.first_token_seconds
     assert [term.name for term in found.terms] == ["prefill"]
     assert found.output_token_seconds > 0
@@ -104,22 +77,16 @@ def test_a_context_that_ends_with_the_prompt_has_no_answer():
 
 
 def test_encoders_make_one_pass():
-    found = tell("a100-sxm4-80gb", model="google-bert/bert-large-uncased", batch=8, prompt_length=384)
+    found = timed("a100-sxm4-80gb", model="google-bert/bert-large-uncased", batch=8, prompt_length=384)
     assert found.output_token_seconds is None
     assert found.samples_per_second == pytest.approx(8 / found.seconds)
     assert found.tokens_per_second == pytest.approx(8 * 384 / found.seconds)
     assert found.low_seconds < found.seconds < found.high_seconds
 
 
-def test_tokens_of_an_encoder_all_see_each_other():
-    found = tell("a100-sxm4-80gb", model="google-bert/bert-large-uncased", batch=8, prompt_length=384)
-    attention = {one.name: one.value for one in found.term("prefill").symbols}["attention"]
-    assert attention == pytest.approx(8 * 24 * 4 * 1024 * 384**2 / (312e12 * 0.6), abs=1e-6)
-
-
 def test_a_decoder_behind_an_encoder_reads_both_caches():
-    short = tell(model="google-t5/t5-large", prompt_length=100, context_length=64, batch=64)
-    long = tell(model="google-t5/t5-large", prompt_length=2000, context_length=64, batch=64)
+    short = timed(model="google-t5/t5-large", prompt_length=100, context_length=64, batch=64)
+    long = timed(model="google-t5/t5-large", prompt_length=2000, context_length=64, batch=64)
     assert long.first_token_seconds > short.first_token_seconds
     assert long.term("cache_read").seconds > short.term("cache_read").seconds
     assert short.seconds == pytest.approx(short.first_token_seconds + 64 * short.output_token_seconds)
@@ -127,28 +94,21 @@ def test_a_decoder_behind_an_encoder_reads_both_caches():
 
 def test_images_are_read_before_the_prompt():
     model = "Qwen/Qwen2-VL-7B-Instruct"
-    seen = tell(model=model, prompt_length=2000, context_length=2100, images=1, image_size=1024)
-    unseen = tell(model=model, prompt_length=2000, context_length=2100, images=0)
+    seen = timed(model=model, prompt_length=2000, context_length=2100, images=1, image_size=1024)
+    unseen = timed(model=model, prompt_length=2000, context_length=2100, images=0)
     assert seen.first_token_seconds > 1.05 * unseen.first_token_seconds
     assert seen.output_token_seconds == unseen.output_token_seconds
 
 
 def test_operations_and_their_share_of_the_rate():
-    found = tell("a100-sxm4-80gb", prompt_length=1000, context_length=1000)
+    found = timed("a100-sxm4-80gb", prompt_length=1000, context_length=1000)
     products = 2 * 1000 * 32 * (4096 * 4096 * 2 + 2 * 4096 * 1024 + 3 * 4096 * 14336) + 2 * 128_256 * 4096
     assert found.flops_per_step == pytest.approx(products + 32 * 4 * 4096 * 500_000)
     assert found.mfu_fraction == pytest.approx(found.flops_per_step / found.seconds / 312e12)
 
 
-def test_compiled_networks_launch_nothing_one_by_one():
-    workload = Inference(profile="hf")
-    assert engine_of(workload, TimeSetting(compiled=True)).name == "compiled"
-    assert engine_of(workload, TimeSetting()).name == "hf"
-    assert engine_of(Inference(profile="vllm"), TimeSetting(compiled=True)).name == "vllm"
-
-
 def test_what_a_card_cannot_run_has_a_reason_and_no_figure():
-    found = tell("apple-m3-max", profile="vllm")
+    found = timed("apple-m3-max", profile="vllm")
     assert found.seconds is None
     assert found.unsupported
 
@@ -157,7 +117,7 @@ def test_what_a_card_cannot_run_has_a_reason_and_no_figure():
     ("change", "missing"), [({"bandwidth_bytes_per_s": None}, "memory bandwidth"), ({"rates": ()}, "arithmetic rate")]
 )
 def test_cards_without_figures_have_no_time(change, missing):
-    found = tell(gpu("rtx-4090").evolve(**change), **CHAT)
+    found = timed(gpu("rtx-4090").evolve(**change), **CHAT)
     assert found.unsupported == f"the {missing} of GeForce RTX 4090 is unknown"
 
 
@@ -178,22 +138,22 @@ def test_unlike_cards_are_as_quick_as_the_slowest():
 
 def test_a_measured_speed_takes_the_place_of_the_estimate():
     own = TimeSetting(measured=MeasuredSpeed(value=50.0, unit="tokens/s"))
-    found = tell(setting=own, **CHAT)
+    found = timed(setting=own, **CHAT)
     assert found.tokens_per_second == pytest.approx(50.0)
     assert found.output_token_seconds == pytest.approx(1 / 50)
     assert found.basis == "measured"
     assert found.high_seconds == pytest.approx(1.1 * found.seconds)
     assert sum(term.exposed_seconds for term in found.terms) == pytest.approx(found.seconds)
-    request = tell(setting=TimeSetting(measured=MeasuredSpeed(value=3.0, unit="seconds/step")), **CHAT)
+    request = timed(setting=TimeSetting(measured=MeasuredSpeed(value=3.0, unit="seconds/step")), **CHAT)
     assert request.seconds == pytest.approx(3.0)
-    rate = tell(setting=TimeSetting(measured=MeasuredSpeed(value=2.0, unit="samples/s")), **CHAT)
+    rate = timed(setting=TimeSetting(measured=MeasuredSpeed(value=2.0, unit="samples/s")), **CHAT)
     assert rate.samples_per_second == pytest.approx(2.0)
 
 
 def test_a_speed_of_another_card_is_carried_over_by_the_ratio():
-    plain_here, plain_there = tell("rtx-4090", **CHAT), tell("rtx-3090", **CHAT)
+    plain_here, plain_there = timed("rtx-4090", **CHAT), timed("rtx-3090", **CHAT)
     own = TimeSetting(measured=MeasuredSpeed(value=100.0, unit="tokens/s"))
-    found = tell("rtx-4090", setting=own, measured_on=gpu("rtx-3090"), **CHAT)
+    found = timed("rtx-4090", setting=own, measured_on=gpu("rtx-3090"), **CHAT)
     ratio = plain_here.tokens_per_second / plain_there.tokens_per_second
     assert found.tokens_per_second == pytest.approx(100.0 * ratio)
     assert found.high_seconds == pytest.approx(1.15 * found.seconds)
@@ -202,15 +162,15 @@ def test_a_speed_of_another_card_is_carried_over_by_the_ratio():
 
 def test_a_speed_that_cannot_be_carried_over_says_why():
     one = TimeSetting(measured=MeasuredSpeed(value=100.0, unit="tokens/s", count=3))
-    found = tell(count=2, setting=one, parallel={"pipeline": 2}, **CHAT)
+    found = timed(count=2, setting=one, parallel={"pipeline": 2}, **CHAT)
     assert "cannot be transferred" in found.unsupported
     nowhere = TimeSetting(measured=MeasuredSpeed(value=100.0, unit="tokens/s"))
     unknown = gpu("rtx-3090").evolve(bandwidth_bytes_per_s=None)
-    assert tell(setting=nowhere, measured_on=unknown, **CHAT).seconds is None
+    assert timed(setting=nowhere, measured_on=unknown, **CHAT).seconds is None
 
 
 def test_encoders_scale_with_what_was_measured_without_figures_of_tokens():
     own = TimeSetting(measured=MeasuredSpeed(value=10.0, unit="samples/s"))
-    found = tell("a100-sxm4-80gb", model="google-bert/bert-large-uncased", prompt_length=384, setting=own)
+    found = timed("a100-sxm4-80gb", model="google-bert/bert-large-uncased", prompt_length=384, setting=own)
     assert found.samples_per_second == pytest.approx(10.0)
     assert found.first_token_seconds is None

@@ -3,7 +3,7 @@
 import pytest
 from small_models import bundled
 
-from planner.performance.inference.service import MOST_AT_ONCE, service_rate
+from planner.performance.inference.service import MAX_SEQUENCES_PER_STEP, service_rate
 from planner.performance.setting import TimeSetting
 from planner.workload.defaults import with_defaults
 from planner.workload.workload import Inference
@@ -17,11 +17,11 @@ def serve(prompt=500.0, answer=300.0, gpu="h100-sxm5-80gb", cards=1, model="meta
 
 
 def test_an_engine_takes_as_many_at_once_as_fit():
-    assert serve().at_once == MOST_AT_ONCE
+    assert serve().at_once == MAX_SEQUENCES_PER_STEP
     long = serve(prompt=8_000.0, answer=1_000.0)
-    assert 8 < long.at_once < MOST_AT_ONCE
+    assert 8 < long.at_once < MAX_SEQUENCES_PER_STEP
     assert serve(batch=400).at_once == 400
-    assert serve(cards=2, parallel={"data": 2}).at_once == 2 * MOST_AT_ONCE
+    assert serve(cards=2, parallel={"data": 2}).at_once == 2 * MAX_SEQUENCES_PER_STEP
 
 
 def test_software_that_does_not_batch_takes_what_the_workload_says():

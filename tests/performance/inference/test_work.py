@@ -59,8 +59,8 @@ def test_experts_are_read_as_tokens_visit_them():
     (experts,) = work.experts
     assert experts.bytes == 2 * 32 * 8 * 3 * 4096 * 14336
     assert work.parameters == 32 * (4096 * 4096 * 2 + 2 * 4096 * 1024 + 8 * 4096 + 2 * 3 * 4096 * 14336)
-    assert experts.touched(1) == pytest.approx(2 / 8)
-    assert experts.touched(4) == pytest.approx(1 - 0.75**4)
+    assert experts.active_share(1) == pytest.approx(2 / 8)
+    assert experts.active_share(4) == pytest.approx(1 - 0.75**4)
     assert work.read_bytes(1) == pytest.approx(work.fixed_bytes + experts.bytes / 4)
 
 
@@ -101,4 +101,4 @@ def test_layers_with_a_state_attend_to_nothing():
 
 
 def test_no_expert_is_left_where_all_are_visited():
-    assert ExpertGroup(1.0, 1, 4, 4).touched(1) == 1
+    assert ExpertGroup(1.0, 1, 4, 4).active_share(1) == 1

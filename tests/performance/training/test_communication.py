@@ -1,69 +1,16 @@
 """Communication of a training step, with the arithmetic."""
 
-from typing import Any
-
 import pytest
 from small_models import MIXTRAL, llama, other
+from timed_steps import step
 
 from planner.hardware.gpu import Gpu
-from planner.models.architecture import Architecture
-from planner.performance.efficiency import (
-    MEASURED,
-    EfficiencyClasses,
-)
 from planner.performance.setting import TimeSetting
 from planner.performance.training.communication import mean_copies_sent
-from planner.performance.training.step import TrainingStep, training_step_on
 from planner.plan.catalog import Catalog
-from planner.workload.defaults import with_defaults
 from planner.workload.parallel import Parallel
-from planner.workload.training import Training
 
 PLAIN = TimeSetting()
-
-
-PERFECT = MEASURED._replace(
-    matrix={("Hopper SXM", "16"): 1.0, ("Hopper SXM", "8"): 1.0},
-    attention={"Hopper SXM": 1.0},
-    memory={"Hopper SXM": 1.0},
-    experts=1.0,
-    rows=1e-9,
-    passes=0.0,
-    fused_passes=0.0,
-    recomputed=1.0,
-    host=0.0,
-    fused_host=0.0,
-    expert_host=0.0,
-    exposed=0.0,
-)
-
-
-"""A card that reaches all of its figures, and costs that are nothing."""
-
-
-@pytest.fixture(scope="session")
-def cards(catalog: Catalog) -> dict[str, Gpu]:
-    return {gpu.id: gpu for gpu in catalog.hardware.gpus}
-
-
-@pytest.fixture(scope="session")
-def h100(cards: dict[str, Gpu]) -> Gpu:
-    return cards["h100-sxm5-80gb"]
-
-
-def step(
-    architecture: Architecture,
-    gpu: Gpu,
-    count: int = 1,
-    setting: TimeSetting = PLAIN,
-    classes: EfficiencyClasses = PERFECT,
-    **fields: Any,
-) -> TrainingStep:
-    workload = with_defaults(Training(**{"compute": "bf16", "sequence_length": 2048} | fields), architecture, count)
-    assert isinstance(workload, Training)
-    found = training_step_on(architecture, workload, gpu, setting, classes)
-    assert isinstance(found, TrainingStep)
-    return found
 
 
 def test_replicas_send_twice_their_gradients_but_for_their_share(h100: Gpu) -> None:

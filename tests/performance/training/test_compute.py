@@ -1,69 +1,18 @@
 """Time of a micro-batch, with the arithmetic."""
 
-from typing import Any
-
 import pytest
 from small_models import llama
+from timed_steps import PERFECT, step
 
 from planner.hardware.gpu import Gpu
-from planner.models.architecture import Architecture
 from planner.performance.efficiency import (
     MEASURED,
-    EfficiencyClasses,
 )
 from planner.performance.flops import MatrixProduct
 from planner.performance.setting import TimeSetting
-from planner.performance.training.compute import product_seconds, rates_of, rows_share, wide_format
-from planner.performance.training.step import TrainingStep, training_step_on
-from planner.plan.catalog import Catalog
-from planner.workload.defaults import with_defaults
-from planner.workload.training import Training
+from planner.performance.training.compute import card_rates, product_seconds, rows_share, wide_format
 
 PLAIN = TimeSetting()
-
-
-PERFECT = MEASURED._replace(
-    matrix={("Hopper SXM", "16"): 1.0, ("Hopper SXM", "8"): 1.0},
-    attention={"Hopper SXM": 1.0},
-    memory={"Hopper SXM": 1.0},
-    experts=1.0,
-    rows=1e-9,
-    passes=0.0,
-    fused_passes=0.0,
-    recomputed=1.0,
-    host=0.0,
-    fused_host=0.0,
-    expert_host=0.0,
-    exposed=0.0,
-)
-
-
-"""A card that reaches all of its figures, and costs that are nothing."""
-
-
-@pytest.fixture(scope="session")
-def cards(catalog: Catalog) -> dict[str, Gpu]:
-    return {gpu.id: gpu for gpu in catalog.hardware.gpus}
-
-
-@pytest.fixture(scope="session")
-def h100(cards: dict[str, Gpu]) -> Gpu:
-    return cards["h100-sxm5-80gb"]
-
-
-def step(
-    architecture: Architecture,
-    gpu: Gpu,
-    count: int = 1,
-    setting: TimeSetting = PLAIN,
-    classes: EfficiencyClasses = PERFECT,
-    **fields: Any,
-) -> TrainingStep:
-    workload = with_defaults(Training(**{"compute": "bf16", "sequence_length": 2048} | fields), architecture, count)
-    assert isinstance(workload, Training)
-    found = training_step_on(architecture, workload, gpu, setting, classes)
-    assert isinstance(found, TrainingStep)
-    return found
 
 
 def test_full_checkpoints_compute_the_layers_again(h100: Gpu) -> None:
@@ -117,7 +66,7 @@ def test_few_rows_leave_the_card_idle() -> None:
 
 
 def test_a_narrow_product_is_bound_by_its_bytes(h100: Gpu) -> None:
-    rates = rates_of(h100, "bf16", None, PERFECT)
+    rates = card_rates(h100, "bf16", None, PERFECT)
     assert not isinstance(rates, str)
     product = MatrixProduct(rows=1, inputs=4096, outputs=4096, number=1, expert=False)
     assert product_seconds(product, rates) == pytest.approx(2 * (4096**2 + 2 * 4096) / 3.35e12)
@@ -125,12 +74,14 @@ def test_a_narrow_product_is_bound_by_its_bytes(h100: Gpu) -> None:
 
 def test_cards_without_a_figure_say_which(cards: dict[str, Gpu]) -> None:
     bare = cards["rtx-4090-laptop-gpu"]
-    rates = rates_of(bare, "bf16", None, MEASURED)
-    assert rates == f"The catalog has no dense rate of the {bare.name} in bf16."
+    rates = card_rates(bare, "bf16", None, MEASURED)
+    assert rates == f"The catalog has no dense rate for the {bare.name} in bf16."
     unknown = cards["rtx-4090"].evolve(bandwidth_bytes_per_s=None)
-    assert rates_of(unknown, "bf16", None, MEASURED) == "The catalog has no memory bandwidth of the GeForce RTX 4090."
+    assert (
+        card_rates(unknown, "bf16", None, MEASURED) == "The catalog has no memory bandwidth for the GeForce RTX 4090."
+    )
     turing = cards["quadro-rtx-8000"]
-    assert "in fp8" in str(rates_of(turing, "fp16", "fp8", MEASURED))
+    assert "in fp8" in str(card_rates(turing, "fp16", "fp8", MEASURED))
 
 
 def test_older_cards_compute_bf16_and_tf32_in_fp32(cards: dict[str, Gpu]) -> None:

@@ -1,46 +1,19 @@
 """The answer about a training step: its parts, its interval, what bounds it, and measured speeds in its place."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from small_models import MIXTRAL, llama, other
+from timed_steps import Timed, spread
 
 from planner.hardware.gpu import Gpu
-from planner.models.architecture import Architecture
-from planner.performance.estimate import CardCounts, estimate_time
-from planner.performance.result import TimeResult
+from planner.performance.estimate import estimate_time
 from planner.performance.setting import MeasuredSpeed, TimeSetting
-from planner.performance.software.lookup import training_pace
 from planner.plan.catalog import Catalog
-from planner.workload.defaults import with_defaults
 from planner.workload.parallel import Parallel
 from planner.workload.training import Training
 
 PLAIN = TimeSetting()
-Timed = Callable[..., TimeResult]
-
-
-@pytest.fixture(scope="session")
-def cards(catalog: Catalog) -> dict[str, Gpu]:
-    return {gpu.id: gpu for gpu in catalog.hardware.gpus}
-
-
-@pytest.fixture(scope="session")
-def timed(cards: dict[str, Gpu]) -> Timed:
-    def estimate(
-        architecture: Architecture,
-        *names: tuple[str, int],
-        setting: TimeSetting = PLAIN,
-        measured_on: Gpu | None = None,
-        **fields: Any,
-    ) -> TimeResult:
-        chosen: CardCounts = tuple((cards[name], number) for name, number in names)
-        count = sum(number for _, number in names)
-        workload = with_defaults(Training(**{"compute": "bf16", "sequence_length": 2048} | fields), architecture, count)
-        return estimate_time(architecture, workload, chosen, setting, measured_on)
-
-    return estimate
 
 
 def test_the_parts_sum_to_the_whole(timed: Timed) -> None:
@@ -65,17 +38,6 @@ def test_the_parts_sum_to_the_whole(timed: Timed) -> None:
         assert term.symbols
 
 
-def test_what_is_beside_the_card_is_told(timed: Timed) -> None:
-    found = timed(llama(), ("h100-sxm5-80gb", 8), parallel=Parallel(zero=3, offload="parameters"))
-    offload = found.term("offload")
-    assert found.term("optimizer") is None
-    assert offload is not None
-    symbols = {symbol.name: float(symbol.value) for symbol in offload.symbols}
-    over_the_link, beside = symbols["C"] / symbols["P"], symbols["c"] * symbols["O"] / symbols["D"]
-    assert offload.seconds == pytest.approx(over_the_link + beside)
-    assert symbols["c"] == 8
-
-
 def test_every_figure_belongs_to_the_others(timed: Timed) -> None:
     found = timed(llama(), ("h100-sxm5-80gb", 8), micro_batch=2, gradient_accumulation=2)
     assert found.seconds is not None
@@ -93,55 +55,11 @@ def test_every_figure_belongs_to_the_others(timed: Timed) -> None:
     assert found.term("prefill") is None
 
 
-@pytest.mark.parametrize(
-    ("bound", "cards_", "fields"),
-    [
-        ("memory bandwidth", ("h100-sxm5-80gb", 1), {"attention": "eager", "sequence_length": 16_384}),
-        ("communication", ("rtx-4090", 8), {"sequence_length": 128}),
-        ("host", ("a100-sxm4-80gb", 1), {"sequence_length": 16, "method": "lora"}),
-        ("input", ("h100-sxm5-80gb", 1), {"setting": TimeSetting(input_samples_per_second=0.1)}),
-    ],
-)
-def test_what_takes_most_of_the_time_is_named(
-    bound: str, cards_: tuple[str, int], fields: dict[str, Any], timed: Timed
-) -> None:
-    assert timed(llama(), cards_, **fields).bound == bound
-
-
-def test_a_basis_is_no_better_than_what_was_measured(timed: Timed) -> None:
-    known, alike, unknown = (
-        timed(llama(), (name, 1), micro_batch=4) for name in ("rtx-4090", "rtx-4080", "radeon-rx-7900-xtx")
-    )
-    assert (known.basis, alike.basis, unknown.basis) == ("same card", "family", "unmeasured")
-    assert _spread(known) == pytest.approx(_spread(alike), rel=0.2)
-    assert _spread(unknown) > 1.2 * _spread(known)
-
-
-def test_what_was_measured_less_spreads_more(timed: Timed) -> None:
-    dense, waiting, experts = (
-        _spread(found)
-        for found in (
-            timed(llama(), ("h100-sxm5-80gb", 1), micro_batch=8),
-            timed(llama(), ("rtx-4090", 8)),
-            timed(other("mixtral", MIXTRAL), ("h100-sxm5-80gb", 1), micro_batch=8),
-        )
-    )
-    assert 1.22 <= dense < 1.25
-    assert dense < waiting
-    assert dense < experts
-
-
-def _spread(found: TimeResult) -> float:
-    assert found.seconds is not None
-    assert found.high_seconds is not None
-    return found.high_seconds / found.seconds
-
-
 def test_the_slowest_of_unequal_cards_decides(timed: Timed) -> None:
     mixed = timed(llama(), ("h100-sxm5-80gb", 1), ("a100-sxm4-80gb", 1))
     slow = timed(llama(), ("a100-sxm4-80gb", 2))
     assert mixed.seconds == pytest.approx(slow.seconds)
-    assert mixed.notes[0] == "All cards wait for the slowest: the time is that of A100 SXM4 80 GB."
+    assert mixed.notes[0] == "All cards wait for the slowest: the time is that of the A100 SXM4 80 GB."
 
 
 def test_links_are_said_where_anything_goes_over_them(timed: Timed) -> None:
@@ -154,7 +72,7 @@ def test_the_notes_compare_with_a_parameter_server(timed: Timed) -> None:
     (told,) = [note for note in ring.notes if "parameter server" in note]
     spent = ring.term("gradient_exchange")
     assert spent is not None
-    assert told.endswith(f"instead of {spent.seconds:.2g} s here.")
+    assert told.endswith(f"instead of {spent.seconds:.2g} s with collectives.")
     served = timed(llama(), ("h100-sxm5-80gb", 8), setting=TimeSetting(parameter_server=True))
     assert not any("parameter server" in note for note in served.notes)
 
@@ -183,7 +101,7 @@ def test_a_measured_speed_takes_the_place_of_the_estimate(unit: Any, value: floa
     assert found.seconds == pytest.approx(8 * 2048 / 10_000)
     assert found.seconds == pytest.approx(sum(term.exposed_seconds for term in found.terms))
     assert found.basis == "measured"
-    assert _spread(found) == pytest.approx(1.1)
+    assert spread(found) == pytest.approx(1.1)
     assert found.notes[0].startswith("Measured on these cards;")
 
 
@@ -196,7 +114,7 @@ def test_a_measured_speed_is_carried_over_by_the_ratio_of_both_estimates(timed: 
         llama(), ("h100-sxm5-80gb", 8), setting=TimeSetting(measured=measured), measured_on=cards["a100-sxm4-80gb"]
     )
     assert found.seconds == pytest.approx(2 * h100.seconds)
-    assert _spread(found) == pytest.approx(1.15)
+    assert spread(found) == pytest.approx(1.15)
     assert "scaled by the ratio" in found.notes[0]
 
 
@@ -242,14 +160,3 @@ def test_a_measured_speed_on_cards_that_cannot_run_it_so_is_refused(timed: Timed
         measured_on=cards["rtx-4090-laptop-gpu"],
     )
     assert "no dense rate" in str(bare.unsupported)
-
-
-@pytest.mark.parametrize(
-    ("profile", "fused"),
-    [("hf", False), ("torchtune", False), ("deepspeed", False), ("litgpt", False), ("liger", True), ("unsloth", True)],
-)
-def test_each_trainer_has_a_pace(profile: str, fused: bool):
-    workload = Training(profile=profile)
-    assert training_pace(workload).fused == fused
-    assert training_pace(workload).exchanged_format(workload, "fp32") == "fp32"
-    assert training_pace(workload).exchanged_format(workload.evolve(parallel=Parallel(zero=1)), "fp32") == "bf16"

@@ -20,7 +20,7 @@ LLAMA = ModelChoice(id="meta-llama/Llama-3.1-8B")
     ],
     ids=["fewer passes", "fewer and smaller passes", "nothing to split"],
 )
-def test_cards_that_share_the_network_share_the_batch(catalog, workload, cards, expected):
+def test_cards_that_split_the_model_divide_the_batch(catalog, workload, cards, expected):
     plan = Plan(model=LLAMA, workload=workload, gpu="rtx-4090")
     architecture = catalog.models.model(LLAMA.id)
     shared = [
@@ -42,7 +42,7 @@ def test_cards_that_share_the_network_share_the_batch(catalog, workload, cards, 
 @pytest.mark.parametrize(
     ("profile", "field", "counts"), [("vllm", "tensor", [2, 4, 8, 16, 32, 64]), ("hf", "pipeline", list(range(2, 33)))]
 )
-def test_answering_cards_share_matrices_or_layers(catalog, profile, field, counts):
+def test_inference_is_split_by_tensors_or_layers(catalog, profile, field, counts):
     workload = Inference(profile=profile)
     plan = Plan(model=LLAMA, workload=workload, gpu="rtx-4090")
     architecture = catalog.models.model(LLAMA.id)

@@ -59,7 +59,7 @@ def rebuilt(plan, advice):
 
 @some
 @given(plans())
-def test_what_is_promised_is_what_comes(plan):
+def test_applied_advice_has_the_promised_effect(plan):
     check(plan, bundled())
 
 
@@ -77,7 +77,7 @@ def test_what_is_promised_is_what_comes(plan):
     ],
     ids=["autocast", "eager fp32", "momentum", "many at once", "everything", "vllm", "llama.cpp"],
 )
-def test_well_known_models_get_what_is_promised(catalog, gpu, workload):
+def test_advice_for_well_known_models_has_the_promised_effect(catalog, gpu, workload):
     for model in ("meta-llama/Llama-3.2-1B", "mistralai/Mixtral-8x7B-v0.1"):
         check(Plan(model=ModelChoice(id=model), workload=workload, gpu=gpu), catalog)
 

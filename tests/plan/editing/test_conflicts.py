@@ -109,7 +109,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("before", "answer", "moved"), CASES, ids=[str(answer) for _, answer, _ in CASES])
-def test_what_an_answer_makes_impossible_moves_along(catalog, before, answer, moved):
+def test_fields_that_conflict_with_an_edit_are_adjusted(catalog, before, answer, moved):
     plan = plan_of(before, count=8)
     resolved = resolve_conflicts(plan, {f"workload.{name}": value for name, value in answer.items()}, catalog)
     workload = resolved.plan.workload
@@ -136,13 +136,13 @@ def test_what_an_answer_makes_impossible_moves_along(catalog, before, answer, mo
         (Training(), {"model": ModelChoice(id="nobody/nothing")}, "model"),
     ],
 )
-def test_an_answer_that_is_not_allowed_is_refused(catalog, before, answer, field):
+def test_an_invalid_edit_is_refused(catalog, before, answer, field):
     with pytest.raises(SpecError) as caught:
         resolve_conflicts(plan_of(before, count=8), answer, catalog)
     assert caught.value.field == field
 
 
-def test_one_card_shares_nothing(catalog):
+def test_parallelism_is_removed_for_one_card(catalog):
     workload = Training(parallel=Parallel(zero=3, tensor=2, sequence=True, pipeline=2, interleave=2))
     resolved = resolve_conflicts(plan_of(workload, count=8), {"count": 1}, catalog)
     assert resolved.plan.workload.parallel == Parallel()
@@ -151,7 +151,7 @@ def test_one_card_shares_nothing(catalog):
     }
 
 
-def test_llama_cpp_takes_its_own_format_of_a_quantised_checkpoint(catalog):
+def test_llama_cpp_replaces_the_format_of_a_quantized_checkpoint(catalog):
     awq = next(name for record in catalog.models.records for name, scheme in record.variants.items() if "awq" in scheme)
     resolved = resolve_conflicts(
         plan_of(Inference(), model=ModelChoice(id=awq)), {"workload.profile": "llama.cpp"}, catalog
@@ -160,13 +160,13 @@ def test_llama_cpp_takes_its_own_format_of_a_quantised_checkpoint(catalog):
     assert resolved.adjustments == ("weights",)
 
 
-def test_one_card_still_offloads(catalog):
+def test_offloading_is_kept_on_one_card(catalog):
     workload = Training(parallel=Parallel(zero=2, offload="optimizer"))
     resolved = resolve_conflicts(plan_of(workload, count=4), {"count": 1}, catalog)
     assert resolved == (plan_of(workload), ())
 
 
-def test_another_model_takes_what_it_can(catalog):
+def test_another_model_keeps_the_settings_that_it_supports(catalog):
     workload = Training(method="lora", lora=Lora(rank=8, targets=("q_proj",)), parallel=Parallel(tensor=8))
     resolved = resolve_conflicts(
         plan_of(workload, count=8), {"model": ModelChoice(id="openai-community/gpt2")}, catalog
@@ -175,7 +175,7 @@ def test_another_model_takes_what_it_can(catalog):
     assert set(resolved.adjustments) == {"parallel.tensor", "lora.targets"}
 
 
-def test_a_workload_from_elsewhere_finds_another_number_of_cards(catalog):
+def test_a_replaced_workload_adjusts_the_number_of_cards(catalog):
     workload = Training(parallel=Parallel(tensor=4))
     resolved = resolve_conflicts(plan_of(workload, count=3), {"workload.micro_batch": 2}, catalog)
     assert resolved.plan.workload.parallel.tensor == 1
@@ -217,7 +217,7 @@ ANSWERS = st.one_of(
 
 @settings(max_examples=150)
 @given(before=workloads(), answers=st.lists(ANSWERS, min_size=1, max_size=5))
-def test_whatever_is_answered_the_plan_can_be_evaluated_and_the_answer_holds(catalog, before, answers):
+def test_any_valid_edit_is_kept_in_a_plan_that_can_be_evaluated(catalog, before, answers):
     plan = plan_of(before, count=4)
     for name, value in answers:
         try:
@@ -234,14 +234,14 @@ def test_whatever_is_answered_the_plan_can_be_evaluated_and_the_answer_holds(cat
     ("answer", "cards"),
     [({"gpu": "tesla-t4"}, ("tesla-t4", 3)), ({"count": 4}, ("rtx-4090", 4)), ({"gpu": None}, (None, 3))],
 )
-def test_one_kind_of_card_ends_unequal_ones(catalog, answer, cards):
+def test_choosing_one_card_removes_unequal_cards(catalog, answer, cards):
     gpus = (CardCount(id="rtx-4090"), CardCount(id="rtx-3090", count=2))
     resolved = resolve_conflicts(Plan(model=MODEL, workload=Inference(gpus=gpus)), answer, catalog)
     assert (resolved.plan.gpu, resolved.plan.count) == cards
     assert resolved.plan.workload.gpus == ()
 
 
-def test_a_model_that_cannot_be_trained_is_run(catalog):
+def test_a_model_that_cannot_be_trained_switches_to_inference(catalog):
     pipeline = ModelChoice(id="stable-diffusion-v1-5/stable-diffusion-v1-5")
     before = plan_of(Training(other_processes_bytes=5))
     resolved = resolve_conflicts(before, {"model": pipeline}, catalog)

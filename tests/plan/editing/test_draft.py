@@ -19,9 +19,9 @@ def test_edited_fields_keep_their_values_and_others_are_reported():
     assert draft.build() == Training(method="lora", compute="bf16")
 
 
-def test_a_blamed_field_is_reset_unless_it_was_edited():
+def test_a_rejected_field_is_reset_unless_it_was_edited():
     draft = WorkloadDraft(Inference(batch=8), {"kv_cache": "fp8"}, CONTEXT)
-    draft.reset_blamed(SpecError("workload.batch", "too large"))
+    draft.reset_rejected_field(SpecError("workload.batch", "too large"))
     assert draft.value("batch") == 1
     with pytest.raises(SpecError, match="not allowed"):
-        draft.reset_blamed(SpecError("workload.kv_cache", "not allowed"))
+        draft.reset_rejected_field(SpecError("workload.kv_cache", "not allowed"))

@@ -1,36 +1,18 @@
 """Corrections that a log suggests."""
 
 import pytest
-from log_texts import RUN, TRAIN, llama_cpp, smi, summary
+from log_texts import RUN, TRAIN, corrected, llama_cpp, smi, summary
 
 from planner.memory.logs.read import read_log
 from planner.plan.evaluate import evaluate
-from planner.plan.logs.applied_corrections import applied_corrections, correction_key, with_correction
+from planner.plan.logs.applied_corrections import correction_key
 from planner.plan.logs.comparison import compare_plan
 from planner.plan.logs.corrections import suggest_correction
 from planner.units import GIB, MIB
 from planner.workload.workload import Inference
 
 
-def corrected(plan, catalog, text):
-    comparison = compare_plan(plan, catalog, read_log(text))
-    made = suggest_correction(comparison, evaluate(plan, catalog), "2026-10-03", "0123456789ab")
-    assert made is not None
-    return made, evaluate(plan.evolve(corrections=with_correction(plan.corrections, made)), catalog)
-
-
-@pytest.mark.parametrize(("allocated", "reserved"), [(23501, 23900), (25100, 25300)])
-def test_a_corrected_estimate_is_what_the_log_shows(catalog, allocated, reserved):
-    made, evaluation = corrected(TRAIN, catalog, summary(allocated, reserved) + "\n" + smi(26000, 25900))
-    assert evaluation.memory.allocated_bytes == allocated * MIB
-    assert evaluation.memory.reserved_bytes == reserved * MIB
-    assert evaluation.memory.total_bytes == 25900 * MIB
-    assert applied_corrections(evaluation) == (made,)
-    assert correction_key(evaluation) == made.key
-    assert made.log == "nvidia-smi, torch-summary"
-
-
-def test_the_comparison_is_always_with_the_estimate_as_it_is_without_logs(catalog):
+def test_the_comparison_ignores_existing_corrections(catalog):
     made, _ = corrected(TRAIN, catalog, summary(23501, 23900))
     again = compare_plan(TRAIN.evolve(corrections=(made,)), catalog, read_log(summary(23501, 23900)))
     assert again == compare_plan(TRAIN, catalog, read_log(summary(23501, 23900)))
@@ -42,14 +24,14 @@ def test_a_log_of_another_run_corrects_nothing(catalog):
     assert suggest_correction(comparison, evaluate(TRAIN, catalog), "2026-10-03", "ab") is None
 
 
-def test_what_is_known_from_below_is_never_taken_away(catalog):
+def test_a_lower_bound_never_reduces_the_estimate(catalog):
     comparison = compare_plan(TRAIN, catalog, read_log(smi(1000, 900)))
     assert suggest_correction(comparison, evaluate(TRAIN, catalog), "2026-10-03", "ab") is None
     more = compare_plan(TRAIN, catalog, read_log(smi(30000, 29000)))
     assert [item.term for row in more.rows for item in row.corrections] == ["framework_overhead"]
 
 
-def test_llama_cpp_corrects_what_grows_by_a_factor(catalog):
+def test_terms_other_than_weights_are_corrected_by_a_factor(catalog):
     plan = RUN.evolve(workload=Inference(context_length=32_768, weights="Q4_K_M"))
     predicted = compare_plan(plan, catalog, read_log(llama_cpp())).row("kv_cache").predicted_bytes
     text = llama_cpp(cache=1.2 * predicted / MIB)

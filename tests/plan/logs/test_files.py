@@ -27,7 +27,7 @@ MADE = Correction(
 )
 
 
-def test_a_log_has_its_day_and_its_digest(tmp_path):
+def test_a_log_has_a_date_and_a_digest(tmp_path):
     file = tmp_path / "run.log"
     file.write_text("Größe", encoding="utf-16")
     log = open_log(file)
@@ -37,7 +37,7 @@ def test_a_log_has_its_day_and_its_digest(tmp_path):
     assert (pasted.date, pasted.digest) == ("2026-10-03", log.digest)
 
 
-def test_what_is_no_log_is_refused(tmp_path):
+def test_a_file_that_is_not_a_log_is_refused(tmp_path):
     with pytest.raises(LogError, match="folder"):
         open_log(tmp_path)
     with pytest.raises(LogError, match="cannot be read"):
@@ -48,7 +48,7 @@ def test_what_is_no_log_is_refused(tmp_path):
         open_log(pickled)
 
 
-def test_corrections_are_kept_one_for_each_kind_of_run(own_state_dir):
+def test_one_correction_is_saved_for_each_kind_of_run(own_state_dir):
     path = corrections_file()
     assert load_corrections(path) == ()
     save_correction(path, MADE)
@@ -61,7 +61,7 @@ def test_corrections_are_kept_one_for_each_kind_of_run(own_state_dir):
 
 
 @pytest.mark.parametrize("content", ["{", '{"corrections": [{}]}', '{"more": 1}'])
-def test_a_damaged_file_says_what_to_do(own_state_dir, content):
+def test_a_damaged_corrections_file_has_a_hint(own_state_dir, content):
     path = corrections_file()
     path.write_text(content, encoding="utf-8")
     with pytest.raises(PlanFileError) as error:
@@ -70,19 +70,19 @@ def test_a_damaged_file_says_what_to_do(own_state_dir, content):
     assert path.read_text(encoding="utf-8") == content
 
 
-def test_a_folder_in_its_place_is_told(own_state_dir):
+def test_a_folder_instead_of_the_file_is_an_error(own_state_dir):
     path = corrections_file()
     path.mkdir()
     with pytest.raises(PlanFileError, match="folder"):
         load_corrections(path)
 
 
-def test_a_file_that_cannot_be_written_is_told(tmp_path):
+def test_a_file_that_cannot_be_written_is_an_error(tmp_path):
     with pytest.raises(PlanFileError, match="cannot be written"):
         save_correction(tmp_path / "none" / "corrections.json", MADE)
 
 
-def test_a_log_that_goes_away_is_told(tmp_path, monkeypatch):
+def test_a_log_that_disappears_is_an_error(tmp_path, monkeypatch):
     file = tmp_path / "run.log"
     file.write_text("text", encoding="utf-8")
 

@@ -12,7 +12,6 @@ from planner.plan.catalog import load_catalog
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.recipes.files import MAX_BYTES, is_recipe_file, load_recipe, parse_recipe, plan_of_recipe, with_recipe
 from planner.present.plan.starting_points import recipe_details, recipe_summary
-from planner.workload.recipes.config_reader import RecipeBuilder
 from planner.workload.recipes.detect import read_recipe
 from planner.workload.recipes.keys import (
     AXOLOTL_NEUTRAL,
@@ -36,6 +35,8 @@ datasets:
   - path: a/b
     type: alpaca
 """
+
+
 KEYS = sorted(
     split_keys(
         "base_model adapter micro_batch_size sequence_len bf16 fp16 tf32 lora_r lora_dropout plugins fsdp fsdp_config "
@@ -45,6 +46,8 @@ KEYS = sorted(
         "enabled train_batch_size train_micro_batch_size_per_gpu unfrozen_parameters parallelism_config tp_size"
     )
 )
+
+
 SCALARS = (
     st.none()
     | st.booleans()
@@ -53,6 +56,8 @@ SCALARS = (
     | st.sampled_from(["auto", "qlora", "lora", "bf16", "cpu", "nvme", "full", "FSDP", "DEEPSPEED", "no", "8", "1e-3"])
     | st.text(max_size=6)
 )
+
+
 CONFIGS = st.recursive(
     SCALARS,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=5),
@@ -65,7 +70,7 @@ def write(path, content):
     return path
 
 
-def test_a_file_becomes_a_plan(tmp_path):
+def test_a_training_file_becomes_a_plan(tmp_path):
     file = write(tmp_path / "full.yml", YAML)
     recipe = load_recipe(file)
     assert recipe.workload.sequence_length == 4096
@@ -73,14 +78,22 @@ def test_a_file_becomes_a_plan(tmp_path):
     assert (plan.model.id, plan.workload, plan.count) == ("meta-llama/Llama-3.1-8B", recipe.workload, 1)
 
 
-def test_a_plan_takes_the_cards_that_the_file_says_or_needs():
+def test_a_plan_gets_the_number_of_cards_of_the_file():
     plan = Plan(model=ModelChoice(id="x"), count=2)
     assert with_recipe(plan, read_recipe({"distributed_type": "MULTI_GPU", "num_processes": 8}, "")).count == 8
     assert with_recipe(plan, read_recipe({"base_model": "x", "tensor_parallel_size": 4}, "")).count == 4
     assert with_recipe(plan, read_recipe({"base_model": "x"}, "")).count == 2
 
 
-def test_the_model_may_be_a_file_of_ones_own(tmp_path):
+def test_the_cards_of_a_recipe_that_shares_nothing_are_replicas():
+    plan = Plan(model=ModelChoice(id="x"), count=2)
+    for fields in ({"distributed_type": "MULTI_GPU", "num_processes": 8}, {"zero_optimization": {"stage": 0}}):
+        parallel = with_recipe(plan, read_recipe(fields, "")).workload.parallel
+        assert (parallel.sharing, parallel.is_plain) == ("manual", True)
+    assert with_recipe(plan, read_recipe({"base_model": "x"}, "")).workload.parallel.is_open
+
+
+def test_the_model_may_be_the_users_own_file(tmp_path):
     fields = {"model_type": "llama", "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2}
     fields |= {"num_attention_heads": 4, "vocab_size": 1000}
     config = write(tmp_path / "config.json", json.dumps(fields))
@@ -95,7 +108,7 @@ def test_the_model_may_be_a_file_of_ones_own(tmp_path):
         ({"zero_optimization": {"stage": 1}}, "names no model", "gpu-planner fit MODEL"),
     ],
 )
-def test_a_model_that_is_not_there_is_told(tmp_path, config, said, hint):
+def test_an_unknown_model_is_an_error(tmp_path, config, said, hint):
     with pytest.raises(RecipeError, match=r"recipe\.yml") as caught:
         plan_of_recipe(read_recipe(config, ""), tmp_path / "recipe.yml", load_catalog().models)
     assert said in caught.value.message
@@ -116,11 +129,11 @@ def test_a_model_that_is_not_there_is_told(tmp_path, config, said, hint):
         ("model.safetensors", "", False),
     ],
 )
-def test_which_files_are_recipes(tmp_path, name, content, is_one):
+def test_training_files_are_recognized(tmp_path, name, content, is_one):
     assert is_recipe_file(write(tmp_path / name, content)) is is_one
 
 
-def test_a_file_of_deepspeed_beside_it_is_read_with_it(tmp_path):
+def test_a_linked_deepspeed_file_is_read(tmp_path):
     write(tmp_path / "zero3.json", json.dumps({"zero_optimization": {"stage": 3}}))
     assert load_recipe(write(tmp_path / "a.yml", YAML + "deepspeed: zero3.json\n")).workload.parallel.zero == 3
     launch = "distributed_type: DEEPSPEED\ndeepspeed_config:\n  deepspeed_config_file: ./zero3.json\n"
@@ -128,7 +141,7 @@ def test_a_file_of_deepspeed_beside_it_is_read_with_it(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["gone.json", "../zero3.json", "zero3.txt", "/etc/hostname.json", "a\\0.json"])
-def test_no_file_elsewhere_is_read(tmp_path, name):
+def test_files_outside_the_folder_are_not_read(tmp_path, name):
     write(tmp_path / "zero3.json", json.dumps({"zero_optimization": {"stage": 3}}))
     folder = tmp_path / "below"
     folder.mkdir()
@@ -191,7 +204,7 @@ def test_hostile_json_is_refused(content, said):
     assert said in caught.value.message
 
 
-def test_folders_and_files_that_are_not_there_are_told(tmp_path):
+def test_folders_and_missing_files_are_errors(tmp_path):
     for path in (tmp_path, tmp_path / "gone.yml"):
         with pytest.raises(RecipeError, match=path.name):
             load_recipe(path)
@@ -229,29 +242,13 @@ def test_any_values_give_a_recipe_or_a_named_error(config):
     assert is_named(lambda: read_recipe(parse_recipe(json.dumps(config).encode(), "file.x", is_json=True), "file.x"))
 
 
-def test_the_words_say_what_was_read_and_what_was_not():
-    recipe = read_recipe({"base_model": "x", "learning_rate": 1, "torch_compile": True, "zzz": [1]}, "")
-    said = " ".join(recipe_summary(recipe, "a.yml"))
-    assert "Read from a.yml (axolotl): base_model x." in said
-    assert "Not counted: torch_compile (not estimated: a compiled model), zzz (unknown)." in said
-    assert "Ignored: 1 key without effect on memory." in said
-    details = recipe_details(recipe, "a.yml")
-    assert "    base_model: x → Model" in details
-    assert details[-1] == "    learning_rate: does not change memory"
-    bare = RecipeBuilder().finish("trl", "")
-    assert recipe_summary(bare, "a.yml") == ("Nothing was read from a.yml.",)
-    assert recipe_details(bare, "a.yml") == ("Read from a.yml (TRL):",)
-    many = read_recipe({"base_model": "x", "a": 1, **{f"key_{number}": 1 for number in range(20)}}, "")
-    assert " and 13 more." in " ".join(recipe_summary(many, "a.yml"))
-
-
-def test_no_key_is_both_neutral_and_not():
+def test_neutral_keys_are_not_estimated_ones():
     assert not AXOLOTL_NEUTRAL & set(AXOLOTL_OTHERS)
     assert not (TRAINER_NEUTRAL | TRL_NEUTRAL) & set(TRAINER_OTHERS | TRL_OTHERS)
     assert not (TRAINER_NEUTRAL | LLAMA_FACTORY_NEUTRAL) & set(TRAINER_OTHERS | LLAMA_FACTORY_OTHERS)
 
 
-def test_the_folder_of_an_adapter_is_the_training_of_such_adapters(tmp_path, catalog):
+def test_the_folder_of_an_adapter_becomes_its_training(tmp_path, catalog):
     config = {"peft_type": "LORA", "base_model_name_or_path": "meta-llama/Llama-3.2-1B", "r": 4}
     (tmp_path / "adapter_config.json").write_text(json.dumps(config))
     assert is_recipe_file(tmp_path)

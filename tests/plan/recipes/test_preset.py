@@ -36,7 +36,7 @@ def test_every_preset_is_estimated_on_its_model(preset, catalog):
 
 
 @pytest.mark.parametrize("preset", PRESETS, ids=lambda preset: preset.id)
-def test_every_preset_says_where_it_stands(preset, catalog):
+def test_every_preset_has_dated_sources(preset, catalog):
     assert all(source.startswith("https://") for source in preset.sources)
     assert preset.summary.endswith(".")
     assert preset.as_of in ("2026-11-21",)
@@ -44,7 +44,7 @@ def test_every_preset_says_where_it_stands(preset, catalog):
     assert preset_notes(preset)[0].startswith(preset.title)
 
 
-def test_they_travel_with_a_plan(tmp_path):
+def test_the_model_of_a_preset_is_saved_with_a_plan(tmp_path):
     plan = plan_of_preset(find_preset(PRESETS, "megatron-gpt3-175b"))
     save_plan(tmp_path / "plan.json", plan)
     assert load_plan(tmp_path / "plan.json") == plan
@@ -52,7 +52,7 @@ def test_they_travel_with_a_plan(tmp_path):
     assert 174e9 < plan.model.architecture.parameters < 176e9
 
 
-def test_training_comes_first():
+def test_training_presets_come_first():
     tasks = [preset.workload.task for preset in PRESETS]
     assert tasks == sorted(tasks, reverse=True)
     assert {"training", "inference"} == set(tasks)
@@ -68,12 +68,12 @@ def test_a_preset_is_found_by_its_id_in_any_case():
     assert "--list-presets" in caught.value.hint
 
 
-def test_one_that_is_for_any_model_needs_one():
+def test_a_preset_for_any_model_needs_a_model():
     with pytest.raises(SpecError, match="for any model"):
         plan_of_preset(find_preset(PRESETS, "llama-server"))
 
 
-def test_the_model_and_what_others_hold_stay():
+def test_a_preset_keeps_the_plans_model_and_other_programs():
     held = OWN.evolve(workload=Inference(other_processes_bytes=5))
     plan = with_preset(held, find_preset(PRESETS, "zephyr-7b-sft"))
     assert (plan.model, plan.gpu, plan.count) == (OWN.model, "a100-sxm4-80gb", 8)
@@ -81,20 +81,20 @@ def test_the_model_and_what_others_hold_stay():
     assert plan.workload.other_processes_bytes == 5
 
 
-def test_unequal_cards_stay_where_the_preset_names_none():
+def test_a_preset_without_cards_keeps_unequal_cards():
     cards = (CardCount(id="rtx-4090"), CardCount(id="rtx-3090"))
     unequal = Plan(model=OWN.model, workload=Inference(gpus=cards))
     assert with_preset(unequal, find_preset(PRESETS, "trl-sft")).workload.gpus == cards
     assert with_preset(unequal, find_preset(PRESETS, "alpaca-lora-7b")).workload.gpus == ()
 
 
-def test_a_traced_module_has_no_preset():
+def test_a_preset_is_refused_for_a_traced_module():
     traced = Plan(model=ModelChoice.of_trace(facts_of(two_steps(GIB, training()))))
     with pytest.raises(SpecError, match="traced"):
         with_preset(traced, PRESETS[0])
 
 
-def test_two_presets_with_one_id_are_told(tmp_path):
+def test_two_presets_with_one_id_are_an_error(tmp_path):
     record = json.loads(PRESETS[0].model_dump_json(exclude_unset=True))
     (tmp_path / "twice.json").write_text(json.dumps([record, record]), encoding="utf-8")
     with pytest.raises(CatalogError, match="another record has this id"):

@@ -14,7 +14,7 @@ def free_sizes(pool):
     return [size / MIB for size, _, _ in pool.free]
 
 
-def test_one_byte_takes_512_of_a_segment_of_2_mib():
+def test_one_byte_takes_a_block_of_512_bytes():
     card = allocator()
     card.malloc(1)
     assert (card.allocated_bytes, card.reserved_bytes, card.segments) == (512, 2 * MIB, 1)
@@ -41,7 +41,7 @@ def test_one_mebibyte_is_small_and_one_byte_more_is_large():
     assert card.allocated_bytes == 2 * MIB + 512
 
 
-def test_the_rest_of_a_segment_of_20_mib_serves_the_next_requests():
+def test_the_rest_of_a_large_segment_serves_the_next_requests():
     card = allocator()
     card.malloc(8 * MIB)
     card.malloc(9 * MIB)
@@ -81,7 +81,7 @@ def test_free_neighbours_merge_on_both_sides():
     assert not card.large.free[0][2].is_split
 
 
-def test_a_block_between_used_ones_stays_alone_when_freed():
+def test_a_freed_block_between_used_blocks_does_not_merge():
     card = allocator()
     blocks = [card.malloc(5 * MIB) for _ in range(4)]
     card.free(blocks[1])
@@ -91,7 +91,7 @@ def test_a_block_between_used_ones_stays_alone_when_freed():
     assert card.reserved_bytes == 40 * MIB
 
 
-def test_the_smallest_block_that_fits_is_taken_and_of_equals_the_lowest():
+def test_the_smallest_fitting_block_with_the_lowest_address_is_taken():
     card = allocator()
     blocks = [card.malloc(size * MIB) for size in (14, 12, 16, 12)]
     for block in reversed(blocks):
@@ -103,7 +103,7 @@ def test_the_smallest_block_that_fits_is_taken_and_of_equals_the_lowest():
     assert card.malloc(11 * MIB + 1).address == 0
 
 
-def test_emptying_gives_back_whole_segments_only():
+def test_emptying_the_cache_releases_only_whole_segments():
     card = allocator()
     kept, given = card.malloc(4 * MIB), card.malloc(12 * MIB)
     alone, small = card.malloc(30 * MIB), card.malloc(1)

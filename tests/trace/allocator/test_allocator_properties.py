@@ -48,7 +48,7 @@ def check(allocator, alive, capacity):
 
 
 @given(STEPS, SETTINGS, CAPACITIES)
-def test_bytes_add_up_and_all_comes_back(steps, settings, capacity):
+def test_counters_match_the_blocks_and_all_memory_is_released(steps, settings, capacity):
     allocator, alive = CachingAllocator(settings, capacity), []
     for step in steps:
         if step > 0:
@@ -94,7 +94,7 @@ def recorded(steps):
 
 
 @given(STEPS, SETTINGS)
-def test_a_card_with_as_much_as_was_reserved_serves_the_run_alike(steps, settings):
+def test_a_card_with_the_reserved_memory_serves_the_run_unchanged(steps, settings):
     allocations = recorded(steps)
     settings = settings.evolve(garbage_collection_threshold=None)
     unlimited = replay(allocations, settings)
@@ -104,7 +104,7 @@ def test_a_card_with_as_much_as_was_reserved_serves_the_run_alike(steps, setting
 
 
 @given(STEPS, SETTINGS, st.integers(0, 400 * MIB))
-def test_a_card_with_less_than_what_lives_at_once_runs_out(steps, settings, capacity):
+def test_a_card_below_the_live_memory_runs_out(steps, settings, capacity):
     allocations = recorded(steps)
     rounded = [block_size_bytes(size, settings.roundup_power2_divisions or 1) for size in allocations.bytes]
     needed = max(live_memory(allocations.evolve(bytes=tuple(rounded))).totals)

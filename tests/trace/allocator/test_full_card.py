@@ -16,7 +16,7 @@ def free_sizes(pool):
     return [size / MIB for size, _, _ in pool.free]
 
 
-def test_cached_segments_are_given_back_before_it_fails():
+def test_cached_segments_are_released_before_a_request_fails():
     card = allocator("", 30)
     card.free(card.malloc(16 * MIB))
     card.free(card.malloc(1))
@@ -25,21 +25,21 @@ def test_cached_segments_are_given_back_before_it_fails():
     assert (card.reserved_bytes, card.max_reserved_bytes, card.segments) == (20 * MIB, 20 * MIB, 1)
 
 
-def test_it_fails_when_nothing_is_left_to_give_back():
+def test_a_request_fails_when_nothing_can_be_released():
     card = allocator("", 30)
     card.malloc(16 * MIB)
     assert card.malloc(16 * MIB) is None
     assert (card.allocated_bytes, card.reserved_bytes) == (16 * MIB, 16 * MIB)
 
 
-def test_it_fills_the_card_to_the_last_byte():
+def test_the_card_can_be_filled_completely():
     card = allocator("", 30)
     assert card.malloc(10 * MIB) is not None
     assert card.malloc(20 * MIB) is not None
     assert card.malloc(1) is None
 
 
-def test_fragments_cannot_be_given_back():
+def test_partly_used_segments_cannot_be_released():
     card = allocator("", 40)
     card.malloc(4 * MIB)
     card.free(card.malloc(16 * MIB))

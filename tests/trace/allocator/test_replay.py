@@ -1,12 +1,18 @@
-import pytest
-from recordings import Recorder, two_steps
+"""Replays of runs through the caching allocator."""
 
-from planner.trace.allocator.replay import AllocatorReplay, FailedAllocation, replay
+import pytest
+from hypothesis import given, settings
+from recordings import Recorder, any_recordings, two_steps
+
+from planner.trace.allocator.replay import AllocatorReplay, FailedAllocation, minimum_capacity_bytes, replay
 from planner.trace.allocator.settings import AllocatorSettings
-from planner.trace.analysis.trace_result import reservation
+from planner.trace.analysis.live_memory import live_memory
+from planner.trace.analysis.trace_result import replay_reservation
 from planner.trace.recording import Allocations
 
 MIB = 1 << 20
+
+
 EXPANDABLE = AllocatorSettings(expandable_segments=True)
 
 
@@ -23,7 +29,7 @@ def run():
     return recorder
 
 
-def test_peaks_and_what_else_held_then(run):
+def test_a_replay_has_both_peaks_and_the_state_at_them(run):
     assert replay(run.recording().allocations) == AllocatorReplay(
         reserved_bytes=52 * MIB,
         time=6,
@@ -46,19 +52,19 @@ def test_expandable_segments_have_figures_of_their_own(run):
     assert (replayed.reserved_bytes, replayed.segments) == (62 * MIB, 2)
 
 
-def test_where_it_runs_out(run):
+def test_the_failed_allocation_is_reported(run):
     replayed = replay(run.recording().allocations, capacity_bytes=49 * MIB)
     assert replayed.out_of_memory == FailedAllocation(2, 2, 30 * MIB, allocated_bytes=17 * MIB, reserved_bytes=20 * MIB)
     assert (replayed.reserved_bytes, replayed.peak_allocated_bytes) == (20 * MIB, 17 * MIB)
 
 
-def test_what_fits_after_the_cache_is_emptied_does_not_run_out(run):
+def test_an_allocation_that_fits_after_emptying_the_cache_succeeds(run):
     replayed = replay(run.recording().allocations, capacity_bytes=50 * MIB)
     assert replayed.out_of_memory is None
     assert (replayed.reserved_bytes, replayed.allocated_bytes, replayed.time) == (50 * MIB, 47 * MIB, 2)
 
 
-def test_nothing_allocated_is_nothing_reserved():
+def test_a_run_without_allocations_reserves_nothing():
     nothing = Allocations(
         bytes=(0,), made=(0,), freed=(1,), category=(0,), operator=(0,), module=(0,), line=(0,), shape=(0,)
     )
@@ -68,7 +74,7 @@ def test_nothing_allocated_is_nothing_reserved():
 
 
 def test_a_reservation_names_the_line_that_fails(run):
-    found = reservation(run.recording(), AllocatorSettings(max_split_size_bytes=64 * MIB), 49 * MIB)
+    found = replay_reservation(run.recording(), AllocatorSettings(max_split_size_bytes=64 * MIB), 49 * MIB)
     assert found.settings == "max_split_size_mb:64"
     assert found.reserved_bytes == 20 * MIB
     failed = found.out_of_memory
@@ -79,8 +85,23 @@ def test_a_reservation_names_the_line_that_fails(run):
 
 def test_a_reservation_of_a_run_that_fits():
     recording = two_steps()
-    found, replayed = reservation(recording), replay(recording.allocations)
+    found, replayed = replay_reservation(recording), replay(recording.allocations)
     assert (found.settings, found.out_of_memory) == ("", None)
     assert (found.reserved_bytes, found.allocated_bytes) == (replayed.reserved_bytes, replayed.allocated_bytes)
     assert (found.segments, found.largest_free_block_bytes) == (replayed.segments, replayed.largest_free_block_bytes)
     assert found.fragmentation_fraction == replayed.fragmentation_fraction
+
+
+@settings(max_examples=50)
+@given(any_recordings())
+def test_the_minimum_capacity_suffices_and_two_percent_less_does_not(recording):
+    defaults = AllocatorSettings()
+    course = live_memory(recording.allocations)
+    allocated = course.totals[course.peak_index()]
+    reserved = replay(recording.allocations, defaults).reserved_bytes
+    least = minimum_capacity_bytes(recording.allocations, defaults, allocated, reserved)
+    assert allocated <= least <= reserved
+    assert replay(recording.allocations, defaults, least).out_of_memory is None
+    below = int(least - 0.02 * reserved) - 1
+    if below >= allocated:
+        assert replay(recording.allocations, defaults, below).out_of_memory is not None

@@ -1,11 +1,14 @@
+"""Settings of the caching allocator, and the sizes of its blocks and segments."""
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.errors import SpecError
-from planner.trace.allocator.settings import DEFAULT_SETTINGS, AllocatorSettings
+from planner.trace.allocator.settings import DEFAULT_SETTINGS, AllocatorSettings, block_size_bytes, segment_size_bytes
 
 MIB = 1 << 20
+
 
 SETTINGS = st.builds(
     AllocatorSettings,
@@ -17,17 +20,17 @@ SETTINGS = st.builds(
 
 
 @given(SETTINGS)
-def test_what_is_written_reads_back(settings):
+def test_the_text_of_settings_parses_to_the_same_settings(settings):
     assert AllocatorSettings.parse(settings.text) == settings
     assert str(settings) == settings.text
 
 
-def test_the_defaults_are_an_empty_text():
+def test_default_settings_are_an_empty_text():
     assert DEFAULT_SETTINGS.text == ""
     assert AllocatorSettings.parse("") == AllocatorSettings.parse(" , ") == DEFAULT_SETTINGS
 
 
-def test_all_options_at_once():
+def test_all_options_are_parsed_together():
     text = "expandable_segments:True,max_split_size_mb:128,garbage_collection_threshold:0.8,roundup_power2_divisions:4"
     assert AllocatorSettings.parse(text) == AllocatorSettings(
         expandable_segments=True,
@@ -47,7 +50,7 @@ def test_all_options_at_once():
         ("backend:native,pinned_use_background_threads:True", DEFAULT_SETTINGS),
     ],
 )
-def test_spaces_repetitions_and_options_that_change_nothing(text, expected):
+def test_spaces_repeated_and_irrelevant_options_are_accepted(text, expected):
     assert AllocatorSettings.parse(text) == expected
 
 
@@ -74,7 +77,7 @@ def test_spaces_repetitions_and_options_that_change_nothing(text, expected):
         ("max_split_size_mb:", "max_split_size_mb:", "an option needs a name and a value"),
     ],
 )
-def test_what_is_wrong_names_its_option(text, field, reason):
+def test_an_invalid_value_names_its_option(text, field, reason):
     with pytest.raises(SpecError, match=reason) as caught:
         AllocatorSettings.parse(f"max_split_size_mb:64,{text}")
     assert caught.value.field == field
@@ -102,7 +105,7 @@ def test_what_is_wrong_names_its_option(text, field, reason):
         "roundup_power2_divisions:0",
     ],
 )
-def test_torch_takes_and_refuses_the_same(text):
+def test_pytorch_accepts_and_refuses_the_same_settings(text):
     torch = pytest.importorskip("torch", minversion="2.10", reason="older ones have no parser in builds without CUDA")
     assert _accepts(AllocatorSettings.parse, text, SpecError) == _accepts(
         torch._C._accelerator_setAllocatorSettings, text, (ValueError, RuntimeError)
@@ -115,3 +118,59 @@ def _accepts(parse, text, refusal):
     except refusal:
         return False
     return True
+
+
+@pytest.mark.parametrize(
+    ("requested", "handed_out"), [(1, 512), (511, 512), (512, 512), (513, 1024), (MIB + 1, MIB + 512)]
+)
+def test_sizes_are_multiples_of_512_bytes(requested, handed_out):
+    assert block_size_bytes(requested) == handed_out
+
+
+@pytest.mark.parametrize(
+    ("requested", "handed_out"),
+    [
+        # PyTorch's own example, in KiB so that it lies above 512 bytes × 4: from 1024 on, the steps are 256 wide.
+        (1200 << 10, 1280 << 10),
+        (1280 << 10, 1280 << 10),
+        (1793 << 10, 2048 << 10),
+        # A power of two is left as it is.
+        (1024 << 10, 1024 << 10),
+        # Up to 512 bytes × 4 the usual multiple of 512 bytes is taken.
+        (1200, 1536),
+        (2048, 2048),
+        # From 2048 on, the steps of a quarter are 512 bytes.
+        (2049, 2560),
+        (100, 512),
+    ],
+)
+def test_sizes_are_rounded_to_four_steps_between_powers_of_two(requested, handed_out):
+    assert block_size_bytes(requested, divisions=4) == handed_out
+
+
+@given(st.integers(1, 1 << 45), st.integers(0, 6))
+def test_rounding_adds_less_than_a_step(requested, power):
+    divisions = 1 << power
+    size = block_size_bytes(requested, divisions)
+    assert size >= requested
+    assert size % 512 == 0
+    # Doubling is the worst: a request right above a power of two with one division, which PyTorch takes as none.
+    assert (
+        size < requested + 512 if divisions == 1 else size <= max(requested + requested // divisions, requested + 511)
+    )
+
+
+@pytest.mark.parametrize(
+    ("size", "asked"),
+    [
+        (512, 2 * MIB),
+        (MIB, 2 * MIB),
+        (MIB + 512, 20 * MIB),
+        (10 * MIB - 512, 20 * MIB),
+        (10 * MIB, 10 * MIB),
+        (10 * MIB + 512, 12 * MIB),
+        (21 * MIB, 22 * MIB),
+    ],
+)
+def test_segment_sizes_follow_from_block_sizes(size, asked):
+    assert segment_size_bytes(size) == asked

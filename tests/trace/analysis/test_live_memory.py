@@ -21,7 +21,7 @@ def level(recording: TraceRecording, time: int) -> dict[int, int]:
     return found
 
 
-def test_the_course_goes_up_and_down():
+def test_live_memory_rises_and_falls_with_each_event():
     recorder = Recorder()
     first = recorder.make(100)
     second = recorder.make(50)
@@ -35,30 +35,30 @@ def test_the_course_goes_up_and_down():
     assert course.peak_index() == 2
 
 
-def test_the_highest_moment_of_a_stretch_is_the_earliest_of_equals():
+def test_the_peak_of_an_interval_is_the_earliest_of_equal_ones():
     recorder = Recorder()
     for _ in range(2):
         recorder.free(recorder.make(10))
     course = live_memory(recorder.recording().allocations)
     assert course.peak_index() == 1
-    assert course.highest_index(2, 4) == 3
+    assert course.peak_index_between(2, 4) == 3
 
 
-def test_a_stretch_in_which_nothing_happens_has_what_was_there_before():
+def test_an_interval_without_events_has_the_memory_before_it():
     recorder = Recorder()
     recorder.make(10)
     course = live_memory(recorder.recording().allocations)
-    assert course.totals[course.highest_index(5, 9)] == 10
-    assert course.totals[course.highest_index(0, 0)] == 0
+    assert course.totals[course.peak_index_between(5, 9)] == 10
+    assert course.totals[course.peak_index_between(0, 0)] == 0
 
 
-def test_an_empty_course_is_level():
+def test_a_run_without_allocations_has_no_live_memory():
     course = live_memory(Recorder().recording().allocations)
     assert (course.times, course.totals, course.peak_index()) == ((-1,), (0,), 0)
 
 
 @pytest.mark.parametrize(("time", "name"), [(-1, "load"), (0, "load"), (3, "forward"), (5, "loss"), (10_000, "step")])
-def test_a_time_lies_in_the_phase_that_began_last(time, name):
+def test_a_time_belongs_to_the_phase_that_began_last(time, name):
     assert span_at(two_steps().spans[:5], time).name == name
 
 
@@ -70,17 +70,17 @@ def test_a_time_lies_in_the_phase_that_began_last(time, name):
         (AllocationOrigin("aten.mm", "layers.0"), "aten.mm in layers.0"),
     ],
 )
-def test_a_maker_says_itself(maker, text):
+def test_an_origin_has_operator_module_and_line(maker, text):
     assert str(maker) == text
 
 
-def test_nothing_is_made_by_nobody():
+def test_a_missing_allocation_has_an_empty_origin():
     assert allocation_origin(two_steps(), None) == AllocationOrigin()
 
 
 @settings(max_examples=50)
 @given(any_recordings())
-def test_the_course_is_what_is_alive(recording):
+def test_live_memory_is_the_sum_of_live_allocations(recording):
     course = live_memory(recording.allocations)
     for time, total in zip(course.times, course.totals, strict=True):
         assert total == sum(level(recording, time).values())
@@ -89,14 +89,14 @@ def test_the_course_is_what_is_alive(recording):
 
 @settings(max_examples=50)
 @given(any_recordings())
-def test_the_drawn_points_sum_to_what_is_alive(recording):
+def test_the_categories_of_the_timeline_sum_to_live_memory(recording):
     timeline = downsampled_timeline(recording, live_memory(recording.allocations))
     for point, time in enumerate(timeline.times):
         drawn = {series.category: series.bytes[point] for series in timeline.series if series.bytes[point]}
         assert drawn == {CATEGORIES[place]: size for place, size in level(recording, time).items() if size}
 
 
-def test_a_long_course_has_at_most_800_points_with_the_highest_of_each_stretch():
+def test_a_long_timeline_has_at_most_800_points_with_all_interval_peaks():
     recorder = Recorder()
     sizes = [1 + (number * 7919) % 10_007 for number in range(4000)]
     for size in sizes:
@@ -112,7 +112,7 @@ def test_a_long_course_has_at_most_800_points_with_the_highest_of_each_stretch()
     assert list(timeline.times) == sorted(set(timeline.times))
 
 
-def test_each_point_says_what_was_allocated_last():
+def test_each_point_has_the_origin_of_the_last_allocation():
     timeline = downsampled_timeline(two_steps(), live_memory(two_steps().allocations))
     first = timeline.operators[0], timeline.modules[0], timeline.lines[0]
     assert first == ("aten.empty", "layers.0", "net.py:10")

@@ -11,7 +11,7 @@ from planner.memory.overhead import cublas_workspace_bytes, fixed_overhead, fram
 from planner.memory.result import MemoryResult
 from planner.trace.analysis.memory import allocator_capacity_bytes, traced_fits_on, traced_memory
 from planner.trace.analysis.summary import facts_of
-from planner.trace.facts import Difference, TracedFacts
+from planner.trace.facts import TracedFacts, TraceDifference
 from planner.trace.request import TraceParallel
 
 MIB = 1 << 20
@@ -94,7 +94,7 @@ def fragmented() -> TracedFacts:
     return facts_of(recorder.recording())
 
 
-def test_on_a_small_card_the_allocator_gives_back_what_it_keeps():
+def test_on_a_small_card_the_allocator_releases_cached_memory():
     facts = fragmented()
     assert facts.reserved_bytes == 5400 * MIB
     roomy = on(facts, 24 * GIB)
@@ -104,7 +104,7 @@ def test_on_a_small_card_the_allocator_gives_back_what_it_keeps():
     assert (narrow.verdict, narrow.total_bytes, narrow.free_bytes) == ("tight", size, 0)
 
 
-def test_without_what_the_allocator_needs_it_fits_less_likely_than_not():
+def test_a_card_below_the_minimum_capacity_is_unlikely_to_fit():
     facts = fragmented()
     need = needed(facts, facts.least_reserved_bytes)
     assert on(facts, need).verdict == "tight"
@@ -115,7 +115,7 @@ def test_without_what_the_allocator_needs_it_fits_less_likely_than_not():
 
 def test_differences_widen_the_interval():
     facts = facts_of(two_steps(64 * MIB))
-    unsure = Difference(name="scratch", explanation="unseen", source="x", low_bytes=0, bytes=8, high_bytes=GIB)
+    unsure = TraceDifference(name="scratch", explanation="unseen", source="x", low_bytes=0, bytes=8, high_bytes=GIB)
     sure, wide = traced_memory(facts), traced_memory(facts.evolve(differences=(unsure,)))
     assert wide.high_bytes == sure.high_bytes + GIB - 8
     assert wide.low_bytes == sure.low_bytes - 8
@@ -123,13 +123,13 @@ def test_differences_widen_the_interval():
     assert wide.notes == ("scratch: unseen (counted as 0.0 MiB; between 0.0 and 1,024.0 MiB)",)
 
 
-def test_a_difference_that_has_no_size_is_only_named():
-    named = Difference(name="attention", explanation="runs as flash attention", source="x")
+def test_a_difference_without_a_size_is_only_a_note():
+    named = TraceDifference(name="attention", explanation="runs as flash attention", source="x")
     result = traced_memory(facts_of(two_steps()).evolve(differences=(named,)))
     assert result.notes == ("attention: runs as flash attention",)
 
 
-def test_what_is_unusual_is_noted():
+def test_untested_versions_and_cpu_operators_have_notes():
     facts = facts_of(two_steps(MIB, training(device="cpu"))).evolve(tested=False, torch="3.0.0", notes=("by hand",))
     version, operators, own = traced_memory(facts).notes
     assert version.startswith("Tracing was not tested with PyTorch 3.0.0")
@@ -145,12 +145,12 @@ def test_what_is_unusual_is_noted():
         ("fsdp", "The figures are for one rank of 8; each holds its shard of the model (FSDP)."),
     ],
 )
-def test_one_rank_says_of_how_many(strategy, note):
+def test_a_note_states_the_number_of_ranks(strategy, note):
     facts = facts_of(two_steps(MIB, training(parallel=TraceParallel(ranks=8, strategy=strategy))))
     assert traced_memory(facts).notes == (note,)
 
 
-def test_what_is_sharded_already_needs_more_cards_to_be_split_further():
+def test_a_sharded_model_is_split_over_multiples_of_its_ranks():
     whole = facts_of(two_steps(GIB))
     shard = whole.evolve(request=training(parallel=TraceParallel(ranks=8, strategy="fsdp")))
     size = needed(whole, 9 * GIB)
@@ -167,7 +167,7 @@ def test_a_device_without_eager_operators_gets_no_verdict():
         assert len(result.unsupported) == 1
 
 
-def test_other_processes_take_their_part():
+def test_other_processes_reduce_the_free_memory():
     facts = facts_of(two_steps())
     usable = bundled().hardware.usable_memory(card("rtx-4090"))
     result = traced_memory(facts, card("rtx-4090"), usable, 2, 24 * GIB)
@@ -182,7 +182,7 @@ def test_without_a_card_there_is_no_verdict():
     assert (result.verdict, result.capacity_bytes, result.per_gpu, result.at_least_cards) == (None, None, (), None)
 
 
-def test_the_allocator_may_have_what_context_and_workspaces_leave():
+def test_the_allocator_gets_the_memory_beside_context_and_workspaces():
     facts = facts_of(two_steps())
     assert allocator_capacity_bytes(facts, card("rtx-4090"), needed(facts, 5 * GIB)) == 5 * GIB
     assert allocator_capacity_bytes(facts, card("rtx-4090"), MIB) == 0

@@ -4,7 +4,7 @@ from io import BytesIO
 
 import pytest
 
-from planner.trace.child.messages import Progress, TraceFailure, WorkerMessage, read_messages
+from planner.trace.child.messages import TraceFailure, TraceProgress, WorkerMessage, read_messages
 
 
 def hear(*lines, longest=1000):
@@ -16,21 +16,21 @@ def said(**what):
     return WorkerMessage(**what).line
 
 
-def test_progress_is_handed_on_until_the_answer():
+def test_progress_is_passed_on_until_the_final_message():
     failure = TraceFailure(stage="build", reason="it is no module")
     answer, heard = hear(
         said(progress=("import", 0, 0, 0)), said(progress=("backward", 2, 3, 4567)), said(failure=failure), b"junk\n"
     )
     assert heard == [
-        Progress("import", 0, 0, 0, "importing the module"),
-        Progress("backward", 2, 3, 4567, "step 3 of 3: backward · 4,567 allocations and frees"),
+        TraceProgress("import", 0, 0, 0, "importing the module"),
+        TraceProgress("backward", 2, 3, 4567, "step 3 of 3: backward · 4,567 allocations and frees"),
     ]
     assert answer.failure == failure
     assert answer.is_complete
 
 
 @pytest.mark.parametrize("lines", [(), (said(progress=("import", 0, 0, 0)),), (b'{"progress":["imp',)])
-def test_a_child_that_went_away_said_nothing(lines):
+def test_a_worker_that_exits_early_has_an_empty_outcome(lines):
     answer, _ = hear(*lines)
     assert not answer.is_complete
     assert not answer.protocol_error
@@ -54,21 +54,21 @@ def test_a_child_that_went_away_said_nothing(lines):
         b'{"orders": "rm"}\n',
     ],
 )
-def test_junk_is_called_broken(line):
+def test_an_invalid_message_is_a_protocol_error(line):
     answer, heard = hear(line)
     assert answer.protocol_error
     assert not answer.is_complete
     assert heard == []
 
 
-def test_a_line_without_an_end_is_not_read_to_its_end():
+def test_an_endless_line_is_not_read_completely():
     answer, _ = hear(b"x" * 5000, longest=100)
     assert answer.protocol_error == "a line of more than 100 bytes"
 
 
 @pytest.mark.parametrize("before", [b"", b'{"progress":["forw'])
 @pytest.mark.parametrize("report", [b"Fatal Python error: Segmentation fault\n\nmore\n", b"Timeout (0:00:02)!\nmore\n"])
-def test_a_report_of_python_ends_the_messages(before, report):
+def test_a_crash_report_ends_the_messages(before, report):
     answer, _ = hear(said(progress=("build", 0, 0, 0)), before, report)
     assert answer.report == report.decode()
     assert not answer.protocol_error

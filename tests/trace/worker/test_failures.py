@@ -56,7 +56,7 @@ def importing(name):
         (importing("json.not_there"), "No module named 'json.not_there'", ""),
     ],
 )
-def test_each_has_its_words(error, reason, hint, monkeypatch):
+def test_each_exception_has_a_reason_and_a_hint(error, reason, hint, monkeypatch):
     monkeypatch.setitem(sys.modules, "made_by_hand", ModuleType("made_by_hand"))
     failure = explain_failure(raised(error), "forward", HERE)
     assert reason in failure.reason
@@ -65,7 +65,7 @@ def test_each_has_its_words(error, reason, hint, monkeypatch):
     assert not failure.environment
 
 
-def test_what_importing_raises_is_told_apart_from_building():
+def test_errors_on_import_are_distinguished_from_building():
     code = compile("1 / 0", __file__, "exec")
     with pytest.raises(ZeroDivisionError) as caught:
         exec(code)
@@ -77,14 +77,14 @@ def test_what_importing_raises_is_told_apart_from_building():
     assert explain_failure(raised(ValueError()), "build", []).stage == "build"
 
 
-def test_a_long_one_is_cut_in_its_middle():
+def test_a_long_error_is_shortened_in_the_middle():
     failure = explain_failure(raised(ValueError("long " * 100_000)), "build", HERE)
     assert len(failure.reason) < 600
     assert len(failure.traceback) < 70_000
     assert " … " in failure.reason
 
 
-def test_causes_and_groups_are_told_too():
+def test_causes_and_groups_of_exceptions_are_included():
     def fail():
         try:
             {}["hidden_size"]
@@ -98,7 +98,7 @@ def test_causes_and_groups_are_told_too():
     assert "ValueError: one" in trace
 
 
-def test_before_pytorch_is_loaded_the_machine_is_the_reason():
+def test_errors_before_pytorch_is_loaded_are_environment_errors():
     failure = explain_failure(raised(ImportError("libcudart.so.12: cannot open shared object file")), "start", HERE)
     assert failure.environment
     assert not explain_failure(raised(ImportError("libcudart.so.12")), "import", HERE).environment
@@ -113,7 +113,7 @@ def test_before_pytorch_is_loaded_the_machine_is_the_reason():
         (PlannerError("odd"), "build", "odd"),
     ],
 )
-def test_our_own_errors_are_passed_on(error, stage, reason):
+def test_errors_of_gpu_planner_are_passed_on(error, stage, reason):
     failure = explain_failure(raised(error), "build", [])
     assert (failure.stage, failure.reason, failure.hint) == (stage, reason, error.hint)
     assert failure.traceback == ""

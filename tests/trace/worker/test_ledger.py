@@ -39,7 +39,7 @@ def test_a_storage_counts_once_and_until_its_last_view_is_gone(view: Callable[[t
         assert books.alive() == 0
 
 
-def test_events_have_times_of_their_own_in_the_order_in_which_they_come() -> None:
+def test_events_are_numbered_in_order() -> None:
     with Books().open() as books:
         first = square()
         second = first + 1
@@ -51,7 +51,7 @@ def test_events_have_times_of_their_own_in_the_order_in_which_they_come() -> Non
     assert books.ledger.events == 6
 
 
-def test_what_a_kernel_holds_while_it_runs_is_there_beside_its_result_and_gone_after_it() -> None:
+def test_temporary_kernel_memory_exists_only_while_the_kernel_runs() -> None:
     with Books(lambda func, *_: 1000 if "mm" in str(func) else 0).open() as books:
         product = square() @ square()
         assert books.alive() == MIB
@@ -74,14 +74,14 @@ class Twice(nn.Module):
 
 def test_activations_live_beyond_their_phase_and_temporaries_do_not() -> None:
     with Books().open() as books:
-        books.ledger.begin("load", 0)
+        books.ledger.begin_phase("load", 0)
         module, inputs = Twice(), torch.zeros(64, 256)
         books.places.register({"net": module})
         books.ledger.label(module.parameters(), "parameters")
         books.ledger.label((inputs,), "inputs")
-        books.ledger.begin("forward", 0)
+        books.ledger.begin_phase("forward", 0)
         loss = (module(inputs) * 2).sum()
-        books.ledger.begin("backward", 0)
+        books.ledger.begin_phase("backward", 0)
         loss.backward()
         books.ledger.label((p.grad for p in module.parameters() if p.grad is not None), "gradients")
         found = books.rows()
@@ -94,13 +94,13 @@ def test_activations_live_beyond_their_phase_and_temporaries_do_not() -> None:
     assert sum(category == "gradients" for category, _, _ in made) == 2
 
 
-def test_the_backward_pass_is_placed_where_the_forward_pass_was() -> None:
+def test_backward_operators_have_the_module_and_line_of_the_forward_pass() -> None:
     with Books().open() as books:
         module, inputs = Twice(), torch.zeros(64, 256)
         books.places.register({"": module})
         loss = module(inputs).sum()
         before = len(books.rows())
-        books.ledger.begin("backward", 0)
+        books.ledger.begin_phase("backward", 0)
         loss.backward()
         backward = books.rows()[before:]
     places = [path for _, _, operator, path, _ in backward if operator == "aten::mm"]
@@ -121,7 +121,7 @@ def test_gradients_and_parameters_belong_to_the_module_that_owns_them() -> None:
     assert books.places.owner_number(torch.zeros(1)) is None
 
 
-def test_a_storage_resized_to_nothing_is_freed_and_comes_back_with_what_it_was() -> None:
+def test_a_storage_resized_to_zero_is_freed_and_keeps_its_category() -> None:
     with Books().open() as books:
         buffer = square()
         books.ledger.label((buffer,), "communication")
@@ -137,7 +137,7 @@ def test_a_storage_resized_to_nothing_is_freed_and_comes_back_with_what_it_was()
     assert books.alive() == 0
 
 
-def test_what_is_freed_can_be_left_out() -> None:
+def test_freed_allocations_can_be_removed() -> None:
     with Books().open() as books:
         kept, gone = square(), square()
         del gone
@@ -147,7 +147,7 @@ def test_what_is_freed_can_be_left_out() -> None:
     assert books.ledger.allocations().freed == (3,)
 
 
-def test_what_is_unwatched_is_not_booked() -> None:
+def test_nothing_is_recorded_in_an_unrecorded_context() -> None:
     with Books().open() as books, books.ledger.unrecorded():
         square()
     assert books.rows() == []
@@ -156,8 +156,8 @@ def test_what_is_unwatched_is_not_booked() -> None:
 def test_phases_without_events_are_left_out() -> None:
     with Books().open() as books:
         square()
-        books.ledger.begin("loss", 0)
-        books.ledger.begin("backward", 0)
+        books.ledger.begin_phase("loss", 0)
+        books.ledger.begin_phase("backward", 0)
         square()
     assert [(span.name, span.start, span.end) for span in books.ledger.spans()] == [
         ("forward", 0, 2),
@@ -174,11 +174,11 @@ def test_operations_of_matrix_products_are_counted() -> None:
     assert books.flops.elements == 4 * 8 + 32 * 8
     assert books.flops.convolutions == 0
     assert books.flops.calls > 2
-    books.flops.restart()
+    books.flops.reset_counts()
     assert (books.flops.total, books.flops.elements, books.flops.calls) == (0, 0, 0)
 
 
-def test_convolutions_are_counted_apart() -> None:
+def test_convolutions_are_counted_separately() -> None:
     with Books().open() as books:
         nn.Conv2d(3, 8, 3, bias=False)(torch.zeros(1, 3, 10, 10))
     assert books.flops.total == books.flops.convolutions == 2 * 8 * 64 * 3 * 9

@@ -6,14 +6,14 @@ from planner.workload.optimizers import OPTIMIZERS
 WAYS = [(name, step) for name in TORCH_NAMES for step in OPTIMIZERS[name].steps]
 
 
-def test_names_are_those_of_workloads_that_pytorch_has():
+def test_optimizer_names_are_those_of_workloads():
     assert set(TORCH_NAMES) <= set(OPTIMIZERS)
     assert all(OPTIMIZERS[name].library == "torch" for name in TORCH_NAMES)
     assert torch_optimizer("lion-8bit", "fused") is None
 
 
 @pytest.mark.parametrize(("name", "step"), WAYS)
-def test_pytorch_takes_every_way_to_step(name, step):
+def test_pytorch_accepts_every_optimizer_step(name, step):
     torch = pytest.importorskip("torch")
     from planner.trace.worker.optimizers import make_optimizer
 

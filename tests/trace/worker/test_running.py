@@ -92,7 +92,7 @@ def function(tmp_path, name):
     return f"{tmp_path / f'steps_{tmp_path.name}.py'}:{name}"
 
 
-def test_a_step_has_its_phases_and_tells_what_its_tensors_are(tmp_path):
+def test_a_training_step_reports_phases_and_categories(tmp_path):
     heard = heard_run(request(tmp_path, "plain", steps=2))
     step = ["forward", "loss", "backward", "step"]
     assert heard.phases == [("load", 0), *((name, 0) for name in step), *((name, 1) for name in step)]
@@ -118,7 +118,7 @@ def test_accumulation_runs_several_passes_for_a_step(tmp_path):
         ("zeros", [None, "some", 0.0, "some"]),
     ],
 )
-def test_gradients_live_as_long_as_the_policy_says(tmp_path, policy, seen):
+def test_gradients_are_freed_as_the_policy_requires(tmp_path, policy, seen):
     from planner.trace.worker.building.targets import load_function as load
 
     asked = request(tmp_path, "seeing", zero_grad=policy, gradient_accumulation=2, optimizer="SGD")
@@ -155,19 +155,19 @@ def test_optimizers_are_found_by_name(name, arguments, kind):
         ("SGD", "lr", "SGD: Invalid learning rate"),
     ],
 )
-def test_optimizers_that_cannot_be_made_say_why(name, argument, reason):
+def test_invalid_optimizers_have_a_reason(name, argument, reason):
     given = () if argument is None else (Argument(name=argument, value=-1),)
     with pytest.raises(TraceError, match=reason):
         make_optimizer(name, given, nn.Linear(2, 2).parameters(), "cpu")
 
 
 @pytest.mark.parametrize(("fused", "counters"), [(False, 4), (True, 0)])
-def test_counts_of_steps_are_on_the_host_unless_the_optimizer_is_fused(tmp_path, fused, counters):
+def test_step_counts_are_on_the_host_unless_the_optimizer_is_fused(tmp_path, fused, counters):
     arguments = (Argument(name="fused", value=fused),)
     assert len(heard_run(request(tmp_path, "plain", optimizer_arguments=arguments)).host) == counters
 
 
-def test_those_of_asgd_are_on_the_card(tmp_path):
+def test_the_step_counts_of_asgd_are_on_the_card(tmp_path):
     assert heard_run(request(tmp_path, "plain", optimizer="ASGD")).host == []
 
 
@@ -179,18 +179,18 @@ def test_those_of_asgd_are_on_the_card(tmp_path):
         ({"decode_tokens": 1, "task": "inference"}, "only causal networks"),
     ],
 )
-def test_what_cannot_be_run_is_said(tmp_path, changes, reason):
+def test_runs_that_are_impossible_have_a_reason(tmp_path, changes, reason):
     with pytest.raises(TraceError, match=reason):
         heard_run(request(tmp_path, "plain", **changes))
 
 
-def test_a_module_alone_answers_in_one_forward_pass(tmp_path):
+def test_inference_is_one_forward_pass(tmp_path):
     heard = heard_run(request(tmp_path, "net", task="inference"))
     assert heard.phases == [("load", 0), ("forward", 0)]
     assert not heard.named[""].training
 
 
-def test_losses_of_ones_own_and_by_name(tmp_path):
+def test_losses_may_be_functions_or_names(tmp_path):
     heard_run(request(tmp_path, "plain", loss="mse_loss"))
     with pytest.raises(TraceError, match="no loss 'focal'"):
         heard_run(request(tmp_path, "plain", loss="focal"))
@@ -211,7 +211,7 @@ def test_losses_of_ones_own_and_by_name(tmp_path):
         ((5, 1), torch.zeros(5, 9), "mean"),
     ],
 )
-def test_the_loss_follows_from_what_the_output_makes_clear(shape, inputs, chosen):
+def test_the_loss_is_inferred_from_the_output(shape, inputs, chosen):
     heard = Heard()
     loss = LossFunction(None, inputs, heard)
     output = torch.zeros(shape, requires_grad=True)
@@ -221,7 +221,7 @@ def test_the_loss_follows_from_what_the_output_makes_clear(shape, inputs, chosen
     assert note.startswith(f"Loss: {chosen},")
 
 
-def test_a_loss_that_the_output_brings_is_taken():
+def test_the_networks_own_loss_is_used():
     number = torch.ones((), requires_grad=True)
     loss = LossFunction(None, (), Heard())
     for output in (number, {"loss": number}, (torch.ones(3, 2), number), {"logits": torch.ones(2, 2), "loss": number}):
@@ -230,7 +230,7 @@ def test_a_loss_that_the_output_brings_is_taken():
         loss((torch.ones(3), {"x": 1}))
 
 
-def test_adapters_are_what_is_trained(tmp_path):
+def test_only_adapters_are_trained(tmp_path):
     heard = heard_run(request(tmp_path, "net", lora=TraceLora(rank=2, dropout=0.1, targets=("inner",))))
     trained = [name for name, value in heard.named[""].named_parameters() if value.requires_grad]
     assert trained == [f"blocks.{n}.inner.lora_{side}.weight" for n in (0, 1) for side in "AB"]
@@ -240,7 +240,7 @@ def test_adapters_are_what_is_trained(tmp_path):
     assert "head, inner" in error.value.hint
 
 
-def test_an_adapter_begins_without_effect_and_keeps_the_bases_format():
+def test_a_new_adapter_has_no_effect_and_keeps_the_base_format():
     base = nn.Linear(4, 3, dtype=torch.bfloat16)
     x = torch.randn(2, 4, dtype=torch.bfloat16)
     result = LoraLinear(base, 2, torch.float32, 0.0)(x)
@@ -253,25 +253,25 @@ def test_every_linear_layer_has_an_adapter_by_default(tmp_path):
     assert sum(isinstance(module, LoraLinear) for module in net.modules()) == 3
 
 
-def test_modules_that_repeat_are_checkpointed_with_the_same_gradients(tmp_path):
+def test_checkpointed_blocks_have_the_same_gradients(tmp_path):
     gradients = []
     for checkpointing in ("none", "full"):
         torch.manual_seed(0)
         asked = request(tmp_path, "net", checkpointing=checkpointing)
         built = build(asked, heard := Heard())
-        built.module(*built.call.args).sum().backward()
+        built.module(*built.forward_call.args).sum().backward()
         gradients.append([p.grad for p in built.module.parameters()])
     assert "on 2 repeating modules" in " ".join(heard.notes)
     assert all(torch.equal(one, other) for one, other in zip(*gradients, strict=True))
 
 
-def test_checkpointing_of_its_own_is_preferred_and_its_lack_is_said(tmp_path):
+def test_a_modules_own_checkpointing_is_preferred(tmp_path):
     assert build(request(tmp_path, "offers", checkpointing="full"), Heard()).module.on
     with pytest.raises(TraceError, match="Linear supports no activation checkpointing"):
         build(request(tmp_path, "plain", checkpointing="full"), Heard())
 
 
-def test_repeating_modules_are_found_wherever_they_are():
+def test_repeating_blocks_are_found_at_any_depth():
     def block():
         return nn.Sequential(nn.Linear(1, 1), nn.ReLU())
 
@@ -281,7 +281,7 @@ def test_repeating_modules_are_found_wherever_they_are():
     assert repeating_blocks(nn.Sequential(nn.Linear(1, 1), nn.Linear(1, 1))) == []
 
 
-def test_several_modules_train_in_turn_by_a_step_of_ones_own(tmp_path):
+def test_several_modules_are_trained_by_the_users_step(tmp_path):
     heard = heard_run(request(tmp_path, "gan", steps=1))
     assert [name for name, _ in heard.phases] == [
         *("load", "forward", "forward", "loss", "forward", "loss", "backward", "step"),
@@ -292,7 +292,7 @@ def test_several_modules_train_in_turn_by_a_step_of_ones_own(tmp_path):
         heard_run(request(tmp_path, "gan", task="inference"))
 
 
-def test_a_step_of_ones_own_may_answer(tmp_path):
+def test_the_users_step_may_run_inference(tmp_path):
     asked = request(tmp_path, "plain", task="inference")
     heard = heard_run(asked.evolve(step=function(tmp_path, "sampling"), steps=1))
     assert [name for name, _ in heard.phases] == ["load", "forward", *["forward", "loss"] * 3]

@@ -24,8 +24,8 @@ from planner.errors import RecipeError
         ({"stage": "sft", "quantization_bit": 4, "quantization_method": "hqq"}, "quantization_method is not"),
         ({"use_peft": True, "dtype": "int3"}, "dtype must be one of auto"),
         ({"distributed_type": "FSDP", "fsdp_config": {"sharding_strategy": "x" * 99}}, "…"),
-        ({"hello": 1}, "is not a known training file"),
-        ({"model_name_or_path": "x"}, "is not a known training file"),
+        ({"hello": 1}, "is not a training file of a supported program"),
+        ({"model_name_or_path": "x"}, "is not a training file of a supported program"),
     ],
 )
 def test_what_is_not_allowed_is_named_with_its_file_and_key(config, said):

@@ -35,6 +35,6 @@ def test_peft_adapters():
     assert read({"peft_type": "LORA", "target_modules": "all-linear"}).workload.lora.targets == "all-linear"
     pattern = read({"peft_type": "LORA", "target_modules": r".*\.q_proj"})
     assert pattern.workload.lora.targets == "all-linear"
-    assert "a name pattern" in reason(pattern, "target_modules")
+    assert "a pattern of module names" in reason(pattern, "target_modules")
     with pytest.raises(RecipeError, match="peft_type is not estimated, got IA3"):
         read({"peft_type": "IA3"})

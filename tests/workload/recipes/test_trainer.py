@@ -36,7 +36,7 @@ def test_trl_variants():
     assert reason(read(base | {"use_peft": False, "lora_r": 4}), "lora_r") == "no adapter is trained"
     liger = read(base | {"use_liger_kernel": True, "loss_type": "nll"})
     assert liger.workload.profile == "liger"
-    assert reason(liger, "loss_type") == "Liger computes the loss"
+    assert reason(liger, "loss_type") == "the loss is Liger's"
     assert "dft" in reason(read(base | {"loss_type": "dft"}), "loss_type")
     assert workload_of(base, loss_type="chunked_nll", max_length=300, per_device_train_batch_size=1).loss_chunks == 2
 

@@ -49,20 +49,20 @@ class ScatterData:
     left_out: int
 
     @cached_property
-    def _places(self) -> dict[str, int]:
-        return {name: place for place, name in enumerate(self.ids)}
+    def _index_by_id(self) -> dict[str, int]:
+        return {name: index for index, name in enumerate(self.ids)}
 
-    def places_of(self, names: Iterable[str]) -> list[int]:
+    def indexes_of(self, names: Iterable[str]) -> list[int]:
         """Return the sorted indexes of the points called `names`; names without a point are skipped."""
-        return sorted(self._places[name] for name in names if name in self._places)
+        return sorted(self._index_by_id[name] for name in names if name in self._index_by_id)
 
 
 SYMBOLS: Final = ("o", "s", "t", "d", "+", "star", "h", "t1")
 
 
-def symbol_of(place: int, ordered: bool) -> str:
-    """Return the symbol of a class; steps of a number are circles, an unknown value is a cross."""
-    return ("+" if place == _STEPS else "o") if ordered else SYMBOLS[place]
+def symbol_of(class_index: int, ordered: bool) -> str:
+    """Return the plot symbol of a color class: a circle for a range of numbers, a cross for an unknown value."""
+    return ("+" if class_index == _STEPS else "o") if ordered else SYMBOLS[class_index]
 
 
 def scatter_data(
@@ -73,20 +73,23 @@ def scatter_data(
     `numbers` returns the values of a column by row name, in base units, and `words` its texts.
     """
 
-    def values(key: str) -> Floats:
+    def column_values(key: str) -> Floats:
         return np.array([*map(numbers(key).__getitem__, names)], dtype=float) / columns[key].per_unit
 
-    xs, ys = _places(values(choice.x), choice.log_x), _places(values(choice.y), choice.log_y)
+    xs, ys = (
+        _axis_positions(column_values(choice.x), choice.log_x),
+        _axis_positions(column_values(choice.y), choice.log_y),
+    )
     placed = np.isfinite(xs) & np.isfinite(ys)
     ids = tuple(compress(names, placed.tolist()))
     sized, size_ends = (
-        _size_steps(values(choice.size)[placed], choice.size) if choice.size else (np.ones(len(ids), int), ())
+        _size_steps(column_values(choice.size)[placed], choice.size) if choice.size else (np.ones(len(ids), int), ())
     )
     column = columns.get(choice.color)
     class_names: tuple[str, ...] = ("",)
     classes = np.zeros(len(ids), dtype=int)
     if column is not None and column.is_number:
-        class_names, classes = _number_classes(values(column.key)[placed], column.key)
+        class_names, classes = _number_classes(column_values(column.key)[placed], column.key)
     elif column is not None:
         class_names, classes = _text_classes([*map(words(column.key).__getitem__, ids)])
     xs, ys = xs[placed], ys[placed]
@@ -143,7 +146,7 @@ def _year_text(value: float) -> str:
     return f"{value:.0f}"
 
 
-def _places(values: Floats, logarithmic: bool) -> Floats:
+def _axis_positions(values: Floats, logarithmic: bool) -> Floats:
     if not logarithmic:
         return values
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -151,8 +154,8 @@ def _places(values: Floats, logarithmic: bool) -> Floats:
 
 
 def _ratio_steps(values: Floats) -> Ints:
-    """Return the step (0 to `_STEPS` − 1, spaced by ratio) of each value; `_STEPS` for an unknown value."""
-    places = _places(values, logarithmic=True)
+    """Return the color step (0 to `_STEPS` − 1, spaced by ratio) of each value; `_STEPS` for an unknown value."""
+    places = _axis_positions(values, logarithmic=True)
     known = np.isfinite(places)
     steps = np.full(len(values), _STEPS)
     if known.any():
@@ -163,7 +166,7 @@ def _ratio_steps(values: Floats) -> Ints:
 
 
 def _size_steps(values: Floats, key: str) -> tuple[Ints, tuple[tuple[float, str], ...]]:
-    """Return the size step of each value (0 if unknown), and the smallest and largest size in use with their values."""
+    """Return each value's size step (0 if unknown), and the smallest and largest symbol sizes with their values."""
     steps = _ratio_steps(values)
     unknown = steps == _STEPS
     used_steps = np.unique(steps[~unknown]).tolist()
@@ -174,7 +177,7 @@ def _size_steps(values: Floats, key: str) -> tuple[Ints, tuple[tuple[float, str]
 
 
 def _text_classes(texts: Sequence[str]) -> tuple[tuple[str, ...], Ints]:
-    """Return the class names by frequency, the rarest merged, and the class index of each text."""
+    """Return the class names by frequency, with the rarest merged into one, and the class index of each text."""
     class_texts = [text for text, _ in Counter(texts).most_common()]
     names = tuple(class_texts) if len(class_texts) <= MOST_CLASSES else (*class_texts[: MOST_CLASSES - 1], _OTHERS)
     places = {name: place for place, name in enumerate(names)}
@@ -182,7 +185,7 @@ def _text_classes(texts: Sequence[str]) -> tuple[tuple[str, ...], Ints]:
 
 
 def _number_classes(values: Floats, key: str) -> tuple[tuple[str, ...], Ints]:
-    """Return the ranges of the steps of a number, with unknown last, and the step of each value."""
+    """Return the texts of the color steps of a numeric column, with unknown last, and the step of each value."""
     steps = _ratio_steps(values)
     names = [_step_range_text(values[steps == step], key) if (steps == step).any() else "" for step in range(_STEPS)]
     return (*names, fmt.UNKNOWN), steps

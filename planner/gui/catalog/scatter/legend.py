@@ -28,16 +28,16 @@ _CORNERS: Final = {
     "h": ((0.5, 0), (0.93, 0.25), (0.93, 0.75), (0.5, 1), (0.07, 0.75), (0.07, 0.25)),
     "s": ((0.05, 0.05), (0.95, 0.05), (0.95, 0.95), (0.05, 0.95)),
 }
-"""Corners of pyqtgraph's symbols, copied so that the legend need not import it; a circle has none."""
+"""Corners of pyqtgraph's symbols, copied so that the legend need not import pyqtgraph; a circle has no corners."""
 
 
-class _Entry(NamedTuple):
-    """Text after a swatch of width `side`: the symbol of the class at index `place`, or a gray circle for a size."""
+class _LegendEntry(NamedTuple):
+    """Legend text after a swatch of `side` pixels: a class symbol, or a gray circle for a size."""
 
     words: str
     side: float
     symbol: str = "o"
-    place: int | None = None
+    class_index: int | None = None
 
 
 class SymbolLegend(QWidget):
@@ -46,7 +46,7 @@ class SymbolLegend(QWidget):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._theme = theme
-        self._entries: tuple[_Entry, ...] = ()
+        self._entries: tuple[_LegendEntry, ...] = ()
         self._color: Callable[[int], QColor] = lambda _: QColor()
         self._metrics = QFontMetrics(theme.font("small"))
         policy = QSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Minimum)
@@ -67,18 +67,18 @@ class SymbolLegend(QWidget):
         title: str,
         sizes: Sequence[tuple[float, str]],
     ) -> None:
-        """Show the classes, given as names and symbols, whose index is in `present`, and the meaning of sizes.
+        """Show the classes at the indexes in `present`, each as its symbol and name, and what the sizes mean.
 
         `sizes` are diameters in pixels with the value that each stands for, under `title`.
         """
         self._color = color
         class_entries = [
-            _Entry(name, _SIDE, symbol, place)
+            _LegendEntry(name, _SIDE, symbol, place)
             for place, (name, symbol) in enumerate(classes)
             if name and place in present
         ]
-        heading = [_Entry(f"{title}:", 0)] if sizes else []
-        sized = [_Entry(words, size) for size, words in sizes]
+        heading = [_LegendEntry(f"{title}:", 0)] if sizes else []
+        sized = [_LegendEntry(words, size) for size, words in sizes]
         entries = (*class_entries, *heading, *sized)
         if entries != self._entries:
             height = self.heightForWidth(self.width())
@@ -93,7 +93,7 @@ class SymbolLegend(QWidget):
 
     def heightForWidth(self, width: int) -> int:
         """Return the height of the wrapped lines."""
-        return max((place.bottom() + 1 for place in self._places(width)), default=0)
+        return max((place.bottom() + 1 for place in self._entry_rects(width)), default=0)
 
     def sizeHint(self) -> QSize:
         """Return the height needed at the current width."""
@@ -104,22 +104,22 @@ class SymbolLegend(QWidget):
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setFont(self._theme.font("small"))
-        for entry, place in zip(self._entries, self._places(self.width()), strict=True):
-            color = self._theme.color("muted") if entry.place is None else self._color(entry.place)
+        for entry, place in zip(self._entries, self._entry_rects(self.width()), strict=True):
+            color = self._theme.color("muted") if entry.class_index is None else self._color(entry.class_index)
             if entry.side:
                 top = place.top() + (place.height() - entry.side) / 2
-                edge = 0 if entry.place is None else 1
+                edge = 0 if entry.class_index is None else 1
                 box = QRectF(place.left(), top, entry.side, entry.side).adjusted(edge, edge, -edge, -edge)
                 _paint_symbol(painter, entry.symbol, color, box)
             painter.setPen(self._theme.color("muted"))
             words = place.adjusted(self._swatch_width(entry), 0, 0, 0)
             painter.drawText(words, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), entry.words)
 
-    def _swatch_width(self, entry: _Entry) -> int:
+    def _swatch_width(self, entry: _LegendEntry) -> int:
         return ceil(entry.side) + self._theme.spacing.tiny if entry.side else 0
 
-    def _places(self, width: int) -> list[QRect]:
-        is_sized = any(entry.place is None for entry in self._entries)
+    def _entry_rects(self, width: int) -> list[QRect]:
+        is_sized = any(entry.class_index is None for entry in self._entries)
         height = max(_TALLEST if is_sized else _SIDE, self._metrics.height()) + 2
         widths = [
             self._swatch_width(entry) + self._metrics.horizontalAdvance(entry.words) + 2 for entry in self._entries

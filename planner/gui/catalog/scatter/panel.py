@@ -56,7 +56,7 @@ class ScatterPanel(PlotPanel):
         columns = model.columns
         self._columns = {column.key: column for column in columns}
         self.plot: ScatterPlot | None = None
-        numbers = [(column.key, column.axis) for column in columns if column.is_number]
+        numbers = [(column.key, column.axis_title) for column in columns if column.is_number]
         class_columns = [(column.key, column.title) for column in columns if column.key in _CLASS_COLUMNS]
         nothing = ("", "nothing")
         self.fields: dict[str, ChoiceField] = {
@@ -74,7 +74,7 @@ class ScatterPanel(PlotPanel):
         self._presets = QPushButton("Pre&sets")
         self._as_table.hide()  # the page itself has a table of the same rows
         self._add_controls()
-        self._show_choice()
+        self._show_chosen_columns()
 
     @property
     def choice(self) -> PlotChoice:
@@ -85,11 +85,11 @@ class ScatterPanel(PlotPanel):
         return chosen if all(key in self._columns for key in keys) else default_choice
 
     def choose(self, choice: PlotChoice) -> None:
-        """Draw other columns, and store the choice in the settings."""
+        """Draw the columns in `choice`, and store the choice in the settings."""
         settings = self._workspace.settings
         plots = {**settings.current.catalog.plots, self._page: choice}
         settings.update(catalog=settings.current.catalog.evolve(plots=plots))
-        self._show_choice()
+        self._show_chosen_columns()
         self.show_rows()
 
     def mark(self, current: str | None, selected: Sequence[str]) -> None:
@@ -98,11 +98,11 @@ class ScatterPanel(PlotPanel):
             self.plot.mark(current, selected)
 
     def csv_rows(self) -> Rows:
-        """Return a header and one row per point, with exact figures."""
+        """Return the CSV rows of the plot: a header, and a row per point with exact figures."""
         keys = [key for key in dict.fromkeys(("x", "y", "size", "color")) if getattr(self.choice, key)]
         columns = [self._columns[getattr(self.choice, key)] for key in keys]
         drawn = set(self.plot.data.ids) if self.plot is not None else set()
-        head = ("id", "name", *(column.axis for column in columns))
+        head = ("id", "name", *(column.axis_title for column in columns))
         rows = [row for row in self._model.records if row.id in drawn]
         return (
             head,
@@ -116,11 +116,13 @@ class ScatterPanel(PlotPanel):
         plot, choice = self._make_plot(), self.choice
         data = scatter_data(self._model.names, self._columns, self._model.numbers, self._model.words, choice)
         x, y = self._columns[choice.x], self._columns[choice.y]
-        plot.set_axis_titles((x.axis, y.axis), f"{y.axis} against {x.axis}; the table shows the same figures")
+        plot.set_axis_titles(
+            (x.axis_title, y.axis_title), f"{y.axis_title} against {x.axis_title}; the table shows the same figures"
+        )
         plot.set_prioritized(self._model.marked, self._model.first)
         plot.draw(data, choice, lambda name: self._row_title(self._model.find(name)))
         classes = [(name, symbol_of(place, data.ordered)) for place, name in enumerate(data.class_names)]
-        size_title = self._columns[choice.size].axis if choice.size else ""
+        size_title = self._columns[choice.size].axis_title if choice.size else ""
         self.legend.show_classes(classes, set(data.classes.tolist()), plot.class_color, size_title, data.size_ends)
         left_out = f"; {fmt.integer(data.left_out)} without these figures" if data.left_out else ""
         self._read_out.setText(f"{fmt.plural(len(data.ids), 'point')}{left_out}")
@@ -130,7 +132,7 @@ class ScatterPanel(PlotPanel):
             from planner.gui.catalog.scatter.plot import ScatterPlot
 
             self.plot = ScatterPlot(self._theme)
-            self.plot.hovered.connect(self._on_hovered)
+            self.plot.hovered.connect(self._show_hover_card)
             self.plot.chosen.connect(self.chosen)
             self.plot.boxed.connect(self.boxed)
             self.plot.used.connect(self.used)
@@ -141,21 +143,21 @@ class ScatterPanel(PlotPanel):
         return self._columns["name"].text(row)
 
     @Slot(object)
-    def _on_hovered(self, name: str | None) -> None:
+    def _show_hover_card(self, name: str | None) -> None:
         row = self._model.find(name)
         if self.plot is not None:
             self.plot.card.setVisible(row is not None)
             if name is not None and row is not None:
-                self.plot.card.show_lines(self.lines_of(row), self.plot.pixels_of(name))
+                self.plot.card.show_lines(self.hover_lines(row), self.plot.pixels_of(name))
 
-    def lines_of(self, row: Any) -> tuple[str, ...]:  # noqa: ANN401  # a page's own record
+    def hover_lines(self, row: Any) -> tuple[str, ...]:  # noqa: ANN401  # a page's own record
         """Return the hover text for a point: the record's name and the values on the axes."""
         keys = dict.fromkeys((self.choice.x, self.choice.y, self.choice.size, self.choice.color, "fits"))
         columns = [self._columns[key] for key in keys if key in self._columns]
         figures = (f"{column.title}: {_text_with_unit(column, row)}" for column in columns)
         return (self._row_title(row), *figures)
 
-    def _show_choice(self) -> None:
+    def _show_chosen_columns(self) -> None:
         choice = self.choice
         for key, field in self.fields.items():
             field.set_value(getattr(choice, key))
@@ -180,11 +182,11 @@ class ScatterPanel(PlotPanel):
         )
         box.setAccessibleDescription(box.toolTip())
 
-    def _take_preset(self, preset: PlotChoice) -> None:
+    def _use_preset(self, preset: PlotChoice) -> None:
         """Draw a preset, keeping the Pareto front switch as it is."""
         self.choose(preset.evolve(pareto=self.choice.pareto))
 
-    def _on_edited(self, key: str, value: object) -> None:
+    def _on_setting_edited(self, key: str, value: object) -> None:
         changed = self.choice.evolve(**{key: value})
         years = {f"log_{axis}": False for axis in ("x", "y") if getattr(changed, axis) in _LINEAR_COLUMNS}
         self.choose(changed.evolve(**years))
@@ -199,7 +201,7 @@ class ScatterPanel(PlotPanel):
             label.setBuddy(field)
             field.set_name(titles[key].replace("&", ""))
             field.setMinimumWidth(110)
-            field.edited.connect(partial(self._on_edited, key))
+            field.edited.connect(partial(self._on_setting_edited, key))
             grid.addWidget(label, row, column)
             grid.addWidget(field, row, column + 1)
             grid.setColumnStretch(column + 1, 1)
@@ -208,10 +210,10 @@ class ScatterPanel(PlotPanel):
         self.boxes["log_x"].setAccessibleName("Logarithmic x axis")
         self.boxes["log_y"].setAccessibleName("Logarithmic y axis")
         for key, box in self.boxes.items():
-            box.toggled.connect(partial(self._on_edited, key))
+            box.toggled.connect(partial(self._on_setting_edited, key))
         menu = QMenu(self)
         for name, choice in PRESETS[self._page].items():
-            menu.addAction(name, partial(self._take_preset, choice))
+            menu.addAction(name, partial(self._use_preset, choice))
         self._presets.setMenu(menu)
         self._column.setContentsMargins(self._theme.spacing.small, 0, self._theme.spacing.small, 0)
         self._column.insertLayout(0, grid)

@@ -57,8 +57,8 @@ class ScatterPlot(Chart):
         self._planned, self._here = "", frozenset[str]()
         self._name_of: Callable[[str], str] = str
         self._front = self._add_curve(ItemStyle("accent", 1, Qt.PenStyle.DashLine))
-        self._points = self._add(PointLayer())
-        self._rings = self._add(pg.ScatterPlotItem(size=_RING_SIZE, symbol="o"), ItemStyle("text", 1.5))
+        self._points = self._add_item(PointLayer())
+        self._rings = self._add_item(pg.ScatterPlotItem(size=_RING_SIZE, symbol="o"), ItemStyle("text", 1.5))
         for name in ("bottom", "left"):
             self._item.getAxis(name).enableAutoSIPrefix(False)
         self.names = NameLayer(self._item.getViewBox(), theme)
@@ -68,12 +68,12 @@ class ScatterPlot(Chart):
         self._band = QRubberBand(QRubberBand.Shape.Rectangle, self._plot.viewport())
         self._pressed: QPoint | None = None
         self._plot.viewport().installEventFilter(self)
-        self._take_keyboard()
-        self._dress()
+        self._accept_keyboard_focus()
+        self._apply_theme()
 
     def set_axis_titles(self, titles: tuple[str, str], accessible: str) -> None:
         """Set the titles of the axes and the accessible name."""
-        self._set_titles(*titles)
+        self._set_axis_titles(*titles)
         self.setAccessibleName(accessible)
         self._plot.setAccessibleName(accessible)
 
@@ -82,12 +82,12 @@ class ScatterPlot(Chart):
         ordered_before = self.data.ordered
         self.data, self._choice, self._name_of = data, choice, name_of
         if data.ordered != ordered_before:
-            self._dress()
+            self._apply_theme()
         self._points.set_points(data)
         front = list(data.front) if choice.pareto else []
         self._front.setData(data.xs[front], data.ys[front])
-        self._set_ranges(padded_range(data.xs, choice.log_x), padded_range(data.ys, choice.log_y))
-        self._mark_points()
+        self._set_axis_ranges(padded_range(data.xs, choice.log_x), padded_range(data.ys, choice.log_y))
+        self._update_rings()
         self._place_ticks()
 
     def set_prioritized(self, planned: str | None, here: Collection[str]) -> None:
@@ -97,17 +97,17 @@ class ScatterPlot(Chart):
     def mark(self, current: str | None, selected: Collection[str]) -> None:
         """Draw rings around the current record and the selected records."""
         self._current, self._selected = current or "", frozenset(selected)
-        self._mark_points()
+        self._update_rings()
 
-    def class_color(self, place: int) -> QColor:
+    def class_color(self, class_index: int) -> QColor:
         """Return the color of a class: a series color, or for steps of a number a shade from pale to strong."""
-        return _class_color(self._theme, place, self.data.ordered, len(self.data.class_names))
+        return _class_color(self._theme, class_index, self.data.ordered, len(self.data.class_names))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Move to the next point along an axis with the arrow keys, and use a record with Enter."""
         move = _KEY_MOVES.get(Qt.Key(event.key()))
         if move is not None and self.data.ids:
-            self._step(*move)
+            self._step_along(*move)
         elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self._current:
             self.used.emit()
         else:
@@ -116,12 +116,12 @@ class ScatterPlot(Chart):
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Handle hovering, clicking and drawing a box in the viewport."""
         if isinstance(event, QMouseEvent):
-            return self._on_mouse(event)
+            return self._handle_mouse(event)
         if event.type() == QEvent.Type.Leave:
-            self._hover(None)
+            self._show_hovered(None)
         return super().eventFilter(watched, event)
 
-    def _on_mouse(self, event: QMouseEvent) -> bool:
+    def _handle_mouse(self, event: QMouseEvent) -> bool:
         place = event.position().toPoint()
         if event.type() == QEvent.Type.MouseButtonPress and event.button() == Qt.MouseButton.LeftButton:
             self._pressed = place
@@ -134,24 +134,24 @@ class ScatterPlot(Chart):
             self.used.emit()
         return True
 
-    def _follow_pointer(self, place: QPoint) -> None:
+    def _follow_pointer(self, position: QPoint) -> None:
         if self._pressed is None:
-            self._hover(self._name_at(place))
-        elif (place - self._pressed).manhattanLength() > _DRAG_PIXELS:
-            self._band.setGeometry(QRect(self._pressed, place).normalized())
+            self._show_hovered(self._name_at(position))
+        elif (position - self._pressed).manhattanLength() > _DRAG_PIXELS:
+            self._band.setGeometry(QRect(self._pressed, position).normalized())
             self._band.show()
 
-    def _release_pointer(self, place: QPoint) -> None:
+    def _release_pointer(self, position: QPoint) -> None:
         pressed, self._pressed = self._pressed, None
         if self._band.isVisible() and pressed is not None:
             self._band.hide()
-            self.boxed.emit(self.names_within(QRect(pressed, place).normalized()))
-        elif name := self._name_at(place):
+            self.boxed.emit(self.names_within(QRect(pressed, position).normalized()))
+        elif name := self._name_at(position):
             self.chosen.emit(name)
 
     def names_within(self, area: QRect) -> tuple[str, ...]:
         """Return the names of the points within a rectangle of the viewport."""
-        corners = [self._to_axes(corner) for corner in (area.bottomLeft(), area.topRight())]
+        corners = [self._axis_position(corner) for corner in (area.bottomLeft(), area.topRight())]
         (left, right), (bottom, top) = sorted(one.x() for one in corners), sorted(one.y() for one in corners)
         data = self.data
         inside = (left <= data.xs) & (data.xs <= right) & (bottom <= data.ys) & (data.ys <= top)
@@ -163,17 +163,17 @@ class ScatterPlot(Chart):
         point = self._item.getViewBox().mapViewToScene(QPointF(float(self.data.xs[place]), float(self.data.ys[place])))
         return QPoint(round(point.x()), round(point.y()))
 
-    def _to_axes(self, place: QPoint) -> QPointF:
+    def _axis_position(self, place: QPoint) -> QPointF:
         position: QPointF = self._item.getViewBox().mapSceneToView(QPointF(place))
         return position
 
     def _name_at(self, place: QPoint) -> str | None:
         """Return the name of the point within a few pixels of `place`, or None."""
         position = self._view_position(QPointF(place))
-        nearest = None if position is None else self._nearest(self.data.xs, self.data.ys, position)
+        nearest = None if position is None else self._nearest_index(self.data.xs, self.data.ys, position)
         return None if nearest is None else self.data.ids[nearest]
 
-    def _step(self, axis: int, direction: int) -> None:
+    def _step_along(self, axis: int, direction: int) -> None:
         values = (self.data.xs, self.data.ys)[axis]
         order = np.argsort(values, kind="stable").tolist()
         if self._current in self.data.ids:
@@ -183,17 +183,17 @@ class ScatterPlot(Chart):
             chosen = order[0 if direction > 0 else -1]
         self.chosen.emit(self.data.ids[chosen])
 
-    def _mark_points(self) -> None:
-        ringed = self.data.places_of(self._selected.union((self._current,)))
+    def _update_rings(self) -> None:
+        ringed = self.data.indexes_of(self._selected.union((self._current,)))
         self._rings.setData(self.data.xs[ringed], self.data.ys[ringed])
         self.names.clear()
         self._naming.start()
 
-    def _ticks(self, across: int, up: int) -> tuple[Ticks, Ticks]:
+    def _axis_ticks(self, x_tick_count: int, y_tick_count: int) -> tuple[Ticks, Ticks]:
         choice, data = self._choice, self.data
-        bottom = scatter_ticks(padded_range(data.xs, choice.log_x), across, choice.log_x, choice.x == "year")
-        left = scatter_ticks(padded_range(data.ys, choice.log_y), up, choice.log_y, choice.y == "year")
-        self._make_room(left)
+        bottom = scatter_ticks(padded_range(data.xs, choice.log_x), x_tick_count, choice.log_x, choice.x == "year")
+        left = scatter_ticks(padded_range(data.ys, choice.log_y), y_tick_count, choice.log_y, choice.y == "year")
+        self._fit_y_axis_width(left)
         return bottom, left
 
     def _place_ticks(self) -> None:
@@ -201,7 +201,7 @@ class ScatterPlot(Chart):
         self.names.clear()
         self._naming.start()
 
-    def _make_room(self, ticks: Ticks) -> None:
+    def _fit_y_axis_width(self, ticks: Ticks) -> None:
         """Set the width of the y axis to its labels at once, because names are placed relative to the final points."""
         axis, metrics = self._item.getAxis("left"), QFontMetrics(self._theme.font("small"))
         widest = max((metrics.horizontalAdvance(label) for _, label in ticks), default=0)
@@ -213,19 +213,19 @@ class ScatterPlot(Chart):
     def place_names(self) -> None:
         """Place the names of selected and planned records, then of this machine's cards, then of the best points."""
         data, choice = self.data, self._choice
-        needed = dict.fromkeys((*data.places_of((self._current, self._planned)), *data.places_of(self._selected)))
-        indexes = (*needed, *data.places_of(self._here), *points_to_name(data, (choice.x, choice.y)))
-        point_names = [self._point_name(place) for place in dict.fromkeys(indexes)]
+        needed = dict.fromkeys((*data.indexes_of((self._current, self._planned)), *data.indexes_of(self._selected)))
+        indexes = (*needed, *data.indexes_of(self._here), *points_to_name(data, (choice.x, choice.y)))
+        point_names = [self._point_name_at(place) for place in dict.fromkeys(indexes)]
         self.names.place(point_names, data.xs, data.ys, len(needed))
 
-    def _point_name(self, place: int) -> PointName:
+    def _point_name_at(self, index: int) -> PointName:
         data = self.data
-        name = data.ids[place]
-        size = _RING_SIZE if name == self._current or name in self._selected else data.sizes[place]
-        return PointName(self._name_of(name), data.xs[place], data.ys[place], size / 2)
+        name = data.ids[index]
+        size = _RING_SIZE if name == self._current or name in self._selected else data.sizes[index]
+        return PointName(self._name_of(name), data.xs[index], data.ys[index], size / 2)
 
-    def _dress(self) -> None:
-        super()._dress()
+    def _apply_theme(self) -> None:
+        super()._apply_theme()
         self._points.set_styles([self._class_style(place) for place in range(MOST_CLASSES)])
         self.names.update()
 
@@ -237,16 +237,16 @@ class ScatterPlot(Chart):
         self._rings.opts["useCache"] = True
         return drawing
 
-    def _class_style(self, place: int) -> tuple[str, QColor]:
-        return symbol_of(place, self.data.ordered), translucent(self.class_color(place), _POINT_OPACITY)
+    def _class_style(self, class_index: int) -> tuple[str, QColor]:
+        return symbol_of(class_index, self.data.ordered), translucent(self.class_color(class_index), _POINT_OPACITY)
 
 
-def _class_color(theme: Theme, place: int, ordered: bool, count: int) -> QColor:
+def _class_color(theme: Theme, class_index: int, ordered: bool, count: int) -> QColor:
     if not ordered:
-        return theme.color(f"series-{place + 1}")
-    if place == count - 1:
+        return theme.color(f"series-{class_index + 1}")
+    if class_index == count - 1:
         return theme.color("muted")
     pale, strong = theme.color("border"), theme.color("accent")
-    share = (place + 1) / max(1, count - 1)
+    share = (class_index + 1) / max(1, count - 1)
     channels = zip((pale.red(), pale.green(), pale.blue()), (strong.red(), strong.green(), strong.blue()), strict=True)
     return QColor(*(round(low + (high - low) * share) for low, high in channels))

@@ -61,14 +61,14 @@ class PointLayer(pg.GraphicsObject):  # type: ignore[misc]  # the library has no
             return
         scale = 1.0 if widget is None else widget.devicePixelRatioF()
         if self._sheet.isNull() or self._sheet.devicePixelRatio() != scale:
-            self._sheet = self._drawn_sheet(scale)
+            self._sheet = self._sprite_sheet(scale)
         places = pg.functions.transformCoordinates(painter.transform(), self._places).T
         painter.resetTransform()
         if painter.paintEngine().type() == QPaintEngine.Type.SVG:
             self._draw_shapes(painter, places)
             return
         classes, steps = self._cells
-        sides = _sides(scale)
+        sides = _symbol_sides_pixels(scale)
         # The fields of QPainter::PixmapFragment: x, y, source rectangle, x and y scale, rotation and opacity.
         fragments = np.empty((count, _FRAGMENT_FIELDS))
         fragments[:, 0:2] = places
@@ -88,9 +88,9 @@ class PointLayer(pg.GraphicsObject):  # type: ignore[misc]  # the library has no
             drawSymbol(painter, symbol, SIZES[step], QPen(Qt.PenStyle.NoPen), QBrush(color))
             painter.restore()
 
-    def _drawn_sheet(self, scale: float) -> QPixmap:
-        """Return the sprite sheet: one row per class, from small to large."""
-        sides = _sides(scale)
+    def _sprite_sheet(self, scale: float) -> QPixmap:
+        """Return the sprite sheet with a row of symbols per color class, from small to large."""
+        sides = _symbol_sides_pixels(scale)
         sheet = QPixmap(int(sides.sum()), int(sides[-1]) * len(self._styles))
         sheet.fill(Qt.GlobalColor.transparent)
         painter = QPainter(sheet)
@@ -106,6 +106,6 @@ class PointLayer(pg.GraphicsObject):  # type: ignore[misc]  # the library has no
         return sheet
 
 
-def _sides(scale: float) -> Ints:
+def _symbol_sides_pixels(scale: float) -> Ints:
     """Return the side length in device pixels of the square that holds a symbol, for each size."""
     return np.array([math.ceil(scale * (size + _EDGES)) for size in SIZES])

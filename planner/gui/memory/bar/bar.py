@@ -10,7 +10,7 @@ from planner.gui.memory.bar.layout import Piece
 from planner.gui.memory.bar.paint import BarPicture
 from planner.gui.theme import Theme
 from planner.present import format as fmt
-from planner.present.memory.view import MemoryView, Segment
+from planner.present.memory.view import MemoryBarSegment, MemoryView
 
 _MINIMUM_WIDTH: Final = 240
 
@@ -70,12 +70,12 @@ class StackedBar(QWidget):
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Highlight the piece under the pointer."""
         piece = self._piece_at(event.position().toPoint())
-        self._highlight(piece.segment.name if piece else None)
+        self._set_highlighted_piece(piece.segment.name if piece else None)
 
     def leaveEvent(self, event: QEvent) -> None:
         """Remove the highlight when the pointer leaves."""
         super().leaveEvent(event)
-        self._highlight(None)
+        self._set_highlighted_piece(None)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         """Emit the term that was clicked."""
@@ -88,7 +88,7 @@ class StackedBar(QWidget):
         steps = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
         key = Qt.Key(event.key())
         if key in steps:
-            self._move_highlight(steps[key])
+            self._highlight_neighbor(steps[key])
         elif key in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self._current:
             self.activated.emit(self._current)
         else:
@@ -97,9 +97,9 @@ class StackedBar(QWidget):
     def focusOutEvent(self, event: QFocusEvent) -> None:
         """Remove the highlight when the focus leaves."""
         super().focusOutEvent(event)
-        self._highlight(None)
+        self._set_highlighted_piece(None)
 
-    def segment_text(self, segment: Segment) -> str:
+    def segment_text(self, segment: MemoryBarSegment) -> str:
         """Return the text about a bar segment: its exact size in bytes and its share of the memory needed."""
         if self._view is None or segment.kind != "term":
             return segment.tooltip
@@ -117,25 +117,25 @@ class StackedBar(QWidget):
     def _piece_at(self, position: QPoint) -> Piece | None:
         return None if self.picture is None else self.picture.piece_at(position.x(), position.y())
 
-    def _highlight(self, name: str | None) -> None:
+    def _set_highlighted_piece(self, name: str | None) -> None:
         if name != self._current:
             self._current = name
             self.update()
 
-    def _move_highlight(self, step: int) -> None:
+    def _highlight_neighbor(self, step: int) -> None:
         pieces = self.picture.layout.pieces if self.picture else ()
         if not pieces:
             return
         names = [piece.segment.name for piece in pieces]
         start = names.index(self._current) if self._current in names else (-1 if step > 0 else len(names))
         piece = pieces[(start + step) % len(pieces)]
-        self._highlight(piece.segment.name)
+        self._set_highlighted_piece(piece.segment.name)
         middle = self.mapToGlobal(QPoint(round((piece.left + piece.right) / 2), self.height()))
         QToolTip.showText(middle, self.segment_text(piece.segment), self)
 
 
 def describe(view: MemoryView) -> str:
-    """Return a description of the bar for screen readers."""
+    """Return the text about the memory bar for screen readers."""
     parts = "; ".join(segment.text for segment in view.segments)
     needs = f"{fmt.size(view.total_bytes)} ({fmt.size_range(view.low_bytes, view.high_bytes)})"
     capacity = "" if view.capacity_bytes is None else f" of {fmt.size(view.capacity_bytes)} usable"

@@ -6,7 +6,7 @@ from typing import Final
 
 from planner.gui.plot.ticks import Ticks
 from planner.present import format as fmt
-from planner.present.memory.view import MemoryView, Segment
+from planner.present.memory.view import MemoryBarSegment, MemoryView
 from planner.units import GIB, MIB
 
 _TICK_COUNT: Final = 7
@@ -17,14 +17,14 @@ _MARGIN: Final = 1.02
 class Piece:
     """A bar segment and its left and right end in pixels."""
 
-    segment: Segment
+    segment: MemoryBarSegment
     left: float
     right: float
 
 
 @dataclass(frozen=True, slots=True)
 class BarLayout:
-    """The bar in pixels; `edge` is the end of the card's usable memory, None if the usable memory is unknown."""
+    """The memory bar in pixels; `edge` is the end of the card's usable memory, None if that is unknown."""
 
     pieces: tuple[Piece, ...]
     ticks: Ticks
@@ -36,7 +36,7 @@ class BarLayout:
 
     @property
     def card_right(self) -> float:
-        """Return the right end of the card, or of the bar if the capacity is unknown."""
+        """Return the x position where the card's memory ends, or where the bar ends if the capacity is unknown."""
         return self.width if self.edge is None else self.edge
 
     def piece_at(self, x: float) -> Piece | None:

@@ -10,7 +10,7 @@ from planner.gui.memory.bar.layout import Piece, lay_out
 from planner.gui.plot.legend import line_positions
 from planner.gui.theme import Theme
 from planner.present import format as fmt
-from planner.present.memory.view import MemoryView, Segment
+from planner.present.memory.view import MemoryBarSegment, MemoryView
 
 # Steps of plain fills: a gradient brush would take longer than the rest of the bar.
 _FADE_STEPS: Final = 24
@@ -40,7 +40,9 @@ class BarPicture:
         self._labelled = [piece for piece in self.layout.pieces if self._has_room(piece)]
         self._named = [piece for piece in self.layout.pieces if piece not in self._labelled]
         self._swatch = self._metrics.ascent()
-        widths = [self._name_offset + self._metrics.horizontalAdvance(piece.segment.text) for piece in self._named]
+        widths = [
+            self._legend_text_offset + self._metrics.horizontalAdvance(piece.segment.text) for piece in self._named
+        ]
         self._places = line_positions(widths, self.bar.right(), theme.spacing.large)
 
     @property
@@ -56,7 +58,7 @@ class BarPicture:
     def paint(self, painter: QPainter, highlighted: str | None, *, focused: bool) -> None:
         """Paint bar, scale and legend, with a frame around the piece called `highlighted`."""
         painter.save()
-        painter.setClipPath(self._rounded_path(self.layout.width))
+        painter.setClipPath(self._rounded_bar_path(self.layout.width))
         painter.fillRect(self._bar_rect(0, self.layout.card_right), self._theme.color("free"))
         self._paint_pieces(painter)
         painter.restore()
@@ -67,7 +69,7 @@ class BarPicture:
         self._paint_legend(painter)
 
     @property
-    def _name_offset(self) -> float:
+    def _legend_text_offset(self) -> float:
         return self._swatch + self._theme.spacing.tiny
 
     def _has_room(self, piece: Piece) -> bool:
@@ -86,12 +88,12 @@ class BarPicture:
         """Return the rectangle of the bar between two x positions in the layout."""
         return QRectF(self._widget_x(left), self.bar.top(), right - left, self.bar.height())
 
-    def _rounded_path(self, right: float) -> QPainterPath:
+    def _rounded_bar_path(self, right: float) -> QPainterPath:
         path = QPainterPath()
         path.addRoundedRect(self._bar_rect(0, right), self._theme.tokens.radius, self._theme.tokens.radius)
         return path
 
-    def _fill_rect(self, painter: QPainter, rect: QRectF, segment: Segment) -> None:
+    def _fill_rect(self, painter: QPainter, rect: QRectF, segment: MemoryBarSegment) -> None:
         """Fill `rect` in the segment's color; hatched for other processes, in the `bad` color for the overflow."""
         if segment.kind == "other":
             painter.fillRect(rect, self._theme.color("sunken"))
@@ -109,7 +111,7 @@ class BarPicture:
                 self._fill_rect(painter, rect, piece.segment)
             elif piece.segment.kind == "overflow":
                 self._paint_overflow(painter, rect)
-        self._fade(painter)
+        self._fade_range(painter)
         painter.setPen(QPen(self._theme.color("surface"), 1))
         for piece in layout.pieces:
             rect = self._bar_rect(piece.left, piece.right)
@@ -123,13 +125,13 @@ class BarPicture:
                 painter.drawLine(QPointF(x, self.bar.top()), QPointF(x, self.bar.bottom()))
 
     def _paint_overflow(self, painter: QPainter, rect: QRectF) -> None:
-        """Draw lines in the `bad` color above and below the part that exceeds the card; the terms remain visible."""
+        """Draw lines in the `bad` color above and below the part of the bar that exceeds the card's memory."""
         bad = self._theme.color("bad")
         painter.fillRect(rect.adjusted(0, rect.height() - _OVERFLOW_BAND, 0, 0), bad)
         painter.fillRect(rect.adjusted(0, 0, 0, _OVERFLOW_LINE - rect.height()), bad)
 
-    def _fade(self, painter: QPainter) -> None:
-        """Fade the bar into the background between the lower and the upper bound of the total memory."""
+    def _fade_range(self, painter: QPainter) -> None:
+        """Fade the bar into the background between the lower and the upper bound of the memory needed."""
         layout = self.layout
         inside, outside = self._theme.color("free"), self._theme.color("surface")
         ends = [round(layout.low + (layout.high - layout.low) * step / _FADE_STEPS) for step in range(_FADE_STEPS + 1)]
@@ -156,14 +158,14 @@ class BarPicture:
         painter.drawText(QRectF(rect.left(), middle, rect.width(), half), lower, piece.segment.title)
 
     def _paint_outlines(self, painter: QPainter, highlighted: str | None, focused: bool) -> None:
-        """Frame the piece called `highlighted`, and the card, so that the overflow lies visibly outside the card."""
+        """Frame the piece called `highlighted`, and the card's memory, so that an overflow lies visibly outside."""
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.setPen(QPen(self._theme.color("text"), 2))
         for piece in self.layout.pieces:
             if piece.segment.name == highlighted:
                 painter.drawRect(self._bar_rect(piece.left, piece.right).adjusted(1, 1, -1, -1))
         painter.setPen(QPen(self._theme.color("focus" if focused else "muted"), 2 if focused else 1))
-        painter.drawPath(self._rounded_path(self.layout.card_right))
+        painter.drawPath(self._rounded_bar_path(self.layout.card_right))
 
     def _paint_scale(self, painter: QPainter) -> None:
         """Paint the scale; tick labels that would overlap the label of the card's edge are left out."""
@@ -172,7 +174,7 @@ class BarPicture:
         painter.setFont(self._small)
         painter.setPen(self._theme.color("muted"))
         for x, text in self.layout.ticks:
-            box = self._label_box(x, self._metrics.horizontalAdvance(text))
+            box = self._scale_label_rect(x, self._metrics.horizontalAdvance(text))
             if not edge.intersects(box):
                 painter.drawText(box, _LEFT, text)
 
@@ -188,12 +190,12 @@ class BarPicture:
             painter.drawLine(QPointF(self._widget_x(x), y - 2), QPointF(self._widget_x(x), y + 2))
 
     def _paint_card_edge(self, painter: QPainter) -> QRectF:
-        """Mark the card's edge; return its label's rectangle with a gap on either side, empty without a card."""
+        """Mark the end of the card's memory; return the rectangle of its label with side gaps, empty without a card."""
         edge = self.layout.edge
         if edge is None or self._capacity_bytes is None:
             return QRectF()
         text = f"{fmt.size(self._capacity_bytes)} usable"
-        box = self._label_box(edge, self._bold_metrics.horizontalAdvance(text))
+        box = self._scale_label_rect(edge, self._bold_metrics.horizontalAdvance(text))
         x = self._widget_x(edge)
         painter.setFont(self._bold)
         painter.setPen(QPen(self._theme.color("text"), 1))
@@ -202,8 +204,8 @@ class BarPicture:
         gap = self._theme.spacing.small
         return box.adjusted(-gap, 0, gap, 0)
 
-    def _label_box(self, x: float, width: float) -> QRectF:
-        """Return the box for a label of `width` pixels centered below `x`, kept within the bar."""
+    def _scale_label_rect(self, x: float, width: float) -> QRectF:
+        """Return the rectangle for a scale label of `width` pixels centered below `x`, kept within the bar."""
         left = min(self._widget_x(x) - width / 2, self.bar.right() - width)
         return QRectF(max(self.bar.left(), left), self._scale_top, width + 1, self._line)
 
@@ -214,4 +216,6 @@ class BarPicture:
             swatch = QRectF(left, top + (self._line - self._swatch) / 2, self._swatch, self._swatch)
             self._fill_rect(painter, swatch, piece.segment)
             painter.setPen(self._theme.color("text"))
-            painter.drawText(QRectF(left + self._name_offset, top, self._width, self._line), _LEFT, piece.segment.text)
+            painter.drawText(
+                QRectF(left + self._legend_text_offset, top, self._width, self._line), _LEFT, piece.segment.text
+            )

@@ -18,15 +18,15 @@ _LINEAR_POINTS: Final = 32
 _LOG_POINTS: Final = 40
 
 XY = tuple[float, float]
-"""A point of the plot: x and GiB."""
+"""Point of the memory curve: position on the x axis, and memory in GiB."""
 _GAP: Final[XY] = (nan, nan)
 Corner = Literal["above left", "above right", "below left", "below right"]
-"""Corner of the plot area at a horizontal line: above or below it, at its left or right end."""
+"""Where a label stands at a horizontal line: above or below the line, at its left or right end."""
 
 
 @dataclass(frozen=True, slots=True)
 class CurveData:
-    """Memory at ascending values of `axis`; `current` is the plan's point, `title` the title of the x axis."""
+    """Points of the memory curve at ascending values of `axis`; `current` is the plan's point."""
 
     axis: Axis
     title: str
@@ -42,7 +42,7 @@ class CurveData:
 
     @property
     def memory_range(self) -> tuple[float, float]:
-        """Return the range of the memory axis: the plan's point and the card's line with a margin.
+        """Return the ends of the memory axis in bytes, around the plan's point and the card's line.
 
         Points far above the plan's point and the card's line are cut off. The axis starts at 0 unless all points and
         the card's line lie in its upper half.
@@ -55,7 +55,7 @@ class CurveData:
 
     @property
     def label_corner(self) -> Corner:
-        """Return the corner farthest from the curve, for the label at the card's line."""
+        """Return where the card's label stands farthest from the curve."""
         limit = inf if self.capacity_bytes is None else self.capacity_bytes
         first, last = self.points[0], self.points[-1]
         middle = self.nearest_point((self.x_position(first.value) + self.x_position(last.value)) / 2)
@@ -80,7 +80,7 @@ class CurveData:
             if (before[1] <= limit) != (after[1] <= limit):
                 split_points.append(_crossing_point(before, after, limit))
             split_points.append(after)
-        return _select_points(split_points, [y <= limit for _, y in split_points]), _select_points(
+        return _selected_with_gaps(split_points, [y <= limit for _, y in split_points]), _selected_with_gaps(
             split_points, [y >= limit for _, y in split_points]
         )
 
@@ -89,7 +89,7 @@ class CurveData:
         return min(self.points, key=lambda point: abs(self.x_position(point.value) - x))
 
     def csv_rows(self) -> tuple[tuple[str, ...], ...]:
-        """Return a header and one row per point, with exact sizes in bytes."""
+        """Return the CSV rows of the curve: a header, and a row per point with exact sizes in bytes."""
         header = (self.axis, "bytes", "low_bytes", "high_bytes", "host_bytes", "gib")
         rows = (
             (
@@ -106,8 +106,8 @@ def _crossing_point(before: XY, after: XY, limit: float) -> XY:
     return x0 + (x1 - x0) * (limit - y0) / (y1 - y0), limit
 
 
-def _select_points(points: Sequence[XY], is_selected: Sequence[bool]) -> tuple[XY, ...]:
-    """Return the selected points, with a NaN point between disconnected runs of points."""
+def _selected_with_gaps(points: Sequence[XY], is_selected: Sequence[bool]) -> tuple[XY, ...]:
+    """Return the points where `is_selected`, with a NaN point at each gap, so that no line crosses the gap."""
     runs = groupby(zip(is_selected, points, strict=True), key=lambda pair: pair[0])
     parts = [[place for _, place in run] for inside, run in runs if inside]
     return tuple(place for number, part in enumerate(parts) for place in ([_GAP, *part] if number else part))

@@ -21,7 +21,7 @@ from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
 from planner.plan.memory_curve import Axis, plan_at_value, plan_axes
 from planner.plan.plan import Plan
-from planner.present.plan.settings import in_sentence
+from planner.present.plan.settings import title_in_sentence
 
 REST_MS: Final = 120
 _CURVE_HEIGHT: Final = 190
@@ -36,7 +36,7 @@ class ExplorationResult(NamedTuple):
 
 
 class SolutionRow(QWidget):
-    """Row with one solved value; `use_requested` carries the solution when its button is pressed."""
+    """Row with a value that fits, such as the largest batch; its *Use* button emits the solution as `use_requested`."""
 
     use_requested = Signal(object)
 
@@ -47,7 +47,7 @@ class SolutionRow(QWidget):
         self._value = make_label(font=theme.font(bold=True), wrap=True)
         self.use = QPushButton("Use")
         in_column(self._title, in_row((self._value, 1), self.use), owner=self, spacing=theme.spacing.tiny)
-        self.use.clicked.connect(self._on_clicked)
+        self.use.clicked.connect(self._on_use_clicked)
 
     @property
     def text(self) -> str:
@@ -64,7 +64,7 @@ class SolutionRow(QWidget):
         self.use.setAccessibleName(f"{self.use.text()}: {self.text}")
 
     @Slot()
-    def _on_clicked(self) -> None:
+    def _on_use_clicked(self) -> None:
         self.use_requested.emit(self.solution)
 
 
@@ -119,9 +119,9 @@ class ExplorationPanel(QWidget):
         if self._evaluation is not None and self._axis in plan_axes(self._evaluation):
             create_qt_classes()
             work = partial(explore, self._evaluation, self._workspace.catalog, self._axis)
-            self._tasks.run(_KEY, work, self._take_result, self._on_error)
+            self._tasks.run(_KEY, work, self._show_result, self._on_error)
 
-    def _take_result(self, explored: ExplorationResult) -> None:
+    def _show_result(self, explored: ExplorationResult) -> None:
         while len(self.rows) < len(explored.solutions):
             self._add_solution_row()
         for position, row in enumerate(self.rows):
@@ -156,7 +156,9 @@ class ExplorationPanel(QWidget):
     def _apply_plan(self, field_name: str, plan: Plan) -> None:
         """Apply `plan` as one undo step named after the field `field_name`."""
         self._workspace.end_gesture()
-        self._workspace.apply(in_sentence(title_of(field_name)), workload=plan.workload, gpu=plan.gpu, count=plan.count)
+        self._workspace.apply(
+            title_in_sentence(title_of(field_name)), workload=plan.workload, gpu=plan.gpu, count=plan.count
+        )
         self._workspace.end_gesture()
 
     def _add_solution_row(self) -> None:

@@ -34,7 +34,7 @@ _COLUMNS: Final[tuple[Column[MemoryPoint], ...]] = (
 
 
 class CurvePanel(DataPanel[CurveData]):
-    """Memory over one number of the plan.
+    """Panel with the memory curve over one number of the plan, such as the batch size.
 
     `axis_chosen` carries the chosen x axis, `value_chosen` a value that was clicked or confirmed in the table.
     """

@@ -31,12 +31,12 @@ class CurvePlot(Chart):
         self._low, self._high = self._add_band(ItemStyle(fill="accent", alpha=56))
         self._fitting = self._add_curve(ItemStyle("accent", 2))
         self._exceeding = self._add_curve(ItemStyle("bad", 2, Qt.PenStyle.DashLine))
-        self._card = self._add(pg.InfiniteLine(angle=0), LIMIT)
-        self._card_label = self._add(pg.TextItem(), ItemStyle("text"))
-        self._pointer = self._add(pg.InfiniteLine(angle=90), POINTER)
-        self._current_point = self._add(pg.ScatterPlotItem(size=10), ItemStyle("text", 1.5, fill="accent"), z=10)
-        self._under = self._add(pg.ScatterPlotItem(size=8), ItemStyle("text", 1.5, fill="surface"))
-        self._set_titles(left="GiB")
+        self._card = self._add_item(pg.InfiniteLine(angle=0), LIMIT)
+        self._card_label = self._add_item(pg.TextItem(), ItemStyle("text"))
+        self._pointer = self._add_item(pg.InfiniteLine(angle=90), POINTER)
+        self._current_point = self._add_item(pg.ScatterPlotItem(size=10), ItemStyle("text", 1.5, fill="accent"), z=10)
+        self._under = self._add_item(pg.ScatterPlotItem(size=8), ItemStyle("text", 1.5, fill="surface"))
+        self._set_axis_titles(left="GiB")
 
     def set_data(self, data: CurveData) -> None:
         """Show a memory curve."""
@@ -48,13 +48,13 @@ class CurvePlot(Chart):
             line.setData([x for x, _ in points], [y for _, y in points], connect="finite")
         self._current_point.setData([data.x_position(data.current.value)], [data.current.total_bytes / GIB])
         low, high = data.memory_range
-        self._set_ranges((xs[0], xs[-1]), (low / GIB, high / GIB), padding=0.02)
-        self._set_titles(bottom=data.title)
-        self._place_card(data)
+        self._set_axis_ranges((xs[0], xs[-1]), (low / GIB, high / GIB), padding=0.02)
+        self._set_axis_titles(bottom=data.title)
+        self._place_card_line(data)
         self._place_ticks()
-        self._hover(None)
+        self._show_hovered(None)
 
-    def _place_card(self, data: CurveData) -> None:
+    def _place_card_line(self, data: CurveData) -> None:
         known = data.capacity_bytes is not None
         self._card.setVisible(known)
         self._card_label.setVisible(known)
@@ -65,7 +65,7 @@ class CurvePlot(Chart):
             self._card_label.setPos(data.x_position(end.value), data.capacity_bytes / GIB)
             self._card_label.setText(f"{data.card or 'Card'}: {fmt.size(data.capacity_bytes)} usable")
 
-    def _ticks(self, x_tick_count: int, y_tick_count: int) -> tuple[Ticks, Ticks] | None:
+    def _axis_ticks(self, x_tick_count: int, y_tick_count: int) -> tuple[Ticks, Ticks] | None:
         return (
             None
             if self._data is None

@@ -20,7 +20,7 @@ from planner.plan.solve import (
     smallest_card,
 )
 from planner.present.memory.solved import solved_text
-from planner.present.plan.settings import in_sentence, setting_title
+from planner.present.plan.settings import setting_title, title_in_sentence
 from planner.workload.fields import find_field
 
 _SHORTEST_LENGTH: Final = 128
@@ -29,12 +29,12 @@ _ALL_COUNTS_UP_TO: Final = 8
 
 _SOLVED: Final[tuple[SolvableField, ...]] = ("micro_batch", "sequence_length", "batch", "context_length", "gpu_layers")
 _FIELD_NAMES: Final[dict[str, str]] = {"lora_rank": "lora.rank"}
-"""Workload fields of the axes whose names differ."""
+"""Workload fields by curve axis, where the two names differ."""
 
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """Value that fits for one plan field: `text` is the value or why none fits; `plan` is the plan with that value.
+    """Solved value of a plan field: `text` is the value or why none fits; `plan` is the plan with the value.
 
     `is_taken` is true if the plan already has the value.
     """
@@ -59,8 +59,8 @@ def _axis_title_with_unit(axis: Axis) -> str:
     return ", ".join(part for part in (title_of(axis), unit) if part)
 
 
-def _largest_title(axis: Axis) -> str:
-    title = in_sentence(title_of(axis))
+def _largest_value_title(axis: Axis) -> str:
+    title = title_in_sentence(title_of(axis))
     return f"{'Most' if title.endswith('s') else 'Largest'} {title}"
 
 
@@ -113,7 +113,7 @@ def _axis_values(evaluation: Evaluation, axis: Axis, current: int, largest: int 
 
 
 def _reduced_counts(counts: Sequence[int], largest_count: int) -> list[int]:
-    """Return the counts up to twice `largest_count`, large counts only at powers of two.
+    """Return the card counts up to twice `largest_count`; above a limit, only powers of two.
 
     Pipeline stages are slow to compute.
     """
@@ -127,7 +127,9 @@ def _largest_solution(evaluation: Evaluation, catalog: Catalog, field: SolvableF
     tight = largest_that_fits(plan, catalog, field, "tight")
     best = comfortable if comfortable.value is not None else tight
     is_taken = best.value == current_value(evaluation, field)
-    return Solution(field, _largest_title(field), solved_text(comfortable, tight), best.value, best.plan, is_taken)
+    return Solution(
+        field, _largest_value_title(field), solved_text(comfortable, tight), best.value, best.plan, is_taken
+    )
 
 
 def _fewest_cards_solution(plan: Plan, catalog: Catalog) -> Solution:

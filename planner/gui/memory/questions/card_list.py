@@ -50,7 +50,7 @@ class CardList(QWidget):
             row.setParent(None)
             row.deleteLater()
         while len(self.rows) < len(self._cards):
-            self._add_row()
+            self._add_card_row()
         for row, kind in zip(self.rows, self._cards, strict=True):
             row.show_kind(kind)
 
@@ -62,27 +62,27 @@ class CardList(QWidget):
         """Add one card of the kind `gpu_id`."""
         positions = [row_index for row_index, kind in enumerate(self._cards) if kind.id == gpu_id]
         if positions:
-            self._change_row(positions[0], count=self._cards[positions[0]].count + 1)
+            self._emit_changed_row(positions[0], count=self._cards[positions[0]].count + 1)
         else:
             self.edited.emit((*self._cards, CardCount(id=gpu_id)))
         self.finished.emit()
 
-    def _add_row(self) -> None:
+    def _add_card_row(self) -> None:
         row_index = len(self.rows)
         row = CardCountRow(self._workspace, self._theme, row_index)
-        row.card.edited.connect(lambda gpu_id: self._change_row(row_index, id=gpu_id))
-        row.number.edited.connect(lambda count: self._change_row(row_index, count=count))
-        row.remove.clicked.connect(partial(self._remove_row, row_index))
+        row.card.edited.connect(lambda gpu_id: self._emit_changed_row(row_index, id=gpu_id))
+        row.number.edited.connect(lambda count: self._emit_changed_row(row_index, count=count))
+        row.remove.clicked.connect(partial(self._emit_without_row, row_index))
         for field in (row.card, row.number):
             field.finished.connect(self.finished)
         self.rows.append(row)
         self._column.insertWidget(row_index, row)
 
-    def _change_row(self, row_index: int, **changes: object) -> None:
+    def _emit_changed_row(self, row_index: int, **changes: object) -> None:
         changed = self._cards[row_index].evolve(**changes)
         self.edited.emit((*self._cards[:row_index], changed, *self._cards[row_index + 1 :]))
 
-    def _remove_row(self, row_index: int) -> None:
+    def _emit_without_row(self, row_index: int) -> None:
         self.edited.emit((*self._cards[:row_index], *self._cards[row_index + 1 :]))
         self.finished.emit()
 

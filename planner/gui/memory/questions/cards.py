@@ -26,13 +26,13 @@ from planner.gui.workspace import Workspace
 from planner.plan.editing.draft import WORKLOAD
 from planner.plan.evaluate import Evaluation
 from planner.present.plan.parallel import cards_phrase
-from planner.present.plan.settings import in_sentence, setting_title
+from planner.present.plan.settings import setting_title, title_in_sentence
 from planner.workload.fields import fields_of
 from planner.workload.parallel import CardCount
 from planner.workload.presentation import GROUPS
 
 _LIST_WIDTH = 560
-_COUNT = in_sentence(setting_title("count"))
+_COUNT = title_in_sentence(setting_title("count"))
 
 
 class CardsQuestions(QWidget):
@@ -68,15 +68,20 @@ class CardsQuestions(QWidget):
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self._section)
         bind(workspace, self.card, lambda value: workspace.answer("card", {"gpu": value}))
-        bind(workspace, self.count, lambda value: workspace.answer(_COUNT, {"count": value}), self._explain_error)
+        bind(
+            workspace,
+            self.count,
+            lambda value: workspace.answer(_COUNT, {"count": value}),
+            self._error_with_valid_counts,
+        )
         bind(
             workspace,
             self.others,
-            lambda value: workspace.answer(in_sentence(others.title), {f"{WORKLOAD}{others.name}": value}),
+            lambda value: workspace.answer(title_in_sentence(others.title), {f"{WORKLOAD}{others.name}": value}),
         )
         self.unequal.edited.connect(self._apply_cards)
         self.unequal.finished.connect(workspace.end_gesture)
-        self.add.clicked.connect(self._offer_cards)
+        self.add.clicked.connect(self._open_card_list)
 
     def refresh(self, evaluation: Evaluation) -> None:
         """Show the cards of the plan."""
@@ -95,7 +100,7 @@ class CardsQuestions(QWidget):
         words = cards_phrase(plan.workload, plan.count, name, self._workspace.catalog.hardware)
         self._section.set_summary(words or selected_card_name(self._workspace, None))
 
-    def _explain_error(self, error: PlannerError) -> str:
+    def _error_with_valid_counts(self, error: PlannerError) -> str:
         from planner.plan.editing.degrees import possible_counts  # rarely needed
 
         before = self._workspace.before(_COUNT)
@@ -103,17 +108,17 @@ class CardsQuestions(QWidget):
         return f"{error_text(error)} {valid_values_text(possible)}"
 
     @cached_property
-    def _popover(self) -> SearchPopover:
+    def _card_popover(self) -> SearchPopover:
         popover = SearchPopover(self, self._theme, "Search cards")
-        popover.chosen.connect(self._add_card)
+        popover.chosen.connect(self._add_card_kind)
         return popover
 
     @Slot()
-    def _offer_cards(self) -> None:
-        self._popover.offer(self.add, card_choices(self._workspace), width=_LIST_WIDTH)
+    def _open_card_list(self) -> None:
+        self._card_popover.offer(self.add, card_choices(self._workspace), width=_LIST_WIDTH)
 
     @Slot(object)
-    def _add_card(self, gpu_id: object) -> None:
+    def _add_card_kind(self, gpu_id: object) -> None:
         plan = self._workspace.plan
         if not plan.workload.gpus and plan.gpu is not None:
             self.unequal.set_cards((CardCount(id=plan.gpu, count=plan.count),))

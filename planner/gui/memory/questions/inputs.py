@@ -17,7 +17,7 @@ from planner.plan.evaluate import Evaluation
 from planner.present import format as fmt
 from planner.present.format import sentence
 from planner.present.plan.parallel import chosen_sharing_phrase
-from planner.present.plan.settings import field_value_text, in_sentence, offered_choices
+from planner.present.plan.settings import field_value_text, offered_choices, title_in_sentence
 from planner.workload.fields import WorkloadField
 from planner.workload.presentation import FieldContext
 from planner.workload.workload import Training
@@ -80,7 +80,7 @@ def _make_picker(field: WorkloadField, theme: Theme, workspace: Workspace) -> Pi
         situation = situation_of(workspace.evaluation)
         return offered_choices(field, situation, value)[value] if situation else field_value_text(field, value)
 
-    return PickerField(theme, find_choices, value_text, f"Search {in_sentence(field.title)}")
+    return PickerField(theme, find_choices, value_text, f"Search {title_in_sentence(field.title)}")
 
 
 def _make_targets_picker(theme: Theme, workspace: Workspace) -> PickerField:
@@ -96,7 +96,7 @@ def _make_targets_picker(theme: Theme, workspace: Workspace) -> PickerField:
 
 
 _SPECIAL_INPUTS: Final[dict[str, Callable[[Theme, Workspace], Field]]] = {"lora.targets": _make_targets_picker}
-"""Functions that create inputs for fields that need a special input widget."""
+"""Functions by field name that create the special input widgets."""
 
 
 def _element_types(field: WorkloadField) -> tuple[object, ...]:

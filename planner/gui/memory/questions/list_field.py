@@ -41,7 +41,7 @@ class ListField(Field):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self._line)
-        self._line.finished.connect(self._on_finished)
+        self._line.finished.connect(self._on_editing_finished)
 
     @property
     def value(self) -> tuple[object, ...]:
@@ -66,7 +66,7 @@ class ListField(Field):
         self._line.show_problem(message)
 
     @Slot()
-    def _on_finished(self) -> None:
+    def _on_editing_finished(self) -> None:
         try:
             value = self._read(self._line.text)
         except SpecError:

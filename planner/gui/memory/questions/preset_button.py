@@ -33,7 +33,7 @@ class PresetButton(QPushButton):
     def popover(self) -> SearchPopover:
         """Return the list of recipes, built on first use."""
         popover = SearchPopover(self, self._theme, "Search recipes")
-        popover.chosen.connect(self._start_from_preset)
+        popover.chosen.connect(self._apply_preset)
         return popover
 
     @Slot()
@@ -51,7 +51,7 @@ class PresetButton(QPushButton):
         self.popover.offer(self, choices, width=_LIST_WIDTH)
 
     @Slot(object)
-    def _start_from_preset(self, preset: "Preset") -> None:
+    def _apply_preset(self, preset: "Preset") -> None:
         from planner.plan.recipes.preset import with_preset
         from planner.present.plan.starting_points import preset_notes
 

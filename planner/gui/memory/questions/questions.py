@@ -23,21 +23,21 @@ from planner.plan.editing.draft import WORKLOAD
 from planner.plan.evaluate import Evaluation
 from planner.present import format as fmt
 from planner.present.plan.parallel import sharing_summary
-from planner.present.plan.settings import in_sentence, offered_choices, settings_summary
+from planner.present.plan.settings import offered_choices, settings_summary, title_in_sentence
 from planner.workload.choices import Task
 from planner.workload.fields import TASKS, WorkloadField, fields_of
+from planner.workload.parallel import DEGREES
 from planner.workload.presentation import GROUPS, FieldContext, Group
 from planner.workload.rules import field_reader
 from planner.workload.training import Lora
 from planner.workload.workload import Inference, Training, Workload
 
 _WIDEST_LABEL = "Compute precision"
-_DEGREES = ("tensor", "pipeline", "context", "expert", "data")
 
 
 @dataclass
 class _FormSection:
-    """Section of the form with its workload fields; `lines` are the reserved form lines by field name."""
+    """Section of the question form with its workload fields; `lines` are the reserved form lines by field name."""
 
     group: Group
     form: LabelledForm
@@ -47,7 +47,7 @@ class _FormSection:
 
 
 class Questions(QWidget):
-    """Column of forms for the workload fields of `task` in `groups`; `grown` is emitted when inputs were added."""
+    """Forms for the workload fields of `task` in `groups`; `grown` is emitted when inputs were added."""
 
     grown = Signal()
 
@@ -62,7 +62,9 @@ class Questions(QWidget):
         self._layout.setContentsMargins(0, 0, 0, 0)
         self._layout.setSpacing(theme.spacing.small)
         declared = sorted(fields_of(task).values(), key=lambda field: not field.option.leads)
-        self._parts = [self._part(group, [field for field in declared if field.group == group]) for group in groups]
+        self._parts = [
+            self._make_section(group, [field for field in declared if field.group == group]) for group in groups
+        ]
 
     def field(self, name: str) -> Field:
         """Return the input widget for the workload's field `name`.
@@ -90,17 +92,17 @@ class Questions(QWidget):
             return
         before = len(self._inputs)
         for part in self._parts:
-            self._refresh(part, situation, evaluation)
+            self._refresh_section(part, situation, evaluation)
         if len(self._inputs) > before:
             self.grown.emit()
 
-    def _part(self, group: Group, fields: Sequence[WorkloadField]) -> _FormSection:
+    def _make_section(self, group: Group, fields: Sequence[WorkloadField]) -> _FormSection:
         form, heading = new_form(self.theme), GROUPS[group]
         section = remembered_section(self.workspace, self.theme, heading, form) if heading else None
         self._layout.addWidget(section or form)
         return _FormSection(group, form, fields, {field.name: form.reserve() for field in fields}, section)
 
-    def _refresh(self, part: _FormSection, situation: FieldContext, evaluation: Evaluation) -> None:
+    def _refresh_section(self, part: _FormSection, situation: FieldContext, evaluation: Evaluation) -> None:
         asked = [field for field in part.fields if field.is_shown(situation)]
         for field in asked:
             if field.name not in self._inputs:
@@ -129,7 +131,7 @@ class Questions(QWidget):
 
     def _create_input(self, field: WorkloadField, part: _FormSection) -> None:
         input_widget = self._inputs[field.name] = make_input(field, self.theme, self.workspace)
-        name, step = field.name, in_sentence(field.title)
+        name, step = field.name, title_in_sentence(field.title)
         part.form.add(
             label_of(field),
             input_widget,
@@ -140,14 +142,24 @@ class Questions(QWidget):
         bind(
             self.workspace,
             input_widget,
-            lambda value: self.workspace.answer(step, {f"{WORKLOAD}{name}": value}),
-            partial(self._explain_error, name, step),
+            lambda value: self.workspace.answer(
+                step, {**self._settled_degrees(name, value), f"{WORKLOAD}{name}": value}
+            ),
+            partial(self._error_with_valid_degrees, name, step),
         )
 
-    def _explain_error(self, name: str, step: str, error: PlannerError) -> str:
+    def _settled_degrees(self, name: str, value: object) -> dict[str, object]:
+        """Return the degrees that the software chose, from which a sharing that is set by hand starts."""
+        if (name, value) != ("parallel.sharing", "manual") or self.workspace.evaluation.sharing is None:
+            return {}
+        parallel = self.workspace.evaluation.workload.parallel
+        names = (degree for degree in (*DEGREES, "sequence") if degree != "data")  # replicas follow from the others
+        return {f"{WORKLOAD}parallel.{degree}": getattr(parallel, degree) for degree in names}
+
+    def _error_with_valid_degrees(self, name: str, step: str, error: PlannerError) -> str:
         """Return why an answer is not allowed; for an invalid parallel degree, list the valid degrees."""
         part, _, degree = name.partition(".")
-        if part != "parallel" or degree not in _DEGREES:
+        if part != "parallel" or degree not in DEGREES or degree == "zero":
             return error_text(error)
         from planner.plan.editing.degrees import possible_degrees  # rarely needed
 
@@ -160,7 +172,7 @@ def _section_summary(group: Group, fields: Sequence[WorkloadField], situation: F
     if group != "sharing":
         return settings_summary(fields, situation)
     if situation.chosen_sharing:
-        return f"chosen by the software: {situation.chosen_sharing}"
+        return f"chosen: {situation.chosen_sharing}"
     return sharing_summary(situation.workload, situation.count)
 
 
@@ -175,7 +187,7 @@ def _workload_in_use(evaluation: Evaluation) -> Workload:
 
 
 def field_value(workload: Workload, name: str) -> object:
-    """Return the value of the workload's field `name`; unset LoRA fields have their defaults."""
+    """Return the value of the workload field `name`; for an unset LoRA field, the default."""
     part, _, inner = name.partition(".")
     if part == "lora" and isinstance(workload, Training) and workload.lora is None:
         return getattr(Lora(), inner)
@@ -183,9 +195,9 @@ def field_value(workload: Workload, name: str) -> object:
 
 
 def error_text(error: PlannerError) -> str:
-    """Return the text of an error for display below its field."""
+    """Return the text of an error for display below the input field."""
     if isinstance(error, SpecError):
-        return error.explained
+        return error.explanation
     return " ".join(part for part in (error.message, error.hint) if part)
 
 
@@ -200,26 +212,26 @@ def bind(
     change: Callable[[object], None],
     explain: Callable[[PlannerError], str] = error_text,
 ) -> None:
-    """Connect `field` to the plan; a value that is not allowed shows its problem and leaves the plan unchanged."""
+    """Apply edits of `field` to the plan; a value that is not allowed shows a message and leaves the plan unchanged."""
 
-    def apply(value: object) -> None:
+    def apply_value(value: object) -> None:
         try:
             change(value)
         except PlannerError as error:
             field.show_problem(explain(error))
 
-    field.edited.connect(apply)
+    field.edited.connect(apply_value)
     field.finished.connect(workspace.end_gesture)
 
 
 def new_form(theme: Theme) -> LabelledForm:
     """Return an empty form whose labels align with those of the other forms."""
     form = LabelledForm(theme)
-    form.set_label_width(_label_width(theme))
+    form.set_label_width(_label_width_pixels(theme))
     return form
 
 
-def _label_width(theme: Theme) -> int:
+def _label_width_pixels(theme: Theme) -> int:
     # In bold, because labels of values that differ from their default are bold.
     return QFontMetrics(theme.font(bold=True)).horizontalAdvance(_WIDEST_LABEL)
 
@@ -227,14 +239,14 @@ def _label_width(theme: Theme) -> int:
 def remembered_section(workspace: Workspace, theme: Theme, title: str, body: QWidget) -> Section:
     """Return a collapsible section; the settings store whether the section is open."""
     section = Section(theme, title, body)
-    section.set_title_width(_label_width(theme) + theme.spacing.small)
+    section.set_title_width(_label_width_pixels(theme) + theme.spacing.small)
     section.set_open(title in workspace.settings.current.open_sections)
 
-    def remember(opened: bool) -> None:
+    def store_state(opened: bool) -> None:
         others = [name for name in workspace.settings.current.open_sections if name != title]
         workspace.settings.update(open_sections=(*others, title) if opened else tuple(others))
 
-    section.toggled.connect(remember)
+    section.toggled.connect(store_state)
     return section
 
 

@@ -25,7 +25,7 @@ class SizeField(TypedNumber):
         """Return the memory size in bytes."""
         return self._value
 
-    def _read(self, text: str) -> tuple[int, str]:
+    def _parsed_value(self, text: str) -> tuple[int, str]:
         plain = text.replace(fmt.THIN, " ").strip()
         bare = plain.replace(",", "").replace(".", "", 1)
         try:
@@ -34,10 +34,10 @@ class SizeField(TypedNumber):
             return 0, _EXAMPLE
         return (value, "") if value <= _LARGEST else (0, f"Must be at most {fmt.quantity(_LARGEST / GIB, 'GiB')}.")
 
-    def _written(self) -> str:
+    def _value_text(self) -> str:
         return fmt.size(self._value) if self._value else "0 GiB"
 
-    def _takes_back(self) -> bool:
+    def _restores_on_escape(self) -> bool:
         # A number without a unit is a size too; Escape shows it with its unit.
         return True
 

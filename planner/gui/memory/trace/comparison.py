@@ -69,18 +69,18 @@ class TraceComparison(QWidget):
 
     @Slot()
     def refresh(self) -> None:
-        """Show the check of the current plan's estimate; hide the panel without such a check."""
+        """Show the comparison of the plan's estimate with its trace; hide the panel without such a trace."""
         check = self._tracer.check
         is_shown = check is not None and check.plan == self._workspace.plan
         self.setVisible(is_shown)
         if check is None or not is_shown:
             return
-        estimate, traced = self._workspace.evaluation.memory, self._traced_result(check)
+        estimate, traced = self._workspace.evaluation.memory, self._traced_memory_result(check)
         self.sentence.setText(comparison_sentence(estimate, traced))
         self._model.set_records(compare_parts(estimate, traced))
         show_rows(self.table, len(self.rows))
 
-    def _traced_result(self, check: EstimateCheck) -> MemoryResult:
+    def _traced_memory_result(self, check: EstimateCheck) -> MemoryResult:
         plan, gpu = check.plan, self._workspace.evaluation.gpu
         usable = self._workspace.catalog.hardware.usable_memory(gpu) if gpu else None
         return traced_memory(check.facts, gpu, usable, plan.count, plan.workload.other_processes_bytes)

@@ -76,9 +76,9 @@ class TraceController(QObject):
     def ask_consent(self, request: TraceRequest) -> None:
         """Ask for consent to run the code, once per version of a file."""
         box = QMessageBox(
-            QMessageBox.Icon.Question, "Run this code?", _consent_question(request), parent=self._tab.window()
+            QMessageBox.Icon.Question, "Run this code?", _consent_question_text(request), parent=self._tab.window()
         )
-        box.setInformativeText(_consent_terms())
+        box.setInformativeText(_consent_terms_text())
         run = box.addButton("&Run it", QMessageBox.ButtonRole.AcceptRole)
         cancel = box.addButton(QMessageBox.StandardButton.Cancel)
         box.setDefaultButton(cancel)
@@ -97,16 +97,16 @@ class TraceController(QObject):
             self._tracer.refuse()
 
 
-def _consent_question(request: TraceRequest) -> str:
+def _consent_question_text(request: TraceRequest) -> str:
     files = user_files(request)
     names = "\n".join(map(str, files)) or request.target.title
     return f"To trace the module, this code has to run on this computer:\n\n{names}"
 
 
-def _consent_terms() -> str:
-    from planner.trace.run import Limits  # imported here as in `start_in_child`
+def _consent_terms_text() -> str:
+    from planner.trace.run import TraceLimits  # imported here as in `start_in_child`
 
-    limits = Limits()
+    limits = TraceLimits()
     memory = "half of the free memory, at most 8 GiB" if limits.memory_bytes is None else fmt.size(limits.memory_bytes)
     return (
         f"It runs in a separate process for at most {limits.seconds / 60:g} minutes, with {memory} and with your "
@@ -129,7 +129,7 @@ class TracedRunForm(QWidget):
         self._column = layout
         self.edit.clicked.connect(controller.edit)
         self.again.clicked.connect(tracer.trace_again)
-        tracer.changed.connect(self._refresh_request)
+        tracer.changed.connect(self._refresh_with_pending_request)
 
     @cached_property
     def form(self) -> "RequestForm":
@@ -148,5 +148,5 @@ class TracedRunForm(QWidget):
             self.form.set_request(request)
 
     @Slot()
-    def _refresh_request(self) -> None:
+    def _refresh_with_pending_request(self) -> None:
         self.refresh(self._workspace.evaluation)

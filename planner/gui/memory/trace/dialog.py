@@ -37,7 +37,7 @@ class AdvancedForm(QWidget):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self.loss = TextField(placeholder="from the output")
-        self.step = TextField(_check_function_path, "none")
+        self.step = TextField(_require_function_path, "none")
         self.optimizer_arguments = TextField(parse_arguments, "PyTorch's defaults")
         self.freeze = TextField(placeholder="nothing")
         self.rank = NumberField(1, 65_536, placeholder="none")
@@ -106,10 +106,10 @@ class AdvancedForm(QWidget):
         return ", ".join(part for part in parts if part) or "defaults"
 
 
-def _check_function_path(text: str) -> None:
+def _require_function_path(text: str) -> None:
     file, colon, name = text.strip().rpartition(":")
     if text.strip() and not (colon and file.endswith(".py") and name.isidentifier()):
-        raise SpecError("step", "is not file.py:function")
+        raise SpecError("step", "is not a function in a file", "Use the form file.py:function.")
 
 
 class TraceDialog(QDialog):
@@ -171,7 +171,7 @@ class TraceDialog(QDialog):
             SpecError: If a setting is missing or not allowed.
         """
         if self.run.request is None:
-            raise SpecError("request", "no request is set")
+            raise SpecError("request", "no module to trace is set", "Choose a module first.")
         target = self.target.target()
         fields: dict[str, object] = {"inputs": ()}
         if target.kind != "config" and self.source.value == "given":
@@ -187,17 +187,17 @@ class TraceDialog(QDialog):
         try:
             request = self.request()
         except PlannerError as error:
-            self._show_problem(error)
+            self._show_error(error)
             return
         if request.target.kind == "file":
             self._workspace.settings.add_traced(Path(request.target.place))
         super().accept()
         self.wanted.emit(request)
 
-    def _show_problem(self, error: PlannerError) -> None:
+    def _show_error(self, error: PlannerError) -> None:
         places: dict[str, QWidget] = {"file": self.target.file, "name": self.target.name, "place": self.target.place}
         field = error.field if isinstance(error, SpecError) else ""
-        self._problem.setText(error.explained if isinstance(error, SpecError) else f"{error.message}. {error.hint}")
+        self._problem.setText(error.explanation if isinstance(error, SpecError) else f"{error.message}. {error.hint}")
         self._problem.show()
         if field in ("inputs", "input"):
             self.inputs.focus_first_gap()
@@ -228,13 +228,13 @@ class TraceDialog(QDialog):
         self.run.show_sizes(not are_shapes_typed)
 
     @Slot()
-    def _update_summary(self) -> None:
+    def _update_advanced_summary(self) -> None:
         self._section.set_summary(self.more.summary())
 
     def _connect(self) -> None:
         self.target.changed.connect(self._update_inputs)
         self.source.edited.connect(self._show_input_source)
-        self.more.edited.connect(self._update_summary)
+        self.more.edited.connect(self._update_advanced_summary)
         for edited in (self.inputs.edited, self.run.edited, self.more.edited, self.source.edited):
             edited.connect(self._problem.hide)
 

@@ -1,4 +1,4 @@
-"""Evidence from the plan's trace: timeline and tables, computed from the recording of the trace."""
+"""Evidence for a traced plan: live-memory timeline and tables, computed from the recording of the trace."""
 
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -34,7 +34,7 @@ _RECORDING_MISSING: Final = (
 
 @dataclass(frozen=True, slots=True)
 class _EvidenceInputs:
-    """Inputs of the evidence, which is recomputed when they change; `digest` identifies the recording."""
+    """Inputs from which timeline and tables are computed; `digest` identifies the recording of the trace."""
 
     digest: str
     gpu: Gpu | None
@@ -44,7 +44,7 @@ class _EvidenceInputs:
 
 
 class TraceEvidence(QWidget):
-    """Evidence that follows the plan; `updated` is emitted when the plan's recording is shown or is missing."""
+    """Timeline and tables of the plan's trace; `updated` is emitted when the recording is shown or missing."""
 
     updated = Signal()
 
@@ -65,7 +65,7 @@ class TraceEvidence(QWidget):
 
     @cached_property
     def timeline(self) -> TimelinePanel:
-        """Return the plot of live memory over the traced run."""
+        """Return the plot of live memory over the traced run, built on first use."""
         widget = TimelinePanel(self._theme)
         widget.setMinimumHeight(_TIMELINE_HEIGHT)
         widget.failed.connect(self._workspace.failed)
@@ -84,7 +84,7 @@ class TraceEvidence(QWidget):
         """Show the evidence for a traced plan; its recording is loaded in the background."""
         facts = evaluation.traced
         if facts is None:
-            self._clear()
+            self._show_no_evidence()
             return
         usable = self._workspace.catalog.hardware.usable_memory(evaluation.gpu) if evaluation.gpu else None
         plan = evaluation.plan
@@ -92,14 +92,14 @@ class TraceEvidence(QWidget):
         if inputs == self._inputs:
             return
         self._inputs = inputs
-        self._tasks.run(_TASK, partial(_load_result, inputs), self._show_loaded_result, self._on_error)
+        self._tasks.run(_TASK, partial(_load_trace_result, inputs), self._show_loaded_result, self._on_error)
 
     def as_text(self) -> str:
         """Return the tables of the trace as text, for the clipboard."""
         return "" if self.view is None else trace_text(self.view)
 
     @Slot()
-    def _clear(self) -> None:
+    def _show_no_evidence(self) -> None:
         if self._inputs is not None:
             self._inputs = None
             self._tasks.cancel(_TASK)
@@ -136,7 +136,7 @@ class TraceEvidence(QWidget):
         self._results.show()
 
 
-def _load_result(inputs: _EvidenceInputs) -> TraceResult | None:
+def _load_trace_result(inputs: _EvidenceInputs) -> TraceResult | None:
     recording = find_recording(traces_dir(), inputs.digest)
     if recording is None:
         return None

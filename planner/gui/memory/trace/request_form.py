@@ -37,7 +37,7 @@ Optimizer = tuple[str, tuple[Argument, ...]]
 Precision = tuple[str | None, str | None]
 Device = tuple[str, str | None]
 Options = tuple[tuple[object, str], ...]
-"""Values of a choice with their titles."""
+"""Options of a choice field: each value with its title."""
 TASKS: Final[Options] = (("training", "Train"), ("inference", "Run"))
 ZERO_GRAD: Final[Options] = (
     ("after-step", "Freed after the step"),
@@ -114,7 +114,7 @@ def precision_of(request: TraceRequest) -> Precision:
 
 
 def with_precision(request: TraceRequest, value: object) -> TraceRequest:
-    """Return the request with other number formats for parameters and autocast."""
+    """Return the request with the number formats in `value` for parameters and autocast."""
     dtype, autocast = value if isinstance(value, tuple) else (value, None)
     return request.evolve(dtype=dtype, autocast=autocast)
 
@@ -195,7 +195,7 @@ def _has_several_ranks(request: TraceRequest) -> bool:
     return request.parallel.ranks > 1
 
 
-def _always(_request: TraceRequest) -> bool:
+def _is_always_shown(_request: TraceRequest) -> bool:
     return True
 
 
@@ -205,6 +205,8 @@ def _rank_count(request: TraceRequest) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _RequestField:
+    """Input field of the trace request: its form line, and how it reads and changes a request."""
+
     field: Field
     form: LabelledForm
     title: str
@@ -215,6 +217,8 @@ class _RequestField:
 
 @dataclass(frozen=True, slots=True)
 class _RequestSection:
+    """Collapsible section of the trace request, with its summary and the condition for showing it."""
+
     section: Section
     summary: Callable[[TraceRequest], str]
     is_shown: Callable[[TraceRequest], bool]
@@ -260,7 +264,7 @@ class RequestForm(QWidget):
 
     def set_request(self, request: TraceRequest) -> None:
         """Show `request` without emitting `edited`."""
-        capability = self._capability()
+        capability = self._cuda_capability_text()
         if (request, capability) == self._shown:
             return  # keep text being typed, and an open list
         self._request, self._shown = request, (request, capability)
@@ -275,7 +279,7 @@ class RequestForm(QWidget):
             section_entry.section.set_summary(section_entry.summary(request))
             section_entry.section.setVisible(section_entry.is_shown(request))
 
-    def _capability(self) -> str | None:
+    def _cuda_capability_text(self) -> str | None:
         value = operator_fields(self._workspace.evaluation.gpu)["compute_capability"]
         return None if value is None else str(value)
 
@@ -284,7 +288,7 @@ class RequestForm(QWidget):
         self._add_field(form, "task", "I want &to", RadioField(theme, TASKS))
         batch = NumberField(1, 1_000_000, placeholder=_FROM_INPUTS, stops=_BATCH_SIZES)
         hint = "Samples per forward pass."
-        self._add_field(form, "batch", "B&atch", batch, hint, get=request_batch, set_value=_set_batch)
+        self._add_field(form, "batch", "B&atch", batch, hint, get=request_batch, set_value=_with_batch_value)
         length = NumberField(1, 100_000_000, placeholder="the model's default", stops=_SEQUENCE_LENGTHS)
         hint = "Tokens per sequence; for inference, tokens in the prompt."
         self._add_field(
@@ -295,7 +299,7 @@ class RequestForm(QWidget):
             hint,
             has_sequence,
             request_sequence_length,
-            _set_sequence_length,
+            _with_sequence_length_value,
         )
         hint = "Tokens generated one by one with the KV cache."
         self._add_field(form, "decode_tokens", "Generate&d tokens", NumberField(0, 100_000), hint, _generates_tokens)
@@ -329,7 +333,7 @@ class RequestForm(QWidget):
         strategies = ChoiceField(theme, STRATEGIES)
         hint = "DDP keeps a full copy of the model on each rank; FSDP2 shards it."
         self._add_field(form, "strategy", "&Strategy", strategies, hint, _has_several_ranks, strategy_of, with_strategy)
-        self._add_section("Device and ranks", form, self._device_summary)
+        self._add_section("Device and ranks", form, self._device_summary_text)
 
     def _add_field(
         self,
@@ -338,19 +342,19 @@ class RequestForm(QWidget):
         label: str,
         field: Field,
         hint: str = "",
-        is_shown: Callable[[TraceRequest], bool] = _always,
+        is_shown: Callable[[TraceRequest], bool] = _is_always_shown,
         get: Callable[[TraceRequest], object] | None = None,
         set_value: SetRequestValue | None = None,
     ) -> None:
         """Add a field to a form; without `get` and `set_value` the field edits the request's attribute `key`."""
         title = label.replace("&", "").lower()
         self._request_fields[key] = _RequestField(
-            field, form, title, get or attrgetter(key), set_value or _set_attribute(key), is_shown
+            field, form, title, get or attrgetter(key), set_value or _attribute_setter(key), is_shown
         )
         form.add(label, field, hint=hint)
-        field.edited.connect(lambda value: self._on_edited(key, value))
+        field.edited.connect(lambda value: self._on_field_edited(key, value))
 
-    def _on_edited(self, key: str, value: object) -> None:
+    def _on_field_edited(self, key: str, value: object) -> None:
         request_field = self._request_fields[key]
         if self._request is None:
             return
@@ -369,24 +373,24 @@ class RequestForm(QWidget):
         title: str,
         form: LabelledForm,
         summary: Callable[[TraceRequest], str],
-        is_shown: Callable[[TraceRequest], bool] = _always,
+        is_shown: Callable[[TraceRequest], bool] = _is_always_shown,
     ) -> None:
         section = remembered_section(self._workspace, self._theme, title, form)
         self._column.addWidget(section)
         self._sections.append(_RequestSection(section, summary, is_shown))
 
-    def _device_summary(self, request: TraceRequest) -> str:
-        device = option_title(device_options(request, self._capability()), device_of(request))
+    def _device_summary_text(self, request: TraceRequest) -> str:
+        device = option_title(device_options(request, self._cuda_capability_text()), device_of(request))
         return f"{device}; {parallel_text(request.parallel)}"
 
 
-def _set_attribute(name: str) -> SetRequestValue:
+def _attribute_setter(name: str) -> SetRequestValue:
     return lambda request, value: request.evolve(**{name: value})
 
 
-def _set_batch(request: TraceRequest, value: object) -> TraceRequest:
+def _with_batch_value(request: TraceRequest, value: object) -> TraceRequest:
     return with_batch(request, value if isinstance(value, int) else None)
 
 
-def _set_sequence_length(request: TraceRequest, value: object) -> TraceRequest:
+def _with_sequence_length_value(request: TraceRequest, value: object) -> TraceRequest:
     return with_sequence_length(request, value if isinstance(value, int) else None)

@@ -1,4 +1,4 @@
-"""Status of the tracer: progress with *Cancel*, or the failure."""
+"""Status of the tracer: progress with a *Cancel* button, or the failure with its traceback."""
 
 from typing import Final
 
@@ -19,7 +19,7 @@ _OUTDATED_NOTE: Final = "The figures below are for the previous settings."
 
 
 class TraceStatus(QWidget):
-    """Progress or failure of a trace, hidden without either; `edit_wanted` carries a failed request to edit."""
+    """Progress or failure of the latest trace; `edit_wanted` carries the request of a failed trace to edit."""
 
     edit_wanted = Signal(object)
 
@@ -103,7 +103,7 @@ class _FailurePanel(QFrame):
         self.copy = QPushButton("Copy")
         self.dismiss = QPushButton("Dismiss")
         self._lay_out(theme)
-        self.copy.clicked.connect(self._copy)
+        self.copy.clicked.connect(self._copy_failure)
 
     def show_failure(self, failure: FailedTrace) -> None:
         """Show a failed trace."""
@@ -112,7 +112,7 @@ class _FailurePanel(QFrame):
         self._message.setText(f"{failure.request.target.short_title} could not be traced: {message}")
         self._hint.setText(error.hint)
         self._hint.setVisible(bool(error.hint))
-        details = _error_details(error)
+        details = _traceback_text(error)
         if details != self.details.toPlainText():
             self.details.setPlainText(details)
             self.details.verticalScrollBar().setValue(self.details.verticalScrollBar().maximum())
@@ -124,7 +124,7 @@ class _FailurePanel(QFrame):
         self.setAccessibleName(f"Error: {message}")
 
     @Slot()
-    def _copy(self) -> None:
+    def _copy_failure(self) -> None:
         parts = (self._message.text(), self._hint.text(), self.details.toPlainText())
         QGuiApplication.clipboard().setText("\n\n".join(part for part in parts if part))
 
@@ -153,5 +153,5 @@ def _progress_text(run: TraceRun | None) -> str:
     return f"Tracing {name}: {progress.text}{step}{events}"
 
 
-def _error_details(error: PlannerError) -> str:
+def _traceback_text(error: PlannerError) -> str:
     return error.details if isinstance(error, TraceError) else ""

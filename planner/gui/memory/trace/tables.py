@@ -40,7 +40,7 @@ def _size_text(value: float) -> str:
     return fmt.size(round(value))
 
 
-def _category_bytes(row: ModuleRow, category: Category) -> int | None:
+def _live_category_bytes(row: ModuleRow, category: Category) -> int | None:
     return dict(row.shares).get(category)
 
 
@@ -48,7 +48,7 @@ def _category_column(category: Category) -> Column[ModuleRow]:
     return number_column(
         category,
         CATEGORY_TITLES[category],
-        partial(_category_bytes, category=category),
+        partial(_live_category_bytes, category=category),
         show=_size_text,
         unknown=_EMPTY_CELL,
         width=11,
@@ -104,7 +104,7 @@ def alive_id(row: AliveRow) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """Paragraph with a heading, figures, text and source; each of `pairs` is (title, figure, tooltip)."""
+    """Paragraph about a trace with heading, figures, text and source; `pairs` are (title, figure, tooltip)."""
 
     heading: str = ""
     text: str = ""
@@ -138,7 +138,7 @@ class ParagraphPage(ScrollColumn):
         body = QWidget()
         column = in_column(owner=body, margins=(0, self._theme.spacing.tiny, 0, 0), spacing=self._theme.spacing.medium)
         for block in blocks:
-            column.addLayout(self._make_block(block))
+            column.addLayout(self._make_paragraph_layout(block))
         column.addStretch(1)
         self.setWidget(body)
         self.setAccessibleDescription(self.text)
@@ -147,7 +147,7 @@ class ParagraphPage(ScrollColumn):
         """Return no minimum size."""
         return QSize()
 
-    def _make_block(self, block: Paragraph) -> QVBoxLayout:
+    def _make_paragraph_layout(self, block: Paragraph) -> QVBoxLayout:
         layout = in_column(spacing=2)
         if block.heading:
             layout.addWidget(make_label(block.heading, font=self._theme.font(bold=True), wrap=True, selectable=True))
@@ -173,7 +173,7 @@ class ParagraphPage(ScrollColumn):
 
 
 def reserved_paragraphs(view: TraceView) -> tuple[Paragraph, ...]:
-    """Return paragraphs on the memory reserved by the caching allocator and on the out-of-memory point, if any."""
+    """Return paragraphs on the memory reserved by the caching allocator and on where memory runs out, if it does."""
     pairs = tuple((row.title, row.text, row.exact) for row in view.reservation)
     runs_out = (Paragraph(text=view.runs_out),) if view.runs_out else ()
     return (*runs_out, Paragraph(pairs=pairs), Paragraph(source=view.traced_with))
@@ -265,12 +265,12 @@ class TraceTables(QWidget):
         button = QToolButton()
         button.setText(title)
         button.setCheckable(True)
-        button.clicked.connect(partial(self._on_clicked, self._pages.count()))
+        button.clicked.connect(partial(self._on_page_chosen, self._pages.count()))
         self._group.addButton(button)
         self._bar.addWidget(button)
         self._pages.addWidget(page)
 
-    def _on_clicked(self, number: int, _checked: bool = True) -> None:
+    def _on_page_chosen(self, number: int, _checked: bool = True) -> None:
         self.show_page(number)
 
     def _make_export_button(self, theme: Theme) -> IconButton:

@@ -41,7 +41,7 @@ class InputsEditor(QWidget):
         below = in_row(self._add, STRETCH)
         self._column.addWidget(make_label("Inputs: name and shape", "muted"))
         self._column.addLayout(below)
-        self._add.clicked.connect(self._on_add)
+        self._add.clicked.connect(self._on_add_clicked)
         self.set_names(("",))
 
     @property
@@ -61,52 +61,52 @@ class InputsEditor(QWidget):
     def set_inputs(self, inputs: Sequence[Input]) -> None:
         """Show one row for each of `inputs`."""
         texts = [input_text(traced_input) for traced_input in inputs] or [""]
-        self._show_rows([text.rpartition("=")[::2] if "=" in text else ("", text) for text in texts])
+        self._show_names_and_shapes([text.rpartition("=")[::2] if "=" in text else ("", text) for text in texts])
 
     def set_names(self, names: Sequence[str]) -> None:
         """Show one row per name; shapes that were already entered for a name are kept."""
         known = {row.name.text(): row.shape.text for row in self._rows}
-        self._show_rows([(name, known.get(name, "")) for name in names or ("",)])
+        self._show_names_and_shapes([(name, known.get(name, "")) for name in names or ("",)])
 
     def focus_first_gap(self) -> None:
         """Focus the first missing or invalid shape."""
         wrong = [row for row in self._rows if row.shape.problem or not row.shape.text]
         (wrong or self._rows)[0].shape.setFocus()
 
-    def _show_rows(self, pairs: Sequence[tuple[str, str]]) -> None:
+    def _show_names_and_shapes(self, pairs: Sequence[tuple[str, str]]) -> None:
         while len(self._rows) > len(pairs):
-            self._remove_row(self._rows[-1])
+            self._delete_input_row(self._rows[-1])
         while len(self._rows) < len(pairs):
-            self._append_row()
+            self._append_input_row()
         for row, (name, shape) in zip(self._rows, pairs, strict=True):
             row.name.setText(name)
             row.shape.set_value(shape)
 
-    def _append_row(self) -> "_InputRow":
+    def _append_input_row(self) -> "_InputRow":
         row = _InputRow(self._theme, len(self._rows) + 1)
-        row.removed.connect(lambda: self._on_remove(row))
+        row.removed.connect(lambda: self._on_remove_clicked(row))
         row.edited.connect(self.edited)
         self._rows.append(row)
         self._column.insertWidget(len(self._rows), row)
         return row
 
-    def _remove_row(self, row: "_InputRow") -> None:
+    def _delete_input_row(self, row: "_InputRow") -> None:
         self._rows.remove(row)
         self._column.removeWidget(row)
         row.hide()
         row.deleteLater()
 
     @Slot()
-    def _on_add(self) -> None:
-        self._append_row().name.setFocus()
+    def _on_add_clicked(self) -> None:
+        self._append_input_row().name.setFocus()
         self.edited.emit()
 
-    def _on_remove(self, row: "_InputRow") -> None:
+    def _on_remove_clicked(self, row: "_InputRow") -> None:
         if len(self._rows) == 1:
             row.name.clear()
             row.shape.set_value("")
         else:
-            self._remove_row(row)
+            self._delete_input_row(row)
         self._rows[0].shape.setFocus()
         self.edited.emit()
 
@@ -123,7 +123,7 @@ class _InputRow(QWidget):
         self.name.setAccessibleName(f"Name of input {number}")
         self.name.setToolTip("Argument name of forward; leave empty for a positional argument.")
         self.name.setFixedWidth(self.name.fontMetrics().averageCharWidth() * 16)
-        self.shape = TextField(_check_shape, _EXAMPLE_SHAPE)
+        self.shape = TextField(_require_shape_without_name, _EXAMPLE_SHAPE)
         self.shape.set_name(f"Shape of input {number}")
         remove = IconButton(theme, "close", f"Remove input {number}")
         layout = in_row(owner=self, spacing=theme.spacing.tiny)
@@ -146,7 +146,7 @@ class _InputRow(QWidget):
         return parse_input(f"{name}={self.shape.text}" if name else self.shape.text)
 
 
-def _check_shape(text: str) -> None:
+def _require_shape_without_name(text: str) -> None:
     if text.strip():
         parsed_input = parse_input(text)
         if parsed_input.name:
@@ -169,7 +169,7 @@ class TargetForm(QWidget):
         self.kind = RadioField(theme, _TARGET_KINDS)
         self.file = TextField(placeholder="net.py")
         self.name = ChoiceField(theme, ())
-        self.place = TextField(_check_import_path, "package.module:Name")
+        self.place = TextField(_require_import_path, "package.module:Name")
         self.arguments = TextField(parse_arguments, "none")
         self._summary = make_label(role="muted", font=theme.font("small"), wrap=True)
         self._model = make_label(wrap=True)
@@ -187,7 +187,7 @@ class TargetForm(QWidget):
         )
         in_column(self._form, owner=self)
         self._reading = QTimer(self, singleShot=True, interval=_READ_DELAY_MS)
-        self._add_buttons(theme)
+        self._add_file_buttons(theme)
         self._connect()
         self.set_target(Target(kind="file", place="net.py"), ())
         self.file.set_value("")
@@ -234,13 +234,13 @@ class TargetForm(QWidget):
         elif target.kind == "import":
             self.place.set_value(target.title)
         self.arguments.set_value(arguments_text(arguments))
-        self._show_kind()
+        self._show_inputs_of_kind()
 
     def open_file(self, path: Path) -> None:
         """Select the file at `path`."""
         self.kind.set_value("file")
         self.file.set_value(str(path))
-        self._show_kind()
+        self._show_inputs_of_kind()
         self.read_file()
         self.changed.emit()
 
@@ -257,39 +257,39 @@ class TargetForm(QWidget):
         self.name.set_options([(candidate.name, _candidate_title(candidate)) for candidate in candidates])
         if candidates:
             self.name.set_value(name if name in self._candidates else _most_likely_name(candidates))
-        self._show_candidate()
+        self._show_candidate_details()
 
     def recent_files(self) -> tuple[str, ...]:
         """Return the recently traced files, the latest first."""
         return self._workspace.settings.current.traced_files
 
-    def _add_buttons(self, theme: Theme) -> None:
+    def _add_file_buttons(self, theme: Theme) -> None:
         browse = QPushButton("Bro&wse…")
-        browse.clicked.connect(self._browse)
+        browse.clicked.connect(self._choose_file)
         recent = IconButton(theme, "chevron-down", "Recently traced files")
         self._recent = QMenu(self)
-        self._recent.aboutToShow.connect(self._fill_recent)
+        self._recent.aboutToShow.connect(self._fill_recent_files_menu)
         recent.clicked.connect(lambda: self._recent.popup(recent.mapToGlobal(recent.rect().bottomLeft())))
         self.file.add_beside(recent)
         self.file.add_beside(browse)
 
     def _connect(self) -> None:
         self._reading.timeout.connect(self._on_file_typed)
-        self.kind.edited.connect(self._show_kind)
+        self.kind.edited.connect(self._show_inputs_of_kind)
         self.kind.edited.connect(self.changed)
         self.file.typed.connect(self._reading.start)
         self.name.edited.connect(self._on_name_chosen)
         self.place.typed.connect(self.changed)
 
     @Slot()
-    def _browse(self) -> None:
+    def _choose_file(self) -> None:
         folder = str(Path(next(iter((self.file.text, *self.recent_files())), "")).parent)
         name, _ = QFileDialog.getOpenFileName(self, "Choose a Python file", folder, _PYTHON)
         if name:
             self.open_file(Path(name))
 
     @Slot()
-    def _fill_recent(self) -> None:
+    def _fill_recent_files_menu(self) -> None:
         self._recent.clear()
         for name in self.recent_files():
             self._recent.addAction(name, partial(self.open_file, Path(name)))
@@ -303,11 +303,11 @@ class TargetForm(QWidget):
 
     @Slot()
     def _on_name_chosen(self) -> None:
-        self._show_candidate()
+        self._show_candidate_details()
         self.changed.emit()
 
     @Slot()
-    def _show_kind(self) -> None:
+    def _show_inputs_of_kind(self) -> None:
         kind = self.kind.value
         self.kind.set_offered("config", self._config is not None)
         for field, shown in (
@@ -318,9 +318,9 @@ class TargetForm(QWidget):
         ):
             self._form.set_row_visible(field, shown)
         self._model.setVisible(kind == "config")
-        self._show_candidate()
+        self._show_candidate_details()
 
-    def _show_candidate(self) -> None:
+    def _show_candidate_details(self) -> None:
         candidate = self.candidate
         self._summary.setText(candidate.summary if candidate else "")
         self._summary.setVisible(bool(candidate and candidate.summary))
@@ -329,7 +329,7 @@ class TargetForm(QWidget):
         self.arguments.set_placeholder(", ".join(written) or "none")
 
 
-def _check_import_path(text: str) -> None:
+def _require_import_path(text: str) -> None:
     if text:
         _split_import_path(text)
 

@@ -33,7 +33,7 @@ class PhaseSpan(NamedTuple):
 
 
 class TimelineRow(NamedTuple):
-    """One point of the timeline with the live bytes in each series."""
+    """Point of the live-memory timeline with the live bytes in each series."""
 
     point: int
     moment: TimelinePoint
@@ -42,7 +42,7 @@ class TimelineRow(NamedTuple):
 
 @dataclass(frozen=True)
 class TimelineData:
-    """Timeline of a trace and the card's memory for tensors; `card` is the card's name."""
+    """Live-memory timeline of a trace, and the card's memory for tensors; `card` is the card's name."""
 
     result: TraceResult
     card: str | None = None
@@ -59,7 +59,7 @@ class TimelineData:
 
     @cached_property
     def end(self) -> int:
-        """Return the end of the time axis."""
+        """Return the end of the time axis, in allocations and frees."""
         ends = (span.end for span in self.result.timeline.spans)
         return max(self.times[-1] + 1 if self.times else 1, *ends, 1)
 
@@ -74,7 +74,7 @@ class TimelineData:
 
     @cached_property
     def card_in_view(self) -> bool:
-        """Return whether the card's line is close enough to the peak to be drawn to scale."""
+        """Return whether the card's memory is close enough to the peak to be drawn on the memory axis."""
         card = self.for_tensors_bytes
         return card is not None and 0 < card <= _MAX_CARD_TO_PEAK_RATIO * self.result.peak_moment.bytes
 
@@ -121,7 +121,7 @@ class TimelineData:
         return self.point_at(self.result.peak_moment.time)
 
     def row(self, point: int) -> TimelineRow:
-        """Return the moment and the live bytes at a point."""
+        """Return the table row of a point: its moment and the live bytes in each series."""
         moment = timeline_point(self.result.timeline, point)
         return TimelineRow(point, moment, tuple(series.bytes[point] for series in self.series))
 
@@ -140,7 +140,7 @@ class TimelineData:
         ]
 
     def csv_rows(self) -> Rows:
-        """Return a header and one row per point, with exact sizes in bytes."""
+        """Return the CSV rows of the timeline: a header, and a row per point with exact sizes in bytes."""
         return tuple(tuple(map(str, row)) for row in timeline_rows(self.result.timeline))
 
 

@@ -39,26 +39,26 @@ class TimelinePlot(Chart):
         self._point: int | None = None
         self._areas: list[Item] = []
         self._phases: list[tuple[Item, Item, PhaseSpan]] = []
-        self._card = self._add(pg.InfiniteLine(angle=0), LIMIT, _ABOVE)
-        self._card_label = self._add(pg.TextItem(anchor=(0, 1)), ItemStyle("text"), _ABOVE)
-        self._pointer = self._add(pg.InfiniteLine(angle=90), POINTER._replace(line="text"), _ABOVE)
-        self._peak = self._add(pg.ScatterPlotItem(size=9), ItemStyle("text", 1.5, fill="surface"), _ABOVE)
-        self._peak_label = self._add(pg.TextItem(anchor=(0.5, 1)), ItemStyle("text"), _ABOVE)
-        self._set_titles(bottom="Allocations and frees, in order")
+        self._card = self._add_item(pg.InfiniteLine(angle=0), LIMIT, _ABOVE)
+        self._card_label = self._add_item(pg.TextItem(anchor=(0, 1)), ItemStyle("text"), _ABOVE)
+        self._pointer = self._add_item(pg.InfiniteLine(angle=90), POINTER._replace(line="text"), _ABOVE)
+        self._peak = self._add_item(pg.ScatterPlotItem(size=9), ItemStyle("text", 1.5, fill="surface"), _ABOVE)
+        self._peak_label = self._add_item(pg.TextItem(anchor=(0.5, 1)), ItemStyle("text"), _ABOVE)
+        self._set_axis_titles(bottom="Allocations and frees, in order")
         self.card.setFont(theme.font("small"))
-        self._take_keyboard()
+        self._accept_keyboard_focus()
         self.setAccessibleName(f"{_NAME}; arrow keys move from moment to moment")
 
     def set_data(self, data: TimelineData) -> None:
         """Show a timeline."""
         self._data = data
-        self._hover(None)
+        self._show_hovered(None)
         self._draw_stack(data)
-        self._place_phases(data)
-        self._place_peak(data)
-        self._place_card(data)
-        self._set_ranges((0, data.end), (0, data.top_bytes / data.unit[1]))
-        self._set_titles(left=data.unit[0])
+        self._place_phase_marks(data)
+        self._place_peak_mark(data)
+        self._place_card_line(data)
+        self._set_axis_ranges((0, data.end), (0, data.top_bytes / data.unit[1]))
+        self._set_axis_titles(left=data.unit[0])
         self.setAccessibleDescription(_accessible_description(data))
         self._place_ticks()
 
@@ -75,34 +75,34 @@ class TimelinePlot(Chart):
         if data is None or not data.times:
             super().keyPressEvent(event)
         elif key == Qt.Key.Key_Home:
-            self._hover(data.peak_point)
+            self._show_hovered(data.peak_point)
         elif key in _KEY_STEPS:
             start = data.peak_point if self._point is None else self._point
-            self._hover(min(len(data.times) - 1, max(0, start + _KEY_STEPS[key])))
+            self._show_hovered(min(len(data.times) - 1, max(0, start + _KEY_STEPS[key])))
         elif key == Qt.Key.Key_Escape and self._point is not None:
-            self._hover(None)
+            self._show_hovered(None)
         else:
             super().keyPressEvent(event)
 
     def _draw_stack(self, data: TimelineData) -> None:
-        self._remove(self._areas)
+        self._remove_items(self._areas)
         self._areas = []
         times = [*data.times, data.end]
         for position, (series, edge) in enumerate(data.stack(self._hidden)):
             area = pg.PlotCurveItem([*times], [*edge, *edge[-1:]], stepMode="right", fillLevel=0)
             # Each area is filled from its upper edge down to 0; lower ones are painted above it.
-            self._areas.append(self._add(area, ItemStyle(fill=role_of(series)), -position - 1))
+            self._areas.append(self._add_item(area, ItemStyle(fill=role_of(series)), -position - 1))
 
-    def _place_phases(self, data: TimelineData) -> None:
-        self._remove(item for *items, _ in self._phases for item in items)
+    def _place_phase_marks(self, data: TimelineData) -> None:
+        self._remove_items(item for *items, _ in self._phases for item in items)
         self._phases = []
         for phase in data.phases:
-            line = self._add(pg.InfiniteLine(pos=phase.start, angle=90), _PHASE_STYLE, 5)
-            words = self._add(pg.TextItem(phase.title, anchor=(0, 0)), ItemStyle("muted"), 5)
+            line = self._add_item(pg.InfiniteLine(pos=phase.start, angle=90), _PHASE_STYLE, 5)
+            words = self._add_item(pg.TextItem(phase.title, anchor=(0, 0)), ItemStyle("muted"), 5)
             words.setPos(phase.start, data.top_bytes / data.unit[1])
             self._phases.append((line, words, phase))
 
-    def _place_peak(self, data: TimelineData) -> None:
+    def _place_peak_mark(self, data: TimelineData) -> None:
         peak, height = data.result.peak_moment, data.result.peak_moment.bytes / data.unit[1]
         for item in (self._peak, self._peak_label):
             item.setVisible(not self._hidden and bool(data.times))
@@ -111,7 +111,7 @@ class TimelinePlot(Chart):
         self._peak_label.setAnchor((0 if peak.time < data.end / 8 else 1 if peak.time > data.end * 7 / 8 else 0.5, 1))
         self._peak_label.setPos(peak.time, height)
 
-    def _place_card(self, data: TimelineData) -> None:
+    def _place_card_line(self, data: TimelineData) -> None:
         for item in (self._card, self._card_label):
             item.setVisible(data.card_in_view)
         if data.card_in_view and data.for_tensors_bytes is not None:
@@ -119,7 +119,7 @@ class TimelinePlot(Chart):
             self._card_label.setPos(0, data.for_tensors_bytes / data.unit[1])
             self._card_label.setText(f"{data.card or 'Card'}: {fmt.size(data.for_tensors_bytes)} for tensors")
 
-    def _ticks(self, x_tick_count: int, y_tick_count: int) -> tuple[Ticks, Ticks] | None:
+    def _axis_ticks(self, x_tick_count: int, y_tick_count: int) -> tuple[Ticks, Ticks] | None:
         return (
             None
             if self._data is None

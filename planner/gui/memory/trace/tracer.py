@@ -18,7 +18,7 @@ from planner.trace.request import TraceRequest
 
 # Imported here or on use, to keep the start of the window fast.
 if TYPE_CHECKING:
-    from planner.trace.child.messages import Progress
+    from planner.trace.child.messages import TraceProgress
     from planner.trace.recording import TraceRecording
 
 IDLE_MS: Final = 400
@@ -26,7 +26,7 @@ _TASK: Final = "trace"
 
 
 class RunningTrace(Protocol):
-    """A trace in progress, as returned by `start_trace`."""
+    """Protocol of a trace in progress, as returned by `start_trace`."""
 
     def cancel(self) -> None:
         """Cancel the trace."""
@@ -35,24 +35,24 @@ class RunningTrace(Protocol):
         """Wait for the end of the trace and return its recording."""
 
 
-Start = Callable[[TraceRequest, Callable[["Progress"], None]], RunningTrace]
+Start = Callable[[TraceRequest, Callable[["TraceProgress"], None]], RunningTrace]
 
 
-def start_in_child(request: TraceRequest, on_progress: "Callable[[Progress], None]") -> RunningTrace:
+def start_in_child(request: TraceRequest, on_progress: "Callable[[TraceProgress], None]") -> RunningTrace:
     """Start a trace in a child process, within the default limits on time and memory.
 
     Raises:
         TraceError: If PyTorch is not installed, or a named file does not exist.
     """
     # Imported here, on first use, to keep the start of the window fast.
-    from planner.trace.run import Limits, start_trace
+    from planner.trace.run import TraceLimits, start_trace
 
-    return start_trace(request, Limits(), on_progress)
+    return start_trace(request, TraceLimits(), on_progress)
 
 
 @dataclass(frozen=True, slots=True)
 class TraceRun:
-    """Pending or running trace.
+    """Pending or running trace with its progress and the undo step that its result makes.
 
     `plan` is the plan whose estimate the trace checks, None if the traced module becomes the plan's model.
     """
@@ -61,7 +61,7 @@ class TraceRun:
     label: str
     plan: Plan | None = None
     is_change: bool = False
-    progress: "Progress | None" = None
+    progress: "TraceProgress | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class Tracer(QObject):
         self.failure: FailedTrace | None = None
         self.check: EstimateCheck | None = None
         self._idle = QTimer(self, singleShot=True, interval=IDLE_MS)
-        self._idle.timeout.connect(self._begin_pending)
+        self._idle.timeout.connect(self._start_pending_run)
         self._progressed.connect(self._on_progress)
         workspace.changed.connect(self._on_plan_changed)
 
@@ -124,7 +124,7 @@ class Tracer(QObject):
 
     def trace(self, request: TraceRequest) -> None:
         """Trace a module, which becomes the plan's model."""
-        self._request_run(TraceRun(request, f"trace of {request.target.short_title}"))
+        self._start_with_consent(TraceRun(request, f"trace of {request.target.short_title}"))
 
     def change(self, request: TraceRequest, label: str) -> None:
         """Trace the plan's module with other settings after a delay; `label` names the undo step."""
@@ -142,23 +142,25 @@ class Tracer(QObject):
         from planner.plan.trace_request import request_of_plan
 
         plan = self._workspace.plan
-        self._request_run(TraceRun(request_of_plan(plan, self._workspace.catalog), "check of the estimate", plan))
+        self._start_with_consent(
+            TraceRun(request_of_plan(plan, self._workspace.catalog), "check of the estimate", plan)
+        )
 
     @Slot()
     def trace_again(self) -> None:
         """Trace the plan's module again with the same settings, since its file may have changed."""
         facts = self._workspace.plan.model.trace
         if facts is not None:
-            self._request_run(TraceRun(facts.request, "trace again", is_change=True))
+            self._start_with_consent(TraceRun(facts.request, "trace again", is_change=True))
 
     def agree(self, request: TraceRequest) -> None:
         """Store the consent to run the code in `request`, and start the trace."""
         if self._pending is None or self._pending.request != request:
             return
-        digest = self._digest(request)
+        digest = self._code_digest(request)
         if digest is not None:
             self._workspace.settings.trust(digest)
-        self._begin_pending()
+        self._start_pending_run()
 
     @Slot()
     def refuse(self) -> None:
@@ -176,11 +178,11 @@ class Tracer(QObject):
 
     @Slot()
     def dismiss(self) -> None:
-        """Clear the failed trace."""
+        """Remove the failed trace, so that its message is no longer shown."""
         self.failure = None
         self.changed.emit()
 
-    def _request_run(self, run: TraceRun) -> None:
+    def _start_with_consent(self, run: TraceRun) -> None:
         """Start a trace run, after asking for consent if its code was not run before."""
         self._idle.stop()
         self._pending, self.failure = run, None
@@ -190,18 +192,18 @@ class Tracer(QObject):
             self._set_failure(run.request, error)
             return
         if digest is None or digest in self._workspace.settings.current.trusted_code:
-            self._begin_pending()
+            self._start_pending_run()
         else:
             self.consent_wanted.emit(run.request)
 
     @Slot()
-    def _begin_pending(self) -> None:
+    def _start_pending_run(self) -> None:
         run, self._pending = self._pending, None
         if run is None:
             return
-        digest = self._digest(run.request)
+        digest = self._code_digest(run.request)
         if digest is not None and digest not in self._workspace.settings.current.trusted_code:
-            self._request_run(run)  # the file changed while this was pending
+            self._start_with_consent(run)  # the file changed while this was pending
             return
         try:
             tracing = self._start(run.request, partial(self._progressed.emit, run.request))
@@ -211,21 +213,21 @@ class Tracer(QObject):
         self.run, self.failure = run, None
         self._tasks.run(
             _TASK,
-            partial(_wait_for_facts, tracing),
-            partial(self._take_result, run),
+            partial(_finished_trace_facts, tracing),
+            partial(self._apply_result, run),
             self._on_error,
             stop=tracing.cancel,
         )
         self.changed.emit()
 
     @staticmethod
-    def _digest(request: TraceRequest) -> str | None:
+    def _code_digest(request: TraceRequest) -> str | None:
         try:
             return content_digest(request)
         except TraceError:
             return None  # starting the trace reports why the file cannot be read
 
-    def _take_result(self, run: TraceRun, facts: TracedFacts) -> None:
+    def _apply_result(self, run: TraceRun, facts: TracedFacts) -> None:
         self.run = None
         if run.plan is not None:
             self.check = EstimateCheck(run.plan, facts)
@@ -248,7 +250,7 @@ class Tracer(QObject):
         self.changed.emit()
 
     @Slot(object, object)
-    def _on_progress(self, request: TraceRequest, progress: "Progress") -> None:
+    def _on_progress(self, request: TraceRequest, progress: "TraceProgress") -> None:
         if self.run is not None and self.run.request is request:
             self.run = replace(self.run, progress=progress)
             self.changed.emit()
@@ -263,7 +265,7 @@ class Tracer(QObject):
             self.cancel()
 
 
-def _wait_for_facts(tracing: RunningTrace) -> TracedFacts:
+def _finished_trace_facts(tracing: RunningTrace) -> TracedFacts:
     recording = tracing.result()
     from planner.trace.analysis.summary import facts_of
     from planner.trace.files import store_recording

@@ -1,4 +1,4 @@
-"""The band of events below the plots."""
+"""The event band below the plots: lanes of slowdowns, events, verdicts and marks."""
 
 from typing import Final
 
@@ -19,7 +19,7 @@ from planner.gui.monitor.plots.band_layout import (
     LANES,
     BandItem,
     Lane,
-    TimeScale,
+    TimeAxisScale,
     band_items,
     event_lines,
     gap_spans,
@@ -38,9 +38,9 @@ _PLOT_MARGIN: Final = 1
 
 
 class EventBand(QWidget):
-    """Lanes of slowdowns, events, verdicts and marks above the time axis; it handles the keys of all plots.
+    """Event band: lanes above the time axis; the band also handles the keyboard control of all plots.
 
-    `mark_wanted` carries the time of a note that the user wants to add.
+    `mark_wanted` carries the time of a mark that the user wants to add.
     """
 
     mark_wanted = Signal(float)
@@ -50,100 +50,100 @@ class EventBand(QWidget):
         self._theme, self.history, self._view = theme, history, view
         self._labels: dict[str, str] = {}
         self._lanes: tuple[Lane, ...] = ("Events",)
-        self.shapes: list[BandItem] = []
-        self._right = 0
+        self.items: list[BandItem] = []
+        self._scroll_bar_width = 0
         self.setFont(theme.font("small"))
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAccessibleName("Events over time")
-        self.setAccessibleDescription("Arrow keys move the cursor, with Shift the displayed time; + and - zoom")
+        self.setAccessibleDescription("Arrow keys move the cursor; with Shift, the displayed time span; + and - zoom")
         self.gestures = Gestures(self, view, self.time_at)
         self.gestures.double_clicked.connect(self.mark_wanted)
         view.cursor_moved.connect(self.update)
         theme.changed.connect(self.update)
 
     @Slot()
-    def refresh(self, owners: tuple[Owner, ...], right: int) -> None:
-        """Show the events of these cards; `right` is the width of the plots' scroll bar."""
-        self._right = right
+    def refresh(self, owners: tuple[Owner, ...], scroll_bar_width: int) -> None:
+        """Show the events of the cards `owners`; `scroll_bar_width` is the width of the plots' scroll bar in pixels."""
+        self._scroll_bar_width = scroll_bar_width
         self._labels = {owner.uuid: owner.label for owner in owners}
-        self._draw()
+        self._update_items()
 
     def text(self) -> str:
-        """Return a line for each event in the displayed time."""
+        """Return a text line for each event and mark in the displayed time span."""
         return "\n".join(event_lines(self.history, self._view.start, self._view.end, self._labels))
 
     def time_at(self, x: float) -> float:
-        """Return the time at an x position."""
+        """Return the time at x position `x`, in monotonic seconds."""
         scale = self._scale
-        return min(max(scale.start + (x - scale.left) / scale.per_second, scale.start), scale.end)
+        return min(max(scale.start + (x - scale.left) / scale.pixels_per_second, scale.start), scale.end)
 
-    def shapes_at(self, x: float, y: float) -> list[BandItem]:
-        """Return the items at a position, including all overlapping spans."""
+    def items_at(self, x: float, y: float) -> list[BandItem]:
+        """Return all items in the lane at `y` that extend to within 3 pixels of `x`."""
         lane = self._lane_at(y)
-        return [shape for shape in self.shapes if shape.lane == lane and shape.left - 3 <= x <= shape.right + 3]
+        return [item for item in self.items if item.lane == lane and item.left - 3 <= x <= item.right + 3]
 
     def sizeHint(self) -> QSize:
         """Return the height of the visible lanes and the time axis."""
-        return QSize(0, self._line * (len(self._lanes) + 1))
+        return QSize(0, self._lane_height * (len(self._lanes) + 1))
 
     def event(self, event: QEvent) -> bool:
-        """Show a tooltip for the items under the pointer."""
+        """Show a tooltip with the events and marks under the pointer."""
         if isinstance(event, QHelpEvent):
-            shapes = self.shapes_at(event.x(), event.y())
-            lines = [line for shape in shapes for line in item_lines(shape, self.history, self._labels)]
+            items = self.items_at(event.x(), event.y())
+            lines = [line for item in items for line in item_lines(item, self.history, self._labels)]
             more = [f"and {len(lines) - _MOST_LINES} more"] if len(lines) > _MOST_LINES else []
             QToolTip.showText(event.globalPos(), "\n".join([*lines[:_MOST_LINES], *more]), self)
             return True
         return super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Move the cursor or the displayed time, zoom, follow the latest reading, or add a mark."""
+        """Handle keys: move the cursor or the displayed time, zoom, follow the latest reading, add a mark (M)."""
         if event.key() == Qt.Key.Key_M:
             self.mark_wanted.emit(self._view.end if self._view.cursor is None else self._view.cursor)
         elif not handle_key(event, self._view):
             super().keyPressEvent(event)
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
-        """Open the context menu."""
+        """Open the context menu at the pointer."""
         menu = self.menu_at(event.x(), event.y())
         menu.exec(event.globalPos())
         menu.deleteLater()
 
     def menu_at(self, x: float, y: float) -> QMenu:
-        """Return the context menu for a position."""
+        """Return the context menu for a position: add or remove a mark, copy the events."""
         menu = QMenu(self)
         time = self.time_at(x)
         menu.addAction("Add a &mark here…", lambda: self.mark_wanted.emit(time))
-        for shape in self.shapes_at(x, y):
-            if shape.mark is not None:
-                self._offer_removal(menu, shape.mark)
+        for item in self.items_at(x, y):
+            if item.mark is not None:
+                self._add_removal_action(menu, item.mark)
         menu.addAction("&Copy the events as text", lambda: QGuiApplication.clipboard().setText(self.text()))
         return menu
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Paint the lanes with their items, the time axis and the cursor."""
         painter = QPainter(self)
-        self._paint_ground(painter)
-        line = self._line
-        for shape in self.shapes:
-            self._paint_shape(painter, shape, line)
-        self._paint_time(painter)
+        self._paint_lanes(painter)
+        lane_height = self._lane_height
+        for item in self.items:
+            self._paint_item(painter, item, lane_height)
+        self._paint_time_axis(painter)
         cursor = self._view.cursor
         if cursor is not None and self._view.start <= cursor <= self._view.end:
             x = self._scale.x(cursor)
             painter.setPen(cosmetic_pen(self._theme.color("muted"), 1))
-            painter.drawLine(QPointF(x, 0), QPointF(x, self._line * len(self._lanes)))
+            painter.drawLine(QPointF(x, 0), QPointF(x, self._lane_height * len(self._lanes)))
         if self.hasFocus():
             painter.setPen(self._theme.color("focus"))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRect(self.rect().adjusted(int(self._scale.left), 0, -1, -1))
 
-    def _draw(self) -> None:
+    def _update_items(self) -> None:
         width = QFontMetrics(self.font()).horizontalAdvance("M")
-        self.shapes = band_items(self.history, self._scale, self._labels, width)
+        self.items = band_items(self.history, self._scale, self._labels, width)
         # The lane of events is always visible, so that the band is never empty.
-        used = {shape.lane for shape in self.shapes} | {"Events"}
+        used = {item.lane for item in self.items} | {"Events"}
         lanes = tuple(lane for lane in LANES if lane in used)
         if lanes != self._lanes:
             self._lanes = lanes
@@ -151,69 +151,71 @@ class EventBand(QWidget):
         self.update()
 
     @property
-    def _line(self) -> int:
+    def _lane_height(self) -> int:
         return QFontMetrics(self.font()).height() + self._theme.spacing.tiny
 
     @property
-    def _scale(self) -> TimeScale:
+    def _scale(self) -> TimeAxisScale:
         left = axis_width(self._theme) + _PLOT_MARGIN
-        per_second = max(1.0, self.width() - left - self._right - _PLOT_MARGIN) / self._view.span
-        return TimeScale(self._view.start, self._view.end, left, per_second)
+        pixels_per_second = max(1.0, self.width() - left - self._scroll_bar_width - _PLOT_MARGIN) / self._view.span
+        return TimeAxisScale(self._view.start, self._view.end, left, pixels_per_second)
 
     def _lane_at(self, y: float) -> Lane | None:
-        number = int(y // self._line)
+        number = int(y // self._lane_height)
         return self._lanes[number] if 0 <= number < len(self._lanes) else None
 
-    def _offer_removal(self, menu: QMenu, mark: TimelineMark) -> None:
+    def _add_removal_action(self, menu: QMenu, mark: TimelineMark) -> None:
         def remove() -> None:
             self.history.remove_mark(mark)
-            self._draw()
+            self._update_items()
 
         menu.addAction(f"&Remove the mark “{mark.text}”", remove)
 
-    def _paint_ground(self, painter: QPainter) -> None:
-        scale, line = self._scale, self._line
+    def _paint_lanes(self, painter: QPainter) -> None:
+        scale, lane_height = self._scale, self._lane_height
         for number, lane in enumerate(self._lanes):
             painter.setPen(self._theme.color("muted"))
-            box = QRectF(0, number * line, scale.left, line)
+            box = QRectF(0, number * lane_height, scale.left, lane_height)
             painter.drawText(box, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, lane)
             painter.setPen(cosmetic_pen(self._theme.color("border"), 1))
-            painter.drawLine(QPointF(scale.left, (number + 1) * line), QPointF(self.width(), (number + 1) * line))
+            painter.drawLine(
+                QPointF(scale.left, (number + 1) * lane_height), QPointF(self.width(), (number + 1) * lane_height)
+            )
         hatch = QBrush(self._theme.color("border"), Qt.BrushStyle.BDiagPattern)
         for left, right in gap_spans(self.history, scale):
-            painter.fillRect(QRectF(left, 0, max(1.0, right - left), line * len(self._lanes)), hatch)
+            painter.fillRect(QRectF(left, 0, max(1.0, right - left), lane_height * len(self._lanes)), hatch)
 
-    def _paint_shape(self, painter: QPainter, shape: BandItem, line: int) -> None:
-        box = self._box(shape, line)
-        color = self._theme.color(shape.role)
-        if shape.lane == "Slowed":
-            style = Qt.BrushStyle.Dense3Pattern if shape.is_hatched else Qt.BrushStyle.SolidPattern
+    def _paint_item(self, painter: QPainter, item: BandItem, lane_height: int) -> None:
+        box = self._item_rectangle(item, lane_height)
+        color = self._theme.color(item.role)
+        if item.lane == "Slowed":
+            style = Qt.BrushStyle.Dense3Pattern if item.is_hatched else Qt.BrushStyle.SolidPattern
             painter.fillRect(box, QBrush(color, style))
             return
         painter.setPen(color)
-        if shape.lane == "Events":
-            painter.drawText(box, Qt.AlignmentFlag.AlignCenter, shape.text)
+        if item.lane == "Events":
+            painter.drawText(box, Qt.AlignmentFlag.AlignCenter, item.text)
             return
         painter.drawLine(box.topLeft(), box.bottomLeft())
         metrics = QFontMetrics(self.font())
-        text = metrics.elidedText(shape.text, Qt.TextElideMode.ElideRight, int(box.width()) - 4)
+        text = metrics.elidedText(item.text, Qt.TextElideMode.ElideRight, int(box.width()) - 4)
         # A few letters with an ellipsis are no use.
-        if text == shape.text or len(text) >= _FEWEST_LETTERS:
+        if text == item.text or len(text) >= _FEWEST_LETTERS:
             painter.drawText(QPointF(box.left() + 4, box.bottom() - self._theme.spacing.tiny), text)
-        if shape.lane == "Diagnosis":
+        if item.lane == "Diagnosis":
             painter.drawLine(box.bottomLeft(), box.bottomRight())
 
-    def _box(self, shape: BandItem, line: int) -> QRectF:
-        top = self._lanes.index(shape.lane) * line
-        if shape.lane != "Slowed":
-            return QRectF(shape.left, top + 1, shape.right - shape.left, line - 2)
-        height = (line - 2) / max(1, len(self._labels))
-        return QRectF(shape.left, top + 1 + shape.row * height, shape.right - shape.left, max(1.0, height - 0.5))
+    def _item_rectangle(self, item: BandItem, lane_height: int) -> QRectF:
+        top = self._lanes.index(item.lane) * lane_height
+        if item.lane != "Slowed":
+            return QRectF(item.left, top + 1, item.right - item.left, lane_height - 2)
+        height = (lane_height - 2) / max(1, len(self._labels))
+        return QRectF(item.left, top + 1 + item.row * height, item.right - item.left, max(1.0, height - 0.5))
 
-    def _paint_time(self, painter: QPainter) -> None:
-        scale, top = self._scale, self._line * len(self._lanes)
+    def _paint_time_axis(self, painter: QPainter) -> None:
+        scale, top = self._scale, self._lane_height * len(self._lanes)
         painter.setPen(self._theme.color("muted"))
         for time, text in time_ticks(self._view, self._theme, self.width() - scale.left, self.history.wall_of):
             wide = QFontMetrics(self.font()).horizontalAdvance(text)
-            box = QRectF(scale.x(time) - wide, top, 2 * wide, self._line)
+            box = QRectF(scale.x(time) - wide, top, 2 * wide, self._lane_height)
             painter.drawText(box, Qt.AlignmentFlag.AlignCenter, text)

@@ -1,4 +1,4 @@
-"""The grid of plots with the legend of the cards above and the band of events below."""
+"""Grid of plots, with the legend of the cards above and the event band below."""
 
 from functools import partial
 from typing import Final
@@ -7,10 +7,10 @@ from PySide6.QtCore import QSize, QTimer, Signal, Slot
 from PySide6.QtGui import QActionGroup, QFontMetrics, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QMenu, QScrollArea, QWidget
 
-from planner.gui.monitor.plots.curves import Owner, is_known, plotted_owners
+from planner.gui.monitor.plots.curves import Owner, has_readings, plotted_owners
 from planner.gui.monitor.plots.event_band import EventBand
 from planner.gui.monitor.plots.panel import MetricPanel
-from planner.gui.monitor.plots.specs import PlotSpec, arranged
+from planner.gui.monitor.plots.specs import PlotSpec, plots_in_order
 from planner.gui.monitor.plots.time_view import TimeSpanView
 from planner.gui.monitor.settings import MOST_COLUMNS, PlotSettings
 from planner.gui.plot.legend import Legend, LegendEntry
@@ -28,10 +28,10 @@ _LEAST_LINES: Final = 13
 
 
 class PlotGrid(QWidget):
-    """The plots that are enabled in the settings and have readings.
+    """Grid of the plots that are enabled in the settings and have readings.
 
-    Call `refresh` after new readings; only visible plots are drawn. `view` is the displayed time. `mark_wanted` carries
-    the time of a note that the user wants to add, `failed` the `PlannerError` of a failed save.
+    Call `refresh` after new readings; only visible plots are drawn. `view` is the displayed time span. `mark_wanted`
+    carries the time of a mark that the user wants to add, `failed` the `PlannerError` of a failed save.
     """
 
     mark_wanted = Signal(float)
@@ -45,71 +45,71 @@ class PlotGrid(QWidget):
         self.band = EventBand(theme, history, self.view)
         self._panels: dict[str, MetricPanel] = {}
         self._lines: dict[tuple[str, str], tuple[float, str]] = {}
-        self._placed: tuple[tuple[str, ...], int] = ((), 0)
+        self._arrangement: tuple[tuple[str, ...], int] = ((), 0)
         self._owners: tuple[Owner, ...] = ()
-        self._is_busy = False
+        self._is_updating_view = False
         # A child object, so that pending drawing ends with the plots.
-        self._again = QTimer(self, singleShot=True)
+        self._draw_timer = QTimer(self, singleShot=True)
         self._inner = QWidget()
         self._grid = QGridLayout(self._inner)
-        self._scroll = _Panels()
+        self._scroll = _PanelScrollArea()
         self._lay_out()
         self._connect()
 
     @property
     def panels(self) -> tuple[MetricPanel, ...]:
-        """Return the shown plots in their order."""
-        return tuple(self._panels[key] for key in self._placed[0])
+        """Return the shown plots in the displayed order."""
+        return tuple(self._panels[key] for key in self._arrangement[0])
 
     def set_history(self, history: History) -> None:
-        """Show another history, from its end."""
+        """Show another history, beginning with its latest readings."""
         self._history = history
         self.band.history = history
         for panel in self._panels.values():
             panel.history = history
-        self.view.point_at(None)
+        self.view.move_cursor(None)
         self.view.set_follow(True)
         self.refresh()
 
-    def set_line(self, metric: str, owner: str, value: float | None, title: str = "") -> None:
-        """Set the line of a card (its UUID) or of `HOST` to a value; None removes it."""
+    def set_limit_line(self, metric: str, owner: str, value: float | None, title: str = "") -> None:
+        """Draw a horizontal line at `value` for an owner (a card UUID or `HOST`); None removes the line."""
         self._lines.pop((metric, owner), None)
         if value is not None:
             self._lines[metric, owner] = (value, title)
         for panel in self._panels.values():
-            self._give_lines(panel)
+            self._update_limit_lines(panel)
 
     @Slot()
     def refresh(self) -> None:
-        """Draw the current readings."""
+        """Draw the plots, the legend and the event band with the latest readings."""
         start, end = self._history.start, self._history.end
         if not self.isVisible() or start is None or end is None:
             return
-        self._is_busy = True
-        self.view.set_known(start, end)
-        self._is_busy = False
+        self._is_updating_view = True
+        self.view.set_reading_times(start, end)
+        self._is_updating_view = False
         self._owners = plotted_owners(self._history)
         self.legend.set_entries(tuple(LegendEntry(owner.uuid, owner.name, owner.stroke) for owner in self._owners))
         self.legend.setVisible(len(self._owners) > 1)
         if self._panels:
-            self._place()
+            self._arrange_panels()
         else:
             # Creating all plots at once would block the window for some hundredths of a second.
             self._draw_soon()
-        self._draw()
+        self._draw_existing()
 
     def plots_menu(self) -> QMenu:
-        """Return the menu of plots; those without readings are labelled."""
+        """Return the menu of plots to show or hide; plots without readings are labelled."""
         menu = QMenu("&Plots", self)
-        for spec in arranged(self._stored.order):
-            known = is_known(self._history, spec)
-            action = menu.addAction(spec.title if known else f"{spec.title} (no readings)")
+        for spec in plots_in_order(self._plot_settings.order):
+            has_any_readings = has_readings(self._history, spec)
+            action = menu.addAction(spec.title if has_any_readings else f"{spec.title} (no readings)")
             action.setCheckable(True)
-            action.setChecked(spec.key not in self._stored.hidden)
+            action.setChecked(spec.key not in self._plot_settings.hidden)
             action.toggled.connect(partial(self.show_plot, spec.key))
         menu.addSeparator()
         menu.addMenu(self._columns_menu(menu))
-        menu.addAction("&Restore the default plots", lambda: self._store(PlotSettings()))
+        menu.addAction("&Restore the default plots", lambda: self._store_settings(PlotSettings()))
         return menu
 
     def _columns_menu(self, parent: QMenu) -> QMenu:
@@ -118,34 +118,34 @@ class PlotGrid(QWidget):
         for count in (None, *range(1, MOST_COLUMNS + 1)):
             action = group.addAction("as many as fit" if count is None else str(count))
             action.setCheckable(True)
-            action.setChecked(count == self._stored.columns)
+            action.setChecked(count == self._plot_settings.columns)
             action.triggered.connect(lambda _checked, count=count: self.set_columns(count))
         menu.addActions(group.actions())
         return menu
 
     def show_plot(self, key: str, shown: bool) -> None:
         """Show or hide a plot."""
-        others = tuple(other for other in self._stored.hidden if other != key)
-        self._store(self._stored.evolve(hidden=others if shown else (*others, key)))
+        others = tuple(other for other in self._plot_settings.hidden if other != key)
+        self._store_settings(self._plot_settings.evolve(hidden=others if shown else (*others, key)))
 
     def set_columns(self, count: int | None) -> None:
-        """Set the number of columns; None means as many as fit."""
-        self._store(self._stored.evolve(columns=count))
+        """Set the number of plots side by side; None means as many as fit."""
+        self._store_settings(self._plot_settings.evolve(columns=count))
 
     def move_plot(self, key: str, step: int) -> None:
         """Move a plot by `step` (−1 or +1) among the shown plots."""
-        shown = list(self._placed[0])
+        shown = list(self._arrangement[0])
         place = shown.index(key)
         other = place + step
         if not 0 <= other < len(shown):
             return
-        order = [spec.key for spec in arranged(self._stored.order)]
+        order = [spec.key for spec in plots_in_order(self._plot_settings.order)]
         order.remove(key)
         order.insert(order.index(shown[other]) + (step > 0), key)
-        self._store(self._stored.evolve(order=tuple(order)))
+        self._store_settings(self._plot_settings.evolve(order=tuple(order)))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Adapt the number of columns."""
+        """Adapt the number of plots side by side to the new width."""
         super().resizeEvent(event)
         self._draw_soon()
 
@@ -155,35 +155,37 @@ class PlotGrid(QWidget):
         self._draw_soon()
 
     @property
-    def _stored(self) -> PlotSettings:
+    def _plot_settings(self) -> PlotSettings:
         return self._settings.current.monitor.plots
 
-    def _store(self, changed: PlotSettings) -> None:
+    def _store_settings(self, changed: PlotSettings) -> None:
         self._settings.update(monitor=self._settings.current.monitor.evolve(plots=changed))
         self.refresh()
 
-    def _place(self) -> None:
-        """Arrange the plots in the columns."""
-        stored = self._stored
+    def _arrange_panels(self) -> None:
+        """Arrange the enabled plots that have readings in columns."""
+        stored = self._plot_settings
         specs = [
-            spec for spec in arranged(stored.order) if spec.key not in stored.hidden and is_known(self._history, spec)
+            spec
+            for spec in plots_in_order(stored.order)
+            if spec.key not in stored.hidden and has_readings(self._history, spec)
         ]
         wide = QFontMetrics(self._theme.font()).averageCharWidth() * _COLUMN_LETTERS
         columns = stored.columns or max(1, min(MOST_COLUMNS, self.width() // wide))
-        placed = tuple(spec.key for spec in specs), columns
-        if placed == self._placed:
+        arrangement = tuple(spec.key for spec in specs), columns
+        if arrangement == self._arrangement:
             return
-        self._placed = placed
+        self._arrangement = arrangement
         for panel in self._panels.values():
             self._grid.removeWidget(panel)
-            panel.setVisible(panel.spec.key in placed[0])
+            panel.setVisible(panel.spec.key in arrangement[0])
         for number, spec in enumerate(specs):
             panel = self._panels.get(spec.key) or self._make_panel(spec)
             self._grid.addWidget(panel, number // columns, number % columns)
         for column in range(MOST_COLUMNS):
             self._grid.setColumnStretch(column, int(column < columns))
         # Their geometry is known only after the layout, which may come after an already scheduled drawing.
-        self._again.start(0)
+        self._draw_timer.start(0)
 
     def _make_panel(self, spec: PlotSpec) -> MetricPanel:
         panel = self._panels[spec.key] = MetricPanel(self._theme, spec, self._history, self.view)
@@ -191,10 +193,10 @@ class PlotGrid(QWidget):
         panel.hidden.connect(partial(self.show_plot, spec.key, False))
         panel.double_clicked.connect(self.mark_wanted)
         panel.failed.connect(self.failed)
-        self._give_lines(panel)
+        self._update_limit_lines(panel)
         return panel
 
-    def _give_lines(self, panel: MetricPanel) -> None:
+    def _update_limit_lines(self, panel: MetricPanel) -> None:
         spec = panel.spec
         panel.lines = {
             owner: line
@@ -203,13 +205,13 @@ class PlotGrid(QWidget):
         }
 
     @Slot()
-    def _draw(self) -> None:
-        """Draw the visible plots that have been drawn before."""
-        self._draw_panels(most_new=0)
+    def _draw_existing(self) -> None:
+        """Redraw the visible plots; plots that were never drawn follow later."""
+        self._draw_panels(max_new=0)
 
-    def _draw_panels(self, most_new: int) -> None:
-        """Draw the visible plots, at most `most_new` of them for the first time; the others follow soon."""
-        if not self.isVisible() or self._is_busy or self._history.end is None:
+    def _draw_panels(self, max_new: int) -> None:
+        """Draw the visible plots; at most `max_new` plots are drawn for the first time, the rest follow soon."""
+        if not self.isVisible() or self._is_updating_view or self._history.end is None:
             return
         owners = tuple(owner for owner in self._owners if owner.uuid not in self.legend.hidden)
         self.band.refresh(owners, self._scroll.width() - self._scroll.viewport().width())
@@ -219,31 +221,31 @@ class PlotGrid(QWidget):
         visible = [panel for panel in self.panels if not panel.visibleRegion().isEmpty()]
         new = [panel for panel in visible if not panel.is_drawn]
         for panel in visible:
-            if panel not in new[most_new:]:
+            if panel not in new[max_new:]:
                 panel.set_owners(owners)
                 panel.refresh()
-        if new[most_new:]:
+        if new[max_new:]:
             self._draw_soon()
 
     @Slot()
     def _draw_soon(self, after_ms: int = 0) -> None:
-        if not self._again.isActive():
-            self._again.start(after_ms)
+        if not self._draw_timer.isActive():
+            self._draw_timer.start(after_ms)
 
     @Slot()
-    def _draw_again(self) -> None:
+    def _draw_pending(self) -> None:
         if self.isVisible() and self._history.end is not None:
             self._owners = plotted_owners(self._history)
-            self._place()
+            self._arrange_panels()
         # Creating a plot takes some hundredths of a second, so only one is created at a time.
-        self._draw_panels(most_new=1)
+        self._draw_panels(max_new=1)
 
     def _connect(self) -> None:
-        self._again.timeout.connect(self._draw_again)
-        self.view.moved.connect(self._draw)
-        self.legend.toggled.connect(self._draw)
+        self._draw_timer.timeout.connect(self._draw_pending)
+        self.view.moved.connect(self._draw_existing)
+        self.legend.toggled.connect(self._draw_existing)
         self.band.mark_wanted.connect(self.mark_wanted)
-        self._scroll.verticalScrollBar().valueChanged.connect(self._draw)
+        self._scroll.verticalScrollBar().valueChanged.connect(self._draw_existing)
 
     def _lay_out(self) -> None:
         spacing = self._theme.spacing
@@ -257,9 +259,9 @@ class PlotGrid(QWidget):
         in_column(self.legend, (self._scroll, 1), self.band, owner=self, spacing=spacing.small)
 
 
-class _Panels(QScrollArea):
-    """The scroll area of the plots, which takes the remaining height of the window."""
+class _PanelScrollArea(QScrollArea):
+    """Scroll area of the plots, which takes the remaining height of the window."""
 
     def sizeHint(self) -> QSize:
-        """Return the minimum size."""
+        """Return the minimum size, so that the layout alone determines the height."""
         return self.minimumSize()

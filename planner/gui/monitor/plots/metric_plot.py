@@ -1,4 +1,4 @@
-"""The plot of a metric over time; importing it imports pyqtgraph, which takes half a second."""
+"""Plot of a metric over time; importing this module imports pyqtgraph, which takes half a second."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -18,119 +18,125 @@ from planner.gui.theme import Theme
 from planner.monitor.history import TimelineMark
 from planner.monitor.readings.metrics import Unit
 
-_PIXELS_A_VALUE: Final = 26
-_POINTS_A_PIXEL: Final = 0.5
+_PIXELS_PER_TICK: Final = 26
+_COLUMNS_PER_PIXEL: Final = 0.5
 _GRID_SHARE: Final = 0.4
-_MARK: Final = ItemStyle("accent", style=Qt.PenStyle.DashLine)
+_MARK_STYLE: Final = ItemStyle("accent", style=Qt.PenStyle.DashLine)
 
 
 class MetricPlot(Chart):
-    """Curves over the span of `view`, limit lines, and the shared cursor.
+    """Plot of a metric over the time span of `view`: curves, limit lines, marks and the shared cursor.
 
     The time axis always runs from 0 to 1: moving it would take the library longer than drawing the curves.
     """
 
     def __init__(self, theme: Theme, title: str, unit: Unit, view: TimeSpanView) -> None:
         axes = {name: PlainAxis(name) for name in ("left", "bottom")}
-        super().__init__(theme, f"{title} over time; the same figures are in its table", axes, is_dense=True)
+        super().__init__(theme, f"{title} over time; its table has the same figures", axes, is_dense=True)
         self._unit, self._view = unit, view
-        self._limits, self._curves = self._add(CurvesItem()), self._add(CurvesItem())
-        self._shown: tuple[list[Curve], list[Curve]] = ([], [])
+        self._limits, self._curves = self._add_item(CurvesItem()), self._add_item(CurvesItem())
+        self._drawn_curves: tuple[list[Curve], list[Curve]] = ([], [])
         self._lines: list[tuple[Item, Item, LimitLine]] = []
         self._marks: list[Item] = []
-        self._ends = AxisRange(0.0, 0.0)
+        self._value_range = AxisRange(0.0, 0.0)
         self._wall_of: Callable[[float], float] = float
-        self._cursor = self._add(pg.InfiniteLine(angle=90), ItemStyle("muted"), z=20)
+        self._cursor = self._add_item(pg.InfiniteLine(angle=90), ItemStyle("muted"), z=20)
         self._cursor.hide()
         self.gestures = Gestures(self._plot.viewport(), view, self.time_at)
         view.cursor_moved.connect(self._show_cursor)
-        self._dress()
+        self._apply_theme()
 
     @property
     def columns(self) -> int:
-        """Return the number of columns of a curve, which limits its points to the number of pixels."""
-        return max(1, int(self._item.getViewBox().width() * _POINTS_A_PIXEL))
+        """Return the number of columns into which a curve's readings are reduced: one for two pixels."""
+        return max(1, int(self._item.getViewBox().width() * _COLUMNS_PER_PIXEL))
 
     def time_at(self, x: float) -> float:
-        """Return the time at an x position of the plot."""
+        """Return the time at x position `x` of the plot widget, in monotonic seconds."""
         place: QPointF = self._item.getViewBox().mapSceneToView(self._plot.mapToScene(round(x), 0))
         return self._view.start + min(max(place.x(), 0.0), 1.0) * self._view.span
 
     def draw(
-        self, curves: list[Curve], limits: list[Curve], ends: AxisRange, wall_of: Callable[[float], float]
+        self, curves: list[Curve], limits: list[Curve], value_range: AxisRange, wall_of: Callable[[float], float]
     ) -> None:
-        """Replace the curves and draw them over the current span."""
+        """Replace the curves and limit curves, and draw the plot over the displayed time span."""
         span = AxisRange(self._view.start, self._view.end)
-        self._shown = curves, limits
-        self._curves.set_curves([(curve, self._pen(curve)) for curve in curves], span)
+        self._drawn_curves = curves, limits
+        self._curves.set_curves([(curve, self._curve_pen(curve)) for curve in curves], span)
         self._limits.set_curves([(curve, self._limit_pen(curve)) for curve in limits], span)
-        self._set_ends(ends)
+        self._set_value_range(value_range)
         self._wall_of = wall_of
         self._show_cursor(self._view.cursor)
-        self._place_titles()
-        self._place_ticks()
+        self._place_line_titles()
+        self._update_ticks()
 
-    def set_lines(self, lines: list[LimitLine]) -> None:
-        """Replace the lines."""
+    def set_limit_lines(self, lines: list[LimitLine]) -> None:
+        """Replace the horizontal limit lines."""
         if lines == [line for *_, line in self._lines]:
             return
-        self._remove(item for *items, _ in self._lines for item in items)
+        self._remove_items(item for *items, _ in self._lines for item in items)
         self._lines = [
-            (self._add(pg.InfiniteLine(line.value, angle=0), z=-5), self._add(pg.TextItem(line.title), z=15), line)
+            (
+                self._add_item(pg.InfiniteLine(line.value, angle=0), z=-5),
+                self._add_item(pg.TextItem(line.title), z=15),
+                line,
+            )
             for line in lines
         ]
-        self._dress_lines()
+        self._apply_line_colors()
 
     def set_marks(self, marks: tuple[TimelineMark, ...]) -> None:
         """Show a vertical line at each mark."""
         while len(self._marks) < len(marks):
-            self._marks.append(self._add(pg.InfiniteLine(angle=90), _MARK))
+            self._marks.append(self._add_item(pg.InfiniteLine(angle=90), _MARK_STYLE))
         for number, line in enumerate(self._marks):
             line.setVisible(number < len(marks))
             if number < len(marks):
-                line.setPos(self._place_of(marks[number].time))
+                line.setPos(self._axis_position(marks[number].time))
 
-    def _set_ends(self, ends: AxisRange) -> None:
-        if ends != self._ends:
-            self._ends = ends
+    def _set_value_range(self, value_range: AxisRange) -> None:
+        if value_range != self._value_range:
+            self._value_range = value_range
             box = self._item.getViewBox()
-            box.setRange(xRange=(0.0, 1.0), yRange=ends, padding=0)
+            box.setRange(xRange=(0.0, 1.0), yRange=value_range, padding=0)
             # Otherwise the library notices the new range while painting, and paints a second time.
             box.updateMatrix()
 
-    def _place_of(self, time: float) -> float:
-        """Return the position of a time on the axis."""
+    def _axis_position(self, time: float) -> float:
+        """Return the position of a time on the axis, from 0 (start of the span) to 1 (end)."""
         return (time - self._view.start) / self._view.span
 
-    def _place_titles(self) -> None:
-        """Place the titles of the lines next to each other, since the lines may be close together."""
+    def _place_line_titles(self) -> None:
+        """Place the titles of the limit lines side by side, since the lines may be close together."""
         if not self._lines:
             return
-        a_pixel = 1 / max(1.0, self._item.getViewBox().width())
+        pixel_fraction = 1 / max(1.0, self._item.getViewBox().width())
         metrics, x = QFontMetrics(self._theme.font("small")), 0
         for _, title, line in self._lines:
-            title.setPos(x * a_pixel, line.value)
+            title.setPos(x * pixel_fraction, line.value)
             x += metrics.horizontalAdvance(line.title) + self._theme.spacing.huge
 
-    def _place_ticks(self) -> None:
+    def _update_ticks(self) -> None:
         box = self._item.getViewBox()
         times = time_ticks(self._view, self._theme, box.width(), self._wall_of)
-        self._item.getAxis("bottom").set_ticks([(self._place_of(time), text) for time, text in times])
-        self._item.getAxis("left").set_ticks(metric_ticks(self._unit, self._ends, int(box.height() / _PIXELS_A_VALUE)))
+        self._item.getAxis("bottom").set_ticks([(self._axis_position(time), text) for time, text in times])
+        self._item.getAxis("left").set_ticks(
+            metric_ticks(self._unit, self._value_range, int(box.height() / _PIXELS_PER_TICK))
+        )
 
-    def _dress(self) -> None:
-        super()._dress()
+    def _apply_theme(self) -> None:
+        super()._apply_theme()
         grid = blended(self._theme.color("border"), self._theme.color("surface"), _GRID_SHARE)
         for name in ("left", "bottom"):
             self._item.getAxis(name).set_grid_color(grid)
         self._item.getAxis("left").setWidth(axis_width(self._theme))
         self._item.getAxis("bottom").setHeight(QFontMetrics(self._theme.font("small")).height() + 4)
-        curves, limits = self._shown
-        self._curves.set_pens([self._pen(curve) for curve in curves])
+        curves, limits = self._drawn_curves
+        self._curves.set_pens([self._curve_pen(curve) for curve in curves])
         self._limits.set_pens([self._limit_pen(curve) for curve in limits])
-        self._dress_lines()
+        self._apply_line_colors()
 
-    def _dress_lines(self) -> None:
+    def _apply_line_colors(self) -> None:
         for rule, title, line in self._lines:
             color = self._theme.color("muted") if line.stroke is None else series_pen(self._theme, line.stroke).color()
             rule.setPen(cosmetic_pen(color, 1, Qt.PenStyle.DashDotLine))
@@ -138,7 +144,7 @@ class MetricPlot(Chart):
             title.fill = QBrush(self._theme.color("surface"))
             title.setFont(self._theme.font("small"))
 
-    def _pen(self, curve: Curve) -> QPen:
+    def _curve_pen(self, curve: Curve) -> QPen:
         return series_pen(self._theme, curve.stroke, is_condensed=curve.is_condensed)
 
     def _limit_pen(self, curve: Curve) -> QPen:
@@ -148,18 +154,18 @@ class MetricPlot(Chart):
     def _show_cursor(self, time: float | None) -> None:
         self._cursor.setVisible(time is not None)
         if time is not None:
-            self._cursor.setPos(self._place_of(time))
+            self._cursor.setPos(self._axis_position(time))
 
 
-class _Drawn(NamedTuple):
-    """A curve's pen and its polylines between gaps."""
+class _DrawnCurve(NamedTuple):
+    """A curve ready for drawing: its pen, and a polyline for each part between gaps."""
 
     pen: QPen
-    pieces: tuple[QPolygonF, ...]
+    polylines: tuple[QPolygonF, ...]
 
 
 class CurvesItem(pg.GraphicsObject):  # type: ignore[misc]  # the library has no annotations
-    """Draws all curves as one item without computing their bounds.
+    """Graphics item that draws all curves without computing their bounds.
 
     With an item for each curve, the library would compute the bounds several times per redraw, which takes longer than
     drawing.
@@ -167,20 +173,20 @@ class CurvesItem(pg.GraphicsObject):  # type: ignore[misc]  # the library has no
 
     def __init__(self) -> None:
         super().__init__()
-        self._drawn: list[_Drawn] = []
+        self._drawn: list[_DrawnCurve] = []
 
     def set_curves(self, curves: list[tuple[Curve, QPen]], span: AxisRange) -> None:
-        """Replace the curves; `span` is the time from 0 to 1 on the axis."""
-        self._drawn = [_Drawn(pen, _pieces(curve, span)) for curve, pen in curves]
+        """Replace the curves and their pens; the axis positions 0 and 1 are the ends of the time `span`."""
+        self._drawn = [_DrawnCurve(pen, _polylines(curve, span)) for curve, pen in curves]
         self.update()
 
     def set_pens(self, pens: list[QPen]) -> None:
-        """Replace the pens of the curves."""
+        """Replace the pens of the drawn curves, in the same order."""
         self._drawn = [drawn._replace(pen=pen) for drawn, pen in zip(self._drawn, pens, strict=True)]
         self.update()
 
     def viewRangeChanged(self) -> None:
-        """Update the geometry: the item fills the view."""
+        """Announce a changed geometry, since the item fills the view."""
         self.prepareGeometryChange()
 
     def boundingRect(self) -> QRectF:
@@ -191,20 +197,20 @@ class CurvesItem(pg.GraphicsObject):  # type: ignore[misc]  # the library has no
         """Draw the curves."""
         for drawn in self._drawn:
             painter.setPen(drawn.pen)
-            for piece in drawn.pieces:
-                painter.drawPolyline(piece)
+            for polyline in drawn.polylines:
+                painter.drawPolyline(polyline)
 
 
-def _pieces(curve: Curve, span: AxisRange) -> tuple[QPolygonF, ...]:
+def _polylines(curve: Curve, span: AxisRange) -> tuple[QPolygonF, ...]:
     x, y = (curve.x - span.low) / (span.high - span.low), curve.y
     if not curve.breaks:
-        return (_polygon(x, y),) if len(x) else ()
+        return (_polyline(x, y),) if len(x) else ()
     borders = pairwise((0, *curve.breaks, len(x)))
-    return tuple(_polygon(x[first:stop], y[first:stop]) for first, stop in borders if stop > first)
+    return tuple(_polyline(x[first:stop], y[first:stop]) for first, stop in borders if stop > first)
 
 
-def _polygon(x: Floats, y: Floats) -> QPolygonF:
+def _polyline(x: Floats, y: Floats) -> QPolygonF:
     # A polyline of one point would not be drawn.
-    ends = (x, y) if len(x) > 1 else (x.repeat(2), y.repeat(2))
-    polygon: QPolygonF = pg.functions.arrayToQPolygonF(*ends)
-    return polygon
+    value_range = (x, y) if len(x) > 1 else (x.repeat(2), y.repeat(2))
+    polyline: QPolygonF = pg.functions.arrayToQPolygonF(*value_range)
+    return polyline

@@ -1,4 +1,4 @@
-"""The panel of a plot: heading, legend, read-out, table and menu."""
+"""Panel of a plot: heading, legend, read-out of values, table and menu."""
 
 from collections.abc import Callable, Iterable
 from datetime import datetime
@@ -9,7 +9,15 @@ from PySide6.QtCore import Signal, Slot
 from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QMenu
 
-from planner.gui.monitor.plots.curves import Curve, Key, LimitLine, Owner, curve, curve_keys, value_range
+from planner.gui.monitor.plots.curves import (
+    Curve,
+    LimitLine,
+    Owner,
+    SeriesKey,
+    curves_value_range,
+    possible_curves,
+    series_curve,
+)
 from planner.gui.monitor.plots.specs import AxisRange, PlotSpec, metric_range, value_text
 from planner.gui.monitor.plots.time_view import TimeSpanView
 from planner.gui.plot.legend import Legend, LegendEntry
@@ -24,14 +32,14 @@ from planner.present.columns import Column
 if TYPE_CHECKING:
     from planner.gui.monitor.plots.metric_plot import MetricPlot
 
-_LINES_HIGH: Final = 10
+_LEAST_HEIGHT_LINES: Final = 10
 _EXPORTED_COLUMNS: Final = 2000
 _HEADER: Final = ("clock", "seconds", "curve", "quantity", "lowest", "highest")
 _DASH: Final = " – "
 
 
 class ReadingRow(NamedTuple):
-    """The lowest and the highest values from one time to the next, by the index of the curve."""
+    """Lowest and highest value of each curve from one time to the next; `ends` is by the index of the curve."""
 
     time: float
     clock: str
@@ -39,7 +47,7 @@ class ReadingRow(NamedTuple):
 
 
 class MetricPanel(PlotPanel):
-    """The plot of `spec`; `moved` (−1 or +1) and `hidden` are requests of the user to move or hide it.
+    """Panel of the plot `spec`; `moved` (−1 or +1) and `hidden` are user requests to move or hide the plot.
 
     `lines` are the values and titles of horizontal lines, by owner.
     """
@@ -62,8 +70,8 @@ class MetricPanel(PlotPanel):
         self._column.insertWidget(1, self.legend)
         self.legend.setVisible(spec.is_host and len(spec.metrics) > 1)
         self._add_menu()
-        self._pages.setMinimumHeight(QFontMetrics(theme.font()).height() * _LINES_HIGH)
-        view.cursor_moved.connect(self._say)
+        self._pages.setMinimumHeight(QFontMetrics(theme.font()).height() * _LEAST_HEIGHT_LINES)
+        view.cursor_moved.connect(self._update_read_out)
 
     @property
     def is_drawn(self) -> bool:
@@ -71,68 +79,70 @@ class MetricPanel(PlotPanel):
         return self._plot is not None
 
     def set_owners(self, owners: tuple[Owner, ...]) -> None:
-        """Show these cards."""
+        """Set the cards whose curves the next `refresh` draws."""
         self._owners = owners
         if self.spec.is_host:
-            entries = [LegendEntry(key, label, number) for key, label, number in curve_keys(self.spec, ())]
+            entries = [LegendEntry(key, label, number) for key, label, number in possible_curves(self.spec, ())]
             self.legend.set_entries(tuple(entries))
 
     @Slot()
     def refresh(self) -> None:
-        """Draw the displayed time; the first call creates the plot."""
-        plot = self._plot or self._make_plot()
+        """Draw the displayed time span; the first call creates the plot."""
+        plot = self._plot or self._create_plot()
         span = AxisRange(self._view.start, self._view.end)
-        self.curves = self._curves(span, plot.columns)
-        limits = self._limits(span, plot.columns)
-        lines = self._all_lines()
-        values = value_range([*self.curves, *limits])
-        plot.set_lines(lines)
+        self.curves = self._visible_curves(span, plot.columns)
+        limits = self._limit_curves(span, plot.columns)
+        lines = self._limit_lines()
+        values = curves_value_range([*self.curves, *limits])
+        plot.set_limit_lines(lines)
         plot.set_marks(self.history.marks)
         ends = metric_range(self.spec.unit, values, tuple(line.value for line in lines))
         plot.draw(self.curves, limits, ends, self.history.wall_of)
         self._show_page()
-        self._say(self._view.cursor)
+        self._update_read_out(self._view.cursor)
 
     def csv_rows(self) -> Rows:
-        """Return the header and a row for each reading; many readings are condensed to extremes of time spans."""
+        """Return the plotted readings as CSV rows with a header; many readings are reduced to extremes."""
         rows = [_HEADER]
-        for each in self._curves(AxisRange(self._view.start, self._view.end), _EXPORTED_COLUMNS):
-            for time, low, high in zip(*(column.tolist() for column in each.columns), strict=True):
+        for curve in self._visible_curves(AxisRange(self._view.start, self._view.end), _EXPORTED_COLUMNS):
+            for time, low, high in zip(*(column.tolist() for column in curve.columns), strict=True):
                 clock = datetime.fromtimestamp(self.history.wall_of(time)).isoformat(timespec="milliseconds")
-                rows.append((clock, f"{time:.3f}", each.label, each.key[1], f"{low:g}", f"{high:g}"))
+                rows.append((clock, f"{time:.3f}", curve.label, curve.key[1], f"{low:g}", f"{high:g}"))
         return tuple(rows)
 
-    def _curves(self, span: AxisRange, columns: int) -> list[Curve]:
-        shown = [each for each in curve_keys(self.spec, self._owners) if each[0] not in self.legend.hidden]
-        return self._known(shown, span, columns)
+    def _visible_curves(self, span: AxisRange, columns: int) -> list[Curve]:
+        shown = [curve for curve in possible_curves(self.spec, self._owners) if curve[0] not in self.legend.hidden]
+        return self._curves_with_readings(shown, span, columns)
 
-    def _limits(self, span: AxisRange, columns: int) -> list[Curve]:
+    def _limit_curves(self, span: AxisRange, columns: int) -> list[Curve]:
         if self.spec.limit is None:
             return []
         keys = [((owner.uuid, self.spec.limit), owner.label, owner.stroke) for owner in self._owners]
-        return self._known(keys, span, columns)
+        return self._curves_with_readings(keys, span, columns)
 
-    def _known(self, keys: Iterable[tuple[Key, str, int]], span: AxisRange, columns: int) -> list[Curve]:
-        return [curve(self.history, *each, span, columns) for each in keys if len(self.history.series(*each[0]))]
+    def _curves_with_readings(
+        self, keys: Iterable[tuple[SeriesKey, str, int]], span: AxisRange, columns: int
+    ) -> list[Curve]:
+        return [series_curve(self.history, *key, span, columns) for key in keys if len(self.history.series(*key[0]))]
 
-    def _all_lines(self) -> list[LimitLine]:
+    def _limit_lines(self) -> list[LimitLine]:
         strokes = {owner.uuid: owner.stroke for owner in self._owners}
-        lines = [LimitLine(value, title) for value, title in self._facts().items()]
+        lines = [LimitLine(value, title) for value, title in self._fixed_limits().items()]
         own = ((owner, *line) for owner, line in self.lines.items() if owner in strokes or self.spec.is_host)
         return [*lines, *(LimitLine(value, title, strokes.get(owner)) for owner, value, title in own)]
 
-    def _facts(self) -> dict[float, str]:
-        """Return the fixed limits of the shown cards with their titles."""
+    def _fixed_limits(self) -> dict[float, str]:
+        """Return the titles of the shown cards' fixed limits, by limit value."""
         shown = {owner.uuid for owner in self._owners}
-        found: dict[float, str] = {}
+        limits: dict[float, str] = {}
         for device in self.history.inventory.devices:
             for name, title in self.spec.facts:
                 value = device.fact(name)
                 if device.uuid in shown and value is not None:
-                    found[value] = f"{title}: {value_text(self.spec.unit, value)}"
-        return found
+                    limits[value] = f"{title}: {value_text(self.spec.unit, value)}"
+        return limits
 
-    def _make_plot(self) -> "MetricPlot":
+    def _create_plot(self) -> "MetricPlot":
         from planner.gui.monitor.plots.metric_plot import MetricPlot
 
         self._plot = plot = MetricPlot(self._theme, self.spec.title, self.spec.unit, self._view)
@@ -141,7 +151,7 @@ class MetricPanel(PlotPanel):
         return plot
 
     def _fill_table(self) -> None:
-        labels = [each.label if each.key[0] == HOST else f"Card {each.label}" for each in self.curves]
+        labels = [curve.label if curve.key[0] == HOST else f"Card {curve.label}" for curve in self.curves]
         if [column.title for column in self._columns[1:]] != labels or not self._columns:
             self._columns = reading_columns(labels, self.spec.unit)
         rows = reading_rows(self.curves, self.history.wall_of)
@@ -151,20 +161,20 @@ class MetricPanel(PlotPanel):
         return str(row.time)
 
     @Slot(object)
-    def _say(self, time: float | None) -> None:
-        """Show the values at the cursor, or the latest ones."""
+    def _update_read_out(self, time: float | None) -> None:
+        """Show the values at the cursor as text, or the latest values without a cursor."""
         if not self.isVisible():
             return
         at = self.history.end if time is None else time
         if at is None or not self.curves:
             self._read_out.setText("")
             return
-        values = [self.history.series(*each.key).at(at) for each in self.curves]
+        values = [self.history.series(*curve.key).value_at(at) for curve in self.curves]
         texts = [value_text(self.spec.unit, value) for value in values]
         if all(value is None for value in values):
             texts = ["no readings"]
         elif len(texts) > 1:
-            texts = [f"{each.label}: {text}" for each, text in zip(self.curves, texts, strict=True)]
+            texts = [f"{curve.label}: {text}" for curve, text in zip(self.curves, texts, strict=True)]
         clock = [] if time is None else [clock_text(self.history.wall_of(time))]
         self._read_out.setText("   ".join([*clock, *texts]))
 
@@ -179,31 +189,38 @@ class MetricPanel(PlotPanel):
 
 
 def reading_rows(curves: list[Curve], wall_of: Callable[[float], float]) -> tuple[ReadingRow, ...]:
-    """Return a row for each time at which a curve has a point, the latest first."""
-    found: dict[float, dict[int, tuple[float, float]]] = {}
-    for place, each in enumerate(curves):
-        for time, low, high in zip(*(column.tolist() for column in each.columns), strict=True):
-            found.setdefault(time, {})[place] = (low, high)
-    return tuple(ReadingRow(time, clock_text(wall_of(time)), found[time]) for time in sorted(found, reverse=True))
+    """Return a table row for each time at which a curve has a point, the latest first."""
+    extremes: dict[float, dict[int, tuple[float, float]]] = {}
+    for curve_index, curve in enumerate(curves):
+        for time, low, high in zip(*(column.tolist() for column in curve.columns), strict=True):
+            extremes.setdefault(time, {})[curve_index] = (low, high)
+    return tuple(ReadingRow(time, clock_text(wall_of(time)), extremes[time]) for time in sorted(extremes, reverse=True))
 
 
 def reading_columns(labels: list[str], unit: Unit) -> tuple[Column[ReadingRow], ...]:
-    """Return a column for the time and one for each curve."""
+    """Return a table column for the time and one for each curve."""
     times: Column[ReadingRow] = Column("time", "Time", lambda row: row.time, lambda row: row.clock)
     curves: list[Column[ReadingRow]] = [
-        Column(str(place), label, partial(_highest, place), partial(_text, unit, place), align="right", width=18)
-        for place, label in enumerate(labels)
+        Column(
+            str(curve_index),
+            label,
+            partial(_highest_value, curve_index),
+            partial(_range_text, unit, curve_index),
+            align="right",
+            width=18,
+        )
+        for curve_index, label in enumerate(labels)
     ]
     return (times, *curves)
 
 
-def _highest(place: int, row: ReadingRow) -> float | None:
-    ends = row.ends.get(place)
+def _highest_value(curve_index: int, row: ReadingRow) -> float | None:
+    ends = row.ends.get(curve_index)
     return None if ends is None else ends[1]
 
 
-def _text(unit: Unit, place: int, row: ReadingRow) -> str:
-    ends = row.ends.get(place)
+def _range_text(unit: Unit, curve_index: int, row: ReadingRow) -> str:
+    ends = row.ends.get(curve_index)
     if ends is None:
         return ""
     low, high = (value_text(unit, end) for end in ends)

@@ -1,4 +1,4 @@
-"""The available plots with their metrics, limit lines, formats and axes."""
+"""The available plots: their metrics, limit lines, number formats and axes."""
 
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -10,15 +10,15 @@ from planner.units import GIB, MIB
 
 _FRACTION_TOP: Final = 1.0
 _COOLEST: Final = 20.0
-_ROOM: Final = 1.05
+_HEADROOM_FACTOR: Final = 1.05
 _RATES: Final = ((1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s"))
 
 
 @dataclass(frozen=True, slots=True)
 class PlotSpec:
-    """A plot of one metric of all cards, or of a few metrics of the host.
+    """Specification of a plot: one metric of all cards, or a few metrics of the host.
 
-    `limit` is the metric of a limit that can change; `facts` are fixed limits of cards with the titles of their lines.
+    `limit` names a second metric, a limit that can change; `facts` names fixed limits of cards, with their titles.
     """
 
     key: str
@@ -30,27 +30,27 @@ class PlotSpec:
 
     @property
     def unit(self) -> Unit:
-        """Return the unit of all its metrics."""
+        """Return the unit of the plot's metrics, the same for all of them."""
         return self.metric(self.metrics[0]).unit
 
     def metric(self, name: str) -> Metric:
-        """Return one of its metrics."""
+        """Return the metric of the plot with this name."""
         return (HOST_BY_NAME if self.is_host else BY_NAME)[name]
 
 
-def _of_cards(key: str, metric: str, limit: str | None = None, facts: tuple[tuple[str, str], ...] = ()) -> PlotSpec:
+def _card_plot(key: str, metric: str, limit: str | None = None, facts: tuple[tuple[str, str], ...] = ()) -> PlotSpec:
     return PlotSpec(key, BY_NAME[metric].title, (metric,), limit=limit, facts=facts)
 
 
-def _of_host(key: str, title: str, *metrics: str) -> PlotSpec:
+def _host_plot(key: str, title: str, *metrics: str) -> PlotSpec:
     return PlotSpec(key, title, metrics, is_host=True)
 
 
 PLOTS: Final = (
-    _of_cards("utilization", "utilization_fraction"),
-    _of_cards("memory_used", "memory_used_bytes", facts=(("memory_total_bytes", "total memory"),)),
-    _of_cards("power", "power_watts", limit="power_limit_watts"),
-    _of_cards(
+    _card_plot("utilization", "utilization_fraction"),
+    _card_plot("memory_used", "memory_used_bytes", facts=(("memory_total_bytes", "total memory"),)),
+    _card_plot("power", "power_watts", limit="power_limit_watts"),
+    _card_plot(
         "temperature",
         "temperature_celsius",
         facts=(
@@ -59,31 +59,31 @@ PLOTS: Final = (
             ("shutdown_celsius", "shuts down"),
         ),
     ),
-    _of_cards("sm_clock", "sm_clock_mhz", facts=(("sm_clock_most_mhz", "highest"),)),
-    _of_cards("memory_controller", "memory_controller_fraction"),
-    _of_cards("sm_active", "sm_active_fraction"),
-    _of_cards("tensor_active", "tensor_active_fraction"),
-    _of_cards("dram_active", "dram_active_fraction"),
-    _of_cards("sm_occupancy", "sm_occupancy_fraction"),
-    _of_cards("memory_clock", "memory_clock_mhz"),
-    _of_cards("memory_temperature", "memory_temperature_celsius", facts=(("memory_most_celsius", "highest"),)),
-    _of_cards("fan", "fan_fraction"),
-    _of_cards("pcie_in", "pcie_receive_bytes_per_s"),
-    _of_cards("pcie_out", "pcie_transmit_bytes_per_s"),
-    _of_cards("nvlink_in", "nvlink_receive_bytes_per_s"),
-    _of_cards("nvlink_out", "nvlink_transmit_bytes_per_s"),
-    _of_cards("encoder", "encoder_fraction"),
-    _of_cards("decoder", "decoder_fraction"),
-    _of_host("cpu", "CPU", "cpu_fraction", "io_wait_fraction"),
-    _of_host("ram", "RAM", "memory_used_bytes", "swap_used_bytes"),
-    _of_host("disk", "Disk", "disk_read_bytes_per_s", "disk_write_bytes_per_s"),
-    _of_host("network", "Network", "network_receive_bytes_per_s", "network_transmit_bytes_per_s"),
+    _card_plot("sm_clock", "sm_clock_mhz", facts=(("sm_clock_most_mhz", "highest"),)),
+    _card_plot("memory_controller", "memory_controller_fraction"),
+    _card_plot("sm_active", "sm_active_fraction"),
+    _card_plot("tensor_active", "tensor_active_fraction"),
+    _card_plot("dram_active", "dram_active_fraction"),
+    _card_plot("sm_occupancy", "sm_occupancy_fraction"),
+    _card_plot("memory_clock", "memory_clock_mhz"),
+    _card_plot("memory_temperature", "memory_temperature_celsius", facts=(("memory_most_celsius", "highest"),)),
+    _card_plot("fan", "fan_fraction"),
+    _card_plot("pcie_in", "pcie_receive_bytes_per_s"),
+    _card_plot("pcie_out", "pcie_transmit_bytes_per_s"),
+    _card_plot("nvlink_in", "nvlink_receive_bytes_per_s"),
+    _card_plot("nvlink_out", "nvlink_transmit_bytes_per_s"),
+    _card_plot("encoder", "encoder_fraction"),
+    _card_plot("decoder", "decoder_fraction"),
+    _host_plot("cpu", "CPU", "cpu_fraction", "io_wait_fraction"),
+    _host_plot("ram", "RAM", "memory_used_bytes", "swap_used_bytes"),
+    _host_plot("disk", "Disk", "disk_read_bytes_per_s", "disk_write_bytes_per_s"),
+    _host_plot("network", "Network", "network_receive_bytes_per_s", "network_transmit_bytes_per_s"),
 )
 """All plots in the default order."""
 
 
-def arranged(order: tuple[str, ...]) -> tuple[PlotSpec, ...]:
-    """Return all plots in the user's `order`; plots that it does not list keep their default neighbors."""
+def plots_in_order(order: tuple[str, ...]) -> tuple[PlotSpec, ...]:
+    """Return all plots in the user's `order`; plots that `order` does not list follow their default predecessor."""
     known = {spec.key: spec for spec in PLOTS}
     keys = [key for key in order if key in known]
     default = list(known)
@@ -96,14 +96,14 @@ def arranged(order: tuple[str, ...]) -> tuple[PlotSpec, ...]:
 
 
 class AxisRange(NamedTuple):
-    """The ends of an axis in the metric's unit."""
+    """Lower and upper end of an axis, in the metric's unit or in seconds."""
 
     low: float
     high: float
 
 
 def value_text(unit: Unit, value: float | None) -> str:
-    """Return a value with its unit."""
+    """Return a value with its unit as text, `unknown` for None."""
     if value is None:
         return fmt.UNKNOWN
     if unit == "fraction":
@@ -111,13 +111,13 @@ def value_text(unit: Unit, value: float | None) -> str:
     if unit == "bytes":
         return fmt.size(round(value))
     if unit == "bytes/s":
-        per, name = _rate_unit(value)
+        per, name = _rate_factor_and_unit(value)
         return fmt.quantity(value / per, name)
     return fmt.quantity(value, unit)
 
 
 def metric_range(unit: Unit, seen: AxisRange | None, lines: tuple[float, ...]) -> AxisRange:
-    """Return the ends of a y axis that contains the values `seen` and `lines`, and that seldom changes."""
+    """Return a range for the y axis that contains the values `seen` and `lines`, and that seldom changes."""
     highest = max((seen.high if seen else 0.0, *lines))
     if unit == "fraction":
         return AxisRange(0.0, max(_FRACTION_TOP, highest) * 1.02)
@@ -125,30 +125,30 @@ def metric_range(unit: Unit, seen: AxisRange | None, lines: tuple[float, ...]) -
         lowest = min(seen.low if seen else _COOLEST, _COOLEST)
         return AxisRange(10.0 * (lowest // 10), max(highest, 2 * _COOLEST) + 5)
     if lines and highest == max(lines):
-        return AxisRange(0.0, highest * _ROOM)
-    return AxisRange(0.0, _ceiling(highest * _ROOM) if highest > 0 else 1.0)
+        return AxisRange(0.0, highest * _HEADROOM_FACTOR)
+    return AxisRange(0.0, _axis_top(highest * _HEADROOM_FACTOR) if highest > 0 else 1.0)
 
 
 def metric_ticks(unit: Unit, ends: AxisRange, wanted: int) -> Ticks:
-    """Return about `wanted` ticks at round numbers with their unit."""
-    per, name = _axis_unit(unit, ends.high)
+    """Return about `wanted` ticks of a y axis at round numbers, with the unit in the tick labels."""
+    per, name = _axis_factor_and_unit(unit, ends.high)
     ticks = round_ticks(ends.low / per, ends.high / per, wanted)
     return [(place * per, f"{text}{fmt.THIN}{name}") for place, text in ticks]
 
 
-def _axis_unit(unit: Unit, highest: float) -> tuple[float, str]:
+def _axis_factor_and_unit(unit: Unit, highest: float) -> tuple[float, str]:
     if unit == "fraction":
         return 0.01, "%"
     if unit == "bytes":
         return (GIB, "GiB") if highest >= GIB else (MIB, "MiB")
-    return _rate_unit(highest) if unit == "bytes/s" else (1.0, unit)
+    return _rate_factor_and_unit(highest) if unit == "bytes/s" else (1.0, unit)
 
 
-def _rate_unit(value: float) -> tuple[float, str]:
+def _rate_factor_and_unit(value: float) -> tuple[float, str]:
     return next((rate for rate in _RATES if value >= rate[0]), _RATES[-1])
 
 
-def _ceiling(value: float) -> float:
-    """Round up to a multiple of about a quarter of the value, so that the axis seldom changes."""
+def _axis_top(value: float) -> float:
+    """Return `value` rounded up to a multiple of about a quarter of it, so that the axis seldom changes."""
     step = nice_step(value / 4)
     return step * -(-value // step)

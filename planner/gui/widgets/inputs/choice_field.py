@@ -25,7 +25,7 @@ _LIST_WIDTH: Final = 560
 
 
 class ChoiceField(Field):
-    """A drop-down list of `(value, text)` pairs."""
+    """Field with a drop-down list of `(value, text)` pairs."""
 
     def __init__(self, theme: Theme, options: Sequence[tuple[object, str]]) -> None:
         super().__init__()
@@ -66,7 +66,7 @@ class ChoiceField(Field):
 
 
 class ChoiceBox(QComboBox):
-    """A combo box with the theme's arrow that ignores the mouse wheel."""
+    """Combo box with the theme's arrow that ignores the mouse wheel."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -80,7 +80,7 @@ class ChoiceBox(QComboBox):
         event.ignore()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Elide text that is too long, and draw the arrow, which the style sheet cannot tint."""
+        """Paint the elided text, and the arrow, which the style sheet cannot color."""
         side = self._theme.icon_side
         left = self.width() - side - self._theme.spacing.tiny
         option = QStyleOptionComboBox()
@@ -96,7 +96,7 @@ class ChoiceBox(QComboBox):
 
 
 class RadioField(Field):
-    """A row of radio buttons."""
+    """Field with a row of radio buttons."""
 
     def __init__(self, theme: Theme, options: Sequence[tuple[object, str]]) -> None:
         super().__init__()
@@ -107,7 +107,7 @@ class RadioField(Field):
         for value, button in self._buttons.items():
             self._group.addButton(button)
             layout.addWidget(button)
-            button.toggled.connect(partial(self._on_toggled, value))
+            button.toggled.connect(partial(self._on_button_toggled, value))
         layout.addStretch(1)
         self._lay_out(layout, *self._buttons.values())
 
@@ -125,7 +125,7 @@ class RadioField(Field):
         self.shown.emit()
 
     def set_offered(self, value: object, offered: bool) -> None:
-        """Show or hide one of the options."""
+        """Show or hide the radio button of the option `value`."""
         self._buttons[value].setVisible(offered)
 
     def set_name(self, name: str) -> None:
@@ -133,13 +133,13 @@ class RadioField(Field):
         for button in self._buttons.values():
             button.setAccessibleName(f"{name}: {button.text()}")
 
-    def _on_toggled(self, value: object, checked: bool) -> None:
+    def _on_button_toggled(self, value: object, checked: bool) -> None:
         if checked and value != self._value:
             self.choose(value)
 
 
 class PickerField(Field):
-    """A box that opens a searchable list.
+    """Field that opens a searchable list of choices.
 
     `choices` is called whenever the list opens, `text_of` returns the text of a value, and `typed` may turn typed text
     into a further choice.
@@ -162,11 +162,11 @@ class PickerField(Field):
         self._box.opened.connect(self.open)
 
     @cached_property
-    def _popover(self) -> SearchPopover:
+    def _search_popover(self) -> SearchPopover:
         # Created when first opened, so that it does not delay the start of the window.
-        made = SearchPopover(self, self._theme, self._placeholder, typed=self._typed)
-        made.chosen.connect(self._on_chosen)
-        return made
+        popover = SearchPopover(self, self._theme, self._placeholder, typed=self._typed)
+        popover.chosen.connect(self._on_list_choice)
+        return popover
 
     @property
     def value(self) -> object:
@@ -179,7 +179,7 @@ class PickerField(Field):
         return self._box.currentText()
 
     def set_value(self, value: object) -> None:
-        """Show `value`."""
+        """Show the choice `value`."""
         self._value = value
         self._box.setItemText(0, self._text_of(value))
         self._box.setToolTip(self._text_of(value))
@@ -189,16 +189,16 @@ class PickerField(Field):
     @Slot()
     def open(self) -> None:
         """Open the list below the field."""
-        self._popover.offer(self._box, self._choices(), self._value, _LIST_WIDTH)
+        self._search_popover.offer(self._box, self._choices(), self._value, _LIST_WIDTH)
 
     @Slot(object)
-    def _on_chosen(self, value: object) -> None:
+    def _on_list_choice(self, value: object) -> None:
         self.choose(value)
         self._box.setFocus()
 
 
 class _PickerBox(ChoiceBox):
-    """A combo box that emits `opened` instead of opening a list of its own."""
+    """Combo box that emits `opened` instead of opening its own list."""
 
     opened = Signal()
 
@@ -207,11 +207,11 @@ class _PickerBox(ChoiceBox):
         self.addItem("")
 
     def showPopup(self) -> None:
-        """Emit `opened`."""
+        """Emit `opened`, on which the field opens its searchable list."""
         self.opened.emit()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Open on Return and Down too."""
+        """Open the list with Return or Down."""
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Down):
             self.opened.emit()
         else:

@@ -12,7 +12,7 @@ from planner.gui.widgets.layout import in_column, in_row
 
 
 class Field(QWidget):
-    """An input with one value, and below it a message that is shown while the value is not allowed.
+    """Form input with one value, and below it a message that is shown while the value is not allowed.
 
     `edited` carries a valid value that the user chose; `finished` ends the gesture (release, focus out, Return);
     `shown` follows every change of the value, by the user or by the program. Subclasses call `_lay_out`.
@@ -29,7 +29,7 @@ class Field(QWidget):
 
     @property
     def value(self) -> object:
-        """Return the last valid value; half-typed text does not count."""
+        """Return the last valid value; text that is not valid yet does not count."""
         raise NotImplementedError
 
     def set_value(self, value: object) -> None:
@@ -38,7 +38,7 @@ class Field(QWidget):
 
     @property
     def problem(self) -> str:
-        """Return why the value is not allowed; empty if it is."""
+        """Return why the value is not allowed; empty for an allowed value."""
         return self._message.text()
 
     def set_name(self, name: str) -> None:
@@ -53,13 +53,13 @@ class Field(QWidget):
             widget.setAccessibleDescription(message)
 
     def choose(self, value: object) -> None:
-        """Show `value` and emit it as chosen by the user in a finished gesture."""
+        """Show `value`, and emit `edited` and `finished` as if the user had chosen it."""
         self.set_value(value)
         self.edited.emit(self.value)
         self.finished.emit()
 
     def _lay_out(self, line: QLayout | QWidget, *inputs: QWidget) -> None:
-        """Place `line` above the message; `inputs` are the widgets within a layout that screen readers know."""
+        """Place `line`, a widget or a layout that contains `inputs`, above the message."""
         in_column(line, self._message, owner=self, spacing=2)
         if isinstance(line, QWidget):
             inputs = (line,)
@@ -68,20 +68,20 @@ class Field(QWidget):
 
 
 def message_line() -> QLabel:
-    """Return the hidden label that an input shows its problem in."""
+    """Return a hidden label in which an input field shows why its value is not allowed."""
     line = make_label(role="bad", wrap=True)
     line.hide()
     return line
 
 
 def show_message(message: QLabel, text: str) -> None:
-    """Show a message in its label; an empty one hides the label."""
+    """Show `text` in the label `message`; an empty text hides the label."""
     message.setText(text)
     message.setVisible(bool(text))
 
 
 class TypedField(Field):
-    """A line edit."""
+    """Input field with a line edit."""
 
     def __init__(self, placeholder: str) -> None:
         super().__init__()
@@ -93,11 +93,11 @@ class TypedField(Field):
         return self._edit.accessibleName()
 
     def set_placeholder(self, text: str) -> None:
-        """Set the text that is shown while the field is empty: the value that applies then."""
+        """Set the text shown while the field is empty: the value that applies to an empty field."""
         self._edit.setPlaceholderText(text)
 
     def show_problem(self, message: str) -> None:
-        """Show the message, and frame the input as wrong."""
+        """Show why the value is not allowed, and frame the line edit as invalid."""
         super().show_problem(message)
         set_style_role(self._edit, "true" if message else "", "wrong")
 
@@ -107,7 +107,7 @@ def accept_any(_text: str) -> None:
 
 
 class TextField(TypedField):
-    """A text; `check` raises a `SpecError` for an invalid one. `typed` is emitted on every keystroke."""
+    """Input field for a text; `check` raises a `SpecError` for an invalid text; each keystroke emits `typed`."""
 
     typed = Signal()
 
@@ -132,7 +132,7 @@ class TextField(TypedField):
         return self._edit.text().strip()
 
     def set_value(self, value: object) -> None:
-        """Show `value`; a text that is being typed is left alone if it means the same."""
+        """Show `value`; a text that is being typed stays if it has the same value."""
         text = "" if value is None else str(value)
         if not (self._edit.hasFocus() and text == self._value):
             self._edit.setText(text)
@@ -141,7 +141,7 @@ class TextField(TypedField):
         self.shown.emit()
 
     def add_beside(self, widget: QWidget) -> None:
-        """Add a button to the right of the text."""
+        """Add a widget, such as a button, to the right of the line edit."""
         self._line.addWidget(widget)
 
     @Slot(str)
@@ -149,7 +149,7 @@ class TextField(TypedField):
         try:
             self.check(text)
         except SpecError as error:
-            self.show_problem(error.explained)
+            self.show_problem(error.explanation)
             return
         self.show_problem("")
         if text != self._value:

@@ -1,4 +1,4 @@
-"""A form of labelled inputs that marks values other than the default and can reset each of them."""
+"""Form of labelled input fields; a value other than its default is marked and has a reset button."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +13,9 @@ from planner.gui.widgets.inputs.field import Field
 
 
 @dataclass(frozen=True)
-class _Row:
+class _FormRow:
+    """Row of the form: field, label, reset button, and a function that returns the default."""
+
     field: Field
     label: QLabel
     reset: IconButton
@@ -21,12 +23,12 @@ class _Row:
 
 
 class LabelledForm(QWidget):
-    """A column of labelled fields; `default` of a row is called each time, since it can depend on the model."""
+    """Column of labelled input fields; a value other than its default is marked and has a reset button."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._theme = theme
-        self._rows: list[_Row] = []
+        self._rows: list[_FormRow] = []
         self._next_line = 0
         self._label_width: int | None = None
         self._grid = QGridLayout(self)
@@ -34,10 +36,10 @@ class LabelledForm(QWidget):
         self._grid.setHorizontalSpacing(theme.spacing.small)
         self._grid.setVerticalSpacing(theme.spacing.small)
         self._grid.setColumnStretch(1, 1)
-        theme.changed.connect(self._mark_all)
+        theme.changed.connect(self._update_rows)
 
     def reserve(self) -> int:
-        """Reserve the next line of the grid for a row that is added later, and return its number."""
+        """Reserve the next line of the form for a field that is added later, and return the line number."""
         self._next_line += 1
         return self._next_line - 1
 
@@ -50,7 +52,7 @@ class LabelledForm(QWidget):
         wide: bool = False,
         line: int | None = None,
     ) -> None:
-        """Add a row at the end, or in a reserved `line`.
+        """Add a labelled field at the end, or in a reserved `line`.
 
         Args:
             label: Its text with a mnemonic (`&Batch`).
@@ -71,16 +73,16 @@ class LabelledForm(QWidget):
         field.setToolTip(hint)
         index = self.reserve() if line is None else line
         reset = IconButton(self._theme, "reset", f"Reset {name.lower()}", "accent")
-        _keep_space(reset, not wide)
+        _set_space_kept(reset, not wide)
         self._grid.addWidget(title, index, 0, Qt.AlignmentFlag.AlignTop)
         self._grid.addWidget(field, index, 1, 1, 2 if wide else 1)
         self._grid.addWidget(reset, index, 2, Qt.AlignmentFlag.AlignTop)
-        row = _Row(field, title, reset, default or (lambda: field.value))
+        row = _FormRow(field, title, reset, default or (lambda: field.value))
         self._rows.append(row)
-        self._align(row)
-        reset.clicked.connect(partial(self._reset, row))
-        field.shown.connect(partial(self._mark, row))
-        self._mark(row)
+        self._align_label(row)
+        reset.clicked.connect(partial(self._reset_to_default, row))
+        field.shown.connect(partial(self._update_reset_button, row))
+        self._update_reset_button(row)
 
     def add_below(self, widget: QWidget) -> None:
         """Add a widget without a label below the last field."""
@@ -91,7 +93,7 @@ class LabelledForm(QWidget):
         self._grid.addWidget(widget, self.reserve(), 0, 1, 3)
 
     def set_label_width(self, width: int) -> None:
-        """Make labels `width` pixels wide, so that several forms line up; longer labels wrap."""
+        """Make the labels `width` pixels wide, so that several forms line up; longer labels wrap."""
         self._label_width = width
         self._grid.setColumnMinimumWidth(0, width)
 
@@ -100,40 +102,40 @@ class LabelledForm(QWidget):
         row = next(row for row in self._rows if row.field is field)
         row.label.setVisible(visible)
         row.field.setVisible(visible)
-        row.reset.setVisible(visible and self._differs(row))
-        _keep_space(row.reset, visible)
+        row.reset.setVisible(visible and self._is_changed(row))
+        _set_space_kept(row.reset, visible)
 
     @property
     def differs(self) -> bool:
-        """Return whether the value of a visible row differs from its default."""
-        return any(self._differs(row) for row in self._rows if not row.field.isHidden())
+        """Return whether a visible field has a value other than its default."""
+        return any(self._is_changed(row) for row in self._rows if not row.field.isHidden())
 
     @staticmethod
-    def _differs(row: _Row) -> bool:
+    def _is_changed(row: _FormRow) -> bool:
         return row.field.value != row.default()
 
     @Slot()
-    def _mark_all(self) -> None:
+    def _update_rows(self) -> None:
         # A new style sheet resets every label to its first font and makes inputs taller.
         for row in self._rows:
-            self._align(row)
-            self._mark(row)
+            self._align_label(row)
+            self._update_reset_button(row)
 
     @staticmethod
-    def _align(row: _Row) -> None:
+    def _align_label(row: _FormRow) -> None:
         row.label.setMinimumHeight(row.reset.sizeHint().height())
 
-    def _mark(self, row: _Row) -> None:
-        differs = self._differs(row)
+    def _update_reset_button(self, row: _FormRow) -> None:
+        differs = self._is_changed(row)
         row.reset.setVisible(differs and not row.field.isHidden())
         row.label.setFont(self._theme.font(bold=differs))
 
-    def _reset(self, row: _Row) -> None:
+    def _reset_to_default(self, row: _FormRow) -> None:
         row.field.setFocus()
         row.field.choose(row.default())
 
 
-def _keep_space(widget: QWidget, keep: bool) -> None:
+def _set_space_kept(widget: QWidget, keep: bool) -> None:
     policy = widget.sizePolicy()
     policy.setRetainSizeWhenHidden(keep)
     widget.setSizePolicy(policy)

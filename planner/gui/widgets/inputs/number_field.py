@@ -22,9 +22,9 @@ _LONGEST: Final = 40
 
 
 class TypedNumber(TypedField):
-    """A number that takes effect while it is typed and is reformatted when the field loses the focus.
+    """Field for a number that takes effect while it is typed and is reformatted when the field loses the focus.
 
-    Subclasses implement `_read` and `_written`, and call `_show_value` once they are laid out.
+    Subclasses implement `_parsed_value` and `_value_text`, and call `_show_value` once they are laid out.
     """
 
     _value: float | None
@@ -33,48 +33,48 @@ class TypedNumber(TypedField):
         super().__init__(placeholder)
         self._edit.setAlignment(Qt.AlignmentFlag.AlignRight)
         self._edit.installEventFilter(self)
-        self._edit.textEdited.connect(self._on_typed)
-        self._edit.editingFinished.connect(self._on_finished)
+        self._edit.textEdited.connect(self._on_text_typed)
+        self._edit.editingFinished.connect(self._on_editing_finished)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Restore the last valid value on Escape."""
+        """Restore the last valid number on Escape."""
         escape = (
             isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress and event.key() == Qt.Key.Key_Escape
         )
-        if watched is self._edit and escape and self._takes_back():
+        if watched is self._edit and escape and self._restores_on_escape():
             self._show_value()
             return True
         return super().eventFilter(watched, event)
 
-    def _read(self, text: str) -> tuple[float | None, str]:
+    def _parsed_value(self, text: str) -> tuple[float | None, str]:
         """Parse `text`; return the value and an empty string, or why the text is not allowed."""
         raise NotImplementedError
 
-    def _written(self) -> str:
-        """Return the value as text of the field."""
+    def _value_text(self) -> str:
+        """Return the text that shows the current value."""
         raise NotImplementedError
 
-    def _takes_back(self) -> bool:
-        """Return whether Escape restores the value."""
+    def _restores_on_escape(self) -> bool:
+        """Return whether Escape restores the last valid number."""
         return bool(self._message.text())
 
     def set_value(self, value: object) -> None:
-        """Show `value`, None or a number; a text that is being typed is left alone if it means the same."""
+        """Show a number, or None as an empty field; a text that is being typed stays if it has the same value."""
         if not (value is None or isinstance(value, int | float)):
             raise TypeError(f"a number field cannot show {value!r}")
-        typing_the_same = self._edit.hasFocus() and self._read(self._edit.text()) == (value, "")
+        typing_the_same = self._edit.hasFocus() and self._parsed_value(self._edit.text()) == (value, "")
         self._value = value
         self._show_value(keep_text=typing_the_same)
 
     def _show_value(self, keep_text: bool = False) -> None:
         if not keep_text:
             self.show_problem("")
-            self._edit.setText(self._written())
+            self._edit.setText(self._value_text())
         self.shown.emit()
 
     @Slot(str)
-    def _on_typed(self, text: str) -> None:
-        value, problem = self._read(text)
+    def _on_text_typed(self, text: str) -> None:
+        value, problem = self._parsed_value(text)
         self.show_problem(problem)
         if not problem and value != self._value:
             self._value = value
@@ -82,7 +82,7 @@ class TypedNumber(TypedField):
             self.edited.emit(value)
 
     @Slot()
-    def _on_finished(self) -> None:
+    def _on_editing_finished(self) -> None:
         if not self._message.text():
             self._show_value()
         self.finished.emit()
@@ -97,7 +97,7 @@ _STEPS: Final = {
 
 
 class NumberField(TypedNumber):
-    """A whole number within bounds; Up and Down add and subtract one, Page Up and Page Down double and halve it.
+    """Field for a whole number; Up and Down add and subtract one, Page Up and Page Down double and halve the number.
 
     With `placeholder` the field may be empty, which means `None`. With `stops` it has a slider that moves from stop to
     stop.
@@ -116,13 +116,13 @@ class NumberField(TypedNumber):
         self._slider.setRange(0, max(0, len(self._stops) - 1))
         self._slider.setVisible(bool(self._stops))
         self._lay_out(in_row((self._edit, 1), (self._slider, 1)), self._edit)
-        self._slider.valueChanged.connect(self._on_slid)
+        self._slider.valueChanged.connect(self._on_slider_moved)
         self._slider.sliderReleased.connect(self.finished)
         self._show_value()
 
     @property
     def value(self) -> int | None:
-        """Return the number; `None` for an empty field."""
+        """Return the number, or None for an empty field."""
         return self._value
 
     def set_name(self, name: str) -> None:
@@ -131,7 +131,7 @@ class NumberField(TypedNumber):
         self._slider.setAccessibleName(f"{name}, slider")
 
     def set_implied(self, value: int | None) -> None:
-        """Set the number that applies while the field is empty; the slider and the arrow keys start from it."""
+        """Set the number that applies to an empty field, where the slider and the arrow keys start."""
         self._implied = value
         self.set_placeholder(fmt.UNKNOWN if value is None else fmt.integer(value))
 
@@ -141,15 +141,15 @@ class NumberField(TypedNumber):
             step = _STEPS.get(Qt.Key(event.key()))
             start = self._implied if self._value is None else self._value
             if step is not None and start is not None:
-                self._choose(min(self._maximum, max(self._minimum, step(start))))
+                self._choose_number(min(self._maximum, max(self._minimum, step(start))))
                 return True
         return super().eventFilter(watched, event)
 
     @Slot(int)
-    def _on_slid(self, position: int) -> None:
-        self._choose(self._stops[position])
+    def _on_slider_moved(self, position: int) -> None:
+        self._choose_number(self._stops[position])
 
-    def _choose(self, value: int) -> None:
+    def _choose_number(self, value: int) -> None:
         self.show_problem("")
         changed = value != self._value
         self._value = value
@@ -157,17 +157,17 @@ class NumberField(TypedNumber):
         if changed:
             self.edited.emit(value)
 
-    def _read(self, text: str) -> tuple[int | None, str]:
+    def _parsed_value(self, text: str) -> tuple[int | None, str]:
         digits = text.translate(_SEPARATORS)
         if not digits:
-            return None, "" if self._optional else f"Type a number from {self._bounds()}."
+            return None, "" if self._optional else f"Type a number from {self._bounds_text()}."
         if not (digits.isascii() and digits.isdigit()):
-            return None, f"Type a whole number from {self._bounds()}."
+            return None, f"Type a whole number from {self._bounds_text()}."
         if len(digits) > len(str(self._maximum)) or not self._minimum <= int(digits) <= self._maximum:
-            return None, f"Must be from {self._bounds()}."
+            return None, f"Must be from {self._bounds_text()}."
         return int(digits), ""
 
-    def _bounds(self) -> str:
+    def _bounds_text(self) -> str:
         return f"{fmt.integer(self._minimum)} to {fmt.integer(self._maximum)}"
 
     def _show_value(self, keep_text: bool = False) -> None:
@@ -176,12 +176,12 @@ class NumberField(TypedNumber):
             self._slider.setValue(max(0, bisect_right(self._stops, number) - 1))
         super()._show_value(keep_text)
 
-    def _written(self) -> str:
+    def _value_text(self) -> str:
         return "" if self._value is None else fmt.integer(self._value)
 
 
 class _Slider(QSlider):
-    """A slider that ignores the mouse wheel."""
+    """Slider that ignores the mouse wheel."""
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Leave the wheel to the enclosing scroll area."""
@@ -189,7 +189,7 @@ class _Slider(QSlider):
 
 
 class DecimalField(TypedNumber):
-    """A number from `minimum` to `maximum`, both as displayed; its value is the displayed number times `scale`.
+    """Field for a number from `minimum` to `maximum` as displayed; its value is the displayed number times `scale`.
 
     With `placeholder` the field may be empty, which means `None`. A percentage has the scale 0.01. The suffixes k, M, B
     and T multiply by 10³, 10⁶, 10⁹ and 10¹². Without `grouped` there are no thousands separators, as in years.
@@ -208,7 +208,7 @@ class DecimalField(TypedNumber):
 
     @property
     def value(self) -> float | None:
-        """Return the number; `None` for an empty field."""
+        """Return the number, or None for an empty field."""
         return self._value
 
     @property
@@ -216,32 +216,32 @@ class DecimalField(TypedNumber):
         """Return the typed text, valid or not."""
         return self._edit.text()
 
-    def _read(self, text: str) -> tuple[float | None, str]:
+    def _parsed_value(self, text: str) -> tuple[float | None, str]:
         plain = text.translate(_DECIMAL_SEPARATORS)
         if not plain:
-            return None, "" if self._optional else f"Type a number from {self._bounds()}."
+            return None, "" if self._optional else f"Type a number from {self._bounds_text()}."
         match = _NUMBER.fullmatch(plain) if len(plain) <= _LONGEST else None
         if match is None:
-            return None, f"Type a number from {self._bounds()}."
+            return None, f"Type a number from {self._bounds_text()}."
         number = float(f"{match[1].replace(_MINUS, '-')}{match[2] or ''}") * _MULTIPLES.get(
             (match[3] or "").lower(), 1.0
         )
         if not self._minimum <= number <= self._maximum:
-            return None, f"Must be from {self._bounds()}."
+            return None, f"Must be from {self._bounds_text()}."
         return number * self._scale, ""
 
-    def _bounds(self) -> str:
-        return f"{_shown(self._minimum)} to {_shown(self._maximum)}"
+    def _bounds_text(self) -> str:
+        return f"{_number_text(self._minimum)} to {_number_text(self._maximum)}"
 
-    def _written(self) -> str:
+    def _value_text(self) -> str:
         if self._value is None:
             return ""
-        shown = _shown(self._value / self._scale)
+        shown = _number_text(self._value / self._scale)
         return shown if self._grouped else shown.replace(",", "")
 
 
-def _shown(value: float) -> str:
-    """Format a number: whole numbers in full, others with at most ten significant digits."""
+def _number_text(value: float) -> str:
+    """Return a whole number in full, or another number with at most ten significant digits."""
     rounded = float(f"{value:.10g}")
     if rounded == int(rounded) and abs(rounded) < 1e15:
         return fmt.integer(int(rounded))

@@ -15,7 +15,7 @@ _ARROWS: Final = {Qt.SortOrder.AscendingOrder: "chevron-up", Qt.SortOrder.Descen
 
 
 class RecordHeader(QHeaderView):
-    """A clickable header with the sort arrow next to the unit, where it takes no room from the title."""
+    """Clickable table header with the sort arrow beside the unit, where the arrow takes no space from the title."""
 
     def __init__(self, theme: Theme, columns: tuple[Column[Any], ...], parent: QWidget) -> None:
         super().__init__(Qt.Orientation.Horizontal, parent)
@@ -29,12 +29,12 @@ class RecordHeader(QHeaderView):
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
 
     def sizeHint(self) -> QSize:
-        """Return the height of two lines with padding."""
+        """Return the header's size with the height of two lines and padding."""
         height = self.fontMetrics().height() + QFontMetrics(self._small).height()
         return QSize(self.length(), height + 2 * self._theme.spacing.tiny)
 
     def paintSection(self, painter: QPainter, rect: QRect, position: int) -> None:
-        """Paint the title and below it the unit and, if the table is sorted by this column, the arrow."""
+        """Paint a column's title, and below the title the unit and, for the sort column, the arrow."""
         column, sorted_by = self._columns[position], position == self.sortIndicatorSection()
         padding, tiny = self._theme.spacing.small, self._theme.spacing.tiny
         painter.fillRect(rect, self._theme.color("surface"))
@@ -49,7 +49,7 @@ class RecordHeader(QHeaderView):
             self._paint_arrow(painter, room, width, on_right)
 
     def _paint_arrow(self, painter: QPainter, room: QRect, unit_width: int, on_right: bool) -> None:
-        """Paint the arrow before a right-aligned unit, or after a left-aligned one."""
+        """Paint the sort arrow before a right-aligned unit, or after a left-aligned unit."""
         side = self._theme.icon_side
         left = room.left() + (room.width() - unit_width - side if on_right else unit_width)
         ratio = painter.device().devicePixelRatio()
@@ -58,7 +58,7 @@ class RecordHeader(QHeaderView):
 
 
 def _paint_line(painter: QPainter, cache: TextCache, font: QFont, text: str, room: QRect, on_right: bool) -> int:
-    """Paint a line at the top of `room` and return its width."""
+    """Paint a line of text at the top of `room`, and return its width in pixels."""
     cache.use(font)
     painter.setFont(font)
     static, width = cache.lay(text, room.width())
@@ -67,7 +67,7 @@ def _paint_line(painter: QPainter, cache: TextCache, font: QFont, text: str, roo
 
 
 class CellView(QTableView):
-    """A table of rows of equal height, selected as a whole and painted without a model call for each role."""
+    """Table view with rows of equal height, selected as a whole and painted without a model call per data role."""
 
     def __init__(
         self, model: RecordTableModel[Any], theme: Theme, cells: CellPainter, parent: QWidget | None = None
@@ -92,7 +92,7 @@ class CellView(QTableView):
         self.verticalHeader().setMinimumSectionSize(1)
 
     def records(self) -> RecordTableModel[Any]:
-        """Return the model with its type."""
+        """Return the table's model, which is a `RecordTableModel`."""
         model = self.model()
         if not isinstance(model, RecordTableModel):
             raise TypeError("a CellView shows a RecordTableModel")
@@ -112,7 +112,7 @@ class CellView(QTableView):
             self._cells.paint(painter, self._rows_within(event.rect()), columns)
 
     def scrollContentsBy(self, dx: int, dy: int) -> None:
-        """Scroll; repaint everything after a horizontal scroll, which may cut off another column."""
+        """Scroll the table; repaint all cells after a horizontal scroll, which may cut off another column."""
         super().scrollContentsBy(dx, dy)
         if dx:
             self.viewport().update()
@@ -142,7 +142,7 @@ class CellView(QTableView):
 
 
 class PinnedColumn(CellView):
-    """A view of column 0 on top of `table`, with which it shares selection, sorting and vertical scrolling.
+    """View of column 0 on top of `table`; both share selection, sorting and vertical scrolling.
 
     The focus stays with `table`; screen readers can ignore this view.
     """
@@ -162,7 +162,7 @@ class PinnedColumn(CellView):
         table.verticalScrollBar().valueChanged.connect(self.verticalScrollBar().setValue)
 
     def place(self) -> None:
-        """Cover the table's first column, including its header."""
+        """Move the pinned column over the table's first column, including its header."""
         table, header = self._table, self._table.horizontalHeader()
         self.horizontalHeader().setFixedHeight(header.height())
         self.setColumnWidth(0, header.sectionSize(0))
@@ -170,15 +170,15 @@ class PinnedColumn(CellView):
         self.setGeometry(QRect(table.viewport().x(), header.y(), width, header.height() + table.viewport().height()))
 
     def has_keyboard(self) -> bool:
-        """Return whether the table has the focus: both show the same current row."""
+        """Return whether the table below has the focus, since the pinned column shows the same current row."""
         return self._table.has_keyboard()
 
     def columns_within(self, area: QRect) -> list[CellColumn]:
-        """Return the pinned column."""
+        """Return the position of the pinned column."""
         return [CellColumn(0, 0, self.viewport().width())]
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Paint the cells, and an edge once the table is scrolled sideways."""
+        """Paint the cells, and an edge while the table is scrolled sideways."""
         super().paintEvent(event)
         if self._table.horizontalScrollBar().value() > 0:
             painter = QPainter(self.viewport())

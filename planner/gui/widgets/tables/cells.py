@@ -19,7 +19,7 @@ _CUT: Final = "…"  # for a number that the edge of the table would cut: its fi
 
 
 class TextCache:
-    """Static texts by content and width for one font; a table repaints the same few thousand."""
+    """Cache of prepared texts by content and width for one font, because a table repaints the same texts."""
 
     def __init__(self) -> None:
         self.font = QFont()
@@ -28,22 +28,22 @@ class TextCache:
         self.height = self._metrics.height()
 
     def use(self, font: QFont) -> None:
-        """Switch to `font`, which clears the cache if it is another font."""
+        """Switch to `font`; another font than before clears the cache."""
         if font != self.font:
             self.font, self._metrics = QFont(font), QFontMetrics(font)
             self._laid.clear()
             self.height = self._metrics.height()
 
     def lay(self, text: str, width: int) -> tuple[QStaticText, int]:
-        """Return `text`, elided to `width`, and the width that it takes."""
+        """Return `text` prepared for painting, elided to `width` pixels, and its width in pixels."""
         laid = self._laid.get((text, width))
         if laid is None:
             if len(self._laid) > _LIMIT:
                 self._laid.clear()
-            laid = self._laid[text, width] = self._make(text, width)
+            laid = self._laid[text, width] = self._elided_static_text(text, width)
         return laid
 
-    def _make(self, text: str, width: int) -> tuple[QStaticText, int]:
+    def _elided_static_text(self, text: str, width: int) -> tuple[QStaticText, int]:
         shown = self._metrics.elidedText(text, Qt.TextElideMode.ElideRight, width)
         static = QStaticText(shown)
         static.setTextFormat(Qt.TextFormat.PlainText)
@@ -56,7 +56,7 @@ Marker = Callable[[Any], StatusIcon]
 
 @dataclass(frozen=True, slots=True)
 class CellColumn:
-    """The place of a column in the viewport."""
+    """Position of a table column in the viewport, in pixels."""
 
     position: int
     left: int
@@ -65,7 +65,7 @@ class CellColumn:
 
 @dataclass(frozen=True, slots=True)
 class CellRow:
-    """The place of a row in the viewport, and whether it is selected and has the focus."""
+    """Position of a table row in the viewport, and whether the row is selected and has the focus."""
 
     number: int
     top: int
@@ -75,7 +75,7 @@ class CellRow:
 
 
 class CellPainter:
-    """Paints rows of a `RecordTableModel`; `markers` return the icon and color of a cell, by column key."""
+    """Paints the rows of a record table; `markers` return the icon and color of a cell, by column key."""
 
     def __init__(self, model: RecordTableModel[Any], theme: Theme, markers: Mapping[str, Marker]) -> None:
         self._model = model
@@ -85,35 +85,35 @@ class CellPainter:
         self._small.use(theme.font("small"))
         self._colors: dict[str, QColor] = {}
         self._pixmaps: dict[StatusIcon, QPixmap] = {}
-        theme.changed.connect(self._forget_colors)
+        theme.changed.connect(self._clear_color_cache)
 
     def paint(self, painter: QPainter, rows: Sequence[CellRow], columns: Sequence[CellColumn]) -> None:
         """Paint the cells of `rows` in `columns`."""
         self._cache.use(painter.font())
-        self._paint_grounds(painter, rows, columns)
+        self._paint_backgrounds(painter, rows, columns)
         for column in columns:
             self._paint_texts(painter, rows, column)
             if self._model.columns[column.position].meter:
                 self._paint_meters(painter, rows, column)
 
-    def _paint_grounds(self, painter: QPainter, rows: Sequence[CellRow], columns: Sequence[CellColumn]) -> None:
+    def _paint_backgrounds(self, painter: QPainter, rows: Sequence[CellRow], columns: Sequence[CellColumn]) -> None:
         left = min(column.left for column in columns)
         width = max(column.left + column.width for column in columns) - left
         selected = [QRect(left, row.top, width, row.height) for row in rows if row.selected]
-        self._fill(painter, selected, "selection")
-        self._fill(painter, [QRect(left, row.top + row.height - 1, width, 1) for row in rows], "border")
+        self._fill_rects(painter, selected, "selection")
+        self._fill_rects(painter, [QRect(left, row.top + row.height - 1, width, 1) for row in rows], "border")
         for row in rows:
             if row.focused:
                 edges = [QRect(left, top, width, 1) for top in (row.top, row.top + row.height - 1)]
-                self._fill(painter, edges, "focus")
+                self._fill_rects(painter, edges, "focus")
             if columns[0].position == 0 and self._model.is_marked(row.number):
-                self._fill(painter, [QRect(left, row.top, MARKED_WIDTH, row.height - 1)], "accent")
+                self._fill_rects(painter, [QRect(left, row.top, MARKED_WIDTH, row.height - 1)], "accent")
 
-    def _fill(self, painter: QPainter, places: Sequence[QRect], role: str) -> None:
-        """Fill all rectangles in one call: separate calls would take a tenth of the time of a keystroke."""
+    def _fill_rects(self, painter: QPainter, places: Sequence[QRect], role: str) -> None:
+        """Fill all rectangles in a single call, which is faster than separate calls."""
         if places:
             painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(self._color(role))
+            painter.setBrush(self._cached_color(role))
             painter.drawRects(places)
 
     def _paint_texts(self, painter: QPainter, rows: Sequence[CellRow], column: CellColumn) -> None:
@@ -124,10 +124,10 @@ class CellPainter:
                 self._paint_marked(painter, row, column, text, marker(self._model.record(row.number)))
             return
         known = [(row, text) for row, text in cells if text not in NO_FIGURES]
-        painter.setPen(self._color("text"))
+        painter.setPen(self._cached_color("text"))
         self._paint_plain(painter, known, column, self._cache)
         if len(known) < len(cells):
-            painter.setPen(self._color("muted"))
+            painter.setPen(self._cached_color("muted"))
             painter.setFont(self._small.font)
             self._paint_plain(painter, [cell for cell in cells if cell[1] in NO_FIGURES], column, self._small)
             painter.setFont(self._cache.font)
@@ -150,10 +150,10 @@ class CellPainter:
     def _paint_marked(self, painter: QPainter, row: CellRow, column: CellColumn, text: str, mark: StatusIcon) -> None:
         side, padding = self._theme.icon_side, self._theme.spacing.small
         left = column.left + padding
-        painter.drawPixmap(left, row.top + (row.height - side) // 2, self._pixmap(painter, mark))
+        painter.drawPixmap(left, row.top + (row.height - side) // 2, self._icon_pixmap(painter, mark))
         left += side + self._theme.spacing.tiny
         static, _ = self._cache.lay(text, column.left + column.width - padding - left)
-        painter.setPen(self._color(mark.role))
+        painter.setPen(self._cached_color(mark.role))
         painter.drawStaticText(left, row.top + (row.height - self._cache.height) // 2, static)
 
     def _paint_meters(self, painter: QPainter, rows: Sequence[CellRow], column: CellColumn) -> None:
@@ -165,18 +165,18 @@ class CellPainter:
             for row, share in shares
             if share is not None
         ]
-        self._fill(painter, meters, "accent")
+        self._fill_rects(painter, meters, "accent")
 
-    def _forget_colors(self) -> None:
+    def _clear_color_cache(self) -> None:
         self._colors.clear()
         self._pixmaps.clear()
 
-    def _color(self, role: str) -> QColor:
+    def _cached_color(self, role: str) -> QColor:
         if role not in self._colors:
             self._colors[role] = self._theme.color(role)
         return self._colors[role]
 
-    def _pixmap(self, painter: QPainter, mark: StatusIcon) -> QPixmap:
+    def _icon_pixmap(self, painter: QPainter, mark: StatusIcon) -> QPixmap:
         if mark not in self._pixmaps:
             ratio = painter.device().devicePixelRatio()
             self._pixmaps[mark] = self._theme.pixmap(mark.icon, mark.role, ratio)

@@ -14,11 +14,11 @@ _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 _LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 _NO_PARENT = QModelIndex()
 _A_FEW = 10
-"""A meter is full at the value that one row in this many reaches: the largest may be an outlier."""
+"""A meter is full at the value that one in this many rows reaches, because the largest value may be an outlier."""
 
 
 class RecordTableModel(QAbstractTableModel, Generic[Record]):
-    """A table with a row for each record.
+    """Table model with a row for each record.
 
     `identify` returns the name of a record, which identifies it in selections and filters. A proxy model would call
     `data` for each comparison, which is a hundred times as slow with 3,000 rows.
@@ -48,12 +48,12 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
 
     @property
     def records(self) -> tuple[Record, ...]:
-        """Return the visible records in their order."""
+        """Return the visible records from top to bottom."""
         return tuple(record for _, record in self._shown)
 
     @property
     def names(self) -> Sequence[str]:
-        """Return the names of the visible records in their order."""
+        """Return the names of the visible records from top to bottom."""
         return self._names
 
     @property
@@ -73,26 +73,26 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
         self._words.clear()
         self._values.clear()
         self._by_size.clear()
-        self._order()
-        self._reset()
+        self._sort_records()
+        self._filter_records()
 
     def set_first(self, names: Collection[str]) -> None:
-        """Keep these records at the top, sorted among themselves."""
+        """Keep the records called `names` at the top of the table, sorted among themselves."""
         if self._first != frozenset(names):
             self._first = frozenset(names)
-            self._order()
-            self._reset()
+            self._sort_records()
+            self._filter_records()
 
     def set_filter(self, keep: Filter[Record] | None) -> None:
-        """Show only the records whose names `keep` returns; it gets all records."""
+        """Show only the records whose names `keep` returns for all records; None shows all records."""
         self._filter = keep
-        self._reset()
+        self._filter_records()
 
     def sort_by(self, key: str | None, descending: bool = False) -> None:
         """Sort by the column `key`, unknown values last in both directions; None restores the original order."""
         self.sort_key, self.descending = key, descending
-        self._order()
-        self._reset()
+        self._sort_records()
+        self._filter_records()
 
     def column_of(self, key: str) -> int:
         """Return the position of the column `key`.
@@ -106,15 +106,15 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
         raise KeyError(key)
 
     def row_of(self, record_id: str) -> int | None:
-        """Return the row of a record, or None if it is not visible."""
+        """Return the row number of a record, or None for a record that the filter hides."""
         return next((row for row, name in enumerate(self._names) if name == record_id), None)
 
     def record(self, row: int) -> Record | None:
-        """Return the record in a row, or None for a row that does not exist."""
+        """Return the record in a table row, or None for a row that does not exist."""
         return self._shown[row][1] if 0 <= row < len(self._shown) else None
 
     def find(self, name: str | None) -> Record | None:
-        """Return the record with this name, visible or not."""
+        """Return the record called `name`, visible or not, or None."""
         return None if name is None else self._all.get(name)
 
     def texts(self, row: int) -> tuple[str, ...]:
@@ -126,21 +126,21 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
         return found
 
     def is_marked(self, row: int) -> bool:
-        """Return whether the row is that of the record used by the plan."""
+        """Return whether the record in a row is the one used by the plan."""
         return self._names[row] == self.marked
 
     def share(self, row: int, position: int) -> float | None:
-        """Return a cell's value as a fraction of a full meter, at most 1."""
-        value = self._values_of(position)[self._names[row]]
-        full = self._full_at(position)
+        """Return the fraction of a cell's meter that is filled, at most 1; None without a value."""
+        value = self._values_by_name(position)[self._names[row]]
+        full = self._full_meter_value(position)
         return min(value / full, 1) if value is not None and full else None
 
     def numbers(self, key: str) -> Mapping[str, float | None]:
-        """Return the column's values by record name, of invisible records too; None if a value is no number."""
-        return self._values_of(self.column_of(key))
+        """Return a column's values by record name, including invisible records; None for a value that is no number."""
+        return self._values_by_name(self.column_of(key))
 
     def words(self, key: str) -> Mapping[str, str]:
-        """Return the column's texts by record name, of invisible records too."""
+        """Return a column's texts by record name, including invisible records."""
         found = self._words.get(key)
         if found is None:
             text = self.columns[self.column_of(key)].text
@@ -152,7 +152,7 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
         return 0 if parent.isValid() else len(self._shown)
 
     def columnCount(self, parent: Index = _NO_PARENT) -> int:
-        """Return the number of columns, hidden ones included."""
+        """Return the number of columns, including hidden columns."""
         return 0 if parent.isValid() else len(self.columns)
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
@@ -186,7 +186,7 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
             return _RIGHT if column.align == "right" else _LEFT
         return None
 
-    def _values_of(self, position: int) -> dict[str, float | None]:
+    def _values_by_name(self, position: int) -> dict[str, float | None]:
         found = self._values.get(position)
         if found is None:
             read = self.columns[position].value
@@ -195,17 +195,17 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
             self._values[position] = found
         return found
 
-    def _full_at(self, position: int) -> float:
+    def _full_meter_value(self, position: int) -> float:
         full = self.columns[position].full
         if full is None:
             if position not in self._full:
-                self._full[position] = self._usual_full(position)
+                self._full[position] = self._default_full_meter_value(position)
             full = self._full[position]
         return full
 
-    def _usual_full(self, position: int) -> float:
-        """Return the value that a tenth of the visible rows reach; the largest of less than ten; 0 without values."""
-        values = self._values_of(position)
+    def _default_full_meter_value(self, position: int) -> float:
+        """Return the value that one in ten visible rows reaches; of fewer rows, the largest value; 0 without values."""
+        values = self._values_by_name(position)
         if position not in self._by_size:
             known = ((value, name) for name, value in values.items() if value is not None)
             self._by_size[position] = [name for _, name in sorted(known, reverse=True)]
@@ -213,19 +213,19 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
         largest = by_size if shown is None else [name for name in by_size if name in shown]
         return (values[largest[len(largest) // _A_FEW]] or 0) if largest else 0
 
-    def _order(self) -> None:
+    def _sort_records(self) -> None:
         pairs = list(self._all.items())
         if self.sort_key is not None:
             value = self.columns[self.column_of(self.sort_key)].value
             keyed = [(value(pair[1]), pair) for pair in pairs]
             known = [(key, pair) for key, pair in keyed if key is not None]
-            known.sort(key=lambda keyed_pair: _comparable(keyed_pair[0]), reverse=self.descending)
+            known.sort(key=lambda keyed_pair: _sort_value(keyed_pair[0]), reverse=self.descending)
             pairs = [*(pair for _, pair in known), *(pair for key, pair in keyed if key is None)]
         if self._first:
             pairs.sort(key=lambda pair: pair[0] not in self._first)
         self._ordered = pairs
 
-    def _reset(self) -> None:
+    def _filter_records(self) -> None:
         self.beginResetModel()
         self._full.clear()
         passing = self._passing = None if self._filter is None else self._filter(tuple(self._all.values()))
@@ -234,5 +234,5 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
         self.endResetModel()
 
 
-def _comparable(value: Sortable) -> Sortable:
+def _sort_value(value: Sortable) -> Sortable:
     return value.casefold() if isinstance(value, str) else value

@@ -49,13 +49,13 @@ _CURRENT = QItemSelectionModel.SelectionFlag.NoUpdate
 def default_layout(
     columns: tuple[Column[Any], ...], sort_key: str | None = None, descending: bool = False
 ) -> TableLayout:
-    """Return the layout that `columns` declare."""
+    """Return the table layout that `columns` declare, with the sort column."""
     shown = tuple(column.key for column in columns if column.shown)
     return TableLayout(shown=shown, sort_key=sort_key, descending=descending)
 
 
-def usual_width(column: Column[Any], metrics: QFontMetrics) -> int:
-    """Return the default width in pixels, at least that of the title and of the unit with the sort arrow."""
+def default_column_width(column: Column[Any], metrics: QFontMetrics) -> int:
+    """Return a column's default width in pixels, at least that of its title and of its unit with the sort arrow."""
     title = metrics.horizontalAdvance(column.title) + _SLACK
     unit = metrics.horizontalAdvance(column.unit) + ICON_PIXELS
     return max(column.width * metrics.horizontalAdvance("0"), title, unit) + 2 * PADDING
@@ -67,33 +67,33 @@ def fill_column_menu(menu: QMenu, table: "RecordTable") -> None:
     menu.addSeparator()
     shown = {column.key for column in table.visible_columns}
     for column in table.records().columns[1:]:
-        action = _check(menu, column.title, column.key in shown)
+        action = _add_checkable_action(menu, column.title, column.key in shown)
         action.toggled.connect(partial(table.show_column, column.key))
     menu.addSeparator()
-    menu.addAction("&Restore the default columns").triggered.connect(table.restore_usual)
+    menu.addAction("&Restore the default columns").triggered.connect(table.restore_default_layout)
 
 
 def _fill_sort_menu(menu: QMenu, table: "RecordTable") -> None:
     model = table.records()
     keys = QActionGroup(menu)
     for column in table.visible_columns:
-        action = _check(menu, column.title, column.key == model.sort_key)
+        action = _add_checkable_action(menu, column.title, column.key == model.sort_key)
         keys.addAction(action)
         action.triggered.connect(partial(table.sort_as_clicked, column.key))
     menu.addSeparator()
-    downwards = _check(menu, "&Descending", model.descending)
+    downwards = _add_checkable_action(menu, "&Descending", model.descending)
     downwards.setEnabled(model.sort_key is not None)
-    downwards.toggled.connect(partial(_turn, table))
+    downwards.toggled.connect(partial(_set_sort_direction, table))
 
 
-def _check(menu: QMenu, text: str, checked: bool) -> QAction:
+def _add_checkable_action(menu: QMenu, text: str, checked: bool) -> QAction:
     action = menu.addAction(text)
     action.setCheckable(True)
     action.setChecked(checked)
     return action
 
 
-def _turn(table: "RecordTable", descending: bool) -> None:
+def _set_sort_direction(table: "RecordTable", descending: bool) -> None:
     table.sort_by(table.records().sort_key, descending)
 
 
@@ -104,7 +104,7 @@ def show_rows(table: QTableView, rows: int) -> None:
 
 
 class RecordTable(CellView):
-    """A view of a `RecordTableModel` that keeps the selection by name while it is sorted and filtered.
+    """Table of records that keeps the selection by record name while the table is sorted and filtered.
 
     `current_changed` carries the current record, `record_activated` the one that was double-clicked or confirmed with
     Enter; `arranged` is emitted when columns, widths or sorting change. `name` is the accessible name.
@@ -118,7 +118,7 @@ class RecordTable(CellView):
         self,
         model: RecordTableModel[Any],
         theme: Theme,
-        usual: TableLayout | None = None,
+        initial_layout: TableLayout | None = None,
         markers: Mapping[str, Marker] | None = None,
         name: str = "",
     ) -> None:
@@ -126,15 +126,15 @@ class RecordTable(CellView):
         self.setAccessibleName(name)
         self.current_id: str | None = None
         self._chosen: frozenset[str] = frozenset()
-        self.usual = usual or default_layout(model.columns)
+        self.default_layout = initial_layout or default_layout(model.columns)
         self._pinned = PinnedColumn(self, model, theme, self._cells)
         self._set_up_header()
-        self.arrange(self.usual)
+        self.arrange(self.default_layout)
         self.doubleClicked.connect(self._on_double_clicked)
         self._pinned.doubleClicked.connect(self._on_double_clicked)
         self.selectionModel().currentRowChanged.connect(self._on_current_changed)
         self.selectionModel().selectionChanged.connect(self._on_selection_changed)
-        model.modelReset.connect(self._on_reset)
+        model.modelReset.connect(self._restore_selection)
         theme.changed.connect(self.viewport().update)
 
     @property
@@ -151,7 +151,7 @@ class RecordTable(CellView):
 
     @property
     def current_record(self) -> object:
-        """Return the current record, or None if it is not visible."""
+        """Return the current record, or None for a record that the filter hides."""
         model = self.records()
         row = None if self.current_id is None else model.row_of(self.current_id)
         return None if row is None else model.record(row)
@@ -162,16 +162,18 @@ class RecordTable(CellView):
         order = [header.logicalIndex(visual) for visual in range(header.count())]
         shown = tuple(model.columns[position].key for position in order if not header.isSectionHidden(position))
         widths = {key: header.sectionSize(model.column_of(key)) for key in shown}
-        usual = {key: usual_width(model.columns[model.column_of(key)], self.fontMetrics()) for key in shown}
+        default_widths = {
+            key: default_column_width(model.columns[model.column_of(key)], self.fontMetrics()) for key in shown
+        }
         return TableLayout(
             shown=shown,
-            widths={key: width for key, width in widths.items() if width != usual[key]},
+            widths={key: width for key, width in widths.items() if width != default_widths[key]},
             sort_key=model.sort_key,
             descending=model.descending,
         )
 
     def arrange(self, layout: TableLayout) -> None:
-        """Apply a layout and its sort order; other columns than those it lists and the first are hidden."""
+        """Apply a layout and its sort order; columns that the layout does not list are hidden, except the first."""
         model, header = self.records(), self.horizontalHeader()
         known = {column.key: position for position, column in enumerate(model.columns)}
         wanted = [0, *(known[key] for key in layout.shown if known.get(key))]
@@ -180,18 +182,20 @@ class RecordTable(CellView):
             for visual, position in enumerate((*wanted, *rest)):
                 header.moveSection(header.visualIndex(position), visual)
                 column = model.columns[position]
-                header.resizeSection(position, layout.widths.get(column.key, usual_width(column, self.fontMetrics())))
+                header.resizeSection(
+                    position, layout.widths.get(column.key, default_column_width(column, self.fontMetrics()))
+                )
                 header.setSectionHidden(position, position not in wanted)
         self.sort_by(layout.sort_key if layout.sort_key in known else None, layout.descending)
         self._pinned.place()
 
-    def restore_usual(self) -> None:
+    def restore_default_layout(self) -> None:
         """Restore the default layout."""
-        self.arrange(self.usual)
+        self.arrange(self.default_layout)
         self.arranged.emit()
 
     def sort_by(self, key: str | None, descending: bool = False) -> None:
-        """Sort by the column `key` and show it in the header."""
+        """Sort by the column `key`, and show the sort arrow in the header."""
         model = self.records()
         model.sort_by(key, descending)
         position = -1 if key is None else model.column_of(key)
@@ -208,22 +212,22 @@ class RecordTable(CellView):
         self.arranged.emit()
 
     def choose(self, record_id: str) -> None:
-        """Make `record_id` the current record, even while it is filtered out."""
+        """Make `record_id` the current record, even if the filter hides that record."""
         row = self.records().row_of(record_id)
         if row is not None:
             index = self.model().index(row, 0)
             in_view = self.viewport().rect().contains(self.visualRect(index).center())
-            self._choose_row(row)
+            self._make_row_current(row)
             if not in_view:
                 self.scrollTo(index, QAbstractItemView.ScrollHint.PositionAtCenter)
-                self._begin_with_a_whole_row()
+                self._align_scroll_to_row()
         elif self.records().find(record_id) is not None:
             self.selectionModel().clear()
             self.current_id, self._chosen = record_id, frozenset((record_id,))
             self.current_changed.emit(self.records().find(record_id))
 
     def select_names(self, names: Collection[str]) -> None:
-        """Select the rows of `names` and make the first of them current."""
+        """Select the rows of the records called `names`, and make the first one current."""
         model, selection = self.records(), QItemSelection()
         rows = sorted(row for name in names if (row := model.row_of(name)) is not None)
         for row in rows:
@@ -233,11 +237,11 @@ class RecordTable(CellView):
         self.selectionModel().select(selection, _SELECT)
 
     def enter(self) -> None:
-        """Take the focus; without a visible current record, select the first row."""
+        """Focus the table; without a visible current record, select the first row."""
         self.setFocus(Qt.FocusReason.ShortcutFocusReason)
 
     def mark(self, record_id: str | None) -> None:
-        """Mark the record used by the plan."""
+        """Mark `record_id` as the record used by the plan."""
         self.records().marked = record_id
         self.viewport().update()
         self._pinned.viewport().update()
@@ -253,14 +257,14 @@ class RecordTable(CellView):
         return menu
 
     def sort_as_clicked(self, key: str) -> None:
-        """Sort by `key` like a click on its header: numbers in descending order first, then reversed."""
+        """Sort by `key` as a click on its header does: numbers first in descending order, then reversed."""
         model = self.records()
         largest_first = model.columns[model.column_of(key)].align == "right"
         self.sort_by(key, not model.descending if key == model.sort_key else largest_first)
         self.scrollToTop()
 
     def has_keyboard(self) -> bool:
-        """Return whether the table has the focus; its pinned column never takes it."""
+        """Return whether the table has the focus, which the pinned column never takes."""
         return self.hasFocus()
 
     def columns_within(self, area: QRect) -> list[CellColumn]:
@@ -277,7 +281,7 @@ class RecordTable(CellView):
         index: QModelIndex | QPersistentModelIndex,
         hint: QAbstractItemView.ScrollHint = QAbstractItemView.ScrollHint.EnsureVisible,
     ) -> None:
-        """Scroll to `index` without hiding it behind the pinned column; that column needs no horizontal scroll."""
+        """Scroll to the cell at `index` without hiding the cell behind the pinned column."""
         sideways = self.horizontalScrollBar()
         before = sideways.value()
         super().scrollTo(index, hint)
@@ -298,11 +302,11 @@ class RecordTable(CellView):
     def focusInEvent(self, event: QFocusEvent) -> None:
         """Select the first row if none is current, so that the arrow keys have a visible start."""
         if self.current_record is None:
-            self._choose_row(0)
+            self._make_row_current(0)
         super().focusInEvent(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Copy the selected rows, or activate the current one with Enter."""
+        """Copy the selected rows with the copy shortcut, or activate the current record with Enter."""
         if event.matches(QKeySequence.StandardKey.Copy):
             self.copy_selected()
         elif event.key() in _ENTER and self.current_record is not None:
@@ -310,11 +314,11 @@ class RecordTable(CellView):
         else:
             super().keyPressEvent(event)
 
-    def _choose_row(self, row: int) -> None:
+    def _make_row_current(self, row: int) -> None:
         # Not `selectRow`, which toggles the row while Ctrl is held.
         self.selectionModel().setCurrentIndex(self.model().index(row, 0), _SELECT)
 
-    def _begin_with_a_whole_row(self) -> None:
+    def _align_scroll_to_row(self) -> None:
         bar, height = self.verticalScrollBar(), self.verticalHeader().defaultSectionSize()
         bar.setValue(bar.value() // height * height)
 
@@ -370,7 +374,7 @@ class RecordTable(CellView):
         self._pinned.viewport().update()
 
     @Slot()
-    def _on_reset(self) -> None:
+    def _restore_selection(self) -> None:
         """Restore the selection by name after rows moved or were filtered out.
 
         Both views are laid out immediately; otherwise they would do so after the first painting and paint twice.

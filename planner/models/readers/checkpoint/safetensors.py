@@ -26,28 +26,28 @@ _SPACE: Final = re.compile(r"[ \t\n\r]*")
 _STRING: Final = re.compile(r'"[^"\\\x00-\x1f]*+(?:\\.[^"\\\x00-\x1f]*+)*+"')
 
 
-def _unique_members(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _dict_of_unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise ValueError("a key is there twice")
+        raise ValueError("a key occurs twice")
     return found
 
 
-def _refuse_constant(name: str) -> NoReturn:
+def _refuse_json_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a number")
 
 
-_DECODER: Final = json.JSONDecoder(object_pairs_hook=_unique_members, parse_constant=_refuse_constant)
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=_dict_of_unique_keys, parse_constant=_refuse_json_constant)
 
 
 class JsonScanner:
-    """Incremental scanner of one JSON object; `fail` raises the error with a reason."""
+    """Incremental scanner of the text of one JSON object; `fail` raises an error with a reason."""
 
     def __init__(self, text: str, fail: Callable[[str], NoReturn]) -> None:
         self._text, self._fail, self._at = text, fail, 0
 
     def members(self, most: int) -> Iterator[str]:
-        """Yield the key of each member; more than `most` members are an error.
+        """Yield the keys of an object's members; more than `most` members are an error.
 
         The caller must read the value with `value`, `text` or `members` before the next key.
         """
@@ -59,7 +59,7 @@ class JsonScanner:
         while True:
             key = self.text()
             if key in seen:
-                self._fail(f"the key {quoted_text(key)} is there twice")
+                self._fail(f"the key {quoted_text(key)} occurs twice")
             seen.add(key)
             if len(seen) > most:
                 self._fail(f"has more than {most:,} keys")
@@ -75,7 +75,7 @@ class JsonScanner:
         self._next_character()
         found = _STRING.match(self._text, self._at)
         if found is None:
-            self._fail(f"has no whole string at character {self._at:,}")
+            self._fail(f"has no complete string at character {self._at:,}")
         self._at = found.end()
         return found[0][1:-1] if "\\" not in found[0] else self._unescape(found[0])
 
@@ -98,9 +98,9 @@ class JsonScanner:
             self._fail(_json_error_reason(error))
 
     def end(self) -> None:
-        """Require that only whitespace is left."""
+        """Raise an error if the text has more than whitespace after the object."""
         if self._next_character():
-            self._fail(f"has more after its object, at character {self._at:,}")
+            self._fail(f"has text after its object, at character {self._at:,}")
 
     def _next_character(self) -> str:
         space = _SPACE.match(self._text, self._at)
@@ -111,7 +111,7 @@ class JsonScanner:
         found = self._next_character()
         if found != mark:
             got = quoted_text(found) if found else "the end"
-            self._fail(f"has {got} where {mark!r} should be, at character {self._at:,}")
+            self._fail(f"has {got} instead of {mark!r}, at character {self._at:,}")
         self._at += 1
 
 
@@ -153,11 +153,11 @@ BITS: Final = {
     "I64": 64,
     "U64": 64,
 }
-"""Bits per element by the format's dtype name."""
+"""Bits per element of each safetensors dtype."""
 
 
 class FileTensor(NamedTuple):
-    """One tensor of a file; `elements` is the file's count, which counts packed words in packed formats."""
+    """One tensor of a safetensors file; for packed formats, `elements` counts packed words."""
 
     name: str
     format: str
@@ -166,7 +166,7 @@ class FileTensor(NamedTuple):
     bytes: int
 
 
-class _PlacedTensor(NamedTuple):
+class _TensorWithOffsets(NamedTuple):
     begin: int
     end: int
     tensor: FileTensor
@@ -179,10 +179,10 @@ def read_header(source: ByteSource) -> tuple[FileTensor, ...]:
         ModelFileError: If the file is cut short, or its header is too long, no JSON of the format, or contradicts
             itself: overlapping tensors, gaps, sizes that do not follow from the shapes.
     """
-    fail = partial(_fail, source.place)
+    fail = partial(_raise_file_error, source.place)
     length = int.from_bytes(source.read(0, _LENGTH_BYTES), "little")
     if length > MAX_HEADER_BYTES:
-        fail(f"the header would have {length:,} bytes; at most {MAX_HEADER_BYTES:,} are read")
+        fail(f"the header has {length:,} bytes; at most {MAX_HEADER_BYTES:,} are read")
     placed = sorted(_tensor_entries(_header_text(source.read(_LENGTH_BYTES, length), fail), fail))
     _check_layout(placed, source.size - _LENGTH_BYTES - length, fail)
     return tuple(entry.tensor for entry in placed)
@@ -195,7 +195,7 @@ def _header_text(header: bytes, fail: Callable[[str], NoReturn]) -> str:
         fail("the header is not text in UTF-8")
 
 
-def _tensor_entries(text: str, fail: Callable[[str], NoReturn]) -> Iterator[_PlacedTensor]:
+def _tensor_entries(text: str, fail: Callable[[str], NoReturn]) -> Iterator[_TensorWithOffsets]:
     scanner = JsonScanner(text, lambda reason: fail(f"the header {reason}"))
     for name in scanner.members(MAX_KEYS):
         if name == "__metadata__":
@@ -206,7 +206,7 @@ def _tensor_entries(text: str, fail: Callable[[str], NoReturn]) -> Iterator[_Pla
     scanner.end()
 
 
-def _tensor_entry(name: str, entry: object, fail: Callable[[str], NoReturn]) -> _PlacedTensor:
+def _tensor_entry(name: str, entry: object, fail: Callable[[str], NoReturn]) -> _TensorWithOffsets:
     where = f"tensor {quoted_text(name)}"
     if not isinstance(entry, dict) or entry.keys() != _FIELDS:
         fail(f"{where} must have dtype, shape and data_offsets")
@@ -220,7 +220,7 @@ def _tensor_entry(name: str, entry: object, fail: Callable[[str], NoReturn]) -> 
     elements = prod(shape)
     if elements > _MAX_ELEMENTS or elements * bits != 8 * (end - begin):
         fail(f"{where}: data_offsets hold {end - begin:,} bytes, which its shape and dtype do not fill")
-    return _PlacedTensor(begin, end, FileTensor(name, entry["dtype"], shape, elements, end - begin))
+    return _TensorWithOffsets(begin, end, FileTensor(name, entry["dtype"], shape, elements, end - begin))
 
 
 def _data_span(value: object, where: str, fail: Callable[[str], NoReturn]) -> tuple[int, int]:
@@ -236,7 +236,7 @@ def _whole_numbers(value: object, where: str, fail: Callable[[str], NoReturn]) -
     return tuple(value)
 
 
-def _check_layout(placed: list[_PlacedTensor], size: int, fail: Callable[[str], NoReturn]) -> None:
+def _check_layout(placed: list[_TensorWithOffsets], size: int, fail: Callable[[str], NoReturn]) -> None:
     at = 0
     for begin, end, tensor in placed:
         if begin < at:
@@ -252,7 +252,7 @@ def _check_layout(placed: list[_PlacedTensor], size: int, fail: Callable[[str], 
         fail(f"{size - at:,} bytes after the last tensor belong to none")
 
 
-def _fail(place: str, reason: str) -> NoReturn:
+def _raise_file_error(place: str, reason: str) -> NoReturn:
     raise ModelFileError(place, reason, _HINT)
 
 
@@ -276,21 +276,21 @@ class Checkpoint(NamedTuple):
 
 
 def read_checkpoint(path: Path) -> Checkpoint:
-    """Read the headers of a safetensors file and the other parts of its checkpoint, or of all files of an index.
+    """Read the headers of all safetensors files of a checkpoint; `path` is its index or any of the files.
 
     Raises:
         ModelFileError: If a file is missing, truncated or invalid, or the index names a file in another folder.
     """
     if path.name.endswith(".index.json"):
-        return _read_indexed(path)
+        return _read_indexed_checkpoint(path)
     beside = path.with_name(INDEX)
     if _NUMBERED.fullmatch(path.name) and os.path.isfile(beside):
-        return _read_indexed(beside)
+        return _read_indexed_checkpoint(beside)
     return Checkpoint(tuple(_tensors_of_parts(numbered_parts(path))))
 
 
 def numbered_parts(path: Path) -> tuple[Path, ...]:
-    """Return all parts of a file whose name ends in `-00001-of-00003`; any other file is its only part.
+    """Return all part files of a file named like `model-00001-of-00003`; any other file is its own only part.
 
     Raises:
         ModelFileError: If the numbers are impossible, or a part is missing.
@@ -308,7 +308,7 @@ def numbered_parts(path: Path) -> tuple[Path, ...]:
     return parts
 
 
-def _read_indexed(path: Path) -> Checkpoint:
+def _read_indexed_checkpoint(path: Path) -> Checkpoint:
     listed = read_index(read_whole(path, MAX_INDEX_BYTES, "index of safetensors files"), path)
     parts = {name: path.with_name(name) for name in listed.values()}
     _check_all_parts_exist(path, tuple(parts.values()))
@@ -318,7 +318,7 @@ def _read_indexed(path: Path) -> Checkpoint:
 def combine_parts(
     listed: dict[str, str], parts: Iterable[tuple[str, tuple[FileTensor, ...]]], index: Path | str
 ) -> Checkpoint:
-    """Return all tensors listed in the index; `parts` are pairs of file name and header.
+    """Return all tensors that an index lists; `parts` are pairs of file name and tensors in its header.
 
     Raises:
         ModelFileError: If a part lacks a tensor that the index lists, or there are too many.
@@ -363,7 +363,7 @@ def read_index(data: bytes, place: Path | str) -> dict[str, str]:
             continue
         for name in scanner.members(MAX_TENSORS):
             file = scanner.text()
-            if file not in files and not _is_beside(file):
+            if file not in files and not _is_plain_file_name(file):
                 fail(f"weight_map: {quoted_text(file)} is not the name of a safetensors file beside the index")
             listed[name] = files.setdefault(file, file)
             if len(files) > MAX_SHARDS:
@@ -374,8 +374,8 @@ def read_index(data: bytes, place: Path | str) -> dict[str, str]:
     return listed
 
 
-def _is_beside(file: str) -> bool:
-    """Return whether a file name is in the index's own folder on every operating system."""
+def _is_plain_file_name(file: str) -> bool:
+    """Return whether a file name has no folder, on every operating system."""
     return file.endswith(".safetensors") and not re.search(r"[/\\:\x00-\x1f]", file)
 
 

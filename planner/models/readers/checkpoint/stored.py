@@ -1,4 +1,4 @@
-"""Matching of checkpoint tensors with network tensors, and their stored size."""
+"""Matching of a checkpoint's tensors with a network's tensors, and their stored size."""
 
 import re
 from collections import Counter
@@ -26,7 +26,7 @@ _NUMBER: Final = re.compile(r"(?<![^.])(?:\d+|\{\w+\})(?![^.])")
 
 
 class _TensorName(NamedTuple):
-    """A tensor's name, split into the path before its layer's number, the number, and the path after it."""
+    """A tensor's name, split into the path before the layer number, the layer number, and the path after it."""
 
     prefix: str
     layer: int | None
@@ -49,7 +49,7 @@ def with_stored_sizes(
     counted = tuple(found if missing else expected.matched)
     extra = [tensor for spot in found.keys() - set(counted) for tensor in found[spot]]
     stored = sum_stored(
-        (expected.place(spot), tensor.format, tensor.elements, tensor.bytes)
+        (expected.part_of(spot), tensor.format, tensor.elements, tensor.bytes)
         for spot in counted
         for tensor in found[spot]
     )
@@ -83,7 +83,9 @@ class _NetworkTensorMatcher:
         self._inside = [_layers_by_tensor(stack) for stack in architecture.stacks]
         self._names: dict[str, str | None] = {}
         spots = tuple(tensor_names)
-        self._stack_of = {prefix: self._best_stack(rests) for prefix, rests in _names_by_prefix(spots).items()}
+        self._stack_of = {
+            prefix: self._best_stack_index(rests) for prefix, rests in _name_counts_by_prefix(spots).items()
+        }
         self._placed = {spot: place for spot in spots if (place := self._network_part(spot))}
 
     @property
@@ -91,9 +93,9 @@ class _NetworkTensorMatcher:
         """Return the checkpoint's tensors that belong to the network."""
         return self._placed.keys()
 
-    def place(self, spot: _TensorName) -> NetworkPart:
-        """Return the part of the network that a tensor belongs to."""
-        return self._placed.get(spot) or ("other" if spot.layer is None else "layers")
+    def part_of(self, tensor_name: _TensorName) -> NetworkPart:
+        """Return the part of the network that the tensor `tensor_name` belongs to."""
+        return self._placed.get(tensor_name) or ("other" if tensor_name.layer is None else "layers")
 
     def missing(self) -> list[str]:
         """Return the names of the network's tensors that the checkpoint lacks."""
@@ -105,34 +107,34 @@ class _NetworkTensorMatcher:
                 lacking.extend(f"{place}.{rest}" for place in places if (number, place, rest) not in inside)
         return lacking
 
-    def _network_part(self, spot: _TensorName) -> NetworkPart | None:
-        stack = self._stack_of.get(spot.prefix) if spot.layer is not None else None
-        if stack is not None and spot.layer in self._inside[stack].get(spot.rest, ()):
+    def _network_part(self, tensor_name: _TensorName) -> NetworkPart | None:
+        stack = self._stack_of.get(tensor_name.prefix) if tensor_name.layer is not None else None
+        if stack is not None and tensor_name.layer in self._inside[stack].get(tensor_name.rest, ()):
             return "layers"
-        if _BUFFER.search(spot.rest):
-            return "other" if spot.layer is None else "layers"
-        whole = spot.rest if spot.layer is None else f"{spot.prefix}#.{spot.rest}"
+        if _BUFFER.search(tensor_name.rest):
+            return "other" if tensor_name.layer is None else "layers"
+        whole = tensor_name.rest if tensor_name.layer is None else f"{tensor_name.prefix}#.{tensor_name.rest}"
         if whole not in self._names:
             self._names[whole] = self._network_name(whole)
         name = self._names[whole]
         return None if name is None else self._around[name]
 
     def _network_name(self, full_name: str) -> str | None:
-        """Return the network's name for a tensor outside the layers, or None."""
+        """Return the network's name for a checkpoint tensor outside the layers, or None."""
         parts = full_name.split(".")
         shorter = (".".join(parts[start:]) for start in range(len(parts)))
         inner = next((name for name in shorter if name in self._around), None)
         # A checkpoint of the base model omits the prefix of the surrounding model.
         return inner or next((name for name in self._around if name.endswith(f".{full_name}")), None)
 
-    def _best_stack(self, rests: Counter[str]) -> int | None:
+    def _best_stack_index(self, rests: Counter[str]) -> int | None:
         """Return the index of the stack with the most layer tensors among the names `rests`."""
         shared = [sum(count for rest, count in rests.items() if rest in layers) for layers in self._inside]
         best = max(range(len(shared)), key=shared.__getitem__)
         return best if shared[best] else None
 
 
-def _names_by_prefix(spots: Iterable[_TensorName]) -> dict[str, Counter[str]]:
+def _name_counts_by_prefix(spots: Iterable[_TensorName]) -> dict[str, Counter[str]]:
     found: dict[str, Counter[str]] = {}
     for spot in spots:
         if spot.layer is not None:
@@ -141,7 +143,7 @@ def _names_by_prefix(spots: Iterable[_TensorName]) -> dict[str, Counter[str]]:
 
 
 def _layers_by_tensor(stack: Stack) -> dict[str, set[int]]:
-    """Return the layers of a stack that have each tensor, by tensor name."""
+    """Return the numbers of the layers with each tensor, by tensor name."""
     found: dict[str, set[int]] = {}
     for group in stack.groups:
         places = group.places or tuple(range(group.count))
@@ -159,7 +161,7 @@ def _parts_outside_layers(architecture: Architecture) -> dict[str, NetworkPart]:
 
 
 def sum_stored(parts: Iterable[tuple[NetworkPart, str, int, int]]) -> tuple[StoredTensors, ...]:
-    """Sum elements and bytes of tensors by part of the network and format."""
+    """Return the summed elements and bytes of tensors, by part of the network and format."""
     sums: dict[tuple[NetworkPart, str], tuple[int, int]] = {}
     for place, name, elements, count in parts:
         before = sums.get((place, name), (0, 0))
@@ -171,7 +173,7 @@ def sum_stored(parts: Iterable[tuple[NetworkPart, str, int, int]]) -> tuple[Stor
 
 
 def _with_stored_dtype(architecture: Architecture, notes: tuple[str, ...]) -> Architecture:
-    """Return `architecture` with the actual tensor format of the checkpoint, if all tensors have the same format."""
+    """Return `architecture` with the number format of the checkpoint's tensors, if all have the same."""
     formats = {part.format for part in architecture.stored if part.bytes}
     only = _PLAIN.get(formats.pop()) if len(formats) == 1 else None
     stated = architecture.stored_dtype
@@ -186,8 +188,8 @@ def _with_stored_dtype(architecture: Architecture, notes: tuple[str, ...]) -> Ar
 def _missing_note(names: list[str]) -> tuple[str, ...]:
     if not names:
         return ()
-    rest = f"{len(names):,} tensors of the network are not found in the files, such as {quoted_text(names[0])}"
-    return (f"{rest}: the weights as stored are all that the files hold",)
+    rest = f"{len(names):,} tensors of the network are missing from the files, such as {quoted_text(names[0])}"
+    return (f"{rest}: all tensors in the files count as stored weights",)
 
 
 def _extra_note(tensors: list[FileTensor]) -> tuple[str, ...]:

@@ -57,7 +57,7 @@ def assemble_decoder(
     after: Tensors | None = None,
     head: Tensors | None = None,
 ) -> Architecture:
-    """Return the decoder with one token mixer and one feed-forward block per layer, as `decoder_network` does."""
+    """Return the decoder with the token mixer and the feed-forward block of each layer."""
     norms = tuple(tensor for name in frame.norms for tensor in norm_tensors(name, sizes.hidden, frame.norm))
     parallel = read_flag(fields, frame.parallel)
     dropout = read_dropout(fields, frame.hidden_dropout)
@@ -89,7 +89,7 @@ def decoder_network(
     after: Tensors | None = None,
     head: Tensors | None = None,
 ) -> Architecture:
-    """Return the decoder that consists of layer groups and a frame.
+    """Return the decoder with the layers `groups` in the norms, embeddings and head of `frame`.
 
     `before`, `after` and `head` replace the tensors of the embedding, of the final norm and of an untied head.
     """
@@ -123,14 +123,14 @@ _LLAMA_ATTENTION: Final = AttentionStyle()
 _LLAMA_MLP: Final = MlpStyle()
 
 Mixers = Callable[[ConfigFields, StackSizes, AttentionStyle], Sequence[MixerBlock]]
-"""Function that returns the token mixer of every layer."""
+"""Function that returns one token mixer per layer."""
 
 FeedForwards = Callable[[ConfigFields, StackSizes, MlpStyle], Sequence[FeedForwardBlock]]
-"""Function that returns the feed-forward block of every layer."""
+"""Function that returns one feed-forward block per layer."""
 
 
 def dense_blocks(fields: ConfigFields, sizes: StackSizes, style: MlpStyle) -> Sequence[FeedForwardBlock]:
-    """Return one dense feed-forward block for all layers."""
+    """Return the dense feed-forward block of every layer."""
     return (mlp_block(fields, sizes, style),) * sizes.layers
 
 

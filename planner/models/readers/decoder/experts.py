@@ -20,10 +20,10 @@ from planner.models.readers.tensors import ACTIVATIONS, Tensors, expert_tensors,
 GATED_NAMES: Final = ("gate_proj", "up_proj", "down_proj")
 
 SharedWidth = Callable[[ConfigFields, int], int]
-"""Function from the configuration and the width of one expert to the total width of the shared experts."""
+"""Function that returns the total width of the shared experts, from the configuration and one expert's width."""
 
 SparseLayers = Callable[[ConfigFields, int], tuple[bool, ...]]
-"""Function from the configuration and the number of layers to a flag per layer: whether it has experts."""
+"""Function that returns for each layer whether it has experts, from configuration and number of layers."""
 
 
 def no_shared_experts(_: ConfigFields, __: int) -> int:
@@ -32,31 +32,31 @@ def no_shared_experts(_: ConfigFields, __: int) -> int:
 
 
 def shared_width_from_count(name: str, default: int) -> SharedWidth:
-    """Return the rule for families with a field for the number of shared experts, each as wide as a routed one."""
+    """Return the width function for families that state the number of shared experts, each as wide as a routed one."""
     return lambda fields, width: width * fields.integer(name, default=default, low=0, high=MAX_LAYERS)
 
 
 def shared_width_from_field(name: str, default: int | None = None) -> SharedWidth:
-    """Return the rule for families with a field for the width of the shared expert."""
+    """Return the width function for families that state the total width of the shared experts."""
     return lambda fields, _: fields.integer(name, default=default, low=0)
 
 
 def experts_in_every_layer(_: ConfigFields, layers: int) -> tuple[bool, ...]:
-    """Give every layer experts."""
+    """Return that every layer has experts."""
     return (True,) * layers
 
 
 def experts_in_stepped_layers(fields: ConfigFields, layers: int) -> tuple[bool, ...]:
-    """Give every `decoder_sparse_step`-th layer experts, except `mlp_only_layers` (Qwen)."""
+    """Return that every `decoder_sparse_step`-th layer has experts, except `mlp_only_layers` (Qwen)."""
     dense = frozenset(fields.integers("mlp_only_layers") or ())
     step = fields.integer("decoder_sparse_step", default=1)
     return tuple(index not in dense and (index + 1) % step == 0 for index in range(layers))
 
 
 def experts_after_dense_layers(default: int, name: str = "first_k_dense_replace") -> SparseLayers:
-    """Return the rule that all but the first layers have experts, unless `mlp_layer_types` is set."""
+    """Return the function for families with dense first layers and experts in all others."""
 
-    def rule(fields: ConfigFields, layers: int) -> tuple[bool, ...]:
+    def sparse_layers(fields: ConfigFields, layers: int) -> tuple[bool, ...]:
         stated = fields.texts("mlp_layer_types")
         if stated is None:
             first = fields.integer(name, default=default, low=0)
@@ -65,7 +65,7 @@ def experts_after_dense_layers(default: int, name: str = "first_k_dense_replace"
             fields.fail("mlp_layer_types", f"has {len(stated)} entries for {layers} layers")
         return tuple(kind == "sparse" for kind in stated)
 
-    return rule
+    return sparse_layers
 
 
 class ExpertStyle(NamedTuple):
@@ -96,7 +96,7 @@ class ExpertStyle(NamedTuple):
     sparse: SparseLayers = experts_in_every_layer
 
     def blocks(self, fields: ConfigFields, sizes: StackSizes, dense: MlpStyle) -> tuple[FeedForwardBlock, ...]:
-        """Return the feed-forward block of every layer, which is a mixture of experts or dense."""
+        """Return one feed-forward block per layer: a mixture of experts, or dense."""
         sparse = self.sparse(fields, sizes.layers)
         made = {
             kind: moe_block(fields, sizes.hidden, self) if kind else mlp_block(fields, sizes, dense)
@@ -109,7 +109,7 @@ QWEN_EXPERTS: Final = ExpertStyle(sparse=experts_in_stepped_layers)
 
 
 def moe_block(fields: ConfigFields, hidden: int, style: ExpertStyle) -> FeedForwardBlock:
-    """Return a mixture-of-experts block with its router and shared expert.
+    """Return a layer's mixture-of-experts block with the tensors of router, routed and shared experts.
 
     Raises:
         ModelFileError: If more experts are selected per token than exist.

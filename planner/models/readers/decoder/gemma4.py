@@ -32,7 +32,7 @@ _EXPERTS: Final = ExpertStyle(
 
 
 class _LayerKind(NamedTuple):
-    """Properties that differ between the layers of a stack."""
+    """Properties of a Gemma 4 layer that differ between layers."""
 
     window: int | None
     head_dim: int
@@ -86,7 +86,7 @@ def _layer_kinds(fields: ConfigFields, sizes: StackSizes) -> tuple[_LayerKind, .
 
 
 def _full_attention_heads(fields: ConfigFields, sizes: StackSizes) -> tuple[int, int]:
-    """Return width and number of the key/value heads of full-attention layers."""
+    """Return head width and number of key/value heads in full-attention layers."""
     own = sizes.kv_heads
     if fields.flag("attention_k_eq_v", default=False):
         own = fields.integer("num_global_key_value_heads", default=own, high=MAX_LAYERS)
@@ -121,7 +121,7 @@ def _key_tensors(mixer: Attention, hidden: int, *, bias: bool) -> Tensors:
 
 
 def _feed_forward_block(fields: ConfigFields, sizes: StackSizes, *, shares: bool, experts: bool) -> FeedForwardBlock:
-    """Return a dense block with parallel experts, if any; layers that share keys and values may be twice as wide."""
+    """Return a dense feed-forward block, with parallel experts if `experts`, and perhaps twice as wide if `shares`."""
     dense = dense_mlp(fields, sizes, GELU_GLU)
     if shares and fields.flag("use_double_wide_mlp", default=False):
         dense = dense.evolve(intermediate=2 * dense.intermediate)

@@ -66,7 +66,7 @@ _WIDENING_NAMES: Final = ("dense_h_to_4h", "dense_4h_to_h")
 
 
 def _gpt2_mixers(fields: ConfigFields, sizes: StackSizes, style: AttentionStyle) -> Sequence[MixerBlock]:
-    """Return attention with projections stored as (input, output)."""
+    """Return GPT-2's attention of every layer, whose projections are stored as (input, output)."""
     return transform_blocks(
         attention_blocks(fields, sizes, style), lambda made: made._replace(tensors=_transposed_tensors(made.tensors))
     )
@@ -111,7 +111,7 @@ def _bloom_embedding_tensors(_: ConfigFields, sizes: StackSizes) -> Tensors:
 
 
 def _read_mpt(fields: ConfigFields) -> Architecture:
-    """Read MPT, which has ALiBi positions and no biases."""
+    """Read MPT, which has ALiBi positions and no bias tensors."""
     inner = fields.nested("attn_config")
     dropout = 0.0 if inner is None else inner.dropout("attn_pdrop", default=0.0)
     frame = DecoderFrame(
@@ -179,7 +179,7 @@ def _opt_final_tensors(fields: ConfigFields, sizes: StackSizes, *, weighted: boo
 
 
 def _read_falcon(fields: ConfigFields) -> Architecture:
-    """Read Falcon: 7B has one key/value head, 40B and 180B share them in groups, RW has as many as heads."""
+    """Read Falcon: 7B has one key/value head, 40B and 180B have several, and RW one per attention head."""
     grouped = fields.flag("new_decoder_architecture", default=False)
     sizes = _falcon_sizes(fields, grouped=grouped)
     parallel = fields.flag("parallel_attn", default=True)

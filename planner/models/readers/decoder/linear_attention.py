@@ -78,7 +78,7 @@ def _qwen_mixers(fields: ConfigFields, sizes: StackSizes, _: AttentionStyle, *, 
 
 
 def _gated_attention_block(fields: ConfigFields, sizes: StackSizes) -> MixerBlock:
-    """Return attention whose query projection also produces a gate for the output."""
+    """Return Qwen's attention, whose query projection also produces an output gate."""
     mixer = Attention(
         heads=sizes.heads,
         kv_heads=sizes.kv_heads,
@@ -96,7 +96,7 @@ def _gated_attention_block(fields: ConfigFields, sizes: StackSizes) -> MixerBloc
 
 
 def _kimi_mixers(fields: ConfigFields, sizes: StackSizes, _: AttentionStyle) -> Sequence[MixerBlock]:
-    """Return Kimi delta attention, with latent attention in one layer of four.
+    """Return the token mixer of every layer: Kimi delta attention, and latent attention in one layer of four.
 
     **Source**: Kimi Linear (arXiv:2510.26692) §4 and `modeling_kimi_linear.py` of transformers 5.23.
     """
@@ -118,7 +118,7 @@ def _kimi_attention_layers(fields: ConfigFields, layers: int) -> tuple[bool, ...
 
 
 def _kimi_delta_block(fields: ConfigFields, hidden: int) -> MixerBlock:
-    """Return Kimi delta attention: a delta net whose gates are projections of low rank."""
+    """Return Kimi delta attention: a delta net with low-rank projections for its gates."""
     heads = fields.integer("linear_num_heads", "num_heads", default=32, high=MAX_LAYERS)
     width = fields.integer("linear_head_dim", "head_dim", default=128)
     kernel = fields.integer("linear_conv_kernel_dim", "short_conv_kernel_size", default=4)
@@ -150,7 +150,7 @@ def _kimi_delta_block(fields: ConfigFields, hidden: int) -> MixerBlock:
 
 
 def _minimax_mixers(fields: ConfigFields, sizes: StackSizes, style: AttentionStyle) -> Sequence[MixerBlock]:
-    """Return linear ("lightning") attention, with softmax attention in a few layers.
+    """Return the token mixer of every layer: linear ("lightning") attention, and softmax attention in a few layers.
 
     **Source**: MiniMax-01 (arXiv:2501.08313) §2.2.
     """
@@ -160,7 +160,7 @@ def _minimax_mixers(fields: ConfigFields, sizes: StackSizes, style: AttentionSty
 
 
 def _lightning_block(sizes: StackSizes) -> MixerBlock:
-    """Return linear attention, whose state is one head_dim × head_dim matrix per head."""
+    """Return lightning attention, whose state is one head_dim × head_dim matrix per head."""
     width = sizes.heads * sizes.head_dim
     mixer = StateMixer(
         name="linear-attention",
@@ -189,7 +189,7 @@ def _softmax_layers(fields: ConfigFields, layers: int) -> tuple[bool, ...]:
 
 
 def _griffin_mixers(fields: ConfigFields, sizes: StackSizes, style: AttentionStyle) -> Sequence[MixerBlock]:
-    """Return the repeating pattern of two gated linear recurrences and one local attention."""
+    """Return the token mixer of every layer: repeatedly two gated linear recurrences and one local attention."""
     pattern = fields.texts("block_types") or _GRIFFIN
     if not set(pattern) <= set(_GRIFFIN):
         fields.fail("block_types", "must name recurrent or attention")
@@ -203,7 +203,7 @@ def _griffin_pattern(fields: ConfigFields, layers: int) -> tuple[LayerAttention,
 
 
 def _griffin_mlp_blocks(fields: ConfigFields, sizes: StackSizes, _: MlpStyle) -> Sequence[FeedForwardBlock]:
-    """Return the MLP; the configuration states the total width of gate and up projection."""
+    """Return Griffin's MLP of every layer; the configuration states the total width of gate and up projection."""
     mlp = Mlp(
         intermediate=fields.integer("intermediate_size", low=2) // 2,
         gated=True,
@@ -213,7 +213,7 @@ def _griffin_mlp_blocks(fields: ConfigFields, sizes: StackSizes, _: MlpStyle) ->
 
 
 def _recurrence_block(fields: ConfigFields, sizes: StackSizes) -> MixerBlock:
-    """Return the recurrent block, whose gates are block-diagonal with one block per head.
+    """Return Griffin's recurrent block, whose gates are block-diagonal with one block per head.
 
     **Source**: Griffin (arXiv:2402.19427) §2.4; the state of the convolution holds one input less than its kernel
     (`modeling_recurrent_gemma.py` of transformers 5.23).
@@ -259,7 +259,7 @@ def _lfm2_mixers(fields: ConfigFields, sizes: StackSizes, style: AttentionStyle)
 
 
 def _lfm2_mlp_blocks(fields: ConfigFields, sizes: StackSizes, _: MlpStyle) -> Sequence[FeedForwardBlock]:
-    """Return the MLP, by default with two thirds of the stated width, rounded up to a multiple."""
+    """Return LFM2's MLP of every layer, by default with two thirds of the stated width, rounded up to a multiple."""
     width = fields.integer("block_ff_dim", "intermediate_size")
     if fields.flag("block_auto_adjust_ff_dim", default=True):
         scaled = int(fields.number("block_ffn_dim_multiplier", default=1.0) * int(2 * width / 3))
@@ -271,7 +271,7 @@ def _lfm2_mlp_blocks(fields: ConfigFields, sizes: StackSizes, _: MlpStyle) -> Se
 
 
 def _short_conv_block(fields: ConfigFields, hidden: int) -> MixerBlock:
-    """Return a gated convolution over the last few tokens.
+    """Return LFM2's gated convolution over the last few tokens.
 
     **Source**: `modeling_lfm2.py` of transformers 5.23.
     """

@@ -75,7 +75,7 @@ GRANITE_EXPERTS: Final = MIXTRAL_EXPERTS._replace(
 
 
 def _latent_family(*, dense_layers: int = 3, shared: int = 1, indexer: bool = False) -> DecoderFamily:
-    """Return a decoder family with latent attention, a few dense layers, and DeepSeek's experts in all other layers."""
+    """Return a decoder family with latent attention, dense first layers, and DeepSeek's experts in all others."""
     experts = ExpertStyle(
         fp32_router=True,
         experts=("n_routed_experts", "num_experts", "num_local_experts"),
@@ -90,17 +90,17 @@ def _latent_family(*, dense_layers: int = 3, shared: int = 1, indexer: bool = Fa
 
 def _latent_mixers(fields: ConfigFields, sizes: StackSizes, _: AttentionStyle) -> tuple[MixerBlock, ...]:
     _note_unbuilt_layers(fields)
-    return (_latent_attention(fields, sizes),) * sizes.layers
+    return (_latent_attention_block(fields, sizes),) * sizes.layers
 
 
 def _indexed_mixers(fields: ConfigFields, sizes: StackSizes, _: AttentionStyle) -> tuple[MixerBlock, ...]:
     _note_unbuilt_layers(fields)
-    plain, indexed = _latent_attention(fields, sizes), _indexed_latent_block(fields, sizes)
+    plain, indexed = _latent_attention_block(fields, sizes), _indexed_latent_block(fields, sizes)
     return tuple(indexed if own else plain for own in _indexer_layers(fields, sizes.layers))
 
 
 def latent_block(fields: ConfigFields, sizes: StackSizes, *, bias: bool, indexer_dim: int = 0) -> MixerBlock:
-    """Return multi-head latent attention."""
+    """Return multi-head latent attention with its tensors."""
     mixer = LatentAttention(
         heads=sizes.heads,
         q_lora_rank=fields.optional_integer("q_lora_rank"),
@@ -113,13 +113,13 @@ def latent_block(fields: ConfigFields, sizes: StackSizes, *, bias: bool, indexer
     return MixerBlock(mixer, latent_tensors(mixer, sizes.hidden, bias=bias))
 
 
-def _latent_attention(fields: ConfigFields, sizes: StackSizes, *, indexer_dim: int = 0) -> MixerBlock:
+def _latent_attention_block(fields: ConfigFields, sizes: StackSizes, *, indexer_dim: int = 0) -> MixerBlock:
     return latent_block(fields, sizes, bias=fields.flag("attention_bias", default=False), indexer_dim=indexer_dim)
 
 
 def _indexed_latent_block(fields: ConfigFields, sizes: StackSizes) -> MixerBlock:
     width = fields.integer("index_head_dim", default=128)
-    mixer, tensors = _latent_attention(fields, sizes, indexer_dim=width)
+    mixer, tensors = _latent_attention_block(fields, sizes, indexer_dim=width)
     return MixerBlock(mixer, tensors + _indexer_tensors(fields, sizes, width))
 
 
@@ -168,7 +168,7 @@ def _with_weightless_qk_norm(made: MixerBlock) -> MixerBlock:
 
 
 def _llama4_mixers(fields: ConfigFields, sizes: StackSizes, style: AttentionStyle) -> tuple[MixerBlock, ...]:
-    """Return attention with weightless query and key norms in layers with rotary embedding."""
+    """Return Llama 4's attention of every layer; query and key norms without weights go with rotary embedding."""
     mixers = attention_blocks(fields, sizes, style)
     return transform_blocks(mixers, _with_weightless_qk_norm) if fields.flag("use_qk_norm", default=True) else mixers
 

@@ -22,12 +22,12 @@ class Mamba2Sizes(NamedTuple):
 
     @property
     def inner(self) -> int:
-        """Return the width of the expanded stream."""
+        """Return the width of the expanded stream of a Mamba-2 mixer."""
         return self.heads * self.head_dim
 
     @property
     def mixed(self) -> int:
-        """Return the width of the convolution: the stream plus B and C of each group."""
+        """Return the width of the Mamba-2 convolution: the expanded stream plus B and C of each group."""
         return self.inner + 2 * self.groups * self.state
 
 
@@ -113,22 +113,22 @@ class DeltaNetSizes(NamedTuple):
 
     @property
     def keys(self) -> int:
-        """Return the total width of the keys."""
+        """Return the total width of the delta net's keys."""
         return self.key_heads * self.key_dim
 
     @property
     def values(self) -> int:
-        """Return the total width of the values."""
+        """Return the total width of the delta net's values."""
         return self.value_heads * self.value_dim
 
     @property
     def mixed(self) -> int:
-        """Return the width of the convolution: queries, keys and values."""
+        """Return the width of the delta net's convolution: queries, keys and values."""
         return 2 * self.keys + self.values
 
     @property
     def mixer(self) -> StateMixer:
-        """Return the mixer, whose state is a key × value matrix for each value head."""
+        """Return the state mixer of the delta net, whose state is a key × value matrix per value head."""
         return StateMixer(
             name="gated-delta-net",
             conv_state_elements=self.mixed * self.kernel,

@@ -151,7 +151,7 @@ def _stack_sizes(fields: ConfigFields, *hidden: str) -> StackSizes:
 
 
 def _single_block_layer(block: MixerBlock | FeedForwardBlock, sizes: StackSizes, frame: DecoderFrame) -> Layer:
-    """Return a layer of one norm and one block."""
+    """Return a layer of one norm and either a token mixer or a feed-forward block."""
     tensors = (*norm_tensors(frame.norms[0], sizes.hidden, frame.norm), *block.tensors)
     if isinstance(block, MixerBlock):
         return Layer(mixer=block.mixer, norm=frame.norm, norm_count=1, tensors=tensors)
@@ -159,7 +159,7 @@ def _single_block_layer(block: MixerBlock | FeedForwardBlock, sizes: StackSizes,
 
 
 def _jamba_mixers(fields: ConfigFields, sizes: StackSizes, style: AttentionStyle) -> Sequence[MixerBlock]:
-    """Return attention in one layer of eight, Mamba in the others."""
+    """Return the token mixer of every layer: attention in one layer of eight, Mamba in the others."""
     attention = attention_blocks(fields, sizes, style)[0]
     mamba = mamba_block(
         sizes.hidden,
@@ -185,7 +185,7 @@ def _jamba_expert_layers(fields: ConfigFields, layers: int) -> tuple[bool, ...]:
 
 
 def _bamba_mixers(fields: ConfigFields, sizes: StackSizes, style: AttentionStyle) -> Sequence[MixerBlock]:
-    """Return Mamba-2 with attention in the layers that `attn_layer_indices` lists."""
+    """Return the token mixer of every layer: attention in the layers `attn_layer_indices`, Mamba-2 in the others."""
     attended = attention_layers(fields, ("layers_block_type",), sizes.layers)
     if attended is None:
         listed = frozenset(fields.integers("attn_layer_indices") or ())
@@ -194,7 +194,7 @@ def _bamba_mixers(fields: ConfigFields, sizes: StackSizes, style: AttentionStyle
 
 
 def _granite_mixers(fields: ConfigFields, sizes: StackSizes, style: AttentionStyle) -> Sequence[MixerBlock]:
-    """Return Mamba-2 and attention, which has a rotary embedding only if the configuration states it."""
+    """Return the token mixer of every layer: Mamba-2 or attention, with rotary embedding only if stated."""
     rotates = fields.text("position_embedding_type", default="nope") == "rope"
     names = ("layer_types", "layers_block_type")
     attended = attention_layers(fields, names, sizes.layers) or (False,) * sizes.layers
@@ -211,7 +211,7 @@ def _mamba2_or_attention_mixers(
 
 
 def _granite_feed_forwards(fields: ConfigFields, sizes: StackSizes, dense: MlpStyle) -> Sequence[FeedForwardBlock]:
-    """Return a shared expert and, in the larger networks, routed ones."""
+    """Return Granite 4's feed-forward block of every layer: a shared expert and, in larger networks, routed experts."""
     if fields.integer("num_local_experts", default=0, low=0, high=MAX_LAYERS):
         return GRANITE_EXPERTS._replace(shared=shared_width_from_field("shared_intermediate_size")).blocks(
             fields, sizes, dense
@@ -247,7 +247,7 @@ def _mamba2_mixer(
     out_bias: bool | None = None,
     normed: bool = True,
 ) -> MixerBlock:
-    """Return the Mamba-2 mixer; `inner` is the field of the expanded width, by default twice the hidden width."""
+    """Return the Mamba-2 mixer; `inner` names the field with the expanded width, by default twice the hidden width."""
     heads = fields.integer("mamba_n_heads", default=_HEADS, high=MAX_LAYERS)
     expanded = fields.integer("mamba_expand", default=_EXPAND) * sizes.hidden
     width = fields.integer(inner, default=expanded) if inner else expanded
@@ -284,7 +284,7 @@ _NEMOTRON_MLP: Final = ("up_proj", "down_proj")
 
 
 def read_nemotron_h(fields: ConfigFields) -> Architecture:
-    """Read Nemotron-H and Nemotron 3, whose layers have one block each, listed by name or by letter."""
+    """Read Nemotron-H or Nemotron 3, whose layers have one block each, listed by name or by letter."""
     kinds = _nemotron_layer_kinds(fields)
     # The number of layers may be missing: the list of their kinds determines it.
     sizes = read_sizes(fields.with_defaults({"num_hidden_layers": len(kinds)}))
@@ -348,7 +348,7 @@ def _nemotron_mlp_block(fields: ConfigFields, sizes: StackSizes) -> FeedForwardB
 
 
 def _nemotron_expert_block(fields: ConfigFields, sizes: StackSizes) -> FeedForwardBlock:
-    """Return experts, which may work in a latent space narrower than the layer (Nemotron 3 Super)."""
+    """Return Nemotron's mixture of experts, which may work in a latent space narrower than the layer."""
     experts = fields.integer("n_routed_experts", "num_local_experts", high=MAX_LAYERS)
     shared = fields.integer("moe_shared_expert_intermediate_size")
     moe = Moe(

@@ -18,7 +18,7 @@ _MOST_LEVELS: Final = 16
 
 
 def read_unet(fields: ConfigFields, name: str) -> Component:
-    """Read a configuration of `UNet2DConditionModel`.
+    """Return the U-Net that a configuration of `UNet2DConditionModel` describes.
 
     Raises:
         ModelFileError: If it has unsupported parts, such as other kinds of blocks.
@@ -36,10 +36,10 @@ def _unet_from_fields(fields: ConfigFields) -> UNet:
     each = _level_values(fields, "transformer_layers_per_block", len(channels), 1)
     layers = _level_values(fields, "layers_per_block", len(channels), 2, high=_MOST_BLOCKS)
     if len(set(layers)) > 1:
-        fields.fail("layers_per_block", "differs between the levels, which is not estimated")
+        fields.fail("layers_per_block", "differs between the levels, which is not supported")
     for name in ("class_embed_type", "encoder_hid_dim_type"):
         if fields.has(name):
-            fields.fail(name, "is not estimated")
+            fields.fail(name, "is not supported")
     return UNet(
         channels=channels,
         depths=tuple(depth if _DOWN[kind] else 0 for kind, depth in zip(kinds, each, strict=True)),
@@ -100,7 +100,7 @@ def _module_tensors(unet: UNet, step: UNetModule, name: str, time: int) -> Itera
 
 
 def _resnet_tensors(name: str, into: int, out: int, time: int | None = None) -> Tensors:
-    """Return a convolution block; blocks of autoencoders have no time embedding."""
+    """Return the tensors of a convolution block; in autoencoders it has no time embedding."""
     return (
         *norm_tensors(f"{name}.norm1", into, LAYER),
         *conv(f"{name}.conv1", out, into, 3, 3),
@@ -112,7 +112,7 @@ def _resnet_tensors(name: str, into: int, out: int, time: int | None = None) -> 
 
 
 def _transformer_tensors(unet: UNet, name: str, width: int, depth: int) -> Tensors:
-    """Return `depth` transformer blocks of self-attention, cross-attention to the text and a gated MLP."""
+    """Return the tensors of `depth` transformer blocks: self-attention, cross-attention to the text and a gated MLP."""
     around = (
         (*linear(f"{name}.proj_in", width, width, bias=True), *linear(f"{name}.proj_out", width, width, bias=True))
         if unet.linear_projection
@@ -140,7 +140,7 @@ _SAMPLE: Final = 32
 
 
 def read_autoencoder(fields: ConfigFields, name: str) -> Component:
-    """Read a configuration of `AutoencoderKL`."""
+    """Return the autoencoder that a configuration of `AutoencoderKL` describes."""
     decoder = ImageDecoder(
         channels=_level_widths(fields, (64,)),
         layers=fields.integer("layers_per_block", default=1, high=_MOST_BLOCKS),

@@ -33,7 +33,7 @@ TensorsOf = Callable[[str], Iterable[FileTensor] | None]
 
 
 def read_pipeline_folder(folder: Path) -> Architecture:
-    """Read the pipeline in `folder`, with the stored sizes from the headers of its safetensors files.
+    """Read the diffusion pipeline in `folder`, with stored sizes from the headers of its safetensors files.
 
     Raises:
         ModelFileError: If a file cannot be read, or a component has no formula.
@@ -56,7 +56,7 @@ def read_pipeline_folder(folder: Path) -> Architecture:
 def read_pipeline_files(
     index: Mapping[str, object], config_of: ConfigOf, tensors_of: TensorsOf, source: str
 ) -> Architecture:
-    """Build the pipeline that `index` describes; `source` names it in errors.
+    """Return the pipeline that the model_index.json `index` describes; `source` names the pipeline in errors.
 
     `config_of` returns the configuration in a component's folder and `tensors_of` the tensors of its weights, or None
     without them: tokenizers and schedulers have no parameters.

@@ -26,24 +26,25 @@ _NETWORKS: Final[Mapping[str, Callable[[ConfigFields, str], Component]]] = {
     "UNet2DConditionModel": read_unet,
 }
 _TRACE: Final = (
-    "The trace measures it all the same: write a function that returns the component with its inputs, then use "
+    "Tracing measures its memory without a formula: write a function that returns the component with its inputs, "
+    "then use "
     f"{TRACE_INSTRUCTIONS}."
 )
 _LENGTHS: Final = {"FluxPipeline": 512, "StableDiffusion3Pipeline": 256, "PixArtSigmaPipeline": 300}
 """Defaults of `max_sequence_length`, the length to which pipelines of diffusers pad prompts."""
 _LONGEST: Final = 512
 MOST_COMPONENTS: Final = 32
-"""Bound for untrusted files, well above every published pipeline."""
+"""Upper bound of sizes in untrusted files, well above every published pipeline."""
 _SAFETY: Final = "StableDiffusionSafetyChecker"
 _PROJECTION: Final = 768
 _CONCEPTS: Final = 17 + 3
 """Number of concepts and special-care concepts in diffusers' `safety_checker.py`."""
 _UPCASTING: Final = "StableDiffusionXL"
-"""Prefix of pipelines that decode in fp32 if the autoencoder has `force_upcast`; others ignore it."""
+"""Class-name prefix of pipelines that decode in fp32 if the autoencoder has `force_upcast`."""
 
 
 def read_pipeline(fields: ConfigFields) -> Architecture:
-    """Read a pipeline from a configuration with its `components`.
+    """Read a diffusion pipeline from a configuration with the configurations of its `components`.
 
     Raises:
         ModelFileError: If a component is of a class without a formula, or there is no denoiser or no decoder.
@@ -93,7 +94,7 @@ def _read_text_encoder(fields: ConfigFields, name: str, pipeline: str) -> Compon
 
 
 def _read_safety_checker(fields: ConfigFields, name: str) -> Component:
-    """Return CLIP's vision tower with its projection, and the embeddings of unsafe concepts."""
+    """Return the safety checker: CLIP's vision tower, a projection, and the embeddings of unsafe concepts."""
     inner = fields.required("vision_config").with_defaults(config_defaults("clip_vision_model"))
     tower = CLIP.read(inner.with_changes({"model_type": "clip_vision_model"}))
     width = fields.integer("projection_dim", default=_PROJECTION)

@@ -14,7 +14,7 @@ _GUIDED: Final = "guidance_embeds"
 
 
 def read_flux(fields: ConfigFields, name: str) -> Component:
-    """Read a configuration of `FluxTransformer2DModel`.
+    """Return the denoiser that a configuration of `FluxTransformer2DModel` describes.
 
     Its pipeline packs squares of 2 × 2 latent pixels into tokens.
     """
@@ -41,14 +41,14 @@ def _flux_tensors(network: DiffusionTransformer, fields: ConfigFields) -> Iterat
     yield from linear("x_embedder", hidden, network.latent_channels, bias=True)
     yield from linear("context_embedder", hidden, network.text_width, bias=True)
     pooled = fields.integer("pooled_projection_dim", default=768)
-    yield from _conditioning_embeddings(hidden, pooled, guided=fields.flag(_GUIDED, default=False))
+    yield from _conditioning_tensors(hidden, pooled, guided=fields.flag(_GUIDED, default=False))
     yield from _block_copies("transformer_blocks", network.blocks, _joint_block_tensors(network, normed=True))
     yield from _block_copies("single_transformer_blocks", network.single_blocks, _single_block_tensors(network))
     yield from _output_tensors(hidden, out)
 
 
 def read_sd3(fields: ConfigFields, name: str) -> Component:
-    """Read a configuration of `SD3Transformer2DModel`."""
+    """Return the denoiser that a configuration of `SD3Transformer2DModel` describes."""
     network = _transformer_network(
         fields,
         "sd3",
@@ -73,7 +73,7 @@ def _sd3_tensors(network: DiffusionTransformer, fields: ConfigFields) -> Iterato
     hidden, normed = network.hidden, fields.has("qk_norm")
     out = fields.integer("out_channels", default=16) * network.patch**2
     yield from conv("pos_embed.proj", hidden, network.latent_channels, network.patch, network.patch)
-    yield from _conditioning_embeddings(hidden, fields.integer("pooled_projection_dim", default=2048), guided=False)
+    yield from _conditioning_tensors(hidden, fields.integer("pooled_projection_dim", default=2048), guided=False)
     yield from linear("context_embedder", hidden, network.text_width, bias=True)
     yield from _block_copies("transformer_blocks", network.blocks - 1, _joint_block_tensors(network, normed=normed))
     yield from _block_copies("transformer_blocks.last", 1, _joint_block_tensors(network, normed=normed, last=True))
@@ -84,7 +84,7 @@ def _sd3_tensors(network: DiffusionTransformer, fields: ConfigFields) -> Iterato
 
 
 def read_pixart(fields: ConfigFields, name: str) -> Component:
-    """Read a configuration of `PixArtTransformer2DModel`."""
+    """Return the denoiser that a configuration of `PixArtTransformer2DModel` describes."""
     network = _transformer_network(
         fields,
         "pixart",
@@ -162,7 +162,7 @@ def _block_copies(prefix: str, copies: int, tensors: Tensors) -> Tensors:
     return tuple(one.evolve(name=f"{prefix}.{one.name}", copies=copies) for one in tensors)
 
 
-def _conditioning_embeddings(hidden: int, pooled: int, *, guided: bool) -> Tensors:
+def _conditioning_tensors(hidden: int, pooled: int, *, guided: bool) -> Tensors:
     return (
         *_embedding_mlp_tensors("time_text_embed.timestep_embedder", hidden, _TIME),
         *(_embedding_mlp_tensors("time_text_embed.guidance_embedder", hidden, _TIME) if guided else ()),
@@ -178,7 +178,7 @@ def _embedding_mlp_tensors(name: str, hidden: int, into: int) -> Tensors:
 
 
 def _joint_block_tensors(network: DiffusionTransformer, *, normed: bool, last: bool = False) -> Tensors:
-    """Return a block with separate tensors for image and text; the last block of SD3 has no text output."""
+    """Return the tensors of a joint block, separate for image and text; the last block of SD3 has no text output."""
     hidden = network.hidden
     names = (*_ATTENTION, "add_q_proj", "add_k_proj", "add_v_proj")
     norms = ("norm_q", "norm_k", "norm_added_q", "norm_added_k") if normed else ()

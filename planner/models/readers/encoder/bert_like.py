@@ -149,7 +149,7 @@ def _text_encoder(
     after: Tensors = (),
     loss_reads: LossInput = "logits",
 ) -> Architecture:
-    """Return a text encoder with the head of its task."""
+    """Return a text encoder with its task head."""
     stack = Stack(
         name="encoder",
         hidden=sizes.hidden,
@@ -201,13 +201,15 @@ def _electra_projection(fields: ConfigFields, sizes: StackSizes) -> Tensors:
 
 
 def _albert_projection(fields: ConfigFields, sizes: StackSizes) -> Tensors:
-    """Return the projection of the embeddings to the hidden width.
+    """Return ALBERT's projection of the embeddings to the hidden width.
 
     **Assumes** one group of one inner layer, as in all published checkpoints.
     """
     for name in ("num_hidden_groups", "inner_group_num"):
         fields.integer(name, default=1, high=1)
-    fields.note(f"all {sizes.layers} layers share one set of weights, counted once; each keeps its own activations")
+    fields.note(
+        f"all {sizes.layers} layers share one set of weights, which counts once; each layer saves its own activations"
+    )
     return biased_linear("encoder.embedding_hidden_mapping_in", sizes.hidden, fields.integer("embedding_size"))
 
 
@@ -218,12 +220,12 @@ def _relative_bias_table(fields: ConfigFields, sizes: StackSizes) -> Tensors:
 
 
 def _deberta_heads(fields: ConfigFields, hidden: int) -> TaskHeads:
-    """Return the heads of DeBERTa; its masked-language-model head has BERT's or DeBERTa's layout."""
+    """Return DeBERTa's task heads; the masked-language-model head has BERT's or DeBERTa's layout."""
     return (_DEBERTA_HEADS if fields.flag("legacy", default=True) else _NEW_DEBERTA_HEADS).heads_by_task(fields, hidden)
 
 
 def _deberta_projection_tensors(fields: ConfigFields, sizes: StackSizes) -> Tensors:
-    """Return a layer's projections of relative positions, unless the layer reuses its content projections."""
+    """Return a DeBERTa layer's projections of relative positions; none if it reuses its content projections."""
     if not fields.flag("relative_attention", default=False) or fields.flag("share_att_key", default=False):
         return ()
     kinds = fields.split_texts("pos_att_type")
@@ -232,7 +234,7 @@ def _deberta_projection_tensors(fields: ConfigFields, sizes: StackSizes) -> Tens
 
 
 def _deberta_embedding_tables(fields: ConfigFields, sizes: StackSizes) -> Tensors:
-    """Return the embedding projection, the table of relative positions with its norm, and the convolution."""
+    """Return DeBERTa's embedding projection, table of relative positions with its norm, and convolution."""
     hidden = sizes.hidden
     width = fields.integer("embedding_size", default=hidden)
     relative = fields.flag("relative_attention", default=False)
@@ -263,7 +265,7 @@ def _convolution_tensors(fields: ConfigFields, hidden: int, kernel: int) -> Tens
 
 
 class _ModernBertLayerKind(NamedTuple):
-    """Properties that differ between layers of ModernBERT: two in three have a window, the first has no pre-norm."""
+    """Properties of a ModernBERT layer: two layers in three have a window, and the first one has no pre-norm."""
 
     local: bool
     first: bool
@@ -308,7 +310,7 @@ def _modernbert_layer_kinds(fields: ConfigFields, count: int) -> tuple[_ModernBe
 
 
 def _modernbert_heads(fields: ConfigFields, hidden: int, norm: Norm) -> TaskHeads:
-    """Return the heads, which share one projection and norm."""
+    """Return ModernBERT's task heads, which share one projection and norm."""
     projection = linear("head.dense", hidden, hidden, bias=fields.flag("classifier_bias", default=False))
     transform = (*projection, *norm_tensors("head.norm", hidden, norm))
     biased = fields.flag("decoder_bias", default=True)

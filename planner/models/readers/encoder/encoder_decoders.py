@@ -213,7 +213,7 @@ _T5_ATTENTION: Final = AttentionStyle(
 
 
 class _T5LayerKind(NamedTuple):
-    """Properties that differ between the layers of T5."""
+    """Properties of a T5 layer that differ between layers."""
 
     decodes: bool
     has_bias: bool
@@ -283,7 +283,7 @@ def _t5_layer(fields: ConfigFields, sizes: StackSizes, kind: _T5LayerKind) -> La
 
 
 def _t5_mlp(fields: ConfigFields) -> Mlp:
-    """Return the MLP; the configuration's activation is `relu`, `gated-gelu` or `gated-silu`.
+    """Return T5's MLP, with the activation `relu`, `gated-gelu` or `gated-silu`.
 
     T5's gated GELU is the step-by-step tanh approximation.
     """

@@ -19,7 +19,7 @@ _INTERVAL: Final = 4
 
 
 class GgufArchitecture(NamedTuple):
-    """The `model_type` of a llama.cpp architecture, and its configuration fields besides the common ones."""
+    """Conversion of one llama.cpp architecture: its `model_type`, and functions for its own configuration fields."""
 
     model_type: str
     more: Callable[[GgufMetadata], Config] = lambda _: {}
@@ -33,7 +33,7 @@ def _llama_config(metadata: GgufMetadata) -> Config:
 
 
 def _expert_width_config(metadata: GgufMetadata) -> Config:
-    """Return the expert width for families whose configuration calls it `intermediate_size`."""
+    """Return the expert width as `intermediate_size`, as some families call it."""
     return {"intermediate_size": metadata.expert_width}
 
 
@@ -61,7 +61,7 @@ def _starcoder2_config(metadata: GgufMetadata) -> Config:
 
 
 def _full_attention_config(_: GgufMetadata) -> Config:
-    """Remove the window, which llama.cpp does not use for Phi-3."""
+    """Return a configuration without sliding window, which llama.cpp does not use for Phi-3."""
     return {"sliding_window": None}
 
 
@@ -70,7 +70,7 @@ def _olmo2_config(metadata: GgufMetadata) -> Config:
 
 
 def _gemma4_config(metadata: GgufMetadata) -> Config:
-    """Return Gemma 4's two kinds of layers: sliding-window layers, and full-attention layers with wider heads."""
+    """Return Gemma 4's configuration fields for sliding-window layers, and full-attention layers with wider heads."""
     limited = metadata.integers("attention.sliding_window_pattern") or ()
     counts = metadata.integers("attention.head_count_kv") or ()
     few, all_seeing = (
@@ -95,7 +95,7 @@ def _gemma4_config(metadata: GgufMetadata) -> Config:
 
 
 def _kv_heads_of_kind(counts: tuple[int, ...], limited: tuple[int, ...], *, of_limited: bool) -> int | None:
-    """Return the number of key/value heads in one kind of layer; a single count applies to all layers."""
+    """Return the number of key/value heads in layers with or without a window; a single count applies to all layers."""
     if len(counts) != len(limited):
         return counts[0] if len(counts) == 1 else None
     return next((count for count, narrow in zip(counts, limited, strict=True) if bool(narrow) == of_limited), None)
@@ -136,7 +136,7 @@ def _dbrx_config(metadata: GgufMetadata) -> Config:
 
 
 def _deepseek2_config(metadata: GgufMetadata) -> Config:
-    """Return the sizes of latent attention; newer files state the width of the cached latent as that of a key."""
+    """Return the sizes of latent attention; newer files state the latent width as the key length."""
     rotary = metadata.integer("rope.dimension_count")
     key = metadata.optional_integer("attention.key_length_mla") or metadata.integer("attention.key_length")
     if key <= rotary:
@@ -193,7 +193,7 @@ def _lfm2_config(metadata: GgufMetadata) -> Config:
 
 
 def _delta_net_config(metadata: GgufMetadata) -> Config:
-    """Return the sizes of Qwen's delta nets: llama.cpp's groups are key heads, its time step rank is value heads."""
+    """Return the sizes of Qwen's delta nets; llama.cpp states key heads as groups, value heads as time step rank."""
     value_heads = metadata.integer("ssm.time_step_rank")
     return {
         "linear_num_key_heads": metadata.integer("ssm.group_count"),
@@ -270,7 +270,7 @@ GGUF_ARCHITECTURES: Final[Mapping[str, GgufArchitecture]] = {
     "starcoder2": GgufArchitecture("starcoder2", _starcoder2_config),
     "xverse": GgufArchitecture("llama"),
 }
-"""Supported architectures by llama.cpp's name."""
+"""Supported architectures by their llama.cpp names."""
 
 
 def config_from_metadata(metadata: GgufMetadata) -> Config:
@@ -289,7 +289,7 @@ def config_from_metadata(metadata: GgufMetadata) -> Config:
 
 
 def _common_config(metadata: GgufMetadata, *, mixed: bool) -> Config:
-    """Return the fields that nearly every architecture has; readers ignore those they do not know.
+    """Return the configuration fields that nearly every architecture has; readers ignore fields unknown to them.
 
     Layers of `mixed` families have different numbers of key/value heads.
     """

@@ -22,22 +22,22 @@ _HINT: Final = "Check that it is a whole GGUF file of version 2 or 3; download i
 
 
 class HeaderCursor:
-    """A forward-only position in a file; `fail` raises an error about its content."""
+    """Forward-only reader of a file's bytes; `fail` raises an error about the file's content."""
 
     def __init__(self, source: ByteSource) -> None:
         self._source = source
         self._at = self._start = 0
         self._chunk = b""
-        self.fail = partial(_fail, source.place)
+        self.fail = partial(_raise_file_error, source.place)
 
     @property
     def position(self) -> int:
-        """Return the position in bytes."""
+        """Return the position in the file in bytes."""
         return self._at
 
     @property
     def remaining_bytes(self) -> int:
-        """Return the number of remaining bytes."""
+        """Return the number of bytes left in the file."""
         return self._source.size - self._at
 
     def take(self, count: int) -> bytes:
@@ -92,14 +92,14 @@ class HeaderCursor:
         return self._chunk[self._at - self._start :]
 
 
-def _fail(place: str, reason: str) -> NoReturn:
+def _raise_file_error(place: str, reason: str) -> NoReturn:
     raise ModelFileError(place, reason, _HINT)
 
 
 MAX_KEYS: Final = 65_536
 MAX_TENSORS: Final = 100_000
 MAX_STRINGS: Final = 2_000_000
-"""Maximum number of strings in arrays; a vocabulary has a few hundred thousand."""
+"""Maximum number of strings in metadata arrays; a vocabulary has a few hundred thousand."""
 MAX_KEPT_BYTES: Final = 16 * MIB
 
 _MAGIC: Final = b"GGUF"
@@ -119,7 +119,7 @@ _TYPES: Final = {kind.number: kind for kind in GGML_TYPES}
 
 
 class OmittedValue(NamedTuple):
-    """A skipped metadata value; `length` is the number of array entries or of string bytes."""
+    """A metadata value that was skipped; `length` is the number of array entries or string bytes."""
 
     length: int
 
@@ -128,7 +128,7 @@ Value = int | float | bool | str | tuple[int | float, ...] | OmittedValue
 
 
 class GgufTensor(NamedTuple):
-    """One tensor; its shape starts with the contiguous dimension, as in GGUF."""
+    """One tensor of a GGUF file; its shape starts with the contiguous dimension."""
 
     name: str
     type: str
@@ -180,19 +180,19 @@ def _read_alignment(cursor: HeaderCursor, metadata: Mapping[str, Value]) -> int:
 
 
 class _MetadataReader:
-    """Reader of the metadata, which skips long values."""
+    """Reader of GGUF metadata, which skips long values."""
 
     def __init__(self, cursor: HeaderCursor) -> None:
         self._cursor = cursor
         self._kept = self._strings = 0
 
     def read(self, count: int) -> dict[str, Value]:
-        """Read `count` key-value pairs."""
+        """Return `count` key-value pairs of the metadata."""
         values: dict[str, Value] = {}
         for number in range(count):
             key = self._cursor.text(_KEY_BYTES, f"key {number + 1:,}")
             if key in values:
-                self._cursor.fail(f"the key {quoted_text(key)} is there twice")
+                self._cursor.fail(f"the key {quoted_text(key)} occurs twice")
             self._count_kept_bytes(len(key))
             values[key] = self._read_value(quoted_text(key), self._cursor.count(4))
         return values
@@ -229,7 +229,7 @@ class _MetadataReader:
     def _number_format(self, key: str, kind: int) -> str:
         code = _CODES.get(kind)
         if code is None:
-            self._cursor.fail(f"{key} has a value of type {kind:,}, which is not known here")
+            self._cursor.fail(f"{key} has a value of type {kind:,}, which is not supported")
         return code
 
     def _count_kept_bytes(self, count: int) -> None:
@@ -244,7 +244,7 @@ def _read_tensors(cursor: HeaderCursor, count: int, alignment: int) -> tuple[Ggu
     for _ in range(count):
         tensor, offset = _read_tensor(cursor)
         if tensor.name in found:
-            cursor.fail(f"tensor {quoted_text(tensor.name)} is there twice")
+            cursor.fail(f"tensor {quoted_text(tensor.name)} occurs twice")
         if offset != expected:
             cursor.fail(
                 f"tensor {quoted_text(tensor.name)} lies at {offset:,}; after those before it that is {expected:,}"
@@ -266,8 +266,10 @@ def _read_tensor(cursor: HeaderCursor) -> tuple[GgufTensor, int]:
     shape = tuple(cursor.count() for _ in range(dimensions)) or (1,)
     kind = _TYPES.get(number := cursor.count(4))
     if kind is None:
-        cursor.fail(f"{where} has type {number:,}, which is not known here")
+        cursor.fail(f"{where} has type {number:,}, which is not supported")
     elements = prod(shape)
-    if elements >= _MAX_EXTENT or shape[0] % kind.block:
+    if elements >= _MAX_EXTENT or shape[0] % kind.block_elements:
         cursor.fail(f"{where}: rows of {shape[0]:,} do not divide into blocks of {kind.name}, or are too many")
-    return GgufTensor(name, kind.name, shape, elements, elements // kind.block * kind.block_bytes), cursor.count()
+    return GgufTensor(
+        name, kind.name, shape, elements, elements // kind.block_elements * kind.block_bytes
+    ), cursor.count()

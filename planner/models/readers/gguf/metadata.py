@@ -22,7 +22,7 @@ class GgufMetadata:
 
     @property
     def architecture(self) -> str:
-        """Return llama.cpp's name of the architecture."""
+        """Return the llama.cpp name of the file's architecture."""
         found = self._file.metadata.get("general.architecture")
         if not isinstance(found, str):
             self.fail("general.architecture", "is missing or no text")
@@ -30,19 +30,19 @@ class GgufMetadata:
 
     @property
     def kind(self) -> str:
-        """Return the kind of content, by default a model."""
+        """Return the kind of the file's content, by default `model`."""
         return str(self._file.metadata.get("general.type", "model"))
 
     @property
     def layers(self) -> int:
-        """Return the number of layers, without those for multi-token prediction."""
+        """Return the number of layers, without layers for multi-token prediction."""
         count = self.integer("block_count", high=MAX_LAYERS)
         more = self.optional_integer("nextn_predict_layers", low=0, high=count - 1) or 0
         return count - more
 
     @property
     def vocabulary(self) -> int:
-        """Return the rows of the token embedding, or the vocabulary's tokens if the file has no tensors."""
+        """Return the number of rows in the token embedding, or of vocabulary tokens if the file has no tensors."""
         table = self._tensors.get(_EMBEDDING)
         if table is not None:
             return table.shape[-1]
@@ -51,21 +51,21 @@ class GgufMetadata:
 
     @property
     def context(self) -> int | None:
-        """Return the maximum context length."""
+        """Return the maximum context length in tokens, or None if not stated."""
         return self.optional_integer("context_length", high=_MAX_CONTEXT)
 
     @property
     def dense_width(self) -> int | None:
-        """Return the width of a dense block from its tensors: some converters write a wrong value."""
+        """Return the width of a dense feed-forward block from its tensors; some converters write a wrong value."""
         tensor = self.tensor("ffn_down.weight")
         return self.optional_integer("feed_forward_length", low=0) or None if tensor is None else tensor.shape[0]
 
     @property
     def kv_heads(self) -> int | None:
-        """Return the number of key/value heads of the attention layers; other layers state 0."""
+        """Return the number of key/value heads in attention layers; other layers state 0."""
         found = set(self.integers("attention.head_count_kv") or ()) - {0}
         if len(found) > 1:
-            self.fail("attention.head_count_kv", "differs from layer to layer, which is not read for this architecture")
+            self.fail("attention.head_count_kv", "differs between layers, which is not supported for this architecture")
         return found.pop() if found else None
 
     @property
@@ -75,7 +75,7 @@ class GgufMetadata:
 
     @property
     def expert_width(self) -> int:
-        """Return the width of an expert; old files do not state it, so it follows from the tensors."""
+        """Return the feed-forward width of an expert, from the tensors in old files that do not state it."""
         stated = self.optional_integer("expert_feed_forward_length")
         tensor = self.tensor("ffn_up_exps.weight")
         if stated is None and tensor is not None and len(tensor.shape) == 3:
@@ -91,37 +91,37 @@ class GgufMetadata:
 
     @property
     def file_type(self) -> object:
-        """Return the number of the file type."""
+        """Return the file type's number in `general.file_type`."""
         return self._file.metadata.get("general.file_type")
 
     def has(self, *endings: str) -> bool:
-        """Return whether the file has a tensor with one of these name suffixes."""
+        """Return whether the file has a tensor whose name ends in one of `endings`."""
         return any(self.tensor(ending) is not None for ending in endings)
 
     def tensor(self, ending: str) -> GgufTensor | None:
-        """Return the first tensor with this name suffix."""
+        """Return the first tensor whose name ends in `ending`, or None."""
         return next(
             (tensor for name, tensor in self._tensors.items() if name == ending or name.endswith(f".{ending}")), None
         )
 
     def integer(self, name: str, *, low: int = 1, high: int = MAX_WIDTH) -> int:
-        """Return a required whole number; values per layer must be equal."""
+        """Return the required whole number `name`; values per layer must be equal."""
         found = self.optional_integer(name, low=low, high=high)
         if found is None:
             self.fail(name, "is missing")
         return found
 
     def optional_integer(self, name: str, *, low: int = 1, high: int = MAX_WIDTH) -> int | None:
-        """Return a whole number, or None if it is missing."""
+        """Return the whole number `name`, or None if it is missing."""
         found = self.integers(name, low=low, high=high)
         if found is None:
             return None
         if len(set(found)) != 1:
-            self.fail(name, "differs from layer to layer, which is not read for this architecture")
+            self.fail(name, "differs between layers, which is not supported for this architecture")
         return found[0]
 
     def integers(self, name: str, *, low: int = 0, high: int = MAX_WIDTH) -> tuple[int, ...] | None:
-        """Return a list of whole numbers, one per layer or a single one, or None if it is missing."""
+        """Return the whole numbers `name`, one per layer or a single one, or None if they are missing."""
         value = self._file.metadata.get(self._key(name))
         if value is None:
             return None
@@ -132,12 +132,12 @@ class GgufMetadata:
         return found
 
     def flag(self, name: str) -> bool | None:
-        """Return true or false, or None if it is missing."""
+        """Return the flag `name`, or None if it is missing."""
         value = self._file.metadata.get(self._key(name))
         return value if isinstance(value, bool) else None
 
     def fail(self, name: str, reason: str) -> NoReturn:
-        """Raise an error about one value."""
+        """Raise a `ModelFileError` about the value `name`."""
         raise ModelFileError(self._place, f"{quoted_text(self._key(name))} {reason}", _HINT)
 
     def _key(self, name: str) -> str:

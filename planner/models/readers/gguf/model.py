@@ -55,7 +55,7 @@ def read_gguf_config(path: Path) -> Mapping[str, object]:
 
 
 def architecture_of_gguf(file: GgufFile, place: str) -> Architecture:
-    """Build the network that the header of a GGUF file describes; `place` names the file in errors.
+    """Return the network that the header of a GGUF file describes; `place` names the file in errors.
 
     Raises:
         ModelFileError: If it contains no language model or an unknown one.
@@ -94,7 +94,9 @@ def _joined_tensors(files: list[GgufFile], path: Path) -> tuple[GgufTensor, ...]
     found = {tensor.name: tensor for file in files for tensor in file.tensors}
     count = sum(len(file.tensors) for file in files)
     if len(found) != count or count > MAX_TENSORS:
-        raise ModelFileError(path, "its parts hold a tensor twice, or too many", "Download all parts of one model.")
+        raise ModelFileError(
+            path, "its parts contain a tensor twice, or too many tensors", "Download all parts of one model."
+        )
     stated = files[0].metadata.get("split.tensors.count", count)
     if stated != count:
         raise ModelFileError(
@@ -120,13 +122,13 @@ def _extra_tensors_note(tensors: tuple[GgufTensor, ...], counted: list[GgufTenso
     extra = len(tensors) - len(counted)
     if extra:
         size = sum(tensor.bytes for tensor in tensors) - sum(tensor.bytes for tensor in counted)
-        yield f"{extra:,} tensors of layers that predict further tokens, {size:,} bytes, are not counted"
+        yield f"{extra:,} tensors of multi-token prediction layers, {size:,} bytes, are not counted"
 
 
 def _size_note(architecture: Architecture, counted: list[GgufTensor]) -> Iterator[str]:
     held = sum(tensor.elements for tensor in counted if not _NO_PARAMETERS.search(tensor.name))
     if held != architecture.parameters:
         yield (
-            f"the file holds {held:,} parameters where {quoted_text(architecture.model_type)} of these sizes has "
-            f"{architecture.parameters:,}: its own bytes are counted"
+            f"the file holds {held:,} parameters, but {quoted_text(architecture.model_type)} with these sizes has "
+            f"{architecture.parameters:,}: the bytes in the file are counted"
         )

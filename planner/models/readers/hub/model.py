@@ -89,13 +89,13 @@ def _read_network(hub: HubSession, repository: Repository, gguf: str | None) -> 
     architecture = read_config(parse_config(config.read(0, config.size), config.place), config.place)
     checkpoint = _read_checkpoint(hub, fixed)
     if checkpoint is None:
-        note = "the Hub has no safetensors files of it: the weights as stored follow from its configuration"
+        note = "the Hub has no safetensors files of this model: stored sizes follow from its configuration"
         return architecture.evolve(reader_notes=(*architecture.reader_notes, note))
     return with_stored_sizes(architecture, checkpoint.tensors, checkpoint.notes)
 
 
 def _config_or_index(hub: HubSession, repository: Repository) -> RemoteFile:
-    """Return the model's configuration, or the index of a pipeline, which has no configuration."""
+    """Return the remote config.json, or the model_index.json of a diffusion pipeline."""
     try:
         return _config_file(hub, repository)
     except HubError as error:
@@ -118,7 +118,7 @@ def _read_pipeline(hub: HubSession, repository: Repository, index: RemoteFile) -
 
 
 def _first_checkpoint(hub: HubSession, repository: Repository, folder: str) -> Checkpoint | None:
-    """Return the tensors of a component from the first file of weights that exists."""
+    """Return the tensors of a component from the first weights file that exists, or None."""
     for name in WEIGHT_NAMES:
         file = _file_if_present(hub, repository, f"{folder}/{name}")
         if file is not None:
@@ -152,7 +152,7 @@ def _config_file(hub: HubSession, repository: Repository) -> RemoteFile:
 
 
 def _read_checkpoint(hub: HubSession, repository: Repository) -> Checkpoint | None:
-    """Return the tensors of the model's safetensors files, or None without such files."""
+    """Return the tensors in the model's safetensors files, or None if there are none."""
     index = _file_if_present(hub, repository, INDEX)
     if index is not None:
         return _read_indexed_checkpoint(hub, repository, index)
@@ -163,7 +163,7 @@ def _read_checkpoint(hub: HubSession, repository: Repository) -> Checkpoint | No
 def _read_indexed_checkpoint(
     hub: HubSession, repository: Repository, index: RemoteFile, folder: str = ""
 ) -> Checkpoint:
-    """Return the tensors of the files that an index in `folder` lists."""
+    """Return the tensors in the safetensors files that the index `index` in `folder` lists."""
     _check_size(index, MAX_INDEX_BYTES)
     listed = read_index(index.read(0, index.size), index.place)
     files = tuple(dict.fromkeys(listed.values()))
@@ -195,5 +195,5 @@ def _cached_path(repository: Repository, file: str) -> Path | None:
 
 def _read_cached_model(file: Path) -> Architecture:
     found = read_model_file(file.parent if file.name == _CONFIG else file)
-    note = "the Hugging Face Hub was not reached; this is a copy that was downloaded before"
+    note = "the Hugging Face Hub was not reached; a copy downloaded earlier is used"
     return found.evolve(reader_notes=(*found.reader_notes, note))

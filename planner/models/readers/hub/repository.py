@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any, Final, NamedTuple, NoReturn, Protocol
 
 from planner.errors import ModelFileError, NetworkError
-from planner.models.readers.sources import check_span, truncated
+from planner.models.readers.sources import check_span, truncated_file_error
 from planner.units import MIB
 
 TIME_LIMIT_S: Final = 60.0
@@ -27,14 +27,14 @@ ShouldStop = Callable[[], bool]
 
 
 class Repository(NamedTuple):
-    """A model's repository at one revision."""
+    """A model's repository on the Hub, at one revision."""
 
     name: str
     revision: str | None = None
 
     @property
     def title(self) -> str:
-        """Return the name as users write it."""
+        """Return the name as users write it: `hf:owner/name@revision`."""
         return f"hf:{self.name}" if self.revision is None else f"hf:{self.name}@{self.revision}"
 
 
@@ -59,7 +59,7 @@ class HubSession:
         self._until = time.monotonic() + TIME_LIMIT_S
 
     def read(self, repository: Repository, file: str, offset: int, count: int) -> tuple[bytes, int, str | None]:
-        """Return up to `count` bytes from `offset` on, the size of the whole file, and its commit.
+        """Return up to `count` bytes of a file from `offset` on, the file's total size, and its commit.
 
         Raises:
             HubError: If there is no such model or file, or access is denied.
@@ -123,21 +123,21 @@ class RemoteFile:
 
     @property
     def file(self) -> str:
-        """Return the file's name in the repository."""
+        """Return the remote file's name in the repository."""
         return self._file
 
     @property
     def place(self) -> str:
-        """Return the model and the file's name, for messages."""
+        """Return the names of model and file, for messages."""
         return f"{self._repository.title}: {self._file}"
 
     @property
     def size(self) -> int:
-        """Return the size of the file as the Hub states it."""
+        """Return the file's size in bytes, as the Hub states it."""
         return self._size
 
     def read(self, offset: int, count: int) -> bytes:
-        """Return exactly `count` bytes from `offset` on.
+        """Return exactly `count` bytes of the remote file from `offset` on.
 
         Raises:
             ModelFileError: If the file has fewer bytes.
@@ -148,7 +148,7 @@ class RemoteFile:
             return self._first[offset : offset + count]
         found, _, _ = self._hub.read(self._repository, self._file, offset, count)
         if len(found) != count:
-            raise truncated(self, offset, count)
+            raise truncated_file_error(self, offset, count)
         return found
 
 

@@ -39,9 +39,11 @@ def read_clip(fields: ConfigFields) -> Architecture:
     )
     width = fields.integer("projection_dim", default=_PROJECTION)
     projection = linear("text_projection", width, text.integer("hidden_size"))
-    tower = CLIP.read(vision)
-    meeting = (*linear("visual_projection", width, tower.hidden), *tensor("logit_scale"))
-    return _joint_architecture(fields, text, _text_tower(text, CLIP_LAYER, projection), tower, meeting)
+    vision_tower = CLIP.read(vision)
+    comparison_tensors = (*linear("visual_projection", width, vision_tower.hidden), *tensor("logit_scale"))
+    return _joint_architecture(
+        fields, text, _text_tower(text, CLIP_LAYER, projection), vision_tower, comparison_tensors
+    )
 
 
 def read_siglip(fields: ConfigFields) -> Architecture:
@@ -50,37 +52,45 @@ def read_siglip(fields: ConfigFields) -> Architecture:
     vision = component_fields(fields, "vision_config", "siglip_vision_model")
     width = text.integer("projection_size", default=text.integer("hidden_size"))
     head = linear("head", width, text.integer("hidden_size"), bias=True)
-    meeting = (*tensor("logit_scale", 1), *tensor("logit_bias", 1))
-    return _joint_architecture(fields, text, _text_tower(text, SIGLIP_LAYER, head), SIGLIP.read(vision), meeting)
+    comparison_tensors = (*tensor("logit_scale", 1), *tensor("logit_bias", 1))
+    return _joint_architecture(
+        fields, text, _text_tower(text, SIGLIP_LAYER, head), SIGLIP.read(vision), comparison_tensors
+    )
 
 
 def _joint_architecture(
-    fields: ConfigFields, text: ConfigFields, reader: Stack, tower: Stack, meeting: Tensors
+    fields: ConfigFields, text: ConfigFields, text_tower: Stack, vision_tower: Stack, comparison_tensors: Tensors
 ) -> Architecture:
-    """Return the joint network; the vision tower is last and has the tensors that compare image and text."""
+    """Return the network of both towers; the vision tower is last and has the tensors that compare image and text."""
     return Architecture(
         model_type=fields.model_type,
         kind="vision-encoder",
-        hidden=tower.hidden,
+        hidden=vision_tower.hidden,
         vocabulary=text.integer("vocab_size"),
         max_context=text.integer("max_position_embeddings"),
-        stacks=(reader, tower.evolve(after=(*tower.after, *meeting))),
+        stacks=(text_tower, vision_tower.evolve(after=(*vision_tower.after, *comparison_tensors))),
     )
 
 
 def read_clip_vision(fields: ConfigFields) -> Architecture:
     """Read CLIP's vision tower alone, with its projection if `architectures` names it."""
-    tower = CLIP.read(fields)
+    vision_tower = CLIP.read(fields)
     if _names_class(fields, "WithProjection"):
         width = fields.integer("projection_dim", default=_PROJECTION)
-        tower = tower.evolve(after=(*tower.after, *linear("visual_projection", width, tower.hidden)))
-    return Architecture(model_type=fields.model_type, kind="vision-encoder", hidden=tower.hidden, stacks=(tower,))
+        vision_tower = vision_tower.evolve(
+            after=(*vision_tower.after, *linear("visual_projection", width, vision_tower.hidden))
+        )
+    return Architecture(
+        model_type=fields.model_type, kind="vision-encoder", hidden=vision_tower.hidden, stacks=(vision_tower,)
+    )
 
 
 def read_siglip_vision(fields: ConfigFields) -> Architecture:
     """Read SigLIP's vision tower alone."""
-    tower = SIGLIP.read(fields)
-    return Architecture(model_type=fields.model_type, kind="vision-encoder", hidden=tower.hidden, stacks=(tower,))
+    vision_tower = SIGLIP.read(fields)
+    return Architecture(
+        model_type=fields.model_type, kind="vision-encoder", hidden=vision_tower.hidden, stacks=(vision_tower,)
+    )
 
 
 def read_clip_text(fields: ConfigFields) -> Architecture:

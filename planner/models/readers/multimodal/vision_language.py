@@ -42,7 +42,8 @@ _QWEN3_EXPERTS: Final = DecoderFamily(
 
 
 Projector = Callable[[ConfigFields, ConfigFields, Stack, int], Tensors]
-"""Function that returns the projector, given both configurations, the vision tower and the text's hidden width."""
+"""Function that returns the projector's tensors from the model's and the vision tower's configuration, the vision
+tower, and the language model's hidden width."""
 
 _PALIGEMMA_WIDTH: Final = 2048
 _GEMMA3_TOKENS: Final = 256
@@ -54,21 +55,22 @@ def no_projector(_: ConfigFields, __: ConfigFields, ___: Stack, ____: int) -> Te
 
 
 Merge = Callable[[ConfigFields, ConfigFields, Stack], int]
-"""Function that returns the number of patches per prompt token, given both configurations and the vision tower."""
+"""Function that returns the number of patches per prompt token from the model's and the vision tower's configuration
+and the vision tower."""
 
 
 def one_token_per_patch(_: ConfigFields, __: ConfigFields, ___: Stack) -> int:
-    """Return 1: each patch is a token."""
+    """Return 1 patch per prompt token."""
     return 1
 
 
 def _merge_by_side(name: str, default: int, *, of_tower: bool = False) -> Merge:
-    """Return the rule that merges squares of patches; the field `name` holds the side of a square."""
+    """Return the function for merged squares of patches; the field `name` holds the square's side."""
     return lambda fields, vision, _: (vision if of_tower else fields).integer(name, default=default, high=64) ** 2
 
 
 def _merge_by_side_ratio(name: str, *, of_tower: bool = False) -> Merge:
-    """Return the rule that merges squares of patches; the field `name` holds the ratio of the sides."""
+    """Return the function for merged squares of patches; the field `name` holds the ratio of the sides."""
     return lambda fields, vision, _: (
         int(1 / (vision if of_tower else fields).number(name, default=0.5, low=0.01, high=1)) ** 2
     )
@@ -139,7 +141,7 @@ def _llava_next_projector(fields: ConfigFields, vision: ConfigFields, tower: Sta
 
 
 def _feature_layers(fields: ConfigFields) -> int:
-    """Return the number of tower layers that the projector reads."""
+    """Return the number of vision-tower layers whose output the projector reads."""
     return (fields.length("vision_feature_layer") or 1) if fields.is_list("vision_feature_layer") else 1
 
 
@@ -180,7 +182,7 @@ def _idefics3_projector(fields: ConfigFields, _: ConfigFields, tower: Stack, tex
 
 
 def _mllama_projector(_: ConfigFields, vision: ConfigFields, tower: Stack, text: int) -> Tensors:
-    """Return the projector, which reads the output of the tower and of some of its layers."""
+    """Return Llama 3.2's projector, which reads the outputs of the vision tower and of some of its layers."""
     width = tower.hidden * (1 + (vision.length("intermediate_layers_indices") or 0))
     return linear("multi_modal_projector", text, vision.integer("vision_output_dim", default=width), bias=True)
 
@@ -214,7 +216,7 @@ _SPECIAL_TOKENS: Final = 8
 
 
 def read_mllama_text(fields: ConfigFields) -> Architecture:
-    """Read the decoder; a cross-attention layer has no self-attention."""
+    """Read Llama 3.2's decoder; its cross-attention layers have no self-attention."""
     sizes = read_sizes(fields, kv_heads=8)
     listed = fields.integers("cross_attention_layers")
     crossing = frozenset(_CROSS_LAYERS if listed is None else listed)

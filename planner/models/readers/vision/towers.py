@@ -68,7 +68,7 @@ def vision_stack(
     positions: int | None = None,
     dropout: float = 0.0,
 ) -> Stack:
-    """Return a vision tower; `positions` is its sequence length if fixed."""
+    """Return a vision tower of the layers `groups`; `positions` is its sequence length if fixed."""
     return Stack(
         name="vision",
         hidden=hidden,
@@ -96,7 +96,7 @@ class TowerFamily(NamedTuple):
     dropout: DropoutSource = 0.0
 
     def read(self, fields: ConfigFields) -> Stack:
-        """Return the tower that a configuration describes."""
+        """Return the vision tower that a configuration of this family describes."""
         sizes = read_equal_head_sizes(fields)
         rows = None if self.tokens is None else count_patches(fields) + self.tokens
         layer = self.layer.layer(fields, sizes, rotary=self.rotary, extra=self.layer_tensors(fields, sizes))
@@ -110,8 +110,8 @@ class TowerFamily(NamedTuple):
         )
 
 
-def post_norm(_: ConfigFields, sizes: StackSizes) -> Tensors:
-    """Return the final norm of CLIP's towers."""
+def post_norm_tensors(_: ConfigFields, sizes: StackSizes) -> Tensors:
+    """Return the tensors of the final norm of CLIP's towers."""
     return norm_tensors("post_layernorm", sizes.hidden, LAYER)
 
 
@@ -132,16 +132,16 @@ def _siglip_embedding_tensors(fields: ConfigFields, sizes: StackSizes, rows: int
 
 
 def _siglip_final_tensors(fields: ConfigFields, sizes: StackSizes) -> Tensors:
-    """Return SigLIP's final norm, and its pooling head unless disabled; Idefics 3 has none."""
+    """Return the tensors of SigLIP's final norm and pooling head, which a configuration can disable."""
     head = fields.flag("vision_use_head", default=True) and fields.model_type == "siglip_vision_model"
     return (
-        *post_norm(fields, sizes),
+        *post_norm_tensors(fields, sizes),
         *(_pooling_head_tensors(sizes.hidden, fields.integer("intermediate_size")) if head else ()),
     )
 
 
 def _pooling_head_tensors(hidden: int, intermediate: int) -> Tensors:
-    """Return the attention with one learned query that pools the patches."""
+    """Return the tensors of SigLIP's attention with one learned query, which pools the patches."""
     return (
         *tensor("head.probe", 1, 1, hidden),
         *tensor("head.attention.in_proj_weight", 3 * hidden, hidden, role="linear"),
@@ -185,7 +185,7 @@ def _internvl_scale_tensors(_: ConfigFields, sizes: StackSizes) -> Tensors:
 
 
 def _llama4_embedding_tensors(fields: ConfigFields, sizes: StackSizes, rows: int) -> Tensors:
-    """Return the embeddings of one tile."""
+    """Return Llama 4's embedding tensors for one image tile."""
     height, width = fields.pair("patch_size")
     pixels = fields.integer("num_channels", default=3) * height * width
     return (
@@ -197,7 +197,7 @@ def _llama4_embedding_tensors(fields: ConfigFields, sizes: StackSizes, rows: int
 
 
 def _llama4_final_tensors(fields: ConfigFields, sizes: StackSizes) -> Tensors:
-    """Return the final norm and the adapter that merges patches."""
+    """Return the tensors of Llama 4's final norm and of the adapter that merges patches."""
     middle, out = fields.integer("projector_input_dim"), fields.integer("projector_output_dim")
     return (
         *norm_tensors("layernorm_post", sizes.hidden, LAYER),
@@ -337,7 +337,7 @@ def _qwen_patch_tensors(fields: ConfigFields, sizes: StackSizes, *, bias: bool) 
 
 
 def _qwen_merger_tensors(fields: ConfigFields, hidden: int, out: int, norm: Norm) -> Tensors:
-    """Return the MLP that merges a square of patches into one token of the language model."""
+    """Return the tensors of Qwen's MLP that merges a square of patches into one token."""
     wide = hidden * fields.integer("spatial_merge_size", default=2) ** 2
     return (
         *norm_tensors("merger.ln_q", hidden, norm),
@@ -346,7 +346,7 @@ def _qwen_merger_tensors(fields: ConfigFields, hidden: int, out: int, norm: Norm
     )
 
 
-CLIP: Final = TowerFamily(before=_clip_embedding_tensors, after=post_norm)
+CLIP: Final = TowerFamily(before=_clip_embedding_tensors, after=post_norm_tensors)
 SIGLIP: Final = TowerFamily(before=_siglip_embedding_tensors, after=_siglip_final_tensors, layer=SIGLIP_LAYER, tokens=0)
 _PIXTRAL: Final = TowerFamily(
     before=_pixtral_embedding_tensors,
@@ -408,7 +408,7 @@ TOWERS: Final[Mapping[str, Callable[[ConfigFields], Stack]]] = {
 
 
 def vision_tower(fields: ConfigFields) -> Stack:
-    """Return the vision tower that a part of a configuration describes.
+    """Return the vision tower that `fields`, a part of a configuration, describes.
 
     Raises:
         ModelFileError: If its `model_type` is not known.

@@ -53,14 +53,14 @@ _BEIT_LAYER: Final = _VIT_LAYER._replace(attention=_VIT_LAYER.attention._replace
 
 
 class PatchEmbedding(NamedTuple):
-    """Number of patches of an input, and the tensors of the convolution that embeds them."""
+    """Number of patches in an input, and the tensors of the convolution that embeds patches."""
 
     number: int
     tensors: Tensors
 
 
 def _image_patches_reader(patch: int) -> Callable[[ConfigFields, int], PatchEmbedding]:
-    """Return the embedding of square patches with the default side `patch`."""
+    """Return the function that reads the embedding of square patches; `patch` is the default side."""
     return lambda fields, hidden: PatchEmbedding(
         count_patches(fields, _IMAGE, patch), patch_conv(fields, _CONVOLUTION, hidden, patch=patch)
     )
@@ -181,7 +181,7 @@ def _dino_mask_tensor(fields: ConfigFields, sizes: StackSizes) -> Tensors:
 
 
 def _dino_heads(fields: ConfigFields, hidden: int) -> TaskHeads:
-    """Return the heads; the classifier reads the class token concatenated with the mean of the patches."""
+    """Return DINOv2's task heads; the classifier reads the class token and the mean of the patches."""
     return {"Model": TaskHead(), "Backbone": TaskHead(), _CLASSIFICATION: classifier(label_count(fields), 2 * hidden)}
 
 
@@ -201,7 +201,7 @@ def _beit_mask_tensor(fields: ConfigFields, sizes: StackSizes) -> Tensors:
 
 
 def _shared_position_table(fields: ConfigFields, sizes: StackSizes) -> Tensors:
-    """Return the table of relative positions that all layers share, if any."""
+    """Return BEiT's table of relative positions that all layers share, if any."""
     if not fields.flag("use_shared_relative_position_bias", default=False):
         return ()
     return _relative_position_table(fields, sizes, "shared_position_bias")

@@ -55,7 +55,7 @@ def parse_unit(cell: str) -> str | None:
 
 
 def parse_time(cell: str, day: date) -> datetime | None:
-    """Return the local time in a cell, on `day` if the cell has no date; None if it is not a time."""
+    """Return the local time in a cell, on `day` if the cell has no date; None if the cell is not a time."""
     text = cell.strip()
     if _TIME_OF_DAY.fullmatch(text):
         text = f"{day:%Y/%m/%d} {text}"

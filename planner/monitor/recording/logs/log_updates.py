@@ -76,7 +76,7 @@ def _without_facts(readings: Mapping[str, Reading]) -> dict[str, Reading]:
 
 
 class _LogCards:
-    """Cards that the log has named so far."""
+    """Cards that were named in the log lines read so far."""
 
     def __init__(self) -> None:
         self._devices: dict[str, Device] = {}

@@ -51,18 +51,19 @@ CHANGES: Final[tuple[PlanChange, ...]] = (
 
 
 def change_sequences(workload: Inference, architecture: Architecture) -> Iterator[ChangeSequence]:
-    """Yield the ordered lists of smaller prompt chunks and of fewer layers on the card."""
+    """Yield the changes of llama.cpp to smaller prompt chunks, and to fewer layers on the card."""
     settings = workload.engine
     chunk_tokens = settings.n_ubatch if isinstance(settings, LlamaCppSettings) else None
     yield smaller_chunks("n_ubatch", chunk_tokens or _TOKENS, _PIECES)
-    yield _fewer_layers(workload, architecture)
+    yield _fewer_layers_changes(workload, architecture)
 
 
-def _fewer_layers(workload: Inference, architecture: Architecture) -> ChangeSequence:
+def _fewer_layers_changes(workload: Inference, architecture: Architecture) -> ChangeSequence:
+    """Return the changes to fewer layers on the card, the others in RAM."""
     layers = architecture.depth + 1
     present = layers if workload.gpu_layers is None else min(workload.gpu_layers, layers)
 
-    def fewer(count: int) -> PlanChange:
+    def change_to_layers(count: int) -> PlanChange:
         return PlanChange(
             name=f"{count:,} of {layers:,} layers on the card",
             lever="offload",
@@ -76,4 +77,4 @@ def _fewer_layers(workload: Inference, architecture: Architecture) -> ChangeSequ
             keeps="the outputs",
         )
 
-    return ChangeSequence("offload", range(present - 1, -1, -1), fewer)
+    return ChangeSequence("offload", range(present - 1, -1, -1), change_to_layers)

@@ -18,7 +18,7 @@ _SEQUENCES: Final[Mapping[str, Callable[[Inference, Architecture], Iterator[Chan
 
 
 def engine_sequences(workload: Inference, architecture: Architecture) -> Iterator[ChangeSequence]:
-    """Yield the ordered lists of settings for the program that runs `workload`, whose defaults are filled in."""
+    """Yield the changes to settings of the program that runs `workload`, with the workload's defaults filled in."""
     program_sequences = _SEQUENCES.get(workload.profile or "")
     if program_sequences is not None:
         yield from program_sequences(workload, architecture)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from planner.models.architecture import Architecture
-from planner.plan.advice.change import ChangeSequence, PlanChange, smaller_chunks, smaller_powers
+from planner.plan.advice.change import ChangeSequence, PlanChange, smaller_chunks, smaller_powers_of_two
 from planner.plan.advice.inference_changes import PLAIN_FORMATS
 from planner.workload.software.vllm import VLLM, VllmSettings
 from planner.workload.workload import Inference
@@ -43,14 +43,16 @@ CHANGES: Final[tuple[PlanChange, ...]] = (
 
 
 def change_sequences(workload: Inference, _architecture: Architecture) -> Iterator[ChangeSequence]:
-    """Yield the ordered lists of smaller prompt chunks and of fewer sequences per step."""
+    """Yield the changes of vLLM to smaller prompt chunks, and to fewer sequences per step."""
     settings = workload.engine if isinstance(workload.engine, VllmSettings) else VllmSettings()
     yield smaller_chunks("max_num_batched_tokens", settings.max_num_batched_tokens or _TOKENS, _PIECES)
-    yield _fewer_at_once(settings.max_num_seqs or _AT_ONCE, workload.batch)
+    yield _fewer_sequences_changes(settings.max_num_seqs or _AT_ONCE, workload.batch)
 
 
-def _fewer_at_once(present: int, batch: int) -> ChangeSequence:
-    def fewer(sequences: int) -> PlanChange:
+def _fewer_sequences_changes(present: int, batch: int) -> ChangeSequence:
+    """Return the changes to fewer sequences per step, below `present` and `batch`."""
+
+    def change_to_sequences(sequences: int) -> PlanChange:
         return PlanChange(
             name=f"at most {sequences:,} sequences per step",
             lever="slots",
@@ -60,4 +62,4 @@ def _fewer_at_once(present: int, batch: int) -> ChangeSequence:
             keeps=f"{batch:,} sequences at once",
         )
 
-    return ChangeSequence("slots", smaller_powers(present, batch), fewer)
+    return ChangeSequence("slots", smaller_powers_of_two(present, batch), change_to_sequences)

@@ -30,7 +30,7 @@ DTYPES: Final[Mapping[Precision, torch.dtype]] = {
 
 @dataclass
 class BuiltRun:
-    """Modules of a run by name, and in the structure that the target returned, with inputs and an optional step."""
+    """Built modules of a run, by name and in the structure that the target returned, with inputs and optional step."""
 
     modules: dict[str, nn.Module]
     returned_modules: Any
@@ -39,7 +39,7 @@ class BuiltRun:
 
     @property
     def module(self) -> nn.Module:
-        """Return the only module.
+        """Return the run's only module.
 
         Raises:
             TraceError: If there are several modules.
@@ -57,7 +57,7 @@ class BuiltRun:
         return list({id(p): p for module in self.modules.values() for p in module.parameters()}.values())
 
     @property
-    def call(self) -> inputs.ForwardCall:
+    def forward_call(self) -> inputs.ForwardCall:
         """Return the arguments with which `forward` is called."""
         return inputs.ForwardCall.from_inputs(self.inputs)
 
@@ -68,23 +68,24 @@ def build(request: TraceRequest, watcher: RunObserver) -> BuiltRun:
     Raises:
         TraceError: If something that the request names does not exist or does not fit.
     """
-    watcher.phase("load", 0)
+    watcher.begin_phase("load", 0)
     target_output = _target_output(request, watcher)
-    built = BuiltRun(target_output.named, target_output.modules, None, _step_function(request, target_output))
+    built = BuiltRun(target_output.modules_by_name, target_output.modules, None, _step_function(request, target_output))
     _prepare_modules(built, request, watcher)
     built.inputs = _run_inputs(built, target_output, request, watcher)
-    watcher.modules(built.modules)
-    watcher.label(tensors_in((built.call.args, built.call.kwargs)), "inputs")
-    if shapes := inputs.describe_inputs(built.call):
-        watcher.note(f"Inputs: {shapes}.")
+    watcher.register_modules(built.modules)
+    watcher.label(tensors_in((built.forward_call.args, built.forward_call.kwargs)), "inputs")
+    if shapes := inputs.describe_inputs(built.forward_call):
+        watcher.add_note(f"Inputs: {shapes}.")
     return built
 
 
 def _target_output(request: TraceRequest, watcher: RunObserver) -> TargetOutput:
+    """Load the target, or build the Hugging Face network, that `request` names."""
     if request.target.kind != "config":
         target_output = targets.load_target(request.target, request.arguments)
         if request.dtype is not None:
-            for module in target_output.named.values():
+            for module in target_output.modules_by_name.values():
                 module.to(DTYPES[request.dtype])
         return target_output
     dtype = DTYPES[request.dtype] if request.dtype is not None else None
@@ -92,34 +93,36 @@ def _target_output(request: TraceRequest, watcher: RunObserver) -> TargetOutput:
         # Autocast is for parameters in fp32; a configuration's format is the format of the stored weights.
         dtype = torch.float32
     module = hugging_face.build_network(request, dtype)
-    watcher.note(f"Built as {type(module).__name__} in {str(module.dtype).removeprefix('torch.')}.")
+    watcher.add_note(f"Built as {type(module).__name__} in {str(module.dtype).removeprefix('torch.')}.")
     attention = module.config._attn_implementation
     if attention != request.attention and hasattr(module.config, "num_attention_heads"):
-        watcher.note(f"{type(module).__name__} has no {request.attention} attention; {attention} is used.")
+        watcher.add_note(f"{type(module).__name__} has no {request.attention} attention; {attention} is used.")
     return TargetOutput(module)
 
 
 def _step_function(request: TraceRequest, target_output: TargetOutput) -> StepFunction | None:
+    """Return the user's step function: the requested one, else the target's own, or None."""
     if request.step is not None:
         return targets.load_function(request.step)
     return target_output.step if request.task == "training" else None
 
 
 def _prepare_modules(built: BuiltRun, request: TraceRequest, watcher: RunObserver) -> None:
+    """Cast, freeze, adapt and checkpoint the modules as `request` specifies, and label their tensors."""
     for module in built.modules.values():
         watcher.label(module.parameters(), "parameters")
         watcher.label(module.buffers(), "buffers")
         if request.lora is not None:
             watcher.label(add_adapters(module, request.lora, DTYPES[request.lora.dtype]), "adapters")
         module.train(request.task == "training")
-    _freeze(built.modules, request.freeze)
+    _freeze_parameters(built.modules, request.freeze)
     if request.checkpointing != "none" and request.task == "training":
         for module in built.modules.values():
             method = enable_checkpointing(module, selective=request.checkpointing == "selective")
-            watcher.note(f"Activation checkpointing {method}.")
+            watcher.add_note(f"Activation checkpointing {method}.")
 
 
-def _freeze(modules: Mapping[str, nn.Module], patterns: tuple[str, ...]) -> None:
+def _freeze_parameters(modules: Mapping[str, nn.Module], patterns: tuple[str, ...]) -> None:
     """Freeze parameters whose name, or the path of a module that contains them, matches a pattern."""
     named_parameters = dict(
         chain.from_iterable(module.named_parameters(prefix=name) for name, module in modules.items())
@@ -141,12 +144,13 @@ def _freeze(modules: Mapping[str, nn.Module], patterns: tuple[str, ...]) -> None
 
 
 def _run_inputs(built: BuiltRun, target_output: TargetOutput, request: TraceRequest, watcher: RunObserver) -> Any:
+    """Return the run's inputs: the user's, the target's own, or those derived from the network."""
     if request.inputs:
         run_inputs = inputs.inputs_from_shapes(request.inputs, built.modules)
     elif target_output.inputs is not None:
         run_inputs = inputs.resize_inputs(target_output.inputs, request.batch, request.sequence_length)
     elif len(built.modules) == 1 and hugging_face.is_hugging_face(built.module):
-        return make_inputs(built.module, request, watcher.note)
+        return make_inputs(built.module, request, watcher.add_note)
     elif built.step is not None:
         return None
     else:

@@ -16,7 +16,7 @@ _aten = torch.ops.aten
 
 
 def enable_checkpointing(module: nn.Module, *, selective: bool = False) -> str:
-    """Enable activation checkpointing in `module`, and return a description of the method used.
+    """Enable activation checkpointing in `module`, and return how, as the end of a sentence.
 
     With `selective`, outputs of matrix products and attention are saved, except those of every second `mm`.
 
@@ -26,7 +26,7 @@ def enable_checkpointing(module: nn.Module, *, selective: bool = False) -> str:
     arguments: dict[str, Any] = {"use_reentrant": False}
     exception_text = ""
     if selective:
-        arguments["context_fn"] = lambda: create_selective_checkpoint_contexts(_SelectivePolicy())
+        arguments["context_fn"] = lambda: create_selective_checkpoint_contexts(_SelectiveCheckpointPolicy())
         exception_text = ", except outputs of matrix products and attention"
     if hugging_face.is_hugging_face(module):
         hugging_face.enable_network_checkpointing(module, arguments)
@@ -47,8 +47,8 @@ def enable_checkpointing(module: nn.Module, *, selective: bool = False) -> str:
     return f"on {len(blocks)} repeating modules{exception_text}"
 
 
-class _SelectivePolicy:
-    """Policy that chooses the operators with saved results, as torchtitan applies it to each block.
+class _SelectiveCheckpointPolicy:
+    """Selective checkpointing policy: which operators' results are saved, as torchtitan decides for each block.
 
     **Source**: torchtitan `distributed/activation_checkpoint.py` (b5bcd76, 2026-08), `_get_default_save_ops` and
     `SelectiveAC`: the compute-intensive operators of `torch._functorch.partitioners`, except every second `mm`.
@@ -83,6 +83,7 @@ def repeating_blocks(module: nn.Module) -> list[nn.Module]:
 
 
 def _repeated_children(children: list[nn.Module]) -> list[nn.Module]:
+    """Return those of `children` that share their class with another."""
     classes = [type(child) for child in children]
     return [child for child in children if any(child.children()) and classes.count(type(child)) > 1]
 

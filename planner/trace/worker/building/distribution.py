@@ -34,7 +34,7 @@ def fake_ranks(parallel: TraceParallel, ledger: AllocationLedger) -> Iterator[Di
     mesh = init_device_mesh("cpu", (parallel.ranks,))
     try:
         with ExitStack() as stack:
-            for context in (_recording_resizes(ledger), _unrecorded_shape_inference(ledger), _without_replica_checks()):
+            for context in (_recorded_resizes(ledger), _unrecorded_shape_inference(ledger), _without_replica_checks()):
                 stack.enter_context(context)
             yield (
                 _replicated_module
@@ -46,16 +46,16 @@ def fake_ranks(parallel: TraceParallel, ledger: AllocationLedger) -> Iterator[Di
 
 
 @contextmanager
-def _recording_resizes(ledger: AllocationLedger) -> Iterator[None]:
+def _recorded_resizes(ledger: AllocationLedger) -> Iterator[None]:
     """Record storages that sharding frees by resizing them to zero."""
     original = torch.UntypedStorage.resize_
 
-    def resize(storage: torch.UntypedStorage, size: int) -> Any:
+    def recorded_resize(storage: torch.UntypedStorage, size: int) -> Any:
         result = original(storage, size)
         ledger.record_resize(storage)
         return result
 
-    with patch.object(torch.UntypedStorage, "resize_", resize):
+    with patch.object(torch.UntypedStorage, "resize_", recorded_resize):
         yield
 
 
@@ -66,11 +66,11 @@ def _unrecorded_shape_inference(ledger: AllocationLedger) -> Iterator[None]:
 
     original = getattr(ShardingPropagator, _SHAPE_INFERENCE)
 
-    def unrecorded(*args: Any, **kwargs: Any) -> Any:
+    def unrecorded_inference(*args: Any, **kwargs: Any) -> Any:
         with ledger.unrecorded():
             return original(*args, **kwargs)
 
-    with patch.object(ShardingPropagator, _SHAPE_INFERENCE, unrecorded):
+    with patch.object(ShardingPropagator, _SHAPE_INFERENCE, unrecorded_inference):
         yield
 
 
@@ -95,6 +95,7 @@ def _replicated_module(module: nn.Module) -> nn.Module:
 
 
 def _reduced_bucket_future(_state: object, bucket: GradBucket) -> torch.futures.Future[torch.Tensor]:
+    """Return a completed future with the bucket's own gradients, as if they had been averaged."""
     future: torch.futures.Future[torch.Tensor] = torch.futures.Future()
     future.set_result(bucket.buffer())
     return future
@@ -115,6 +116,7 @@ def _sharded_module(module: nn.Module, parallel: TraceParallel, mesh: DeviceMesh
 
 
 def _sharded_units(module: nn.Module, names: tuple[str, ...]) -> list[nn.Module]:
+    """Return the modules that are sharded individually: those of the classes `names`, or repeating blocks."""
     if not names:
         return repeating_blocks(module)
     units = [inner for inner in module.modules() if type(inner).__name__ in names and inner is not module]

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from planner.trace.request import Input, InputValue, ListInput, PlainInput, TensorInput
-from planner.trace.worker.tensors import tensors_in, with_tensors
+from planner.trace.worker.tensors import map_tensors, tensors_in
 
 _SEED: Final = 0
 _MAX_DESCRIBED_TENSORS: Final = 8
@@ -23,7 +23,7 @@ class ForwardCall:
     args: tuple[Any, ...] = ()
     kwargs: dict[str, Any] = field(default_factory=dict)
 
-    def named(self, names: Sequence[str]) -> dict[str, Any]:
+    def arguments_by_name(self, names: Sequence[str]) -> dict[str, Any]:
         """Return all arguments by parameter name; `names` are the parameters of `forward`, in order."""
         return dict(zip(names, self.args, strict=False)) | self.kwargs
 
@@ -40,7 +40,7 @@ class ForwardCall:
 
 
 def inputs_from_shapes(inputs: Sequence[Input], modules: Mapping[str, nn.Module]) -> Any:
-    """Generate the user's inputs: a tuple if none has a name, a dictionary if every input has, else a `ForwardCall`."""
+    """Return generated inputs: a tuple if none has a name, a dictionary if every input has, else a `ForwardCall`."""
     generator = torch.Generator().manual_seed(_SEED)
     high = _embedding_entries(modules)
     args = tuple(_generated_value(input_.value, high, generator) for input_ in inputs if not input_.name)
@@ -55,26 +55,26 @@ def resize_inputs(inputs: Any, batch: int | None, sequence_length: int | None) -
     if batch is None and sequence_length is None:
         return inputs
 
-    def resize(tensor: torch.Tensor) -> torch.Tensor:
+    def resized_tensor(tensor: torch.Tensor) -> torch.Tensor:
         for dimension, size in enumerate((batch, sequence_length)):
             if size is not None and tensor.dim() > dimension and tensor.shape[dimension] not in (0, size):
                 indices = torch.arange(size, device=tensor.device) % tensor.shape[dimension]
                 tensor = tensor.index_select(dimension, indices)
         return tensor
 
-    return with_tensors(inputs, resize)
+    return map_tensors(inputs, resized_tensor)
 
 
 def cast_floating_point(inputs: Any, dtype: torch.dtype) -> Any:
     """Return `inputs` with floating-point tensors in `dtype`."""
-    return with_tensors(inputs, lambda tensor: tensor.to(dtype) if tensor.is_floating_point() else tensor)
+    return map_tensors(inputs, lambda tensor: tensor.to(dtype) if tensor.is_floating_point() else tensor)
 
 
 def describe_inputs(call: ForwardCall) -> str:
     """Return the shapes of the first tensors of `call` as text."""
-    named = {**{str(place): value for place, value in enumerate(call.args)}, **call.kwargs}
+    values = {**{str(place): value for place, value in enumerate(call.args)}, **call.kwargs}
     descriptions = []
-    for name, value in named.items():
+    for name, value in values.items():
         prefix = "" if name.isdigit() else f"{name} "
         for tensor in tensors_in(value):
             sizes = "×".join(f"{size:,}" for size in tensor.shape) or "a number"
@@ -93,6 +93,7 @@ def random_integers(
 
 
 def _generated_value(value: InputValue, high: int, generator: torch.Generator) -> Any:
+    """Return the value of one input: random tensors, or the constants that the user wrote."""
     if isinstance(value, PlainInput):
         return value.value
     if isinstance(value, ListInput):
@@ -102,6 +103,7 @@ def _generated_value(value: InputValue, high: int, generator: torch.Generator) -
 
 
 def _random_tensor(value: TensorInput, high: int, generator: torch.Generator) -> torch.Tensor:
+    """Return a tensor of random numbers, integers below `high`."""
     dtype: torch.dtype = getattr(torch, str(value.dtype))
     if dtype.is_floating_point or dtype.is_complex:
         return torch.randn(value.shape, dtype=dtype, generator=generator)

@@ -63,6 +63,7 @@ def add_adapters(module: nn.Module, lora: TraceLora, dtype: torch.dtype) -> list
 
 
 def _targeted_linears(module: nn.Module, targets: tuple[str, ...]) -> dict[str, nn.Module]:
+    """Return the linear layers that `targets` match, by path."""
     linears = {path: inner for path, inner in module.named_modules() if path and _is_linear(inner)}
     head = _output_head(module)
     if "all-linear" in targets:
@@ -89,6 +90,7 @@ def _is_conv1d(module: nn.Module) -> bool:
 
 
 def _feature_counts(base: Any) -> tuple[int, int]:
+    """Return the numbers of input and output features of a linear layer."""
     if _is_conv1d(base):
         in_features, out_features = base.weight.shape
         return in_features, out_features
@@ -96,4 +98,5 @@ def _feature_counts(base: Any) -> tuple[int, int]:
 
 
 def _output_head(module: Any) -> object:
+    """Return the module's output head, which receives no adapter, or None."""
     return module.get_output_embeddings() if hasattr(module, "get_output_embeddings") else None

@@ -28,14 +28,14 @@ StepFunction = Callable[..., object]
 
 @dataclass
 class TargetOutput:
-    """Modules of a target, in the structure that it returned, with optional inputs and step."""
+    """Modules that a target returned, in their structure, with optional inputs and an optional step function."""
 
     modules: Any
     inputs: Any = None
     step: StepFunction | None = None
 
     @property
-    def named(self) -> dict[str, nn.Module]:
+    def modules_by_name(self) -> dict[str, nn.Module]:
         """Return the modules by name; a single module has an empty name, modules in a list have their index."""
         if isinstance(self.modules, nn.Module):
             return {"": self.modules}
@@ -60,7 +60,7 @@ def load_target(target: Target, arguments: Sequence[Argument]) -> TargetOutput:
 
 
 def load_function(function_path: str) -> Callable[..., Any]:
-    """Return the function named by `function_path`, such as `losses.py:focal`.
+    """Return the user's function at `function_path`, such as `losses.py:focal`.
 
     Raises:
         TraceError: If there is no such function.
@@ -112,6 +112,7 @@ def _import_module(module_name: str) -> ModuleType:
 
 
 def _named_object(module: ModuleType, name: str, place: str) -> Any:
+    """Return the object called `name` in `module`, such as `Net` or `models.Net`."""
     named_object: Any = module
     for attribute in name.split(".") if name else ():
         named_object = getattr(named_object, attribute, None)
@@ -142,6 +143,7 @@ def _is_module(value: object) -> bool:
 
 
 def _call_target(callable_target: Callable[..., Any], arguments: Sequence[Argument], title: str) -> Any:
+    """Return what the target returns when called with `arguments`."""
     keywords = {argument.name: _tuple_as_list(argument.value) for argument in arguments}
     try:
         signature = inspect.signature(callable_target)
@@ -159,10 +161,12 @@ def _call_target(callable_target: Callable[..., Any], arguments: Sequence[Argume
 
 
 def _tuple_as_list(value: Any) -> Any:
+    """Return an argument's value with tuples as lists, as JSON has them."""
     return list(value) if isinstance(value, tuple) else value
 
 
 def _target_output(result: Any, title: str) -> TargetOutput:
+    """Return a target's result as modules with optional inputs and step; reject any other result."""
     if _are_modules(result):
         return TargetOutput(result)
     if isinstance(result, tuple) and len(result) in (2, 3) and _are_modules(result[0]):
@@ -180,6 +184,7 @@ def _are_modules(value: Any) -> bool:
 
 
 def _type_text(value: Any) -> str:
+    """Return the type of a value as text, for error messages."""
     if isinstance(value, tuple):
         return f"a tuple of {', '.join(type(item).__name__ for item in value) or 'nothing'}"
     return type(value).__name__

@@ -14,7 +14,7 @@ _HALF_DTYPES: Final = (torch.bfloat16, torch.float16)
 
 
 def size_bytes(tensor: torch.Tensor, itemsize: int | None = None) -> int:
-    """Return the size in bytes of a tensor of this shape, with elements of `itemsize` bytes if not None."""
+    """Return the size of `tensor` in bytes, as if its elements had `itemsize` bytes if that is not None."""
     return int(tensor.numel()) * (itemsize or tensor.element_size())
 
 
@@ -45,7 +45,7 @@ def vector_units() -> VectorUnits:
 
 
 class Convolution(NamedTuple):
-    """Sizes of a convolution; a transposed one is stored as the convolution that it is the data gradient of."""
+    """Sizes of a convolution; a transposed one is stored as the convolution for which it is the data gradient."""
 
     batch: int
     source_channels: int
@@ -61,17 +61,17 @@ class Convolution(NamedTuple):
 
     @property
     def source_bytes(self) -> int:
-        """Return the size of the source in bytes."""
+        """Return the size of the convolution's source tensor in bytes."""
         return self.batch * self.source_channels * self.source_pixels * self.itemsize
 
     @property
     def target_bytes(self) -> int:
-        """Return the size of the destination in bytes."""
+        """Return the size of the convolution's destination tensor in bytes."""
         return self.batch * self.target_channels * self.target_pixels * self.itemsize
 
     @property
     def weight_bytes(self) -> int:
-        """Return the size of the weight in bytes."""
+        """Return the size of the convolution's weight in bytes."""
         return self.source_channels // self.groups * self.target_channels * prod(self.kernel) * self.itemsize
 
     @property
@@ -84,17 +84,17 @@ def make_convolution(
     tensors: tuple[torch.Tensor, torch.Tensor, torch.Tensor], settings: tuple[Any, ...]
 ) -> Convolution:
     """Return a convolution's sizes from (input, weight, output), (stride, padding, dilation, transposed, groups)."""
-    input_tensor, weight_bytes, output = tensors
+    input_tensor, weight, output = tensors
     stride, _padding, _dilation, transposed, groups = settings
-    source_bytes, target_bytes = (output, input_tensor) if transposed else (input_tensor, output)
-    channels_last = _is_channels_last(input_tensor) or _is_channels_last(weight_bytes)
+    source, target = (output, input_tensor) if transposed else (input_tensor, output)
+    channels_last = _is_channels_last(input_tensor) or _is_channels_last(weight)
     return Convolution(
         batch=input_tensor.shape[0],
-        source_channels=source_bytes.shape[1],
-        target_channels=target_bytes.shape[1],
-        source_pixels=prod(source_bytes.shape[2:]),
-        target_pixels=prod(target_bytes.shape[2:]),
-        kernel=tuple(weight_bytes.shape[2:]),
+        source_channels=source.shape[1],
+        target_channels=target.shape[1],
+        source_pixels=prod(source.shape[2:]),
+        target_pixels=prod(target.shape[2:]),
+        kernel=tuple(weight.shape[2:]),
         groups=groups,
         strided=any(step > 1 for step in stride),
         transposed=transposed,
@@ -103,9 +103,7 @@ def make_convolution(
     )
 
 
-def uses_onednn(
-    input_tensor: torch.Tensor, weight_bytes: torch.Tensor, settings: tuple[Any, ...], threads: int
-) -> bool:
+def uses_onednn(input_tensor: torch.Tensor, weight: torch.Tensor, settings: tuple[Any, ...], threads: int) -> bool:
     """Return whether PyTorch uses oneDNN for the convolution rather than its own kernels.
 
     **Source**: `ConvParams::use_mkldnn` in aten/src/ATen/native/Convolution.cpp.
@@ -115,7 +113,7 @@ def uses_onednn(
         return vector_units().has_avx512
     if input_tensor.dtype != torch.float32:
         return False
-    kernel = weight_bytes.shape[2:]
+    kernel = weight.shape[2:]
     worth = (
         any(step > 1 for step in (*stride, *dilation))
         or input_tensor.shape[0] >= 16
@@ -172,6 +170,7 @@ def unfolded_input_bytes(conv: Convolution) -> int:
 
 
 def _forward_moments_bytes(conv: Convolution) -> list[int]:
+    """Return the bytes held at each moment of oneDNN's forward pass: computing, then reordering the result."""
     if conv.channels_last:
         return [conv.target_bytes + _blocked_weight_bytes(conv, 1, vector_units().block)]
     if _uses_matrix_tiles(conv):
@@ -187,6 +186,7 @@ def _forward_moments_bytes(conv: Convolution) -> list[int]:
 
 
 def _gradient_moments_bytes(conv: Convolution) -> list[int]:
+    """Return the bytes held at each moment in which oneDNN computes the input's gradient."""
     if conv.channels_last:
         return [conv.source_bytes + _blocked_weight_bytes(conv, vector_units().block, 1)]
     if _uses_matrix_tiles(conv):
@@ -210,6 +210,7 @@ def _gradient_moments_bytes(conv: Convolution) -> list[int]:
 
 
 def _weight_moments_bytes(conv: Convolution) -> list[int]:
+    """Return the bytes held at each moment in which oneDNN computes the weight's gradient."""
     if conv.channels_last:
         return _channels_last_weight_moments_bytes(conv)
     if conv.is_depthwise and conv.kernel[-1] > 3:
@@ -252,6 +253,7 @@ def _channels_last_weight_moments_bytes(conv: Convolution) -> list[int]:
 
 
 def _uses_matrix_tiles(conv: Convolution) -> bool:
+    """Return whether oneDNN computes the convolution with the CPU's matrix tiles (AMX)."""
     return conv.itemsize == 2 and vector_units().has_tiles and not conv.is_depthwise
 
 
@@ -262,10 +264,12 @@ def _reordered_bytes(size: int, channels: int, pixels: int) -> int:
 
 
 def _blocked_bytes(conv: Convolution, channels: int, pixels: int, multiple: int | None = None) -> int:
+    """Return the size in bytes of a tensor in oneDNN's layout, with channels rounded up to whole blocks."""
     return conv.batch * round_up(channels, multiple or vector_units().block) * pixels * conv.itemsize
 
 
 def _blocked_weight_bytes(conv: Convolution, source_multiple: int, target_multiple: int) -> int:
+    """Return the weight's size in bytes in oneDNN's layout, with input and output channels rounded up."""
     if conv.groups > 1:
         return conv.weight_bytes
     channels = round_up(conv.source_channels, source_multiple) * round_up(conv.target_channels, target_multiple)
@@ -280,6 +284,7 @@ def _strided_rows_bytes(conv: Convolution) -> int:
 
 
 def _is_channels_last(tensor: torch.Tensor) -> bool:
+    """Return whether PyTorch treats `tensor` as a channels-last image."""
     return tensor.dim() == 4 and suggest_memory_format(tensor) is torch.channels_last
 
 

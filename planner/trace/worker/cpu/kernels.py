@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import torch
 
-from planner.trace.facts import Difference
+from planner.trace.facts import TraceDifference
 from planner.trace.request import TraceRequest
 from planner.trace.worker.cpu import convolutions as cpu_convolutions
 from planner.trace.worker.cpu import rnn as cpu_recurrent
@@ -49,6 +49,7 @@ def _promoted_operands_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], resu
 
 
 def _no_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
+    """Return 0: the kernel needs no temporary memory."""
     return 0
 
 
@@ -78,7 +79,7 @@ def _sum_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tens
 
 
 def _safe_softmax_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
-    """Return the size in bytes of the masks that mark minus-infinite entries and rows, and of a zero.
+    """Return the size in bytes of the masks that mark minus-infinite scores and rows, and of one zero.
 
     **Source**: `_safe_softmax` in aten/src/ATen/native/transformers/attention.cpp.
     """
@@ -199,10 +200,11 @@ def _upsample_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch
 
 
 _MAX_PACKED_BYTES: Final = 1_441_792
-"""Largest packed size measured for a matrix product, with 2 MiB of second-level cache."""
+"""Largest packed operand measured in a matrix product, in bytes, with 2 MiB of second-level cache."""
 
 
-def _block_sizes(queries: int, keys: int) -> tuple[int, int]:
+def _attention_block_lengths(queries: int, keys: int) -> tuple[int, int]:
+    """Return how many queries and how many keys are in one block of the CPU's flash attention."""
     rows = 256 if queries >= 768 else 64 if queries >= 192 else 32
     return min(rows, queries), min(512, keys)
 
@@ -216,7 +218,7 @@ def attention_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) 
     query, key = args[0], args[1]
     batch, heads, queries, width = map(int, query.shape)
     keys, threads = int(key.shape[2]), torch.get_num_threads()
-    rows, columns = _block_sizes(queries, keys)
+    rows, columns = _attention_block_lengths(queries, keys)
     held_bytes = threads * 4 * (rows * columns + 2 * rows + rows * width)
     if not is_half(query):
         return held_bytes
@@ -235,7 +237,7 @@ def attention_backward_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], resu
     **Source**: `cpu_flash_attention_backward` in aten/src/ATen/native/cpu/FlashAttentionKernel.cpp.
     """
     query, key = args[1], args[2]
-    rows, columns = _block_sizes(int(query.shape[2]), int(key.shape[2]))
+    rows, columns = _attention_block_lengths(int(query.shape[2]), int(key.shape[2]))
     threads = torch.get_num_threads()
     held_bytes = threads * 4 * (2 * rows * columns + rows) + contiguous_copies_bytes((args[0].transpose(1, 2),))
     return held_bytes + (threads * 2 * 2 * rows * columns if is_half(query) else 0)
@@ -263,6 +265,7 @@ def matrix_product_bytes(args: tuple[Any, ...], kwargs: dict[str, Any], result: 
 
 
 def _is_row_or_column_major(matrix: torch.Tensor) -> bool:
+    """Return whether the matrix is contiguous in one of its two dimensions."""
     (rows, columns), (down, along) = matrix.shape, matrix.stride()
     return bool((along == 1 and down >= max(1, columns)) or (down == 1 and along >= max(1, rows)))
 
@@ -318,8 +321,8 @@ _PRODUCT_SCRATCH_BYTES: Final = MIB
 _CHECKED_CAPABILITIES: Final = ("AVX512", "AVX2")
 
 
-def cpu_differences(request: TraceRequest, operators: tuple[str, ...]) -> Iterator[Difference]:
-    """Yield the memory that a trace with the CPU's operators may miss, by the operators that ran.
+def cpu_differences(request: TraceRequest, operators: tuple[str, ...]) -> Iterator[TraceDifference]:
+    """Yield the possible errors of a trace with the CPU's operators, by the operators that ran.
 
     **Source**: `benchmarks/real_peaks.py --operators` and `benchmarks/trace_accuracy.py`, which compare kernels and
     whole runs with the profiler's events.
@@ -335,15 +338,16 @@ def cpu_differences(request: TraceRequest, operators: tuple[str, ...]) -> Iterat
             "oneDNN's blocks of matrices in half precision", _PRODUCT_SCRATCH_BYTES, low_bytes=-_PRODUCT_SCRATCH_BYTES
         )
     if torch.backends.cpu.get_cpu_capability() not in _CHECKED_CAPABILITIES:
-        yield Difference(
+        yield TraceDifference(
             name="this CPU's kernels",
             explanation="layouts and scratch memory were checked only on CPUs with AVX2 and AVX-512",
             source="benchmarks/trace_accuracy.py",
         )
 
 
-def _scratch_difference(name: str, high_bytes: int, low_bytes: int = 0) -> Difference:
-    return Difference(
+def _scratch_difference(name: str, high_bytes: int, low_bytes: int = 0) -> TraceDifference:
+    """Return a difference for memory that is computed by a formula, with its largest measured errors as bounds."""
+    return TraceDifference(
         name=name,
         explanation="invisible to the dispatcher; computed by formula, with the largest measured error as bound",
         source="measured with the profiler: benchmarks/real_peaks.py --operators",

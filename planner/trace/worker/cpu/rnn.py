@@ -23,11 +23,12 @@ class RnnLayer(NamedTuple):
 
     @property
     def state_bytes(self) -> int:
-        """Return the size of one state in bytes."""
+        """Return the size of one hidden state in bytes."""
         return self.batch * self.hidden * self.itemsize
 
 
 def _rnn_layer(input_tensor: torch.Tensor, hidden: int) -> RnnLayer:
+    """Return the sizes of a recurrent layer with this input and `hidden` units."""
     steps, batch, inputs = input_tensor.shape
     return RnnLayer(steps, batch, inputs, hidden, input_tensor.element_size())
 
@@ -42,6 +43,7 @@ def _padded_row_length(elements: int, itemsize: int) -> int:
 
 
 def _page_rounded_bytes(size: int) -> int:
+    """Return `size` bytes rounded up to whole memory pages."""
     return round_up(size, _PAGE_BYTES)
 
 

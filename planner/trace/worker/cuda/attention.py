@@ -59,6 +59,7 @@ def choose_backend(call: AttentionCall, capability: Capability) -> Backend:
 
 
 def _can_use_flash(call: AttentionCall, capability: Capability) -> bool:
+    """Return whether a card of `capability` can run the call with flash attention."""
     head_width = call.query.shape[-1]
     return (
         _backend_switches.flash_sdp_enabled()
@@ -77,6 +78,7 @@ def _can_use_flash(call: AttentionCall, capability: Capability) -> bool:
 
 
 def _flash_supports_training(call: AttentionCall, capability: Capability) -> bool:
+    """Return whether flash attention supports the call's backward pass on a card of `capability`."""
     # The backward kernel for large heads needs more shared memory than these consumer cards have.
     if not call.records_gradients or not ((8, 6) <= capability <= (8, 9) or (12, 0) <= capability <= (12, 1)):
         return True
@@ -85,6 +87,7 @@ def _flash_supports_training(call: AttentionCall, capability: Capability) -> boo
 
 
 def _can_use_efficient(call: AttentionCall, capability: Capability) -> bool:
+    """Return whether a card of `capability` can run the call with memory-efficient attention."""
     head_width, value_head = call.query.shape[-1], call.value.shape[-1]
     alignment = _gemm_alignment_elements(call.query.dtype, capability)
     dtypes = (torch.float16, torch.float32, torch.bfloat16) if capability >= (8, 0) else (torch.float16, torch.float32)
@@ -105,6 +108,7 @@ def _can_use_efficient(call: AttentionCall, capability: Capability) -> bool:
 
 
 def _can_use_cudnn(call: AttentionCall, capability: Capability) -> bool:
+    """Return whether a card of `capability` can run the call with cuDNN's attention."""
     return (
         _backend_switches.cudnn_sdp_enabled()
         and _has_four_dimensions(call)
@@ -121,6 +125,7 @@ def _can_use_cudnn(call: AttentionCall, capability: Capability) -> bool:
 
 
 def _cudnn_supports_shapes(call: AttentionCall) -> bool:
+    """Return whether cuDNN's attention supports the numbers and widths of heads."""
     batch, heads, queries, head_width = call.query.shape
     keys, value_head = call.key.shape[2], call.value.shape[3]
     max_head_width = 192 if (head_width, value_head) == (192, 128) else _MAX_CUDNN_HEAD_WIDTH
@@ -135,6 +140,7 @@ def _cudnn_supports_shapes(call: AttentionCall) -> bool:
 
 
 def _cudnn_supports_mask(call: AttentionCall) -> bool:
+    """Return whether cuDNN's attention supports the mask, if there is one."""
     if call.mask is None:
         return True
     scores_shape = (*call.query.shape[:3], call.key.shape[2])
@@ -146,6 +152,7 @@ def _cudnn_supports_mask(call: AttentionCall) -> bool:
 
 
 def _is_math_enabled(_call: AttentionCall, _capability: Capability) -> bool:
+    """Return whether attention by plain matrix products is allowed."""
     return bool(_backend_switches.math_sdp_enabled())
 
 
@@ -166,6 +173,7 @@ def _has_allowed_dtype(call: AttentionCall, allowed: tuple[torch.dtype, ...]) ->
 
 
 def _heads_match(call: AttentionCall, grouped: bool, same_key_and_value: bool = True) -> bool:
+    """Return whether queries, keys and values have compatible numbers of heads."""
     if not call.query.shape[0] == call.key.shape[0] == call.value.shape[0]:
         return False
     query, key, value = (tensor.shape[-3] for tensor in (call.query, call.key, call.value))
@@ -190,6 +198,7 @@ def _mask_stride_is_one(call: AttentionCall) -> bool:
 
 
 def _gemm_alignment_elements(dtype: torch.dtype, capability: Capability) -> int:
+    """Return the alignment in elements that matrix products of `dtype` need on a card of `capability`."""
     is_half = dtype in _HALF_DTYPES
     tensor_cores = capability >= (8, 0) or (capability >= (7, 0) and is_half)
     min_alignment = 4 if capability >= (8, 0) else 1
@@ -221,6 +230,7 @@ def attend(call: AttentionCall, scale: float | None, backend: Backend) -> Tensor
 
 
 def _attend_by_flash(call: AttentionCall, scale: float | None) -> Tensor:
+    """Return the attention output by flash attention, with padded heads."""
     head_width = call.query.shape[-1]
     query, key, value = (_padded_last_dimension(tensor, 8) for tensor in (call.query, call.key, call.value))
     result = _first_result(
@@ -232,6 +242,7 @@ def _attend_by_flash(call: AttentionCall, scale: float | None) -> Tensor:
 
 
 def _attend_by_math(call: AttentionCall, scale: float | None) -> Tensor:
+    """Return the attention output by plain matrix products, as PyTorch composes them."""
     # Composed here, since PyTorch's own composition adds the mask out of place when it is given fake tensors.
     dtype = call.query.dtype
     in_float32 = dtype in _HALF_DTYPES and not _backend_switches.fp16_bf16_reduction_math_sdp_allowed()
@@ -263,6 +274,7 @@ def additive_mask(mask: Tensor | None, dtype: torch.dtype) -> Tensor | None:
 
 
 def _aligned_mask(mask: Tensor) -> Tensor:
+    """Return a view of the mask whose rows are padded to the alignment that the kernels need."""
     strides = [mask.stride(dimension) for dimension in range(mask.dim())]
     if strides[-1] == 1 and all(stride % 8 == 0 for stride in strides[:-1]):
         return mask
@@ -271,18 +283,22 @@ def _aligned_mask(mask: Tensor) -> Tensor:
 
 
 def _padded_last_dimension(tensor: Tensor, multiple: int) -> Tensor:
+    """Return `tensor` with its last dimension padded to a multiple of `multiple`."""
     excess = tensor.shape[-1] % multiple
     return torch.constant_pad_nd(tensor, [0, multiple - excess]) if excess else tensor
 
 
 def _repeated_heads(tensor: Tensor, heads: int) -> Tensor:
+    """Return `tensor` with its heads repeated up to `heads`, for grouped-query attention."""
     return tensor if tensor.shape[-3] == heads else tensor.repeat_interleave(heads // tensor.shape[-3], -3)
 
 
 def _softmax_scale(call: AttentionCall, scale: float | None) -> float:
+    """Return the factor for scores: `scale`, or one over the square root of the head width."""
     return 1 / math.sqrt(call.query.shape[-1]) if scale is None else scale
 
 
 def _first_result(results: tuple[Any, ...]) -> Tensor:
+    """Return the first of an operator's results, the attention output."""
     result: Tensor = results[0]
     return result

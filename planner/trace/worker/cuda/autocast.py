@@ -11,7 +11,7 @@ from torch._C import DispatchKey
 
 from planner.trace.worker.cuda.dispatch import Kernel, operator_exists, overload, patched_attributes, replaced_kernels
 from planner.trace.worker.cuda.rnn import autocast_kernels
-from planner.trace.worker.tensors import tensors_in, with_tensors
+from planner.trace.worker.tensors import map_tensors, tensors_in
 
 SOURCE: Final = "PyTorch 2.13 aten/src/ATen/autocast_mode.h, and autocast_mode.cpp for the cache of weights"
 
@@ -48,7 +48,7 @@ WIDEST: Final = "addcdiv addcmul atan2 bilinear cross dot vdot grid_sampler inde
 """Operators whose inputs are converted to the widest type among the inputs."""
 
 BANNED: Final = "binary_cross_entropy"
-"""Operator that raises an error within autocast."""
+"""Operator that CUDA's autocast refuses to run."""
 
 _KEY: Final = "AutocastCPU"
 _EXCLUDED: Final = torch._C.DispatchKeySet(DispatchKey.AutocastCPU)
@@ -68,7 +68,7 @@ def autocast_as_on_cuda() -> Iterator[None]:
     unlisted = {name.removeprefix("aten::") for name in listed if name.startswith("aten::")} - set(replaced)
     with (
         replaced_kernels(_KEY, dict.fromkeys(unlisted, torch.library.fallthrough_kernel) | replaced),
-        _cpu_state_for_cuda(cast_cache.clear),
+        _cpu_autocast_state_for_cuda(cast_cache.clear),
     ):
         try:
             yield
@@ -86,9 +86,11 @@ class _WeightCastCache:
         self._cached_casts: dict[int, tuple[weakref.ref[Tensor], Tensor]] = {}
 
     def clear(self) -> None:
+        """Remove all cached copies."""
         self._cached_casts.clear()
 
     def cast(self, tensor: Tensor, dtype: torch.dtype) -> Tensor:
+        """Return `tensor` in `dtype`; copies of weights come from the cache."""
         is_weight = tensor.dtype == torch.float32 and tensor.requires_grad and tensor.is_leaf and not tensor._is_view()
         if not (is_weight and torch.is_autocast_cache_enabled()):
             return tensor.to(dtype)
@@ -99,6 +101,8 @@ class _WeightCastCache:
 
 
 def _autocast_kernels(cast_cache: _WeightCastCache) -> dict[str, Kernel]:
+    """Return the autocast kernel for each operator in CUDA's lists."""
+
     def to_lower_precision(arguments: Any) -> Any:
         dtype = torch.get_autocast_dtype("cpu")
         return _convert_eligible(
@@ -123,40 +127,46 @@ def _autocast_kernels(cast_cache: _WeightCastCache) -> dict[str, Kernel]:
     rnn_kernels = {
         name: _without_autocast(kernel) for name, kernel in autocast_kernels(tensor_to_lower_precision).items()
     }
-    return listed_kernels | rnn_kernels | {BANNED: _raise_unsafe}
+    return listed_kernels | rnn_kernels | {BANNED: _raise_unsafe_to_autocast}
 
 
 def _without_autocast(kernel: Kernel) -> Kernel:
-    def run(*args: Any, **kwargs: Any) -> Any:
+    """Return `kernel` run with autocast disabled."""
+
+    def kernel_without_autocast(*args: Any, **kwargs: Any) -> Any:
         with torch._C._ExcludeDispatchKeyGuard(_EXCLUDED):
             return kernel(*args, **kwargs)
 
-    return run
+    return kernel_without_autocast
 
 
 def _converting_kernel(operator: Any, convert: Callable[[Any], Any]) -> Kernel:
-    def run(*args: Any, **kwargs: Any) -> Any:
+    """Return a kernel that runs `operator` on inputs converted by `convert`."""
+
+    def kernel_with_converted_inputs(*args: Any, **kwargs: Any) -> Any:
         with torch._C._ExcludeDispatchKeyGuard(_EXCLUDED):
             args, kwargs = convert((args, kwargs))
             return operator(*args, **kwargs)
 
-    return run
+    return kernel_with_converted_inputs
 
 
 def _fp32_result_kernel(operator: Any) -> Kernel:
+    """Return a kernel that runs `operator` with an fp32 result, unless another type is requested."""
     names = [argument.name for argument in operator._schema.arguments]
 
-    def run(*args: Any, **kwargs: Any) -> Any:
+    def kernel_with_fp32_result(*args: Any, **kwargs: Any) -> Any:
         named = dict(zip(names, args, strict=False)) | kwargs
         if _is_castable(args[0]) and named.get("dtype") is None:
             named["dtype"] = torch.float32
         with torch._C._ExcludeDispatchKeyGuard(_EXCLUDED):
             return operator(**named)
 
-    return run
+    return kernel_with_fp32_result
 
 
 def _fp32_norm_kernel(operator: Any) -> Kernel:
+    """Return a kernel that computes the norm `operator` in fp32."""
     with_dtype = {
         "norm.Scalar": torch.ops.aten.norm.ScalarOpt_dtype,
         "norm.ScalarOpt_dim": torch.ops.aten.norm.ScalarOpt_dim_dtype,
@@ -165,16 +175,17 @@ def _fp32_norm_kernel(operator: Any) -> Kernel:
     names = [argument.name for argument in operator._schema.arguments]
     defaults = {argument.name: argument.default_value for argument in operator._schema.arguments[1:]}
 
-    def run(*args: Any, **kwargs: Any) -> Any:
+    def norm_in_fp32(*args: Any, **kwargs: Any) -> Any:
         named = defaults | dict(zip(names, args, strict=False)) | kwargs
         dtype = torch.float32 if _is_castable(args[0]) else args[0].dtype
         with torch._C._ExcludeDispatchKeyGuard(_EXCLUDED):
             return target(**named, dtype=dtype)
 
-    return run
+    return norm_in_fp32
 
 
-def _raise_unsafe(*_: object, **__: object) -> None:
+def _raise_unsafe_to_autocast(*_: object, **__: object) -> None:
+    """Raise the error of an operator that is unsafe to run within autocast."""
     raise RuntimeError(
         "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast. "
         "Use binary_cross_entropy_with_logits or torch.nn.BCEWithLogitsLoss."
@@ -182,27 +193,31 @@ def _raise_unsafe(*_: object, **__: object) -> None:
 
 
 def _to_fp32(arguments: Any) -> Any:
+    """Return `arguments` with castable tensors in fp32."""
     return _convert_eligible(arguments, Tensor.float)
 
 
 def _to_widest(arguments: Any) -> Any:
+    """Return `arguments` in fp32 if any tensor among them is, else unchanged."""
     return _to_fp32(arguments) if any(tensor.dtype == torch.float32 for tensor in tensors_in(arguments)) else arguments
 
 
 def _convert_eligible(arguments: Any, convert: Callable[[Tensor], Tensor]) -> Any:
-    return with_tensors(arguments, lambda tensor: convert(tensor) if _is_castable(tensor) else tensor)
+    """Return `arguments` with each castable tensor converted by `convert`."""
+    return map_tensors(arguments, lambda tensor: convert(tensor) if _is_castable(tensor) else tensor)
 
 
 def _is_castable(tensor: Tensor) -> bool:
+    """Return whether autocast converts `tensor`: floating-point, but not fp64."""
     return tensor.is_floating_point() and tensor.dtype != torch.float64
 
 
 @contextlib.contextmanager
-def _cpu_state_for_cuda(clear: Callable[[], None]) -> Iterator[None]:
+def _cpu_autocast_state_for_cuda(clear: Callable[[], None]) -> Iterator[None]:
     """Make autocast's functions return the CPU's state when queried about CUDA."""
     begin, forget, dtype_of = torch.autocast.__init__, torch.clear_autocast_cache, torch.get_autocast_dtype
 
-    def autocast(
+    def init_on_the_cpu(
         self: torch.autocast, device_type: str, dtype: torch.dtype | None = None, *rest: Any, **named: Any
     ) -> None:
         if device_type == "cuda":
@@ -215,7 +230,7 @@ def _cpu_state_for_cuda(clear: Callable[[], None]) -> Iterator[None]:
 
     is_enabled = torch.is_autocast_enabled
     with (
-        patched_attributes(torch.autocast, __init__=autocast),
+        patched_attributes(torch.autocast, __init__=init_on_the_cpu),
         patched_attributes(torch, clear_autocast_cache=clear_autocast_cache),
         patched_attributes(torch, is_autocast_enabled=lambda *_: is_enabled("cpu")),
         patched_attributes(torch, get_autocast_dtype=lambda _: dtype_of("cpu")),

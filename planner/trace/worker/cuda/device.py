@@ -23,14 +23,17 @@ def device_move_kernels() -> dict[str, Kernel]:
 
 
 def _move_kernel(operator: Any) -> Kernel:
-    def move(tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
+    """Return a kernel that runs a move between devices on the CPU."""
+
+    def move_on_the_cpu(tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
         args = tuple(_CPU if _is_cuda(value) else value for value in args)
         return operator._op_dk(DispatchKey.CompositeImplicitAutograd, tensor, *args, **_with_cpu_device(kwargs))
 
-    return move
+    return move_on_the_cpu
 
 
 def _with_cpu_device(kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Return `kwargs` with a CUDA device replaced by the CPU."""
     return kwargs | {"device": _CPU} if _is_cuda(kwargs.get("device")) else kwargs
 
 
@@ -63,6 +66,8 @@ def simulated_card(capability: tuple[int, int]) -> Iterator[None]:
 
 
 def _cpu_dispatch(dispatch: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the dispatch function of a fake-tensor mode, with the device of every new tensor set to the CPU."""
+
     def dispatch_on_the_cpu(mode: FakeTensorMode, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return dispatch(mode, func, types, args, _with_cpu_device(kwargs) if kwargs else kwargs)
 
@@ -70,6 +75,7 @@ def _cpu_dispatch(dispatch: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _foreach_overrides(module: Any) -> dict[str, Any]:
+    """Return the attributes of `module` that make its foreach kernels accept CPU fake tensors."""
     devices = [*module._get_foreach_kernels_supported_devices(), "cpu"]
     return {
         "_get_foreach_kernels_supported_devices": lambda: devices,
@@ -78,6 +84,7 @@ def _foreach_overrides(module: Any) -> dict[str, Any]:
 
 
 def _return_unchanged(value: Any, *_: object, **__: object) -> Any:
+    """Return `value`, for calls that would move it to a card."""
     return value
 
 
@@ -86,13 +93,15 @@ _TENSOR_TO: Final[Any] = Tensor.to
 
 
 def _tensor_to(tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
-    args, kwargs = _device_number_as_cuda(args, kwargs)
+    """Replacement of `Tensor.to`, which accepts a card's number."""
+    args, kwargs = _with_device_name(args, kwargs)
     return _TENSOR_TO(tensor, *args, **kwargs)
 
 
 def _module_to(module: nn.Module, *args: Any, **kwargs: Any) -> nn.Module:
+    """Replacement of `Module.to`, which converts types but moves nothing to a card."""
     # Every tensor is on the device already; copies of tensors to themselves are left out.
-    args, kwargs = _device_number_as_cuda(args, kwargs)
+    args, kwargs = _with_device_name(args, kwargs)
     device, dtype, non_blocking, memory_format = torch._C._nn._parse_to(*args, **kwargs)
     if not _is_cuda(device):
         _MODULE_TO(module, *args, **kwargs)
@@ -104,8 +113,8 @@ def _module_to(module: nn.Module, *args: Any, **kwargs: Any) -> nn.Module:
     return module
 
 
-def _device_number_as_cuda(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Replace a card's number by the device `cuda`, as CPU builds do not accept numbers."""
+def _with_device_name(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the arguments with a card's number replaced by the device `cuda`, as CPU builds accept no numbers."""
     if args and type(args[0]) is int:
         args = ("cuda", *args[1:])
     if type(kwargs.get("device")) is int:
@@ -114,22 +123,25 @@ def _device_number_as_cuda(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tup
 
 
 def _device_functions(capability: tuple[int, int]) -> dict[str, Any]:
+    """Return replacements for functions of `torch.cuda`, as on one card of `capability`."""
     major, minor = capability
     properties = SimpleNamespace(name="NVIDIA", major=major, minor=minor, multi_processor_count=108, warp_size=32)
 
-    def nothing(*_: object, **__: object) -> None: ...
+    def do_nothing(*_: object, **__: object) -> None: ...
 
-    def zero(*_: object, **__: object) -> int:
+    def return_zero(*_: object, **__: object) -> int:
         return 0
 
     return (
-        dict.fromkeys(("synchronize", "empty_cache", "ipc_collect", "set_device", "init"), nothing)
-        | dict.fromkeys(("manual_seed", "manual_seed_all", "reset_peak_memory_stats"), nothing)
-        | dict.fromkeys(("memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved"), zero)
+        dict.fromkeys(("synchronize", "empty_cache", "ipc_collect", "set_device", "init"), do_nothing)
+        | dict.fromkeys(("manual_seed", "manual_seed_all", "reset_peak_memory_stats"), do_nothing)
+        | dict.fromkeys(
+            ("memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved"), return_zero
+        )
         | {
             "is_available": lambda: True,
             "device_count": lambda: 1,
-            "current_device": zero,
+            "current_device": return_zero,
             "is_initialized": lambda: True,
             "get_device_name": lambda *_: properties.name,
             "get_device_capability": lambda *_: capability,

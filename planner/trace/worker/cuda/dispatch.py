@@ -46,7 +46,7 @@ def replaced_kernels(key: str, replacements: Mapping[str, Kernel]) -> Iterator[N
 
 @contextlib.contextmanager
 def replaced_compositions(replacements: Mapping[str, Kernel]) -> Iterator[None]:
-    """Replace how operators are composed of others, within the context, with and without gradient recording."""
+    """Replace, within the context, how composite operators are built from others, with and without gradients."""
     replaced = {overload(name): kernel for name, kernel in replacements.items() if operator_exists(name)}
     with replaced_kernels("AutogradCPU", replacements):
         try:
@@ -62,7 +62,7 @@ def replaced_compositions(replacements: Mapping[str, Kernel]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def replaced_fake_results(replacements: Mapping[str, Kernel]) -> Iterator[None]:
-    """Replace fake-tensor implementations; a replacement takes the mode, the operator and its arguments."""
+    """Replace fake-tensor implementations within the context; replacements take the mode, operator and arguments."""
     implementations = fake_impls.op_implementations_dict
     replaced = {overload(name): kernel for name, kernel in replacements.items() if operator_exists(name)}
     previous = {operator: implementations[operator] for operator in replaced if operator in implementations}

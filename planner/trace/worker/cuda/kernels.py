@@ -47,6 +47,7 @@ def flash_backward_bytes(query: Tensor, key: Tensor) -> int:
 
 
 def _flash_backward_bytes(args: Arguments, _result: Any, _capability: Capability) -> int:
+    """Return the size in bytes that the backward pass of flash attention needs beyond the gradients."""
     grad, query, key, out = (_tensor_argument(args, place) for place in (0, 1, 2, 4))
     return _copies_bytes(grad.transpose(1, 2), out.transpose(1, 2)) + flash_backward_bytes(query, key)
 
@@ -195,6 +196,7 @@ def _matrix_product_bytes(args: Arguments, _result: Any, _capability: Capability
 
 
 def _suits_cublas(matrix: Tensor) -> bool:
+    """Return whether cuBLAS can read the matrix without a copy: row- or column-major."""
     rows, columns = matrix.shape[-2:]
     down, across = matrix.stride()[-2:]
     return (across == 1 and down >= max(1, columns)) or (down == 1 and across >= max(1, rows))
@@ -209,11 +211,13 @@ def _convolution_bytes(args: Arguments, _result: Any, _capability: Capability) -
 
 
 def _convolution_backward_bytes(args: Arguments, _result: Any, _capability: Capability) -> int:
+    """Return the size in bytes of copies of gradient, input and weight to cuDNN's memory format."""
     grad, input_tensor, weight = args[:3]
     return _layout_copies_bytes(input_tensor, weight, grad)
 
 
 def _layout_copies_bytes(input_tensor: Tensor, weight: Tensor, *others: Tensor) -> int:
+    """Return the size in bytes of copies to the memory format that cuDNN uses for the convolution."""
     channels_last_format = {4: torch.channels_last, 5: torch.channels_last_3d}.get(input_tensor.dim())
     copy_format = torch.contiguous_format
     for tensor in (input_tensor, weight):
@@ -232,33 +236,40 @@ def _rnn_bytes(args: Arguments, _result: Any, _capability: Capability) -> int:
 
     **Source**: `_cudnn_rnn` of aten/src/ATen/native/cudnn/RNN.cpp.
     """
-    return cuda_rnn.workspace_bytes(cuda_rnn.RnnCall.forward(args)) + _transposed_copy_bytes(args[0], args[10])
+    call = cuda_rnn.RnnCall.from_forward_arguments(args)
+    return cuda_rnn.workspace_bytes(call) + _transposed_copy_bytes(args[0], args[10])
 
 
 def _rnn_backward_bytes(args: Arguments, _result: Any, _capability: Capability) -> int:
-    call, grad = cuda_rnn.RnnCall.backward(args), args[7]
+    """Return the size in bytes of cuDNN's workspace, and of transposed copies of batch-first tensors."""
+    call, grad = cuda_rnn.RnnCall.from_backward_arguments(args), args[7]
     copies = sum(_transposed_copy_bytes(tensor, args[14]) for tensor in (args[0], grad) if tensor is not None)
     return cuda_rnn.workspace_bytes(call) + copies
 
 
 def _transposed_copy_bytes(tensor: Tensor, batch_first: bool) -> int:
+    """Return the size in bytes of a copy with the steps first, if `tensor` has the batch first."""
     steps_first = tensor.transpose(0, 1) if batch_first and tensor.dim() == 3 else tensor
     return _copies_bytes(steps_first)
 
 
 def _tensor_argument(args: Arguments, place: int) -> Tensor:
+    """Return the positional argument at `place` as a tensor."""
     tensor: Tensor = args[place]
     return tensor
 
 
 def _copies_formula(*places: int) -> BytesFormula:
-    def copies(args: Arguments, _result: Any, _capability: Capability) -> int:
+    """Return the formula for contiguous copies of the non-contiguous arguments at `places`."""
+
+    def copies_bytes(args: Arguments, _result: Any, _capability: Capability) -> int:
         return _copies_bytes(*(args[place] for place in places))
 
-    return copies
+    return copies_bytes
 
 
 def _copies_bytes(*tensors: Tensor) -> int:
+    """Return the size in bytes of contiguous copies of the non-contiguous tensors among `tensors`."""
     return sum(_size_bytes(tensor) for tensor in tensors if not tensor.is_contiguous())
 
 

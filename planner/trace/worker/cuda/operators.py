@@ -8,7 +8,7 @@ from typing import Any, Final, Self
 import torch
 from torch import Tensor
 
-from planner.trace.facts import Difference
+from planner.trace.facts import TraceDifference
 from planner.trace.worker.cuda import attention as cuda_attention
 from planner.trace.worker.cuda import kernels as cuda_kernels
 from planner.trace.worker.cuda.attention import AttentionCall, Capability
@@ -34,16 +34,16 @@ def fake_norms() -> dict[str, Kernel]:
     }
 
 
-def norm_kernels() -> dict[str, Kernel]:
+def norm_placeholder_kernels() -> dict[str, Kernel]:
     """Return placeholders for kernels that only CUDA has, so that the derivatives of these operators are used.
 
     Fake tensors never reach these kernels.
     """
 
-    def unreached(*_: object, **__: object) -> None:
-        raise NotImplementedError("this kernel only says that there is one")
+    def placeholder_kernel(*_: object, **__: object) -> None:
+        raise NotImplementedError("this kernel is a placeholder, which must not run")
 
-    return {"_fused_rms_norm": unreached}
+    return {"_fused_rms_norm": placeholder_kernel}
 
 
 def accumulation_dtype(dtype: torch.dtype) -> torch.dtype:
@@ -52,6 +52,7 @@ def accumulation_dtype(dtype: torch.dtype) -> torch.dtype:
 
 
 def _empty_statistics(input_tensor: Tensor, normalized: Sequence[int]) -> Tensor:
+    """Return an empty tensor for the statistics of a norm over the dimensions `normalized`."""
     kept_dimensions = input_tensor.dim() - len(normalized)
     shape = (*input_tensor.shape[:kept_dimensions], *(1 for _ in normalized))
     return input_tensor.new_empty(shape, dtype=accumulation_dtype(input_tensor.dtype))
@@ -60,6 +61,7 @@ def _empty_statistics(input_tensor: Tensor, normalized: Sequence[int]) -> Tensor
 def _fake_layer_norm(
     _mode: Any, _func: Any, input_tensor: Tensor, normalized: Sequence[int], *_: Any
 ) -> tuple[Tensor, ...]:
+    """Return empty results of CUDA's layer norm: output, mean and inverse deviation."""
     return (
         input_tensor.new_empty(input_tensor.shape),
         _empty_statistics(input_tensor, normalized),
@@ -70,6 +72,7 @@ def _fake_layer_norm(
 def _fake_rms_norm(
     _mode: Any, _func: Any, input_tensor: Tensor, normalized: Sequence[int], *_: Any
 ) -> tuple[Tensor, Tensor]:
+    """Return empty results of CUDA's fused RMS norm: output and inverse root mean square."""
     return input_tensor.new_empty(input_tensor.shape), _empty_statistics(input_tensor, normalized)
 
 
@@ -83,6 +86,7 @@ def _fake_rms_norm_backward(
     weight: Tensor | None,
     mask: Sequence[bool],
 ) -> tuple[Tensor | None, ...]:
+    """Return empty gradients of CUDA's fused RMS norm."""
     return (
         input_tensor.new_empty(input_tensor.shape) if mask[0] else None,
         weight.new_empty(weight.shape) if mask[1] and weight is not None else None,
@@ -102,7 +106,7 @@ class CudaOperators(contextlib.AbstractContextManager["CudaOperators"]):
     assumption on exit.
     """
 
-    def __init__(self, compute_capability: Capability | None, note: Callable[[Difference], None]) -> None:
+    def __init__(self, compute_capability: Capability | None, note: Callable[[TraceDifference], None]) -> None:
         self.capability = compute_capability or ASSUMED_CAPABILITY
         self._is_known = compute_capability is not None
         self._note = note
@@ -112,7 +116,7 @@ class CudaOperators(contextlib.AbstractContextManager["CudaOperators"]):
     def __enter__(self) -> Self:
         stack = self._stack
         stack.enter_context(autocast_as_on_cuda())
-        stack.enter_context(replaced_kernels("CPU", norm_kernels()))
+        stack.enter_context(replaced_kernels("CPU", norm_placeholder_kernels()))
         stack.enter_context(replaced_fake_results(fake_norms() | fake_rnns()))
         attention_composition = {"scaled_dot_product_attention": self._attend}
         stack.enter_context(
@@ -145,13 +149,15 @@ class CudaOperators(contextlib.AbstractContextManager["CudaOperators"]):
         scale: float | None = None,
         enable_gqa: bool = False,
     ) -> Tensor:
+        """Run scaled dot product attention with the backend that the card uses."""
         call = AttentionCall(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa)
         backend = cuda_attention.choose_backend(call, self.capability)
         self._bounds.note_difference(_attention_difference(backend, self.capability, self._is_known))
         return cuda_attention.attend(call, scale, backend)
 
 
-def _attention_difference(backend: str, capability: Capability, is_known: bool) -> Difference:
+def _attention_difference(backend: str, capability: Capability, is_known: bool) -> TraceDifference:
+    """Return the assumption about which attention backend a card of `capability` uses."""
     name = {
         "flash": "flash attention",
         "efficient": "memory-efficient attention",
@@ -160,7 +166,7 @@ def _attention_difference(backend: str, capability: Capability, is_known: bool) 
     }[backend]
     card = f"compute capability {capability[0]}.{capability[1]}"
     assumed = "" if is_known else " (assumed)"
-    return Difference(
+    return TraceDifference(
         name=name,
         explanation=f"scaled_dot_product_attention runs as {name} on a card of {card}{assumed}",
         source=cuda_attention.SOURCE,
@@ -197,6 +203,7 @@ def _log_softmax(tensor: Tensor, dim: int, dtype: torch.dtype | None = None) -> 
 
 
 def _run_softmax(operator: Any, tensor: Tensor, dim: int, dtype: torch.dtype | None) -> Tensor:
+    """Run a softmax `operator`, with fp32 results directly from half-precision inputs."""
     fused = tensor.dtype == torch.float16 and dtype == torch.float32
     converted = tensor if fused or dtype is None else tensor.to(dtype)
     result: Tensor = operator(converted, dim, fused)

@@ -29,8 +29,8 @@ def rnn_compositions() -> dict[str, Kernel]:
     **Source**: aten/src/ATen/native/RNN.cpp and `_cudnn_impl` of aten/src/ATen/native/cudnn/RNN.cpp. The weights are in
     one buffer, since modules flatten them on CUDA, so none are copied.
     """
-    whole: dict[str, Kernel] = {f"{name}.input": partial(_run_unpacked, name) for name in _MODES}
-    packed: dict[str, Kernel] = {f"{name}.data": partial(_run_packed, name) for name in _MODES}
+    whole: dict[str, Kernel] = {f"{name}.input": partial(_run_on_padded_input, name) for name in _MODES}
+    packed: dict[str, Kernel] = {f"{name}.data": partial(_run_on_packed_sequences, name) for name in _MODES}
     return whole | packed | {"lstm_cell": _lstm_cell, "gru_cell": _gru_cell}
 
 
@@ -40,14 +40,16 @@ def autocast_kernels(lower: Callable[[Tensor], Tensor]) -> dict[str, Kernel]:
     **Source**: aten/src/ATen/cudnn/AutocastRNN.cpp.
     """
 
-    def run(input_tensor: Tensor, weight: Sequence[Tensor], stride: int, buffer: Tensor | None, *rest: Any) -> Any:
+    def run_in_lower_precision(
+        input_tensor: Tensor, weight: Sequence[Tensor], stride: int, buffer: Tensor | None, *rest: Any
+    ) -> Any:
         hx, cx, *others = rest
         state = lower(hx), None if cx is None else lower(cx)
         return _aten._cudnn_rnn(
             lower(input_tensor), [lower(tensor) for tensor in weight], stride, buffer, *state, *others
         )
 
-    return {"_cudnn_rnn": run}
+    return {"_cudnn_rnn": run_in_lower_precision}
 
 
 def fake_rnns() -> dict[str, Kernel]:
@@ -62,18 +64,20 @@ def fake_rnns() -> dict[str, Kernel]:
     }
 
 
-def _run_unpacked(
+def _run_on_padded_input(
     name: str, input_tensor: Tensor, hx: Any, params: Sequence[Tensor], *settings: Any
 ) -> tuple[Tensor, ...]:
+    """Run the recurrent network `name` on a batch of sequences of equal length."""
     has_biases, layers, dropout, train, is_bidirectional, batch_first = settings
     return _run_cudnn_rnn(
         name, input_tensor, hx, params, has_biases, layers, batch_first, dropout, train, is_bidirectional, []
     )
 
 
-def _run_packed(
+def _run_on_packed_sequences(
     name: str, data: Tensor, batch_sizes: Tensor, hx: Any, params: Sequence[Tensor], *settings: Any
 ) -> tuple[Tensor, ...]:
+    """Run the recurrent network `name` on a packed batch of sequences of different lengths."""
     has_biases, layers, dropout, train, is_bidirectional = settings
     sizes = batch_sizes.tolist()
     return _run_cudnn_rnn(name, data, hx, params, has_biases, layers, False, dropout, train, is_bidirectional, sizes)
@@ -92,6 +96,7 @@ def _run_cudnn_rnn(
     is_bidirectional: bool,
     batch_sizes: list[int],
 ) -> tuple[Tensor, ...]:
+    """Run the recurrent network `name` with cuDNN's operator."""
     hidden, cell = hx if name == "lstm" else (hx, None)
     width = hidden.shape[2] if cell is None else cell.shape[2]
     projected = hidden.shape[2] if hidden.shape[2] != width else 0
@@ -122,7 +127,7 @@ def _lstm_cell(
     b_ih: Tensor | None = None,
     b_hh: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Run one step with a fused kernel that saves the gates.
+    """Run one LSTM step with a fused kernel that saves the gates.
 
     **Source**: `CellParams` and `LSTMCell` of aten/src/ATen/native/RNN.cpp.
     """
@@ -134,6 +139,7 @@ def _lstm_cell(
 def _gru_cell(
     input_tensor: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
 ) -> Tensor:
+    """Run one GRU step with a fused kernel that saves its workspace."""
     gates = torch.nn.functional.linear(input_tensor, w_ih), torch.nn.functional.linear(hx, w_hh)
     hidden: Tensor = _aten._thnn_fused_gru_cell(*gates, hx, b_ih, b_hh)[0]
     return hidden
@@ -152,17 +158,18 @@ class RnnCall(NamedTuple):
     saves_for_backward: bool
 
     @classmethod
-    def forward(cls, args: tuple[Any, ...]) -> Self:
+    def from_forward_arguments(cls, args: tuple[Any, ...]) -> Self:
         """Parse the arguments of `_cudnn_rnn`."""
         return cls._from_arguments(args[0], args[1], *args[6:15])
 
     @classmethod
-    def backward(cls, args: tuple[Any, ...]) -> Self:
+    def from_backward_arguments(cls, args: tuple[Any, ...]) -> Self:
         """Parse the arguments of `_cudnn_rnn_backward`."""
         return cls._from_arguments(args[0], args[1], *args[10:19])
 
     @classmethod
     def _from_arguments(cls, input_tensor: Tensor, weights: Sequence[Tensor], *settings: Any) -> Self:
+        """Return the sizes of a call from the arguments that its forward and backward operators share."""
         mode, width, _, layers, batch_first, _, saves_for_backward, is_bidirectional, sizes = settings
         batch = sizes[0] if sizes else input_tensor.shape[0 if batch_first else 1]
         steps = input_tensor.shape[0] if sizes else input_tensor.shape[0] * input_tensor.shape[1]
@@ -180,7 +187,7 @@ def reserve_bytes(call: RnnCall) -> int:
 
 
 def reserve_bounds_bytes(call: RnnCall) -> tuple[int, int]:
-    """Return the reserve's bounds in bytes: one value less or more in each layer and between layers."""
+    """Return the lower and upper bound of the reserve in bytes: one value less or more per layer and between layers."""
     values = _SAVED_VALUES[call.mode]
     return (
         (_saved_bytes(call, max(1, values - 1), 0), _saved_bytes(call, values + 1, 2))
@@ -189,8 +196,9 @@ def reserve_bounds_bytes(call: RnnCall) -> tuple[int, int]:
     )
 
 
-def _saved_bytes(call: RnnCall, in_layers: int, between: int) -> int:
-    values = in_layers * call.layers + between * (call.layers - 1)
+def _saved_bytes(call: RnnCall, values_per_layer: int, values_between_layers: int) -> int:
+    """Return the size in bytes of values saved per step and unit, in each layer and between layers."""
+    values = values_per_layer * call.layers + values_between_layers * (call.layers - 1)
     return call.steps * call.width * call.directions * values * call.weights[0].element_size()
 
 
@@ -206,7 +214,8 @@ def workspace_bytes(call: RnnCall, times: int = 1) -> int:
 
 
 def _fake_rnn(_mode: Any, _func: Any, *args: Any, **_: Any) -> tuple[Tensor, ...]:
-    call, input_tensor, hx, cx = RnnCall.forward(args), args[0], args[4], args[5]
+    """Return empty results of cuDNN's recurrent operator, with its reserve."""
+    call, input_tensor, hx, cx = RnnCall.from_forward_arguments(args), args[0], args[4], args[5]
     output = input_tensor.new_empty((*input_tensor.shape[:-1], hx.shape[-1] * call.directions))
     cell = hx.new_empty((0,) if cx is None else cx.shape)
     reserve = input_tensor.new_empty((reserve_bytes(call),), dtype=torch.uint8)
@@ -215,6 +224,7 @@ def _fake_rnn(_mode: Any, _func: Any, *args: Any, **_: Any) -> tuple[Tensor, ...
 
 
 def _fake_rnn_backward(_mode: Any, _func: Any, *args: Any, **_: Any) -> tuple[Any, ...]:
+    """Return empty gradients of cuDNN's recurrent operator."""
     input_tensor, weight, hx, cx = args[0], args[1], args[4], args[5]
     # All gradients of weights are parts of one buffer.
     flat = weight[0].new_empty((sum(tensor.numel() for tensor in weight),))
@@ -227,16 +237,19 @@ def _fake_rnn_backward(_mode: Any, _func: Any, *args: Any, **_: Any) -> tuple[An
 
 
 def _fake_lstm_cell(_mode: Any, _func: Any, gates: Tensor, _hidden: Tensor, cx: Tensor, *_: Any) -> tuple[Tensor, ...]:
+    """Return empty results of the fused LSTM cell: hidden state, cell state and gates."""
     return torch.empty_like(cx), torch.empty_like(cx), torch.empty_like(gates)
 
 
 def _fake_gru_cell(_mode: Any, _func: Any, input_gates: Tensor, _hidden: Tensor, hx: Tensor, *_: Any) -> Any:
+    """Return empty results of the fused GRU cell: hidden state and workspace."""
     return torch.empty_like(hx), hx.new_empty((hx.shape[0], hx.shape[1] * 5))
 
 
 def _fake_gru_cell_backward(
     _mode: Any, _func: Any, grad: Tensor, workspace: Tensor, has_bias: bool
 ) -> tuple[Tensor | None, ...]:
+    """Return empty gradients of the fused GRU cell."""
     batch, width = workspace.shape[0], workspace.shape[1] // 5
     gates = [grad.new_empty((batch, 3 * width)) for _ in range(2)]
     biases = [grad.new_empty((3 * width,)) if has_bias else None for _ in range(2)]
@@ -246,5 +259,6 @@ def _fake_gru_cell_backward(
 def _fake_lstm_cell_backward(
     _mode: Any, _func: Any, _grad: Any, _grad_cell: Any, cx: Tensor, _cell: Tensor, workspace: Tensor, has_bias: bool
 ) -> tuple[Tensor | None, ...]:
+    """Return empty gradients of the fused LSTM cell."""
     bias = workspace.new_empty((workspace.shape[1],)) if has_bias else None
     return torch.empty_like(workspace), torch.empty_like(cx), bias

@@ -7,14 +7,14 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from planner.trace.facts import Difference
+from planner.trace.facts import TraceDifference
 from planner.trace.worker.cuda import rnn as cuda_rnn
 from planner.trace.worker.cuda.dispatch import operator_exists, overload
 from planner.trace.worker.cuda.kernels import flash_backward_bytes
 from planner.units import ceil_div, round_up
 
 Arguments = tuple[Any, ...]
-DifferenceFunction = Callable[[Arguments, Any], Difference | None]
+DifferenceFunction = Callable[[Arguments, Any], TraceDifference | None]
 
 _MAX_KEY_SPLITS: Final = 128
 _MAX_SPLIT_BLOCKS: Final = 320
@@ -22,11 +22,11 @@ _MAX_UNSPLIT_ROWS: Final = 64 * 1024
 
 
 class UncertaintyBounds:
-    """Collects differences: by name, the largest within one kernel, or the sum of memory that outlives its kernel."""
+    """Collector of differences by name: the largest within a kernel, or the sum of memory that outlives its kernel."""
 
     def __init__(self) -> None:
-        self._largest: dict[str, Difference] = {}
-        self._kept: dict[str, dict[Any, Difference]] = {}
+        self._largest: dict[str, TraceDifference] = {}
+        self._kept: dict[str, dict[Any, TraceDifference]] = {}
 
     def note_operator(self, func: Any, args: Arguments, result: Any) -> None:
         """Record the uncertainty of one operator."""
@@ -37,13 +37,13 @@ class UncertaintyBounds:
         if func is _RNN_OPERATOR:
             self._kept.setdefault(_RESERVE_NAME, {})[id(args[1][0])] = _rnn_reserve_difference(args)
 
-    def note_difference(self, difference: Difference) -> None:
+    def note_difference(self, difference: TraceDifference) -> None:
         """Record an uncertainty that matters only within one kernel, or that has no size."""
         previous = self._largest.get(difference.name)
         if previous is None or difference.high_bytes > previous.high_bytes:
             self._largest[difference.name] = difference
 
-    def differences(self) -> list[Difference]:
+    def differences(self) -> list[TraceDifference]:
         """Return the collected differences, one for each name."""
         sums = [
             parts[0].evolve(**{size: sum(getattr(part, size) for part in parts) for size in _SIZE_FIELDS})
@@ -52,17 +52,20 @@ class UncertaintyBounds:
         return [*self._largest.values(), *sums]
 
 
-def _convolution_difference(args: Arguments, result: Tensor) -> Difference | None:
+def _convolution_difference(args: Arguments, result: Tensor) -> TraceDifference | None:
+    """Return the uncertainty of cuDNN's workspace in a convolution's forward pass."""
     return _workspace_difference(args[0], args[1], result)
 
 
-def _convolution_backward_difference(args: Arguments, _result: Any) -> Difference | None:
+def _convolution_backward_difference(args: Arguments, _result: Any) -> TraceDifference | None:
+    """Return the uncertainty of cuDNN's workspace in a convolution's backward pass."""
     return _workspace_difference(args[1], args[2], args[0])
 
 
-def _workspace_difference(input_tensor: Tensor, weight: Tensor, output: Tensor) -> Difference:
+def _workspace_difference(input_tensor: Tensor, weight: Tensor, output: Tensor) -> TraceDifference:
+    """Return the uncertainty of cuDNN's workspace for a convolution: up to a copy of every tensor."""
     copies = sum(tensor.numel() * tensor.element_size() for tensor in (input_tensor, weight, output))
-    return Difference(
+    return TraceDifference(
         name="cuDNN's workspace for convolutions",
         explanation="cuDNN's heuristics choose the algorithm, and so its scratch memory; none is assumed, and the "
         "upper bound is a copy of input, weight and output in another layout. Algorithms that build the whole matrix "
@@ -73,7 +76,8 @@ def _workspace_difference(input_tensor: Tensor, weight: Tensor, output: Tensor) 
     )
 
 
-def _flash_difference(args: Arguments, _result: Any) -> Difference | None:
+def _flash_difference(args: Arguments, _result: Any) -> TraceDifference | None:
+    """Return the uncertainty of flash attention's partial sums, if there are few queries."""
     query, key = args[0], args[1]
     batch, heads, rows, head = query.shape
     if (len(args) > 3 and args[3] > 0) or batch * heads * ceil_div(rows, 64) >= _MAX_SPLIT_BLOCKS:
@@ -83,7 +87,7 @@ def _flash_difference(args: Arguments, _result: Any) -> Difference | None:
     wide = round_up(head, 32 if head <= 128 else 64)
     if splits < 2:
         return None
-    return Difference(
+    return TraceDifference(
         name="partial sums of flash attention",
         explanation="with few queries, keys are split over as many blocks as the card has multiprocessors for; no "
         "split is assumed",
@@ -93,8 +97,9 @@ def _flash_difference(args: Arguments, _result: Any) -> Difference | None:
     )
 
 
-def _cudnn_attention_difference(args: Arguments, _result: Any) -> Difference:
-    return Difference(
+def _cudnn_attention_difference(args: Arguments, _result: Any) -> TraceDifference:
+    """Return the uncertainty of the workspace of cuDNN's attention."""
+    return TraceDifference(
         name="cuDNN's workspace for attention",
         explanation="the scratch memory of cuDNN's backward pass is not documented; none is assumed, and the "
         "upper bound is that of flash attention",
@@ -103,13 +108,14 @@ def _cudnn_attention_difference(args: Arguments, _result: Any) -> Difference:
     )
 
 
-def _norm_backward_difference(args: Arguments, _result: Any) -> Difference | None:
+def _norm_backward_difference(args: Arguments, _result: Any) -> TraceDifference | None:
+    """Return the uncertainty of partial sums in a norm's backward pass, for very many rows."""
     input_tensor, width = args[1], prod(args[2])
     rows = input_tensor.numel() // max(width, 1)
     if rows <= _MAX_UNSPLIT_ROWS:
         return None
     blocks = min(32 * 1024 // ceil_div(width, 32), ceil_div(rows, 32))
-    return Difference(
+    return TraceDifference(
         name="partial sums of a norm's gradients",
         explanation="for very many rows, the gradients of a norm's weights are summed in parts on cards with more than "
         "a sixteenth as many multiprocessors as the row width; this split is not assumed",
@@ -118,9 +124,10 @@ def _norm_backward_difference(args: Arguments, _result: Any) -> Difference | Non
     )
 
 
-def _rnn_workspace_difference(args: Arguments, _result: Any) -> Difference:
-    call = cuda_rnn.RnnCall.forward(args)
-    return Difference(
+def _rnn_workspace_difference(args: Arguments, _result: Any) -> TraceDifference:
+    """Return the uncertainty of cuDNN's workspace for a recurrent network."""
+    call = cuda_rnn.RnnCall.from_forward_arguments(args)
+    return TraceDifference(
         name="cuDNN's workspace for recurrent networks",
         explanation="cuDNN does not document its scratch memory; a measurement of one network is used",
         source=cuda_rnn.WORKSPACE_SOURCE,
@@ -130,10 +137,11 @@ def _rnn_workspace_difference(args: Arguments, _result: Any) -> Difference:
     )
 
 
-def _rnn_reserve_difference(args: Arguments) -> Difference:
-    call = cuda_rnn.RnnCall.forward(args)
+def _rnn_reserve_difference(args: Arguments) -> TraceDifference:
+    """Return the uncertainty of the reserve that cuDNN saves for a recurrent network's backward pass."""
+    call = cuda_rnn.RnnCall.from_forward_arguments(args)
     low, high = cuda_rnn.reserve_bounds_bytes(call)
-    return Difference(
+    return TraceDifference(
         name=_RESERVE_NAME,
         explanation="cuDNN does not document what it saves for the backward pass; two measured networks are used",
         source=cuda_rnn.RESERVE_SOURCE,

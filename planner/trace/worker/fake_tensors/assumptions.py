@@ -73,8 +73,8 @@ class Assumptions:
         elif func is _aten.eq.Tensor and result.dim() and args[1].dim() == 1 and args[0].shape[-1:] == (1,):
             self._selected_fractions[result] = 1 / max(1, args[1].shape[0])
 
-    def assume(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return an assumed result of `func`.
+    def assumed_result(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Return an assumed result for `func`, the result of which depends on unknown values.
 
         Raises:
             PlannerError: If no result can be assumed for `func`.
@@ -87,6 +87,7 @@ class Assumptions:
         return assume(*args, **kwargs)
 
     def _assume_scalar(self, tensor: torch.Tensor) -> bool | int | float:
+        """Return an assumed number for a tensor of one element: False or 1."""
         if tensor.dtype == torch.bool:
             self._note("A boolean that depends on the data was assumed to be false.")
             return False
@@ -94,10 +95,12 @@ class Assumptions:
         return 1.0 if tensor.is_floating_point() else 1
 
     def _assume_unequal(self, _one: torch.Tensor, _other: torch.Tensor) -> bool:
+        """Return False for whether two tensors are equal."""
         self._note("Whether two tensors are equal depends on the data; they were assumed to differ.")
         return False
 
     def _selected_count(self, mask: torch.Tensor) -> int:
+        """Return how many elements a mask is assumed to select."""
         fraction = self._selected_fractions.get(mask, 1.0)
         selection_text = (
             "everything"
@@ -108,13 +111,16 @@ class Assumptions:
         return max(1, round(mask.numel() * fraction)) if mask.numel() else 0
 
     def _assume_nonzero(self, mask: torch.Tensor) -> torch.Tensor:
+        """Return assumed indices of the elements that a mask selects."""
         # Column by column, as the kernels store the result.
         return torch.empty((mask.dim(), self._selected_count(mask)), dtype=torch.int64).t()
 
     def _assume_masked_select(self, tensor: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """Return an assumed selection of the elements of `tensor` by a mask."""
         return torch.empty((self._selected_count(mask),), dtype=tensor.dtype)
 
     def _assume_index(self, tensor: torch.Tensor, indices: list[torch.Tensor | None]) -> torch.Tensor:
+        """Return an assumed result of indexing with boolean masks."""
         integer_indices: list[torch.Tensor | None] = []
         for index in indices:
             if index is not None and index.dtype in (torch.bool, torch.uint8):
@@ -127,6 +133,7 @@ class Assumptions:
     def _assume_unique(
         self, tensor: torch.Tensor, _sorted: bool = True, inverse: bool = False, counts: bool = False
     ) -> tuple[torch.Tensor, ...]:
+        """Return assumed results of `unique`, as if all values were different."""
         self._note("Values that depend on the data were assumed to be all different.")
         return (
             torch.empty((tensor.numel(),), dtype=tensor.dtype),
@@ -137,6 +144,7 @@ class Assumptions:
     def _assume_unique_dim(
         self, tensor: torch.Tensor, dim: int, _sorted: bool = True, inverse: bool = False, counts: bool = False
     ) -> tuple[torch.Tensor, ...]:
+        """Return assumed results of `unique` along a dimension, as if all slices were different."""
         self._note("Values that depend on the data were assumed to be all different.")
         size = tensor.shape[dim]
         return (
@@ -146,6 +154,7 @@ class Assumptions:
         )
 
     def _assume_repeat(self, repeats: torch.Tensor, *, output_size: int | None = None) -> torch.Tensor:
+        """Return assumed indices of `repeat_interleave`, as if each element occurred once."""
         if output_size is None:
             self._note("How often elements are repeated depends on the data; each was assumed to occur once.")
         return torch.empty((repeats.numel() if output_size is None else output_size,), dtype=torch.int64)
@@ -153,6 +162,7 @@ class Assumptions:
     def _assume_bincount(
         self, tensor: torch.Tensor, weights: torch.Tensor | None = None, minlength: int = 0
     ) -> torch.Tensor:
+        """Return assumed counts of `bincount`, as if the largest value were the smallest possible."""
         self._note("The largest counted value depends on the data; the smallest possible value was assumed.")
         return torch.empty((max(minlength, 1),), dtype=torch.int64 if weights is None else weights.dtype)
 
@@ -167,7 +177,7 @@ def _layer_norm_backward(
     bias: torch.Tensor | None,
     wanted_gradients: list[bool],
 ) -> tuple[torch.Tensor | None, ...]:
-    """Return contiguous gradients, whatever the strides of the incoming gradient.
+    """Return the contiguous gradients of a layer norm, whatever the strides of the incoming gradient.
 
     **Source**: `layer_norm_backward_cpu` and `layer_norm_backward_cuda` make them with LEGACY_CONTIGUOUS_MEMORY_FORMAT,
     while the rule for fake tensors keeps the strides of the incoming gradient.

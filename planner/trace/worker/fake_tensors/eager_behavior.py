@@ -20,7 +20,7 @@ _linear = functional.linear
 @contextmanager
 def eager_behavior() -> Iterator[None]:
     """Make linear layers, conversions and copies of modules behave as without a dispatch mode."""
-    replacements = ((functional, "linear", _linear_as_plain), (torch.utils, "swap_tensors", _set_data))
+    replacements = ((functional, "linear", _linear_without_mode), (torch.utils, "swap_tensors", _set_data))
     with ExitStack() as stack:
         for holder, name, replacement in (*replacements, (FakeTensor, "__deepcopy__", _deep_copy)):
             stack.callback(setattr, holder, name, getattr(holder, name))
@@ -28,12 +28,12 @@ def eager_behavior() -> Iterator[None]:
         yield
 
 
-def _linear_as_plain(
+def _linear_without_mode(
     input: torch.Tensor,  # noqa: A002  # as PyTorch calls it: it may be given by name
     weight: torch.Tensor,
     bias: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """Add the bias in place if the input's rows are not contiguous.
+    """Return a linear layer's output; if the input's rows are not contiguous, the bias is added in place.
 
     **Source**: `linear` in aten/src/ATen/native/Linear.cpp, which adds it to a copy if a tensor is a subclass.
     """
@@ -45,7 +45,7 @@ def _linear_as_plain(
 
 
 def _set_data(old: torch.Tensor, new: torch.Tensor) -> None:
-    """Set the parameter's data to the converted tensor.
+    """Set `old.data` to `new`, as for the conversion of a parameter.
 
     **Source**: `Module._apply` sets `data` of plain parameters; fake ones it swaps, which fails if they are weakly
     referenced, as the fake tensors' own bookkeeping does.
@@ -82,8 +82,8 @@ def correct_storage_sizes(func: Any, args: tuple[Any, ...], result: Any) -> None
         correction(args, result)
 
 
-def _correct_loss(args: tuple[Any, ...], result: torch.Tensor) -> None:
-    """Resize the reduced loss, whose storage was allocated for all elements and is kept.
+def _correct_loss_storage(args: tuple[Any, ...], result: torch.Tensor) -> None:
+    """Resize the storage of a reduced loss, which kernels allocate for all elements and keep.
 
     **Source**: `TORCH_META_FUNC(mse_loss)` in aten/src/ATen/native/Loss.cpp resizes its output after creating it.
     """
@@ -92,8 +92,8 @@ def _correct_loss(args: tuple[Any, ...], result: torch.Tensor) -> None:
         result.untyped_storage().resize_(shape.numel() * result.element_size())
 
 
-def _correct_layer_norm(args: tuple[Any, ...], result: tuple[torch.Tensor, ...]) -> None:
-    """Resize the statistics to fp32 if the input has half the bits of its weight.
+def _correct_layer_norm_storage(args: tuple[Any, ...], result: tuple[torch.Tensor, ...]) -> None:
+    """Resize the storages of a layer norm's statistics to fp32 if the input has half the bits of its weight.
 
     **Source**: `layer_norm_cpu` of aten/src/ATen/native/layer_norm.cpp: `param_scalar_type` of mixed formats.
     """
@@ -109,9 +109,9 @@ def _correct_rnn_workspace(args: tuple[Any, ...], result: tuple[torch.Tensor, ..
 
 
 _CORRECTIONS: Final[dict[Any, Callable[[tuple[Any, ...], Any], None]]] = {
-    _aten.mse_loss.default: _correct_loss,
-    _aten.smooth_l1_loss.default: _correct_loss,
-    _aten.native_layer_norm.default: _correct_layer_norm,
+    _aten.mse_loss.default: _correct_loss_storage,
+    _aten.smooth_l1_loss.default: _correct_loss_storage,
+    _aten.native_layer_norm.default: _correct_layer_norm_storage,
     _aten.mkldnn_rnn_layer.default: _correct_rnn_workspace,
 }
 
@@ -126,7 +126,7 @@ _WRAPPER_PATHS: Final = (
 
 
 class GradientAccumulation:
-    """Detects additions of gradients that autograd does in place.
+    """Detector of gradient additions that autograd does in place.
 
     Autograd adds a gradient to an accumulated gradient in place if nothing else refers to the latter, but never for
     subclasses such as fake tensors.
@@ -155,6 +155,7 @@ class GradientAccumulation:
 
 
 def _is_from_engine() -> bool:
+    """Return whether the autograd engine, not the user's code, called the operator."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(_WRAPPER_PATHS):
         frame = frame.f_back

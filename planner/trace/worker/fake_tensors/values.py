@@ -25,7 +25,7 @@ _CPU: Final = torch.device("cpu")
 
 
 class ShapeRule(NamedTuple):
-    """Output of an operator: a new tensor, or a view of its first argument that begins at `offset`."""
+    """Cached form of an operator's output: a new tensor, or a view of the first argument that begins at `offset`."""
 
     shape: tuple[int, ...]
     stride: tuple[int, ...]
@@ -47,7 +47,7 @@ class ShapeRules:
     def dispatch(
         self, mode: FakeTensorMode, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        """Return the result of `func` in `mode`."""
+        """Return the fake result of `func` in `mode`, from the cache if the same shapes have occurred."""
         if not self._is_cacheable(func):
             return mode.dispatch(func, types, args, kwargs)
         try:
@@ -64,6 +64,7 @@ class ShapeRules:
         return result
 
     def _is_cacheable(self, func: Any) -> bool:
+        """Return whether the output's shape follows from the operator's arguments, so that it can be cached."""
         cacheable = self._gives_one_tensor.get(func)
         if cacheable is None:
             returns = func._schema.returns
@@ -88,6 +89,7 @@ def _shape_rule(result: Any, args: tuple[Any, ...]) -> ShapeRule | None:
 
 
 def _fake_result(mode: FakeTensorMode, rule: ShapeRule, args: tuple[Any, ...]) -> FakeTensor:
+    """Return a fake tensor by its cached shape rule."""
     meta_tensor = torch.empty_strided(rule.shape, rule.stride, dtype=rule.dtype, device="meta")
     if rule.offset is not None:
         with in_kernel_invocation_manager(mode):
@@ -100,6 +102,7 @@ class _UncacheableArgumentError(Exception):
 
 
 def _cache_key(value: Any) -> Any:
+    """Return `value` as part of a cache key: tensors by shape, stride, offset and dtype."""
     kind = type(value)
     if kind is FakeTensor:
         if value.constant is not None or value.fake_device != _CPU or value.layout is not torch.strided:
@@ -157,7 +160,7 @@ class KnownValues:
         self._real_tensors[fake] = real
 
     def run(self, mode: FakeTensorMode, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return the result of `func` in `mode`; where it depends on values, from known or assumed values."""
+        """Return the fake result of `func` in `mode`; where it depends on values, from known or assumed values."""
         replacement = self._assumptions.replacement(func)
         if replacement is not None:
             with mode:
@@ -168,49 +171,55 @@ class KnownValues:
             with mode:
                 return self._result_by_value(func, args, kwargs)
         if func is _aten.lift_fresh.default:
-            self._remember_constant(args[0], result)
+            self._set_known_constant(args[0], result)
         elif self._is_mutating(func):
             self._track_mutation(func, args, kwargs)
         elif _is_small(result) and self._has_known_inputs(func, args, kwargs):
-            self._remember(result, self._run_on_real_values(func, args, kwargs))
+            self._set_known_result(result, self._run_on_real_values(func, args, kwargs))
         self._assumptions.track_selected_fraction(func, args, result)
         return result
 
     def _result_by_value(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if not self._all_known(args, kwargs):
-            return self._assumptions.assume(func, args, kwargs)
+        """Return the result of `func` from its inputs' known values, or an assumed result."""
+        if not self._are_all_known(args, kwargs):
+            return self._assumptions.assumed_result(func, args, kwargs)
         real = self._run_on_real_values(func, args, kwargs)
         if isinstance(real, tuple):
             return tuple(self._fake_with_real_values(value) for value in real)
         return self._fake_with_real_values(real)
 
     def _fake_with_real_values(self, real: Any) -> Any:
+        """Return a fake tensor that stands for `real`, with known values."""
         if not isinstance(real, torch.Tensor):
             return real
         fake = torch.empty_strided(real.shape, real.stride(), dtype=real.dtype)
         self._real_tensors[fake] = real
         return fake
 
-    def _remember(self, result: Any, real: Any) -> None:
+    def _set_known_result(self, result: Any, real: Any) -> None:
+        """Set the real values of the fake tensors in `result`."""
         if isinstance(result, torch.Tensor):
             self._real_tensors[result] = real
         elif isinstance(result, tuple | list):
             for fake, value in zip(result, real, strict=True):
-                self._remember(fake, value)
+                self._set_known_result(fake, value)
 
-    def _remember_constant(self, constant: torch.Tensor, fake: torch.Tensor) -> None:
+    def _set_known_constant(self, constant: torch.Tensor, fake: torch.Tensor) -> None:
+        """Set the known values of `fake` to those of a small constant."""
         # Fake tensors keep single constants, such as an optimizer's step counts, by themselves.
         if not isinstance(constant, FakeTensor) and constant.numel() > 1 and _is_small(constant):
             with unset_fake_temporarily():
                 self._real_tensors[fake] = constant.clone()
 
     def _has_known_inputs(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Return whether `func` has inputs, all with known values, or needs none."""
         if func in _FACTORIES:
             return True
         tensors = list(_flat_tensors((*args, *kwargs.values())))
         return bool(tensors) and all(tensor in self._real_tensors for tensor in tensors)
 
-    def _all_known(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    def _are_all_known(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Return whether the real values of all tensors among the arguments are known."""
         return all(tensor in self._real_tensors for tensor in _flat_tensors((*args, *kwargs.values())))
 
     def _is_mutating(self, func: Any) -> bool:
@@ -224,7 +233,7 @@ class KnownValues:
         changed = args[0] if args else None
         if not isinstance(changed, torch.Tensor) or changed not in self._real_tensors:
             return
-        if self._all_known(args, kwargs):
+        if self._are_all_known(args, kwargs):
             self._run_on_real_values(func, args, kwargs)
             return
         storage = self._real_tensors[changed].untyped_storage()._cdata
@@ -234,6 +243,7 @@ class KnownValues:
                 del self._real_tensors[fake]
 
     def _run_on_real_values(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Return the result of `func` on the known real values of its arguments."""
         with unset_fake_temporarily(), torch.no_grad():
             return func(*self._real_values(args), **dict(zip(kwargs, self._real_values(kwargs.values()), strict=True)))
 
@@ -249,6 +259,7 @@ class KnownValues:
 
 
 def _is_small(result: Any) -> bool:
+    """Return whether the values of `result` are few enough to be tracked."""
     if isinstance(result, tuple | list):
         return bool(result) and all(map(_is_small, result))
     if not isinstance(result, torch.Tensor):
@@ -257,6 +268,7 @@ def _is_small(result: Any) -> bool:
 
 
 def _flat_tensors(values: Iterable[Any]) -> Iterator[torch.Tensor]:
+    """Yield the tensors among `values`, also inside lists and tuples."""
     for value in values:
         if isinstance(value, torch.Tensor):
             yield value

@@ -13,7 +13,7 @@ from planner.trace.worker.observer import RunObserver
 from planner.trace.worker.tensors import tensors_in
 
 _CACHES: Final = ("past_key_values", "cache_params")
-"""Names of networks' cache arguments and outputs."""
+"""Names under which networks take and return their cache."""
 
 
 def generates_tokens(built: BuiltRun, request: TraceRequest) -> bool:
@@ -39,17 +39,17 @@ def generate(
     model: Any = built.module
     parameters = parameters_of_forward(model)
     options: dict[str, Any] = {"use_cache": True} | ({"logits_to_keep": 1} if "logits_to_keep" in parameters else {})
-    inputs = built.call.named(parameters)
+    inputs = built.forward_call.arguments_by_name(parameters)
     has_encoder = model.config.is_encoder_decoder
     token_argument = "decoder_input_ids" if has_encoder else "input_ids"
-    watcher.phase("prefill", 0)
+    watcher.begin_phase("prefill", 0)
     with autocast:
         if has_encoder:
             options["encoder_outputs"] = _encoder_outputs(model, inputs, token_argument)
             inputs = {token_argument: inputs[token_argument]}
         cache, token = _run_pass(model, inputs | options, watcher)
         for number in range(request.decode_tokens):
-            watcher.phase("decode", number)
+            watcher.begin_phase("decode", number)
             cache, token = _run_pass(model, {token_argument: token} | cache | options, watcher)
 
 
@@ -58,6 +58,7 @@ def _can_generate(model: Any) -> bool:
 
 
 def _encoder_outputs(model: Any, inputs: dict[str, Any], decoder_tokens: str) -> Any:
+    """Run the encoder on the inputs of an encoder-decoder network, and return its outputs."""
     return model.get_encoder()(**{name: value for name, value in inputs.items() if name != decoder_tokens})
 
 

@@ -13,12 +13,12 @@ from planner.trace.worker.hugging_face.networks import parameters_of_forward
 
 _TRAINING_TOKENS: Final = 2_048
 _PROMPT_TOKENS: Final = 4_096
-"""Training and prompt lengths are the workload defaults."""
+"""Sequence lengths in tokens by task: the defaults of training and inference workloads."""
 _AUDIO_SECONDS: Final = 10
 _SAMPLES_PER_SECOND: Final = 16_000
-"""Sampling rate that speech networks are trained on, if the configuration names none."""
+"""Sampling rate in hertz, assumed for speech networks without a configured rate."""
 _IMAGE_PIXELS: Final = 224
-"""Size of ImageNet's crops, on which most networks without a configured size were trained."""
+"""Width and height in pixels of ImageNet's crops, assumed for networks without a configured image size."""
 _COLOR_CHANNELS: Final = 3
 _POSITION_FIELDS: Final = (
     "max_position_embeddings",
@@ -34,11 +34,11 @@ _ONE_LABEL_SUFFIXES: Final = (
     "ForAudioClassification",
     "ForNextSentencePrediction",
 )
-"""Suffixes of classes with one label per example; others take one per token."""
+"""Suffixes of network classes that take one label per example; other classes take one per token."""
 
 
 def make_inputs(model: Any, request: TraceRequest, note: Callable[[str], None]) -> dict[str, Any]:
-    """Return the arguments of a call of `model`, with labels for training.
+    """Return generated inputs for a call of `model`, with labels for training.
 
     Raises:
         TraceError: If the network's inputs are unknown, or it has too few positions for the tokens.
@@ -60,6 +60,7 @@ def make_inputs(model: Any, request: TraceRequest, note: Callable[[str], None]) 
 def _main_inputs(
     model: Any, parameters: list[str], batch: int, length: int, note: Callable[[str], None]
 ) -> dict[str, Any]:
+    """Return generated inputs by parameter name: token ids, images or audio, without labels."""
     config = model.config
     inputs: dict[str, Any] = {}
     if "input_features" in parameters and hasattr(config, "num_mel_bins"):
@@ -79,6 +80,7 @@ def _main_inputs(
 
 
 def _sequence_length(model: Any, request: TraceRequest) -> int:
+    """Return the requested or default sequence length in tokens."""
     max_positions = _max_positions(model)
     decoded_tokens = 0 if model.config.is_encoder_decoder else request.decode_tokens
     if request.sequence_length is None:
@@ -114,6 +116,7 @@ def _learns_positions(model: nn.Module) -> bool:
 
 
 def _make_labels(model: Any, parameters: list[str], batch: int, length: int) -> dict[str, Any]:
+    """Return random labels for training, if `forward` takes any."""
     name = type(model).__name__
     if "return_loss" in parameters:
         return {"return_loss": True}
@@ -150,6 +153,7 @@ def _waveform(model: Any, batch: int, note: Callable[[str], None]) -> torch.Tens
 
 
 def _image_shape(config: Any, note: Callable[[str], None]) -> tuple[int, int, int]:
+    """Return the channels, height and width of the images, in pixels."""
     size = getattr(config, "image_size", None)
     if size is None:
         size = _IMAGE_PIXELS
@@ -159,4 +163,5 @@ def _image_shape(config: Any, note: Callable[[str], None]) -> tuple[int, int, in
 
 
 def _random_floats(model: Any, *shape: int) -> torch.Tensor:
+    """Return random numbers of this shape in the dtype of `model`."""
     return torch.randn(shape, dtype=model.dtype, generator=torch.Generator().manual_seed(0))

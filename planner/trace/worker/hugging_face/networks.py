@@ -25,7 +25,8 @@ _AUTO_CLASSES: Final = (
     "AutoModelForPreTraining",
     "AutoModel",
 )
-"""Tried in this order if a configuration names no class: encoders such as BERT are available as decoders too."""
+"""Auto classes, in the order in which they are tried if a configuration names no class: encoders such as BERT are
+available as decoders too."""
 _FAKE_TENSOR_CHECKS: Final = ("is_fake_tensor",)
 """Functions of `transformers.utils.import_utils` that make transformers treat fake tensors differently."""
 
@@ -109,6 +110,7 @@ def _import_transformers() -> Any:
 
 
 def _config_fields(request: TraceRequest) -> dict[str, Any]:
+    """Return the fields of the configuration in `request`."""
     try:
         config_fields = json.loads(request.target.config or "")
     except ValueError as error:
@@ -122,6 +124,7 @@ def _config_fields(request: TraceRequest) -> dict[str, Any]:
 
 
 def _make_config(transformers: Any, fields: dict[str, Any], place: str) -> Any:
+    """Return the transformers configuration object for the configuration's fields."""
     model_type = fields["model_type"]
     if model_type not in transformers.CONFIG_MAPPING:
         raise TraceError(
@@ -137,6 +140,7 @@ def _make_config(transformers: Any, fields: dict[str, Any], place: str) -> Any:
 
 
 def _network_class(transformers: Any, config: Any, fields: dict[str, Any]) -> Any:
+    """Return the transformers class of the network that the configuration describes."""
     for name in fields.get("architectures") or ():
         network_class = getattr(transformers, name, None)
         if inspect.isclass(network_class) and issubclass(network_class, transformers.PreTrainedModel):

@@ -6,11 +6,11 @@ from PySide6.QtCore import QEvent, QPoint, Qt
 from PySide6.QtGui import QGuiApplication, QHelpEvent
 from PySide6.QtWidgets import QApplication, QToolTip
 
-from planner.gui.monitor.plots.band_layout import TimeScale, band_items, event_lines, gap_spans, item_lines
+from planner.gui.monitor.plots.band_layout import TimeAxisScale, band_items, event_lines, gap_spans, item_lines
 from planner.monitor.readings.events import Event, EventKind, Timestamp
 
 LABELS = {A: "0", B: "1"}
-PLACE = TimeScale(0.0, 600.0, 10.0, 1.0)
+PLACE = TimeAxisScale(0.0, 600.0, 10.0, 1.0)
 
 
 def lanes(history, place=PLACE, labels=LABELS):
@@ -18,14 +18,14 @@ def lanes(history, place=PLACE, labels=LABELS):
 
 
 def test_everything_has_its_place(two_cards):
-    shapes = lanes(two_cards)
-    held = shapes["Slowed", "", 0]
+    items = lanes(two_cards)
+    held = items["Slowed", "", 0]
     assert (held.left, held.right, held.role, held.is_hatched) == (310, 340, "warn", False)
-    hot = shapes["Slowed", "", 1]
+    hot = items["Slowed", "", 1]
     assert (hot.left, hot.right, hot.is_hatched) == (600, 609, True)
-    assert shapes["Events", "X", 0].left == 356
-    assert shapes["Diagnosis", "waiting for data", 0].right == 170
-    assert shapes["Marks", "larger batch", 0].left == 410
+    assert items["Events", "X", 0].left == 356
+    assert items["Diagnosis", "waiting for data", 0].right == 170
+    assert items["Marks", "larger batch", 0].left == 410
     assert gap_spans(two_cards, PLACE) == [(209, 270)]
 
 
@@ -34,12 +34,12 @@ def test_events_of_cards_that_are_switched_off_are_left_out(two_cards):
 
 
 def test_words_say_which_card_and_how_long(two_cards):
-    shapes = lanes(two_cards)
-    (held,) = item_lines(shapes["Slowed", "", 0], two_cards, LABELS)
+    items = lanes(two_cards)
+    (held,) = item_lines(items["Slowed", "", 0], two_cards, LABELS)
     assert held.endswith("card 0: power limit, 30\u2009s")
-    (hot,) = item_lines(shapes["Slowed", "", 1], two_cards, LABELS)
+    (hot,) = item_lines(items["Slowed", "", 1], two_cards, LABELS)
     assert hot.endswith("card 1: slowed by the card: heat, 9\u2009s so far")
-    assert item_lines(shapes["Marks", "larger batch", 0], two_cards, LABELS)[0].endswith("larger batch")
+    assert item_lines(items["Marks", "larger batch", 0], two_cards, LABELS)[0].endswith("larger batch")
 
 
 def test_what_touches_becomes_one_sign_that_tells_all(two_cards):
@@ -58,8 +58,8 @@ def verdicts_on(history, *spans):
     for uuid, what, began, ended in spans:
         moments = (Timestamp(float(began), 0.0), Timestamp(float(ended), 0.0))
         history.add_event(Event(EventKind.DIAGNOSIS, *moments, uuid, what))
-    shapes = band_items(history, PLACE, LABELS, 8)
-    return [shape for shape in shapes if shape.lane == "Diagnosis" and shape.left >= 310]
+    items = band_items(history, PLACE, LABELS, 8)
+    return [shape for shape in items if shape.lane == "Diagnosis" and shape.left >= 310]
 
 
 def test_verdicts_on_several_cards_are_pieces_that_do_not_overlap(two_cards):
@@ -89,18 +89,18 @@ def test_all_events_are_told_as_text(two_cards):
 
 def test_the_band_shows_the_lanes_that_there_are(grid):
     grid.view.set_span(None)
-    assert {shape.lane for shape in grid.band.shapes} == {"Slowed", "Events", "Diagnosis", "Marks"}
+    assert {shape.lane for shape in grid.band.items} == {"Slowed", "Events", "Diagnosis", "Marks"}
     high = grid.band.sizeHint().height()
     grid.view.show(0.0, 60.0)
-    assert grid.band.shapes == []
+    assert grid.band.items == []
     assert grid.band.sizeHint().height() < high
 
 
 def test_the_band_tells_what_is_under_the_pointer(grid):
     grid.view.set_span(None)
-    shape = next(shape for shape in grid.band.shapes if shape.lane == "Events")
-    where = QPoint(round(shape.left) + 2, round(1.5 * grid.band._line))
-    assert grid.band.shapes_at(where.x(), where.y()) == [shape]
+    shape = next(shape for shape in grid.band.items if shape.lane == "Events")
+    where = QPoint(round(shape.left) + 2, round(1.5 * grid.band._lane_height))
+    assert grid.band.items_at(where.x(), where.y()) == [shape]
     QApplication.sendEvent(grid.band, QHelpEvent(QEvent.Type.ToolTip, where, grid.band.mapToGlobal(where)))
     assert QToolTip.text().endswith("card 1: Xid 31")
     QToolTip.hideText()
@@ -110,8 +110,8 @@ def test_a_mark_is_put_and_taken_away(grid, qtbot, two_cards):
     grid.view.set_span(None)
     with qtbot.waitSignal(grid.mark_wanted):
         qtbot.keyClick(grid.band, Qt.Key.Key_M)
-    shape = next(shape for shape in grid.band.shapes if shape.mark is not None)
-    menu = grid.band.menu_at(shape.left, 3.5 * grid.band._line)
+    shape = next(shape for shape in grid.band.items if shape.mark is not None)
+    menu = grid.band.menu_at(shape.left, 3.5 * grid.band._lane_height)
     put, remove, copy = menu.actions()
     with qtbot.waitSignal(grid.mark_wanted):
         put.trigger()
@@ -141,7 +141,7 @@ def test_the_keyboard_does_what_the_pointer_does(grid, qtbot, key, modifier, hol
 
 
 def test_escape_takes_the_cursor_away(grid, qtbot):
-    grid.view.point_at(590.0)
+    grid.view.move_cursor(590.0)
     grid.band.setFocus()
     grid.grab()
     qtbot.keyClick(grid.band, Qt.Key.Key_Escape)

@@ -74,10 +74,10 @@ def test_a_gap_breaks_the_curves(grid):
 
 def test_a_gap_breaks_thinned_curves_too(grid):
     grid.view.set_span(None)
-    from planner.gui.monitor.plots.curves import curve
+    from planner.gui.monitor.plots.curves import series_curve
     from planner.gui.monitor.plots.specs import AxisRange
 
-    thinned = curve(grid._history, (A, "utilization_fraction"), "0", 0, AxisRange(0.0, 599.0), 50)
+    thinned = series_curve(grid._history, (A, "utilization_fraction"), "0", 0, AxisRange(0.0, 599.0), 50)
     (place,) = thinned.breaks
     assert len(thinned.x) <= 104
     assert thinned.x[place] == 260.0
@@ -86,7 +86,7 @@ def test_a_gap_breaks_thinned_curves_too(grid):
 
 def test_what_is_drawn_keeps_its_place_on_an_axis_that_never_moves(grid, theme):
     plot = panel(grid, "power")._chart
-    grid.view.point_at(500.0)
+    grid.view.move_cursor(500.0)
     for span in (None, 300.0, 100.0):
         grid.view.set_span(span)
         assert plot._item.getViewBox().viewRange()[0] == [0.0, 1.0]
@@ -100,10 +100,10 @@ def test_what_is_drawn_keeps_its_place_on_an_axis_that_never_moves(grid, theme):
 
 
 def test_extremes_are_joined_at_one_end(grid):
-    from planner.gui.monitor.plots.curves import curve
+    from planner.gui.monitor.plots.curves import series_curve
     from planner.gui.monitor.plots.specs import AxisRange
 
-    condensed = curve(grid._history, (A, "utilization_fraction"), "0", 0, AxisRange(0.0, 599.0), 50)
+    condensed = series_curve(grid._history, (A, "utilization_fraction"), "0", 0, AxisRange(0.0, 599.0), 50)
     assert condensed.is_condensed
     low, high = condensed.columns.low, condensed.columns.high
     assert condensed.y[:6].tolist() == [low[0], high[0], high[1], low[1], low[2], high[2]]
@@ -118,14 +118,14 @@ def test_dashes_do_not_cut_into_extremes_where_the_colour_is_enough(theme):
 
 def test_the_cursor_is_one_for_all_and_tells_the_values(grid, qtbot):
     with qtbot.waitSignal(grid.view.cursor_moved):
-        grid.view.point_at(301.0)
+        grid.view.move_cursor(301.0)
     assert panel(grid, "utilization").read_out.endswith("0: 90\u2009%   1: 90\u2009%")
     assert panel(grid, "cpu").read_out.endswith("CPU: 25\u2009%   Waiting for disks: 1\u2009%")
     assert panel(grid, "disk").read_out.endswith("5\u2009MB/s")
     assert panel(grid, "power")._chart._cursor.isVisible()
-    grid.view.point_at(230.0)
+    grid.view.move_cursor(230.0)
     assert panel(grid, "power").read_out.endswith("no readings")
-    grid.view.point_at(None)
+    grid.view.move_cursor(None)
     assert panel(grid, "power").read_out == "0: 300\u2009W   1: 301\u2009W"
     assert not panel(grid, "power")._chart._cursor.isVisible()
 
@@ -206,20 +206,20 @@ def test_a_curve_of_the_machine_can_be_switched_off(grid):
 
 
 def test_limits_and_lines_are_in_the_plots(grid):
-    assert [line.title for line in panel(grid, "memory_used")._all_lines()] == ["total memory: 24.0\u2009GiB"]
-    assert [line.value for line in panel(grid, "temperature")._all_lines()] == [92.0]
-    grid.set_line("memory_used_bytes", A, 17.2 * GIB, "plan: 17.2 GiB")
+    assert [line.title for line in panel(grid, "memory_used")._limit_lines()] == ["total memory: 24.0\u2009GiB"]
+    assert [line.value for line in panel(grid, "temperature")._limit_lines()] == [92.0]
+    grid.set_limit_line("memory_used_bytes", A, 17.2 * GIB, "plan: 17.2 GiB")
     grid.refresh()
     plot = panel(grid, "memory_used")._chart
     assert [line.title for *_, line in plot._lines] == ["total memory: 24.0\u2009GiB", "plan: 17.2 GiB"]
-    grid.set_line("memory_used_bytes", A, None)
+    grid.set_limit_line("memory_used_bytes", A, None)
     grid.refresh()
     assert len(plot._lines) == 1
 
 
 def test_a_line_of_the_machine_is_not_in_the_cards_plot(grid):
-    grid.set_line("memory_used_bytes", HOST, 1.0, "RAM")
-    assert len(panel(grid, "memory_used")._all_lines()) == 1
+    grid.set_limit_line("memory_used_bytes", HOST, 1.0, "RAM")
+    assert len(panel(grid, "memory_used")._limit_lines()) == 1
 
 
 def test_which_plots_are_shown_is_remembered(grid, settings):
@@ -279,7 +279,7 @@ def test_a_plot_is_shown_as_a_table(grid):
 def test_a_thinned_table_tells_both_ends(grid):
     shown = panel(grid, "utilization")
     grid.view.set_span(None)
-    curves = shown._curves(shown_range(grid), 50)
+    curves = shown._visible_curves(shown_range(grid), 50)
     row = reading_rows(curves, grid._history.wall_of)[5]
     _, column, _ = reading_columns(["Card 0", "Card 1"], shown.spec.unit)
     assert column.text(row) == "50\u2009% – 90\u2009%"
@@ -330,9 +330,9 @@ def test_a_card_that_is_gone_keeps_its_curves(grid, two_cards):
 
 def test_a_wide_window_has_two_columns(grid, qtbot):
     grid.resize(1900, 900)
-    qtbot.waitUntil(lambda: grid._placed[1] == 2)
+    qtbot.waitUntil(lambda: grid._arrangement[1] == 2)
     grid.resize(900, 900)
-    qtbot.waitUntil(lambda: grid._placed[1] == 1)
+    qtbot.waitUntil(lambda: grid._arrangement[1] == 1)
 
 
 def test_another_look_is_taken_on(grid, theme):
@@ -350,7 +350,7 @@ def test_redrawing_keeps_the_references_to_none(grid):
 
     def redraw(times: int) -> None:
         for number in range(times):
-            grid.view.point_at(300.0 + number)
+            grid.view.move_cursor(300.0 + number)
             shown.refresh()
             surface.repaint()
 

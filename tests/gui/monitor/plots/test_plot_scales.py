@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.gui.monitor.plots.specs import PLOTS, AxisRange, arranged, metric_range, metric_ticks, value_text
+from planner.gui.monitor.plots.specs import PLOTS, AxisRange, metric_range, metric_ticks, plots_in_order, value_text
 from planner.units import GIB, MIB
 
 
@@ -58,8 +58,8 @@ def test_every_plot_has_quantities_of_one_unit():
 
 def test_plots_keep_an_order_to_which_others_are_added():
     usual = [spec.key for spec in PLOTS]
-    assert [spec.key for spec in arranged(())] == usual
-    assert [spec.key for spec in arranged(("cpu", "utilization", "gone"))][-1] != "gone"
-    order = [spec.key for spec in arranged(("power", "utilization"))]
+    assert [spec.key for spec in plots_in_order(())] == usual
+    assert [spec.key for spec in plots_in_order(("cpu", "utilization", "gone"))][-1] != "gone"
+    order = [spec.key for spec in plots_in_order(("power", "utilization"))]
     assert order[:3] == ["power", "utilization", "memory_used"] or order.index("power") < order.index("utilization")
     assert sorted(order) == sorted(usual)

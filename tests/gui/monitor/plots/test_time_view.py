@@ -10,7 +10,7 @@ from planner.gui.monitor.plots.time_view import NARROWEST_SECONDS, TimeSpanView
 def view(qtbot: QtBot) -> TimeSpanView:
     """A minute's view of an hour."""
     made = TimeSpanView()
-    made.set_known(0.0, 3600.0)
+    made.set_reading_times(0.0, 3600.0)
     made.set_span(60.0)
     return made
 
@@ -22,7 +22,7 @@ def ends(view: TimeSpanView) -> tuple[float, float]:
 def test_it_follows_the_latest_reading(view, qtbot):
     assert ends(view) == (3540.0, 3600.0)
     with qtbot.waitSignal(view.moved):
-        view.set_known(0.0, 3610.0)
+        view.set_reading_times(0.0, 3610.0)
     assert ends(view) == (3550.0, 3610.0)
 
 
@@ -30,7 +30,7 @@ def test_paused_it_stands_still_and_then_catches_up(view, qtbot):
     view.set_follow(False)
     assert not view.follow
     with qtbot.assertNotEmitted(view.moved):
-        view.set_known(0.0, 3700.0)
+        view.set_reading_times(0.0, 3700.0)
     view.set_follow(True)
     assert view.end == 3700.0
 
@@ -69,13 +69,13 @@ def test_another_span_is_told(view, qtbot):
 
 def test_all_there_is_grows_with_it(view):
     view.set_span(None)
-    view.set_known(0.0, 7200.0)
+    view.set_reading_times(0.0, 7200.0)
     assert ends(view) == (0.0, 7200.0)
 
 
 def test_a_history_of_seconds_is_shown_on_a_minute(qtbot):
     view = TimeSpanView()
-    view.set_known(100.0, 103.0)
+    view.set_reading_times(100.0, 103.0)
     view.set_span(None)
     assert ends(view) == (43.0, 103.0)
 
@@ -88,6 +88,6 @@ def test_a_time_can_be_shown(view):
 
 def test_the_cursor_is_told_once(view, qtbot):
     with qtbot.waitSignal(view.cursor_moved):
-        view.point_at(5.0)
+        view.move_cursor(5.0)
     with qtbot.assertNotEmitted(view.cursor_moved):
-        view.point_at(5.0)
+        view.move_cursor(5.0)

@@ -69,26 +69,26 @@ def test_data_in_any_order_and_space_around_the_header(tmp_path):
 @pytest.mark.parametrize(
     ("header", "reason"),
     [
-        (b"", "has the end where '{' should be"),
-        (b"[]", "has '[' where '{' should be"),
+        (b"", "has the end instead of '{'"),
+        (b"[]", "has '[' instead of '{'"),
         (b"\xff{}", "not text in UTF-8"),
-        (b"{} {}", "has more after its object"),
-        (b'{"a"', "has the end where ':' should be"),
+        (b"{} {}", "has text after its object"),
+        (b'{"a"', "has the end instead of ':'"),
         (b'{"a": ', "Expecting value"),
         (b'{"a": 1', "must have dtype, shape and data_offsets"),
-        (b'{"a', "has no whole string at character 1"),
-        (b'{"a\n": 1}', "has no whole string"),
+        (b'{"a', "has no complete string at character 1"),
+        (b'{"a\n": 1}', "has no complete string"),
         (b'{"a\\q": 1}', "Invalid"),
         (b'{"a": NaN}', "NaN is not a number"),
-        (b'{"a": {"dtype": 1, "dtype": 2}}', "a key is there twice"),
+        (b'{"a": {"dtype": 1, "dtype": 2}}', "a key occurs twice"),
         (b'{"a": ' + b"[" * 3000, "nested too deep"),
         (b'{"a": ' + b"[" * 5000, "nested too deep"),
         (b'{"a": "' + b"x" * 9000 + b'"}', "Unterminated string"),
-        (b'{"__metadata__": []}', "has '[' where '{' should be"),
-        (b'{"__metadata__": {"a": 1}}', "has no whole string"),
-        (b'{"__metadata__": {}, "__metadata__": {}}', "the key '__metadata__' is there twice"),
-        (b'{"__metadata__": {"a": ""} "b"', "should be, at character"),
-        (json.dumps(ONE).encode()[:-1] + b"," + json.dumps(ONE).encode()[1:], "the key 'a' is there twice"),
+        (b'{"__metadata__": []}', "has '[' instead of '{'"),
+        (b'{"__metadata__": {"a": 1}}', "has no complete string"),
+        (b'{"__metadata__": {}, "__metadata__": {}}', "the key '__metadata__' occurs twice"),
+        (b'{"__metadata__": {"a": ""} "b"', "instead of ',', at character"),
+        (json.dumps(ONE).encode()[:-1] + b"," + json.dumps(ONE).encode()[1:], "the key 'a' occurs twice"),
     ],
     ids=range(20),
 )
@@ -147,7 +147,7 @@ def test_a_header_longer_than_the_file_or_than_any_is_refused(tmp_path):
     assert "cut short: bytes 8 to 1,008 of 10" in refusal(file)
     for length in (MAX_HEADER_BYTES + 1, 2**63, 2**64 - 1):
         file.write_bytes(struct.pack("<Q", length) + b"{}")
-        assert "the header would have" in refusal(file)
+        assert "the header has" in refusal(file)
 
 
 def test_a_file_that_shrinks_while_it_is_read_is_cut_short(tmp_path):

@@ -136,7 +136,7 @@ def test_what_the_files_lack_is_told_and_everything_counted(tmp_path):
     fewer["extra.weight"] = ("BF16", [3])
     found = read_model_file(write_model(tmp_path, fewer))
     (note,) = found.reader_notes
-    assert note.startswith("10 tensors of the network are not found in the files, such as 'lm_head.weight': ")
+    assert note.startswith("10 tensors of the network are missing from the files, such as 'lm_head.weight': ")
     assert found.stored_bytes == sum(part.bytes for part in found.stored) == 2 * sum(p.elements for p in found.stored)
     assert ("other", 3) in {(part.place, part.elements - 64) for part in found.stored}
 
@@ -254,15 +254,15 @@ def test_biases_and_norms_tell_the_family(tmp_path):
 @pytest.mark.parametrize(
     ("tensors", "reason"),
     [
-        ({}, "that their names do not identify"),
-        ({"unet.conv.weight": ("F32", [2])}, "that their names do not identify"),
+        ({}, "tensor names that do not identify the network"),
+        ({"unet.conv.weight": ("F32", [2])}, "tensor names that do not identify the network"),
         (tiny_tensors() | {"model.layers.1.mlp.up_proj.bias": ("BF16", [96])}, "do not identify"),
         (tiny_tensors() | {"model.layers.3.mlp.up_proj.weight": ("BF16", [96])}, "do not identify"),
         (tiny_tensors() | {"model.layers.0.x": ("BF16", [1]), "model.layers.1.x": ("BF16", [1])}, "do not identify"),
         (tiny_tensors("F8_E4M3"), "is quantized, and its tensors do not identify the scheme"),
         (tiny_tensors() | {"model.embed_tokens.weight": ("BF16", [128])}, "has no token embedding"),
         ({n: w for n, w in tiny_tensors().items() if "embed" not in n}, "has no token embedding"),
-        (tiny_tensors(heads=96, keys=48), "96 query and 48 key channels, which heads of no usual width divide"),
+        (tiny_tensors(heads=96, keys=48), "96 query and 48 key channels, which no common head dimension divides"),
         (tiny_tensors(heads=0, keys=0), "0 query and 0 key channels"),
     ],
     ids=range(10),

@@ -24,25 +24,11 @@ def test_modernbert_has_windows_in_two_layers_of_three() -> None:
     assert windows == {(0,): None, (1, 2, 4, 5): 128, (3, 6): None}
 
 
-def test_labels_come_from_the_configuration() -> None:
-    classifier = ["BertForSequenceClassification"]
-    assert read("bert", architectures=classifier, num_labels=7).labels == 7
-    assert read("bert", architectures=classifier, id2label={"0": "a", "1": "b", "2": "c"}).labels == 3
-    assert read("bert", architectures=classifier).labels == 2
-    assert read("bert").labels is None
-
-
-def test_the_head_is_tied_unless_the_configuration_says_otherwise() -> None:
-    assert read("bert").tied_head
-    untied = read("bert", tie_word_embeddings=False)
-    assert (untied.tied_head, untied.head[0].shape) == (False, (99, 64))
-
-
 def test_albert_counts_its_one_layer_once_and_runs_all() -> None:
     found = read_config({"model_type": "albert", **ALBERT, "num_hidden_layers": 5}, "test")
     assert found.main.layer_count == 5
     assert [bool(group.layer.tensors) for group in found.main.groups] == [True, False]
-    assert any("counted once" in note for note in found.reader_notes)
+    assert any("counts once" in note for note in found.reader_notes)
 
 
 def test_roberta_can_use_fewer_positions_than_it_has() -> None:
@@ -61,12 +47,6 @@ def test_relative_positions_rule_out_the_fused_kernel() -> None:
     assert not attention(read_config({"model_type": "deberta-v2", **DEBERTA_V3}, "test")).sdpa
     assert not attention(read("mpnet")).sdpa
     assert attention(read("bert")).sdpa
-
-
-def test_an_unknown_head_is_noted_and_replaced() -> None:
-    found = read("bert", architectures=["BertForJuggling"])
-    assert found.tied_head
-    assert any("BertForJuggling" in note for note in found.reader_notes)
 
 
 @pytest.mark.parametrize(

@@ -2,54 +2,18 @@ import json
 import os
 import subprocess
 import sys
-import time
-from functools import partial
-from itertools import count
 
-import huggingface_hub
 import pytest
-from fake_hub import COMMIT, FakeHub, RequestsLikeSession, refuse, running_hub
+from fake_hub import COMMIT, NAME, FakeHub, refusal, weights
 from huggingface_hub import constants
-from made_files import TINY, gguf_bytes, safetensors_bytes, safetensors_header, tensor_bytes, tiny_gguf, tiny_tensors
+from made_files import TINY, gguf_bytes, tiny_gguf, tiny_tensors
 from made_pipelines import PIPELINE, pipeline_files
 
-from planner.errors import ModelFileError, NetworkError
 from planner.models.catalog import load_models
 from planner.models.load import load_config, load_model
 from planner.models.readers.config_json import read_config
-from planner.models.readers.hub import repository as hub_files
-from planner.models.readers.hub.model import read_hub_config, read_hub_model
+from planner.models.readers.hub.model import read_hub_model
 from planner.paths import catalog_dir
-
-NAME = "someone/tiny"
-
-
-def point_to(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Do what HF_ENDPOINT does, which is read once for a process."""
-    template = f"{endpoint}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
-    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
-
-
-@pytest.fixture
-def hub(tmp_path, monkeypatch):
-    """A hub with one model; no token, and a cache of its own that is empty."""
-    for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(tmp_path / "token"))
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    close = getattr(huggingface_hub, "close_session", lambda: None)
-    close()
-    with running_hub() as made:
-        point_to(made.endpoint, monkeypatch)
-        made.files[f"{NAME}/config.json"] = json.dumps(TINY).encode()
-        yield made
-        close()
-    assert not (tmp_path / "cache").exists() or (tmp_path / "cache" / "kept").exists()
-
-
-def weights(tensors) -> bytes:
-    return safetensors_bytes(safetensors_header(tensors), tensor_bytes(tensors))
 
 
 def add_shards(hub: FakeHub) -> None:
@@ -61,12 +25,6 @@ def add_shards(hub: FakeHub) -> None:
     index = {"metadata": {}, "weight_map": {name: file for file, part in shards.items() for name in part}}
     hub.files[f"{NAME}/model.safetensors.index.json"] = json.dumps(index).encode()
     hub.files |= {f"{NAME}/{file}": weights(part) for file, part in shards.items()}
-
-
-def refusal(text: str = f"hf:{NAME}", kind: type = ModelFileError) -> ModelFileError | NetworkError:
-    with pytest.raises(kind) as caught:
-        read_hub_model(text)
-    return caught.value
 
 
 @pytest.mark.parametrize("ranges", [True, False])
@@ -88,124 +46,17 @@ def test_a_sharded_model_is_read_by_its_index_and_heads(hub):
     assert not any(file.endswith("/model.safetensors") for file, *_ in hub.asked)
 
 
-def test_a_long_header_takes_a_second_request(hub, monkeypatch):
-    monkeypatch.setattr(hub_files, "_FIRST_BYTES", 600)
-    hub.files[f"{NAME}/model.safetensors"] = weights(tiny_tensors())
-    assert read_hub_model(f"hf:{NAME}").container == "safetensors"
-    assert hub.asked[-1][2].startswith("bytes=8-")
-    hub.ranges = False
-    assert read_hub_model(f"hf:{NAME}").container == "safetensors"
-
-
-def test_a_file_that_shrinks_between_two_requests_is_cut_short(hub, monkeypatch):
-    monkeypatch.setattr(hub_files, "_FIRST_BYTES", 600)
-    content = weights(tiny_tensors())
-    turns = count()
-    hub.files[f"{NAME}/model.safetensors"] = lambda handler: hub.send(
-        handler, content if next(turns) == 0 else content[:700]
-    )
-    assert "is cut short" in refusal().message
-
-
 def test_without_safetensors_the_configuration_counts(hub):
     found = read_hub_model(f"hf:{NAME}")
     assert found.stored == ()
     assert found.reader_notes == (
-        "the Hub has no safetensors files of it: the weights as stored follow from its configuration",
+        "the Hub has no safetensors files of this model: stored sizes follow from its configuration",
     )
 
 
 def test_a_gguf_file_is_read_by_its_head(hub):
     hub.files[f"{NAME}/tiny-Q8_0.gguf"] = gguf_bytes(*tiny_gguf())
     assert read_hub_model(f"hf:{NAME}:tiny-Q8_0.gguf").quantization == "Q8_0"
-
-
-def test_the_token_of_its_own_store_is_sent_and_not_to_others(hub, monkeypatch):
-    monkeypatch.setenv("HF_TOKEN", "hf_something")
-
-    def elsewhere(handler):
-        handler.send_response(302)
-        handler.send_header("Location", hub.endpoint.replace("127.0.0.1", "localhost") + f"/{NAME}/resolve/main/other")
-        handler.send_header("Content-Length", "0")
-        handler.end_headers()
-
-    hub.files |= {f"{NAME}/other": hub.files[f"{NAME}/config.json"], f"{NAME}/config.json": elsewhere}
-    assert read_hub_model(f"hf:{NAME}").hidden == 64
-    assert [asked[3] for asked in hub.asked[:2]] == ["Bearer hf_something", None]
-
-
-@pytest.mark.parametrize(
-    ("status", "code", "reason", "hint"),
-    [
-        (401, "GatedRepo", "is gated", "Accept its conditions at https://huggingface.co/someone/tiny"),
-        (403, "GatedRepo", "is gated", "log in with: hf auth login"),
-        (401, "RepoNotFound", "there is no such model", "hf auth login"),
-        (401, "", "there is no such model", "hf auth login"),
-        (403, "", "there is no such model", "hf auth login"),
-        (404, "RepoNotFound", "there is no such model", "Check its name"),
-        (404, "RevisionNotFound", "has no such revision", "/tree/main"),
-        (404, "EntryNotFound", "has no file config.json", "write hf:someone/tiny:file.gguf"),
-        (404, "", "has no file config.json", "/tree/main"),
-    ],
-)
-def test_what_the_hub_refuses_is_told(hub, status, code, reason, hint):
-    hub.files[f"{NAME}/config.json"] = partial(refuse, status=status, code=code)
-    error = refusal()
-    assert error.message.startswith(f"hf:{NAME}: ")
-    assert reason in error.message
-    assert hint in error.hint
-    assert not error.environment
-
-
-@pytest.mark.parametrize("status", [429, 500, 503])
-def test_trouble_of_the_hub_is_no_fault_of_the_name(hub, status):
-    hub.files[f"{NAME}/config.json"] = partial(refuse, status=status)
-    error = refusal(kind=NetworkError)
-    assert f"status {status}" in error.message
-    assert error.environment
-
-
-def test_a_refusal_of_the_weights_is_told_too(hub):
-    hub.files[f"{NAME}/model.safetensors.index.json"] = partial(refuse, status=403)
-    assert "requires a login" in refusal().message
-
-
-def test_a_closed_door_is_no_network(hub, monkeypatch):
-    point_to("http://127.0.0.1:9", monkeypatch)
-    error = refusal(kind=NetworkError)
-    assert "cannot be reached" in error.message
-    assert "choose its folder" in error.hint
-
-
-def test_offline_says_so(hub, monkeypatch):
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    assert "switched off by HF_HUB_OFFLINE" in refusal(kind=NetworkError).message
-    assert hub.asked == []
-
-
-def _dripping(handler):
-    handler.send_response(200)
-    handler.send_header("Content-Length", "1000000")
-    handler.end_headers()
-    for _ in range(10):
-        handler.wfile.write(b" " * 100_000)
-
-
-def test_there_is_a_time_limit(hub, monkeypatch):
-    hub.files[f"{NAME}/config.json"] = _dripping
-    monkeypatch.setattr(hub_files, "TIME_LIMIT_S", 0.0)
-    assert "took longer than 0 seconds" in refusal(kind=NetworkError).message
-
-
-def test_a_silent_hub_is_not_waited_for(hub, monkeypatch):
-    monkeypatch.setattr(hub_files, "_WAIT_S", 0.2)
-    hub.files[f"{NAME}/config.json"] = lambda _: time.sleep(0.5)
-    assert "cannot be reached" in refusal(kind=NetworkError).message
-
-
-def test_it_can_be_cancelled(hub):
-    with pytest.raises(NetworkError, match="was cancelled"):
-        read_hub_model(f"hf:{NAME}", stop=lambda: True)
 
 
 def test_without_network_a_copy_that_was_downloaded_before_is_read(hub, tmp_path, monkeypatch):
@@ -246,33 +97,12 @@ def test_hostile_answers_are_refused(hub):
     assert "not text in UTF-8" in refusal().message
 
 
-def test_an_answer_without_a_size_is_as_long_as_it_is(hub):
-    def unsized(handler):
-        handler.send_response(200)
-        handler.send_header("Connection", "close")
-        handler.end_headers()
-        handler.wfile.write(json.dumps(TINY).encode())
-        handler.close_connection = True
-
-    hub.files[f"{NAME}/config.json"] = unsized
-    assert read_hub_config(f"hf:{NAME}") == TINY
-
-
 @pytest.mark.parametrize(
     "text", ["hf:", "hf:a/b/c", "hf:../x", "hf:a b", "hf:a@", "hf:a:x.bin", "hf:" + "x" * 200, "hf:ä"]
 )
 def test_what_is_no_name_is_refused_before_anything_is_asked(hub, text):
     assert refusal(text).hint
     assert hub.asked == []
-
-
-def test_the_sessions_of_older_versions_work_too(hub, monkeypatch):
-    monkeypatch.setattr("huggingface_hub.utils.get_session", RequestsLikeSession)
-    hub.files[f"{NAME}/model.safetensors.index.json"] = json.dumps({"weight_map": {"a": "x.safetensors"}}).encode()
-    hub.files[f"{NAME}/x.safetensors"] = weights({"a": ("F32", [2])})
-    assert read_hub_model(f"hf:{NAME}").stored_bytes == 8
-    point_to("http://127.0.0.1:9", monkeypatch)
-    assert "Connection refused" in refusal(kind=NetworkError).message
 
 
 def test_names_on_the_hub_are_models_like_others(hub):

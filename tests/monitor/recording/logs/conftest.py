@@ -1,4 +1,4 @@
-"""Logs that are written to a file and read from there."""
+"""A fixture that writes a log to a file and imports it."""
 
 import pytest
 

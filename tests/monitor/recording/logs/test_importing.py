@@ -1,34 +1,23 @@
-"""Logs of other programs: real excerpts and files of the same shapes, whole, torn and hostile."""
+"""Import of logs of other programs: real excerpts and files of the same forms, complete, truncated and malformed."""
 
 import random
 import string
-from datetime import date, datetime
+from datetime import datetime
 from pathlib import Path
 
 import pytest
-from logs_kit import cards, samples, value
+from logs_kit import PLATO, cards, samples, value
 
 from planner.errors import RecordingError
 from planner.monitor.readings.reading import Cause, missing
 from planner.monitor.recording.logs.importing import (
-    NO_HEADER,
     NO_TIMES,
-    ODD_TIMES,
     import_log,
     open_recording,
     recording_from_text,
 )
-from planner.monitor.recording.logs.log_updates import updates_from_lines
 from planner.monitor.recording.recorder import Recorder
 
-# beam11221/plato gpu_log.csv, lines 50 to 60 in part (Apache-2.0); the log has no header.
-PLATO = """\
-2026/04/25 16:20:23.686, 0 %, 0 %, 1949 MiB, 18199 MiB, 28, 11.48 W
-2026/04/25 16:20:28.887, 2 %, 0 %, 3767 MiB, 16381 MiB, 30, 31.73 W
-2026/04/25 16:20:33.907, 0 %, 0 %, 6183 MiB, 13965 MiB, 31, 32.69 W
-2026/04/25 16:20:38.986, 0 %, 0 %, 20137 MiB, 11 MiB, 31, 31.49 W
-2026/04/25 16:23:34.819, 44 %, 47 %, 4 MiB, 20143 MiB, 28, 18.40 W
-"""
 # nvidia_gpu_exporter, internal/captures (MIT): an RTX 2080 Super that encodes, and an H100 in MIG mode.
 DMON = """\
 # gpu    pwr  gtemp  mtemp     sm    mem    enc    dec    jpg    ofa   mclk   pclk
@@ -122,19 +111,6 @@ NVTOP = """\
 """
 
 
-def test_a_log_without_a_header_is_told_by_its_units(imported):
-    found = imported(PLATO)
-    assert found.notes == (NO_HEADER,)
-    assert found.seconds == pytest.approx(191.133)
-    assert value(found, 4, "log-0", "utilization_fraction") == 0.44
-    assert value(found, 4, "log-0", "memory_controller_fraction") == pytest.approx(0.47)
-    assert value(found, 3, "log-0", "memory_used_bytes") == 20137 * 2**20
-    assert value(found, 3, "log-0", "memory_free_bytes") == 11 * 2**20
-    assert value(found, 1, "log-0", "temperature_celsius") == 30
-    assert value(found, 1, "log-0", "power_watts") == 31.73
-    assert found.first.wall_seconds == datetime(2026, 4, 25, 16, 20, 23, 686000).timestamp()
-
-
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
 @pytest.mark.parametrize("ends", ["\n", "\r\n"])
 def test_a_query_of_two_cards(imported, encoding, ends):
@@ -155,13 +131,6 @@ def test_a_query_of_two_cards(imported, encoding, ends):
     assert list(samples(found)[1].devices) == ["GPU-0a"]
     assert found.notes == ("1 of its lines could not be read.",)
     assert found.seconds == pytest.approx(1.0)
-
-
-def test_numbers_without_units_are_in_those_of_the_header(imported):
-    found = imported("memory.used [MiB], power.draw [W], util\n100, 50.5, 20\n")
-    assert value(found, 0, "log-0", "memory_used_bytes") == 100 * 2**20
-    assert value(found, 0, "log-0", "utilization_fraction") == pytest.approx(0.2)
-    assert imported("power.draw [mW], pstate\n5000, P0\n").samples == 1
 
 
 def test_dmon_has_no_times(imported):
@@ -237,53 +206,6 @@ def test_a_script_that_repeats_date_and_header(imported):
     assert (found.samples, found.seconds, found.notes) == (2, 2.0, ())
 
 
-def test_cards_that_are_not_named_are_told_by_their_time(imported):
-    found = imported("timestamp,power.draw\n" + "".join(f"2026/01/03 10:00:0{at},{at}\n" for at in (0, 0, 0, 1, 1, 1)))
-    assert [len(look.devices) for look in samples(found)] == [3, 3]
-
-
-def test_a_clock_that_jumps_back_makes_no_time_twice(imported):
-    times = ("2026/01/03 10:00:00", "2026/01/03 10:00:02", "2026/01/03 09:00:00", "2026/01/03 09:00:01")
-    found = imported("timestamp,power.draw\n" + "".join(f"{at},1\n" for at in times))
-    assert [look.monotonic_seconds for look in samples(found)] == [0.0, 2.0, 4.0, 5.0]
-
-
-@pytest.mark.parametrize(
-    ("cell", "seconds"),
-    [
-        ("2026-01-03T10:00:01.123456789+00:00", 1767434401.123456),
-        ("2026-01-03T10:00:01,123456789+00:00", 1767434401.123456),
-        ("1767434401.5", 1767434401.5),
-        ("1767434401500", 1767434401.5),
-    ],
-)
-def test_times_in_many_forms(imported, cell, seconds):
-    found = imported(f'timestamp,power.draw\n"{cell}",1\n')
-    assert found.first.wall_seconds == pytest.approx(seconds, abs=1e-5)
-
-
-def test_seconds_since_the_start(imported):
-    assert imported("timestamp,power.draw\n0.25,1\n0.75,2\n").seconds == 0.5
-
-
-@pytest.mark.parametrize("cell", ["", "soon", "1e300", "9" * 40, "0001-01-01", "-5e9"])
-def test_what_is_no_time_is_none(imported, cell):
-    assert imported(f"timestamp,power.draw\n{cell},1\n").notes[0] == ODD_TIMES
-
-
-def test_columns_told_by_their_units(imported):
-    line = "GPU-0a, 00000000:01:00.0, NVIDIA X, 0, P8, 5 %, 6 %, 7 %, 10 MiB, 20 MiB, 50, 30 W, 60 W, 1500 MHz"
-    found = imported(f"{line}\n{line.replace('10 MiB', '15 MiB')}\n")
-    (card,) = cards(found)
-    assert (card.uuid, card.name, card.pci_bus_id) == ("GPU-0a", "NVIDIA X", "00000000:01:00.0")
-    assert card.fact("memory_total_bytes") == 20 * 2**20, "what stays the same is what there is"
-    assert value(found, 0, "GPU-0a", "power_limit_watts") == 60
-    assert value(found, 0, "GPU-0a", "performance_state") == 8
-    assert value(imported("5 %, 1 MiB\n"), 0, "log-0", "memory_used_bytes") == 2**20
-    three = imported("5 %, 1 MiB, 2 MiB, 3 MiB\n")
-    assert "memory_used_bytes" not in samples(three)[0].devices["log-0"], "of three, nobody knows which is which"
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -300,42 +222,33 @@ def test_columns_told_by_their_units(imported):
         "power.draw [W], util\nmuch, more\n",
     ],
 )
-def test_what_is_no_log_is_refused(imported, text):
+def test_an_unsupported_file_is_an_error(imported, text):
     with pytest.raises(RecordingError, match="is not a supported GPU log") as refused:
         imported(text)
     assert "nvidia-smi --query-gpu" in refused.value.hint
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "\0" * 9])
-def test_an_empty_file_is_told(imported, text):
+def test_an_empty_file_is_an_error(imported, text):
     with pytest.raises(RecordingError, match="is empty"):
         imported(text)
 
 
-def test_no_lines_are_no_updates():
-    assert list(updates_from_lines([], date(2026, 1, 1))) == []
-
-
-def test_too_many_cards_are_refused(imported):
-    with pytest.raises(RecordingError, match="names more than 1,024 cards"):
-        imported("index,power.draw\n" + "".join(f"{number},1\n" for number in range(2000)))
-
-
-def test_what_cannot_be_read_is_told(tmp_path):
+def test_unreadable_files_are_errors(tmp_path):
     with pytest.raises(RecordingError, match="is a folder"):
         import_log(tmp_path)
     with pytest.raises(RecordingError, match="cannot be read"):
         open_recording(tmp_path / "missing.csv")
 
 
-def test_a_path_that_is_none_is_told():
+def test_an_invalid_path_is_an_error():
     with pytest.raises(RecordingError, match="cannot be read"):
         open_recording(Path("a\0b"))
     with pytest.raises(RecordingError, match="is not a supported GPU log"):
         recording_from_text("nothing", Path("a\0b"))
 
 
-def test_either_kind_is_opened(tmp_path):
+def test_recordings_and_logs_are_opened(tmp_path):
     log = tmp_path / "log.csv"
     log.write_text(PLATO)
     assert open_recording(log).samples == 5
@@ -345,7 +258,7 @@ def test_either_kind_is_opened(tmp_path):
 
 
 @pytest.mark.fuzz
-def test_a_spoilt_log_is_read_or_refused_and_nothing_else(imported):
+def test_a_damaged_log_is_read_or_is_an_error(imported):
     numbers = random.Random(7)
     odd = [*string.printable, "\0", "é", "[N/A]", "nan", "inf", "1e999", "%", '"', "#", "9" * 400, "GPU 0"]
     for turn in range(1500):
@@ -358,3 +271,34 @@ def test_a_spoilt_log_is_read_or_refused_and_nothing_else(imported):
         except RecordingError:
             continue
         assert samples(found)
+
+
+# As nvidia-smi tells of processes: `pmon -c 2`, and `--query-compute-apps` as CSV.
+PMON = """\
+# gpu         pid   type     sm    mem    enc    dec    jpg    ofa    command
+# Idx           #    C/G      %      %      %      %      %      %    name
+    0       1234      C     97     41      -      -      -      -    python
+    0          -      -      -      -      -      -      -      -    -
+"""
+APPS = "timestamp, pid, process_name, used_gpu_memory [MiB]\n2026/01/03 15:36:53.507, 7, python, 900 MiB\n"
+# A spreadsheet of a country that writes numbers with a comma has saved it again.
+SEMICOLONS = """\
+timestamp;name;utilization.gpu [%];power.draw [W]
+2026/01/03 15:36:53,507;NVIDIA GeForce RTX 4090;34 %;33,09 W
+2026/01/03 15:36:54,507;NVIDIA GeForce RTX 4090;35 %;33,19 W
+"""
+
+
+@pytest.mark.parametrize("text", [PMON, APPS])
+def test_a_log_of_processes_is_an_error_with_a_hint(imported, text):
+    with pytest.raises(RecordingError, match="is a log of processes, not of GPUs") as refused:
+        imported(text)
+    assert "--query-gpu=timestamp,index" in refused.value.hint
+
+
+def test_cells_separated_by_semicolons_or_tabs(imported):
+    found = imported(SEMICOLONS)
+    assert [value(found, place, "log-0", "power_watts") for place in (0, 1)] == [33.09, 33.19]
+    assert (found.seconds, cards(found)[0].name) == (1.0, "NVIDIA GeForce RTX 4090")
+    tabs = imported(SEMICOLONS.replace(";", "\t"))
+    assert (tabs.samples, value(tabs, 1, "log-0", "power_watts")) == (2, 33.19)

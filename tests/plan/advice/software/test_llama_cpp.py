@@ -12,7 +12,7 @@ def named(found, name):
     return next(advice for advice in found if advice.name == name)
 
 
-def test_llama_cpp_may_leave_layers_in_ram(catalog):
+def test_advice_for_llama_cpp_keeps_layers_in_ram(catalog):
     plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-70B"), workload=Inference(weights="Q4_K_M"), gpu="rtx-4090")
     best = next(advice for advice in advise(plan, catalog) if "layers on the card" in advice.name)
     layers = best.plan.workload.gpu_layers
@@ -22,7 +22,7 @@ def test_llama_cpp_may_leave_layers_in_ram(catalog):
     assert evaluate(more, catalog).memory.verdict != "fits"
 
 
-def test_llama_cpp_has_files_and_caches_of_its_own(catalog):
+def test_advice_for_llama_cpp_uses_gguf_files_and_cache_types(catalog):
     workload = Inference(profile="llama.cpp", batch=8, context_length=16_384)
     found = advise(Plan(model=LLAMA, workload=workload, gpu="rtx-4090"), catalog)
     assert found[0].name == "Q4_K_M"

@@ -14,7 +14,7 @@ LLAMA = ModelChoice(id="meta-llama/Llama-3.1-8B")
     ("profile", "levers"),
     [("vllm", ["pieces", "slots"]), ("llama.cpp", ["pieces", "offload"]), ("hf", [])],
 )
-def test_engines_have_numbers_of_their_own(catalog, profile, levers):
+def test_each_engine_has_its_own_sequences(catalog, profile, levers):
     architecture = catalog.models.model(LLAMA.id)
     found = tuple(engine_sequences(Inference(profile=profile, batch=3), architecture))
     assert [sequence.lever for sequence in found] == levers
@@ -22,7 +22,7 @@ def test_engines_have_numbers_of_their_own(catalog, profile, levers):
     assert all(sequence.change(sequence.values[0]).source for sequence in found)
 
 
-def test_what_an_engine_is_set_to_is_where_its_sequences_start(catalog):
+def test_sequences_start_at_the_engines_settings(catalog):
     architecture = catalog.models.model(LLAMA.id)
     engine = VllmSettings(max_num_batched_tokens=1000, max_num_seqs=100)
     tokens, sequences = engine_sequences(Inference(profile="vllm", batch=20, engine=engine), architecture)

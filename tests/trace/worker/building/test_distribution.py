@@ -73,7 +73,7 @@ def most(recording: TraceRecording, category: str) -> int:
     return peak
 
 
-def test_a_replica_holds_a_bucket_of_gradients_more(request_of) -> None:
+def test_a_replica_has_an_additional_gradient_bucket(request_of) -> None:
     alone = traced(request_of())
     replica = traced(request_of(parallel=TraceParallel(ranks=2, strategy="ddp")))
     bytes_of_gradients = 4 * alone.parameters
@@ -84,7 +84,7 @@ def test_a_replica_holds_a_bucket_of_gradients_more(request_of) -> None:
 
 
 @pytest.mark.parametrize("ranks", [2, 8])
-def test_a_shard_is_its_share_of_parameters_gradients_and_states(request_of, ranks: int) -> None:
+def test_a_shard_has_its_fraction_of_parameters_gradients_and_states(request_of, ranks: int) -> None:
     alone = traced(request_of())
     shard = traced(request_of(parallel=TraceParallel(ranks=ranks, strategy="fsdp")))
     for category in ("parameters", "gradients", "optimizer_states"):
@@ -94,7 +94,7 @@ def test_a_shard_is_its_share_of_parameters_gradients_and_states(request_of, ran
     assert any("shards" in note for note in shard.notes)
 
 
-def test_whole_parameters_are_there_for_one_unit_at_a_time(request_of) -> None:
+def test_whole_parameters_exist_for_one_unit_at_a_time(request_of) -> None:
     sharded = traced(request_of(parallel=TraceParallel(ranks=8, strategy="fsdp")))
     kept = traced(request_of(parallel=TraceParallel(ranks=8, strategy="fsdp", reshard_after_forward=False)))
     whole = 4 * sharded.parameters
@@ -110,7 +110,7 @@ def test_units_can_be_named(request_of) -> None:
         traced(request_of(parallel=TraceParallel(ranks=8, strategy="fsdp", units=("Nothing",))))
 
 
-def test_no_group_is_left_behind(request_of) -> None:
+def test_no_process_group_remains(request_of) -> None:
     import torch.distributed as dist
 
     resize = __import__("torch").UntypedStorage.resize_

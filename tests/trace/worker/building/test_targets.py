@@ -58,7 +58,7 @@ def made(tmp_path, name, *arguments):
     return load_target(file_target(tmp_path, NET, name, "nets_of_a_test.py"), arguments)
 
 
-def test_a_class_is_made_with_its_arguments(tmp_path):
+def test_a_class_is_called_with_the_arguments(tmp_path):
     net = made(tmp_path, "Net", Argument(name="width", value=6), Argument(name="depth", value=(3, 4))).modules
     assert (net.width, net.depth) == (6, [3, 4])
 
@@ -69,13 +69,13 @@ def test_a_function_may_return_a_module_with_its_inputs_and_its_step(tmp_path):
     assert pair.inputs.shape == (2, 4)
     assert pair.step is None
     several = made(tmp_path, "several")
-    assert list(several.named) == ["a", "b"]
+    assert list(several.modules_by_name) == ["a", "b"]
     assert several.step is not None
-    assert list(made(tmp_path, "listed").named) == ["0", "1"]
+    assert list(made(tmp_path, "listed").modules_by_name) == ["0", "1"]
 
 
-def test_a_module_that_is_there_already_is_taken(tmp_path):
-    assert list(made(tmp_path, "ready").named) == [""]
+def test_an_existing_module_is_used(tmp_path):
+    assert list(made(tmp_path, "ready").modules_by_name) == [""]
     with pytest.raises(TraceError, match="already a module"):
         made(tmp_path, "ready", Argument(name="width", value=1))
 
@@ -90,20 +90,20 @@ def test_a_module_that_is_there_already_is_taken(tmp_path):
         ("", "no part of .* was named"),
     ],
 )
-def test_what_is_no_module_is_said(tmp_path, name, reason):
+def test_a_target_that_is_not_a_module_is_an_error(tmp_path, name, reason):
     with pytest.raises(TraceError, match=reason) as error:
         made(tmp_path, name)
     if name in ("Missing", ""):
         assert "Net, module, pair, several, listed, number, odd, ready" in error.value.hint
 
 
-def test_arguments_that_it_does_not_take_are_named(tmp_path):
+def test_unknown_arguments_are_an_error(tmp_path):
     with pytest.raises(TraceError, match="unexpected keyword argument 'heads'") as error:
         made(tmp_path, "Net", Argument(name="heads", value=2))
     assert "width=4" in error.value.hint
 
 
-def test_a_file_finds_the_files_beside_it_and_is_loaded_once(tmp_path):
+def test_a_file_imports_its_neighbors_and_is_loaded_once(tmp_path):
     (tmp_path / "beside_it.py").write_text("WIDTH = 5")
     source = "import beside_it\ndef net():\n    return nn.Linear(beside_it.WIDTH, 1)\n"
     target = file_target(tmp_path, source, "net", "finds_others.py")
@@ -111,7 +111,7 @@ def test_a_file_finds_the_files_beside_it_and_is_loaded_once(tmp_path):
     assert load_function(f"{target.place}:net") is load_function(f"{target.place}:net")
 
 
-def test_a_file_does_not_take_the_name_of_a_module_of_python(tmp_path):
+def test_a_file_does_not_replace_a_standard_module(tmp_path):
     types = sys.modules["types"]
     assert load_target(file_target(tmp_path, NET, "module", "types.py"), ()).modules.width == 8
     assert sys.modules["types"] is types
@@ -127,7 +127,7 @@ def test_an_import_path_is_found(tmp_path, monkeypatch):
     load_target(Target(kind="import", place="package_of_a_test.nets", name="Net"), ())
 
 
-def test_what_is_not_there_is_named_but_an_import_inside_is_the_files_own_matter(tmp_path):
+def test_a_missing_target_is_named_and_errors_inside_it_are_kept(tmp_path):
     with pytest.raises(TraceError, match="there is no module 'nowhere_at_all'"):
         load_target(Target(kind="import", place="nowhere_at_all.nets", name="Net"), ())
     with pytest.raises(TraceError, match="there is no file"):
@@ -140,7 +140,7 @@ def test_what_is_not_there_is_named_but_an_import_inside_is_the_files_own_matter
         load_target(Target(kind="file", place=str(tmp_path / "net.txt"), name="Net"), ())
 
 
-def test_only_functions_are_functions(tmp_path):
+def test_a_loss_or_step_must_be_a_function(tmp_path):
     target = file_target(tmp_path, NET, "", "no_function.py")
     with pytest.raises(TraceError, match="is not a function"):
         load_function(f"{target.place}:LIMIT")
@@ -155,11 +155,11 @@ def built(tmp_path, name, **changes):
 def test_inputs_are_made_from_shapes_by_place_and_by_name(tmp_path):
     tensor = Input(value=TensorInput(shape=(3, 4)))
     scale = Input(name="scale", value=PlainInput(value=2))
-    call = built(tmp_path, "Net", inputs=(tensor, scale)).call
+    call = built(tmp_path, "Net", inputs=(tensor, scale)).forward_call
     assert [one.shape for one in call.args] == [(3, 4)]
     assert call.kwargs == {"scale": 2}
     nested = ListInput(kind="tuple", items=(TensorInput(shape=(2,)), ListInput(kind="list", items=(PlainInput(),))))
-    assert built(tmp_path, "Net", inputs=(Input(value=nested),)).call.args[0][1] == [None]
+    assert built(tmp_path, "Net", inputs=(Input(value=nested),)).forward_call.args[0][1] == [None]
 
 
 @pytest.mark.parametrize(
@@ -168,39 +168,39 @@ def test_inputs_are_made_from_shapes_by_place_and_by_name(tmp_path):
 )
 def test_integers_are_random_within_their_bound_and_always_the_same(tmp_path, dtype, high, largest):
     given = (Input(value=TensorInput(shape=(4_000,), dtype=dtype, high=high)),)
-    first, again = (built(tmp_path, "Net", inputs=given).call.args[0] for _ in range(2))
+    first, again = (built(tmp_path, "Net", inputs=given).forward_call.args[0] for _ in range(2))
     assert first.dtype is getattr(torch, dtype)
     assert int(first.max()) == largest
     assert torch.equal(first, again)
 
 
-def test_integers_go_up_to_the_first_embedding():
+def test_integers_stay_below_the_size_of_the_first_embedding():
     request = TraceRequest(
         target=Target(kind="import", place="torch.nn", name="Embedding"),
         arguments=(Argument(name="num_embeddings", value=300), Argument(name="embedding_dim", value=2)),
         inputs=(Input(value=TensorInput(shape=(9_000,), dtype="int64")),),
         device="cpu",
     )
-    assert int(build(request, Heard()).call.args[0].max()) == 299
+    assert int(build(request, Heard()).forward_call.args[0].max()) == 299
 
 
-def test_the_targets_own_inputs_take_another_batch(tmp_path):
-    assert built(tmp_path, "pair", batch=7, sequence_length=9).call.args[0].shape == (7, 9)
-    assert built(tmp_path, "pair", batch=1).call.args[0].shape == (1, 4)
+def test_the_targets_own_inputs_are_resized_to_another_batch(tmp_path):
+    assert built(tmp_path, "pair", batch=7, sequence_length=9).forward_call.args[0].shape == (7, 9)
+    assert built(tmp_path, "pair", batch=1).forward_call.args[0].shape == (1, 4)
 
 
-def test_a_dtype_goes_for_parameters_and_inputs(tmp_path):
+def test_a_dtype_applies_to_parameters_and_inputs(tmp_path):
     net = built(tmp_path, "pair", dtype="bf16")
     assert net.module.layer.weight.dtype is torch.bfloat16
-    assert net.call.args[0].dtype is torch.bfloat16
+    assert net.forward_call.args[0].dtype is torch.bfloat16
 
 
-def test_inputs_that_are_not_known_are_asked_for(tmp_path):
+def test_unknown_inputs_are_an_error(tmp_path):
     with pytest.raises(TraceError, match="the module's inputs are not known"):
         built(tmp_path, "module")
 
 
-def test_what_is_frozen_is_named_by_pattern_or_by_module(tmp_path):
+def test_parameters_are_frozen_by_pattern_or_module(tmp_path):
     for pattern in ("*weight", "layer.weight"):
         net = built(tmp_path, "pair", freeze=(pattern,)).module
         assert [p.requires_grad for p in net.parameters()] == [False, True]
@@ -210,7 +210,7 @@ def test_what_is_frozen_is_named_by_pattern_or_by_module(tmp_path):
     assert "layer.weight" in error.value.hint
 
 
-def test_what_was_built_is_told(tmp_path):
+def test_built_modules_and_inputs_are_reported(tmp_path):
     heard = Heard()
     build(TraceRequest(target=file_target(tmp_path, NET, "pair", "told_nets.py"), device="cpu"), heard)
     assert heard.phases == [("load", 0)]

@@ -29,6 +29,6 @@ def test_scratch_memory_in_half_precision_is_bounded(
         assert difference.low_bytes <= difference.bytes == 0 < difference.high_bytes
 
 
-def test_another_processor_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_cpu_is_a_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "DEFAULT")
     assert [difference.name for difference in cpu_differences(PLAIN, ())] == ["this CPU's kernels"]

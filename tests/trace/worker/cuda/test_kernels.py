@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.functional import scaled_dot_product_attention
 
-from planner.trace.facts import Difference
+from planner.trace.facts import TraceDifference
 
 HALF, BRAIN, SINGLE = torch.float16, torch.bfloat16, torch.float32
 
@@ -18,7 +18,7 @@ def attention(
     head: int = 64,
     keys: int = 4,
     queries: int = 200,
-    notes: list[Difference] | None = None,
+    notes: list[TraceDifference] | None = None,
 ) -> Log:
     with on_cuda(capability, notes) as log:
         # Heads lie as a linear layer leaves them: beside each other for each token.
@@ -181,8 +181,8 @@ def test_convolutions_copy_what_is_laid_out_otherwise() -> None:
     assert run(last=True)["convolution.default"] == 4 * 3 * 3 * 3 * 4
 
 
-def noted(work: object, capability: tuple[int, int] = (8, 0)) -> dict[str, Difference]:
-    notes: list[Difference] = []
+def noted(work: object, capability: tuple[int, int] = (8, 0)) -> dict[str, TraceDifference]:
+    notes: list[TraceDifference] = []
     with on_cuda(capability, notes):
         work()  # type: ignore[operator]
     return {note.name: note for note in notes}
@@ -202,7 +202,7 @@ def test_what_cudnn_takes_for_a_convolution_is_bounded() -> None:
 
 
 def test_few_queries_may_be_split_over_many_blocks() -> None:
-    def decode(keys: int, batch: int = 1, dropout: float = 0.0) -> dict[str, Difference]:
+    def decode(keys: int, batch: int = 1, dropout: float = 0.0) -> dict[str, TraceDifference]:
         def work() -> None:
             key = torch.randn(batch, 8, keys, 64, dtype=HALF)
             scaled_dot_product_attention(torch.randn(batch, 8, 1, 64, dtype=HALF), key, key, dropout_p=dropout)
@@ -217,7 +217,7 @@ def test_few_queries_may_be_split_over_many_blocks() -> None:
 
 
 def test_what_cudnn_takes_for_attention_is_bounded_by_flash() -> None:
-    notes: list[Difference] = []
+    notes: list[TraceDifference] = []
     attention((9, 0), BRAIN, notes=notes)
     (note,) = (note for note in notes if note.high_bytes)
     assert note.name == "cuDNN's workspace for attention"
@@ -225,7 +225,7 @@ def test_what_cudnn_takes_for_attention_is_bounded_by_flash() -> None:
 
 
 def test_sums_over_very_many_rows_may_be_in_parts() -> None:
-    def work(rows: int) -> dict[str, Difference]:
+    def work(rows: int) -> dict[str, TraceDifference]:
         return noted(lambda: nn.LayerNorm(64)(torch.randn(rows, 64)).sum().backward())
 
     assert not work(64 * 1024)

@@ -11,7 +11,7 @@ from torch.nn import functional
 from torch.optim import optimizer
 from torch.utils.checkpoint import checkpoint
 
-from planner.trace.facts import Difference
+from planner.trace.facts import TraceDifference
 from planner.trace.worker.cuda.operators import CudaOperators
 
 HALF, BRAIN, SINGLE = torch.float16, torch.bfloat16, torch.float32
@@ -151,7 +151,7 @@ def attend() -> None:
 
 
 def test_the_chosen_attention_is_told_once() -> None:
-    notes: list[Difference] = []
+    notes: list[TraceDifference] = []
     with on_cuda((8, 6), notes):
         attend()
         attend()
@@ -161,7 +161,7 @@ def test_the_chosen_attention_is_told_once() -> None:
 
 
 def test_an_assumed_card_is_told() -> None:
-    notes: list[Difference] = []
+    notes: list[TraceDifference] = []
     with on_cuda(None, notes):
         attend()
     assert "compute capability 8.0 (assumed)" in notes[0].explanation

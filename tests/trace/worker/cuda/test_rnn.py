@@ -5,7 +5,7 @@ import torch
 from cuda_runs import on_cuda
 from torch import nn
 
-from planner.trace.facts import Difference
+from planner.trace.facts import TraceDifference
 from planner.trace.worker.cuda.rnn import RnnCall, reserve_bounds_bytes, reserve_bytes, workspace_bytes
 
 HALF, SINGLE = torch.float16, torch.float32
@@ -127,7 +127,7 @@ def test_cells_are_fused(cell: type[nn.Module], bias: bool) -> None:
 
 
 def test_what_is_assumed_is_told_with_its_bounds() -> None:
-    notes: list[Difference] = []
+    notes: list[TraceDifference] = []
     with on_cuda(notes=notes):
         first, second = nn.LSTM(8, 16), nn.LSTM(16, 16)
         for _ in range(2):

@@ -30,7 +30,7 @@ def real_levels(work: Callable[[], object]) -> list[int]:
 def traced_levels(work: Callable[[], object]) -> list[int]:
     """Return the live bytes after each event of the same run, traced."""
     ledger = AllocationLedger(KnownValues(Assumptions(lambda text: None)), CallSites(), FlopCounter(), hidden_bytes)
-    ledger.begin("forward", 0)
+    ledger.begin_phase("forward", 0)
     with ledger, eager_behavior():
         ledger.observe_use_counts()
         work()

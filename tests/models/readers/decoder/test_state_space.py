@@ -1,0 +1,73 @@
+"""State space decoders: layers with attention, layer patterns and state sizes."""
+
+import json
+from pathlib import Path
+
+import pytest
+from decoder_cases import attention_layers, hybrid, state_elements
+from reader_cases import (
+    BAMBA,
+    FALCON_H1,
+    GRANITE,
+    MAMBA2,
+    NEMOTRON,
+    RWKV,
+)
+
+from planner.errors import ModelFileError
+from planner.models.architecture import Attention, StateMixer
+from planner.models.readers.config_json import read_config_file
+
+
+@pytest.mark.oracle
+def test_rwkv_keeps_five_rows_a_layer() -> None:
+    import torch
+    from transformers_networks import build
+
+    network = build("RwkvForCausalLM", **RWKV).to_empty(device="cpu").to(torch.bfloat16).eval()
+    with torch.no_grad():
+        states = network(torch.ones(2, 7, dtype=torch.long), use_cache=True).state
+    shifts = sum(state[0, :, 0].numel() for state in states if state.dtype == torch.bfloat16)
+    sums = sum(state[0, :, 0].numel() for state in states if state.dtype == torch.float32)
+    assert state_elements(hybrid("rwkv", RWKV)) == [(shifts, sums)] * 4
+
+
+def test_falcon_h1_runs_attention_and_mamba_in_parallel() -> None:
+    layer = hybrid("falcon_h1", FALCON_H1).main.groups[0].layer
+    assert isinstance(layer.mixer, Attention)
+    assert isinstance(layer.second_mixer, StateMixer)
+
+
+def test_nemotron_layers_can_be_listed_by_letters() -> None:
+    found = hybrid("nemotron_h", NEMOTRON, layers_block_type=None, hybrid_override_pattern="ME*-M")
+    assert [group.places for group in found.main.groups] == [(0, 4), (1,), (2,), (3,)]
+
+
+@pytest.mark.parametrize(
+    ("model_type", "sizes", "attended"),
+    [
+        ("bamba", BAMBA | {"attn_layer_indices": None}, []),
+        ("bamba", BAMBA | {"layers_block_type": ["attention", "mamba"] * 2}, [0, 2]),
+        ("granitemoehybrid", GRANITE | {"layer_types": None}, []),
+    ],
+)
+def test_layers_with_attention_by_family(model_type: str, sizes: dict[str, object], attended: list[int]) -> None:
+    assert attention_layers(hybrid(model_type, sizes)) == attended
+
+
+@pytest.mark.parametrize(
+    ("model_type", "sizes", "problem"),
+    [
+        ("granitemoehybrid", GRANITE | {"layer_types": ["mamba"]}, "must name attention"),
+        ("nemotron_h", NEMOTRON | {"layers_block_type": ["dance"]}, "must name the kind"),
+    ],
+)
+def test_unknown_kinds_of_layers_are_refused(model_type: str, sizes: dict[str, object], problem: str) -> None:
+    with pytest.raises(ModelFileError, match=problem):
+        hybrid(model_type, sizes)
+
+
+def test_a_time_step_may_have_no_upper_bound(tmp_path: Path) -> None:
+    config = {"model_type": "mamba2", **MAMBA2, "time_step_limit": [0.0, float("inf")]}
+    (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    assert read_config_file(tmp_path).main.layer_count == 4

@@ -1,0 +1,24 @@
+"""Detection of missing readings from the typical sampling interval."""
+
+from math import inf
+
+from planner.monitor.readings.intervals import TypicalInterval, late_seconds
+
+
+def test_readings_are_late_after_two_and_a_half_intervals_but_not_within_a_second():
+    assert (late_seconds(2.0), late_seconds(0.1)) == (5.0, 1.0)
+
+
+def test_the_typical_interval_is_the_longer_of_the_last_two():
+    interval = TypicalInterval()
+    assert interval.late_seconds == inf
+    for seconds in (4.0, 1.0):
+        interval.note(seconds)
+    assert interval.late_seconds == 10.0
+    assert (interval.is_late(9.0), interval.is_late(11.0)) == (False, True)
+    interval.note(1.0)
+    assert (interval.late_seconds, interval.is_late(3.0)) == (2.5, True)
+
+
+def test_no_pause_is_late_before_the_second_reading():
+    assert not TypicalInterval().is_late(1e6)

@@ -1,0 +1,71 @@
+"""The file format of recordings: readable as gzip, even if truncated or damaged."""
+
+import gzip
+import random
+
+import pytest
+from recording_kit import CARDS, SAMPLES_OF_TWO_MINUTES, opened, values, written
+
+from planner.errors import RecordingError
+
+
+def test_a_recording_is_ordinary_gzip():
+    lines = gzip.decompress(written([CARDS, *SAMPLES_OF_TWO_MINUTES])).splitlines()
+    assert lines[0].startswith(b'{"recording":{"version":1,')
+    assert sum(line.startswith(b'{"sample"') for line in lines) == 130
+
+
+def test_a_file_cut_anywhere_keeps_what_was_flushed():
+    data = written([CARDS, *SAMPLES_OF_TWO_MINUTES])
+    whole = values(opened(data))
+    before = -1
+    for size in range(200, len(data), 7):
+        try:
+            found = opened(data[:size])
+        except RecordingError:
+            assert size < 300, "even the first line is missing"
+            continue
+        kept = values(found)
+        assert kept == whole[: len(kept)]
+        assert len(kept) >= before
+        assert found.loss.places == 0
+        before = len(kept)
+    assert before >= 128
+
+
+def test_a_damaged_place_loses_at_most_one_member():
+    data = bytearray(written([CARDS, *SAMPLES_OF_TWO_MINUTES]))
+    middle = data.index(b"\x1f\x8b\x08", 10) + 40
+    data[middle : middle + 20] = bytes(20)
+    found = opened(bytes(data))
+    assert found.loss.places == 1
+    assert 0 < found.loss.lost_bytes < len(data)
+    kept = [one.monotonic_seconds for one in values(found)]
+    assert kept[:60] == [float(second) for second in range(60)]
+    assert kept[-10:] == [float(second) for second in range(120, 130)]
+
+
+def test_lines_before_a_damaged_place_are_read():
+    data = bytearray(written([CARDS, *SAMPLES_OF_TWO_MINUTES[:50]]))
+    place = len(data) // 2
+    data[place : place + 400] = random.Random(3).randbytes(400)
+    found = opened(bytes(data))
+    assert found.loss.places == 1
+    kept = [one.monotonic_seconds for one in values(found)]
+    assert kept == [float(second) for second in range(len(kept))]
+    assert 15 <= len(kept) < 50
+
+
+def test_a_gzip_bomb_is_decompressed_in_limited_steps():
+    bomb = bytearray(gzip.compress(bytes(30_000_000), mtime=0))
+    bomb[-5000:-4900] = b"\xff" * 100
+    with pytest.raises(RecordingError, match="is not a recording"):
+        opened(bytes(bomb))
+
+
+def test_a_recording_without_its_beginning_is_read():
+    data = written([CARDS, *SAMPLES_OF_TWO_MINUTES])
+    found = opened(b"junk" * 20_000 + data[300:])
+    assert found.loss.places == 1
+    assert next(one.monotonic_seconds for one in values(found)) == 60.0
+    assert next(iter(found)) == CARDS

@@ -1,0 +1,30 @@
+"""Time behaviour of programs: launches by host and format, and defaults of engines."""
+
+from known_engines import ENGINES
+from small_models import bundled
+from timed_requests import gpu
+
+from planner.performance.inference.machine import card_speed
+from planner.performance.inference.work import work_of
+from planner.performance.software.engine import Engine
+
+
+def test_launches_by_engine_host_and_format():
+    assert card_speed(gpu("h100-sxm5-80gb"), ENGINES["hf"], "bf16").layer_seconds == 610e-6
+    assert card_speed(gpu("a100-sxm4-80gb"), ENGINES["hf"], "bf16").layer_seconds == 840e-6
+    assert card_speed(gpu("a100-sxm4-80gb"), ENGINES["hf"], "nf4").layer_seconds == 1_600e-6
+    assert card_speed(gpu("a100-sxm4-80gb"), ENGINES["llama.cpp"], "F16").layer_seconds == 100e-6
+    assert card_speed(gpu("rtx-4090"), ENGINES["llama.cpp"], "F16").layer_seconds == 70e-6
+
+
+def test_a_cache_is_split_over_no_more_cards_than_key_heads() -> None:
+    work = work_of(bundled().models.model("meta-llama/Llama-3.1-8B"), "bf16")
+    engine = Engine(name="test", layer_seconds=1e-6, source="a test")
+    assert [engine.cache_cards(work, cards) for cards in (1, 4, 8, 16)] == [1, 4, 8, 8]
+
+
+def test_formats_have_launch_times_of_their_own() -> None:
+    card = bundled().hardware.gpu("rtx-4090")
+    engine = Engine(name="test", layer_seconds=1e-6, source="a test", quantised_layer_seconds={"awq": 5e-6})
+    assert engine.seconds_per_layer(card, "bf16") == 1e-6
+    assert engine.seconds_per_layer(card, "awq4-128") == 5e-6

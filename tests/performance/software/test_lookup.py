@@ -1,0 +1,16 @@
+"""Programs of a workload are found by its profile."""
+
+from planner.performance.setting import TimeSetting
+from planner.performance.software import llama_cpp, megatron, transformers
+from planner.performance.software.lookup import engine_of, training_pace
+from planner.workload.training import Training
+from planner.workload.workload import Inference
+
+
+def test_an_inference_workload_without_a_profile_runs_in_transformers() -> None:
+    assert engine_of(Inference(), TimeSetting()) is transformers.ENGINE
+    assert engine_of(Inference(profile="llama.cpp"), TimeSetting()) is llama_cpp.ENGINE
+
+
+def test_a_training_workload_has_the_pace_of_its_profile() -> None:
+    assert training_pace(Training(profile="megatron")) is megatron.PACE

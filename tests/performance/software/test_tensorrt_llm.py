@@ -1,0 +1,18 @@
+"""Inference speed of TensorRT-LLM, which no plan can choose."""
+
+from known_engines import ENGINES
+from small_models import bundled
+
+from planner.performance.inference.work import work_of
+from planner.workload.software.registry import SERVERS
+
+
+def test_cards_cache_different_sequences_without_copies() -> None:
+    work = work_of(bundled().models.model("meta-llama/Llama-3.1-8B"), "bf16")
+    assert work.key_heads == 8
+    assert ENGINES["tensorrt-llm"].cache_cards(work, 16) == 16
+    assert ENGINES["vllm"].cache_cards(work, 16) == 8
+
+
+def test_no_plan_can_choose_it() -> None:
+    assert not any(name.startswith("tensorrt") for name in SERVERS)

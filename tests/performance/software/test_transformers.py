@@ -1,0 +1,41 @@
+"""Speed of Hugging Face Transformers, eager and compiled."""
+
+import pytest
+from timed_requests import served
+
+from planner.performance.inference.request import decoding_step_time
+from planner.performance.setting import TimeSetting
+from planner.performance.software.lookup import engine_of, training_pace
+from planner.workload.parallel import Parallel
+from planner.workload.training import Training
+from planner.workload.workload import Inference
+
+
+def test_only_transformers_is_timed_as_a_compiled_network():
+    workload = Inference(profile="hf")
+    assert engine_of(workload, TimeSetting(compiled=True)).name == "compiled"
+    assert engine_of(workload, TimeSetting()).name == "hf"
+    assert engine_of(Inference(profile="vllm"), TimeSetting(compiled=True)).name == "vllm"
+
+
+def test_launches_from_python_count_only_where_they_take_longer_than_the_card():
+    small = decoding_step_time(served(engine="hf", weights="bf16", gpu="h100-sxm5-80gb"), 1, 10)
+    assert small.seconds == pytest.approx(32 * 610e-6)
+    large = decoding_step_time(served(engine="hf", weights="bf16", gpu="rtx-4090"), 1, 10)
+    assert large.host == pytest.approx(max(0.0, 32 * 610e-6 - (large.seconds - large.host)))
+    slow = decoding_step_time(served(engine="hf", weights="bf16", gpu="rtx-4090"), 64, 2000)
+    assert slow.host == 0
+
+
+def test_transformers_copies_the_cache_for_each_query_that_shares_it():
+    lean = decoding_step_time(served(engine="compiled", weights="bf16"), 1, 4000)
+    copied = decoding_step_time(served(engine="hf", weights="bf16"), 1, 4000)
+    assert copied.cache_read == pytest.approx(lean.cache_read * (1 + 2 + 4 * 4))
+
+
+def test_the_layers_are_not_fused_and_zero_exchanges_16_bits() -> None:
+    workload = Training(profile="hf")
+    pace = training_pace(workload)
+    assert pace.fused is False
+    assert pace.exchanged_format(workload, "fp32") == "fp32"
+    assert pace.exchanged_format(workload.evolve(parallel=Parallel(zero=1)), "fp32") == "bf16"

@@ -1,0 +1,73 @@
+"""Comparison of an estimate with a log, as shown."""
+
+import pytest
+
+from planner.memory.logs.read import read_log
+from planner.memory.logs.reading import LogReading
+from planner.plan.logs.comparison import compare_plan
+from planner.plan.logs.log_amounts import LogComparison, LogComparisonRow
+from planner.plan.plan import ModelChoice, Plan
+from planner.present.format import THIN
+from planner.present.memory.log_comparison import ROW_TITLES, log_view
+from planner.units import GIB, MIB
+
+PLAN = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), gpu="l40s")
+
+
+READING = LogReading(formats=("nvidia-smi",), measured=())
+
+
+def view_of(*rows, reading=READING):
+    return log_view(LogComparison(reading=reading, rows=rows))
+
+
+def row(name, predicted, actual, **more):
+    exact = {"low_bytes": actual, "high_bytes": actual}
+    return LogComparisonRow(name=name, predicted_bytes=predicted, actual_bytes=actual, **{**exact, **more})
+
+
+@pytest.mark.parametrize(
+    ("rows", "sentence"),
+    [
+        ([row("process", 10 * GIB, 11 * GIB)], "The run used 10 % more memory than estimated (whole process): "),
+        ([row("sum", 10 * GIB, 9 * GIB)], "The run used 10 % less memory than estimated: "),
+        ([row("process", 10 * GIB, 10 * GIB)], "The estimate agrees with the log (whole process): "),
+        ([row("allocated", 10 * GIB, 11 * GIB, low_bytes=9 * GIB, high_bytes=12 * GIB)], "The estimate agrees"),
+        ([row("card", None, GIB)], "The log has no total that can be compared with the estimate."),
+        ([row("capacity", GIB, GIB)], "The log has no total that can be compared with the estimate."),
+    ],
+)
+def test_the_sentence_compares_the_most_comprehensive_amount(rows, sentence):
+    assert view_of(*rows).sentence.replace(THIN, " ").startswith(sentence)
+
+
+def test_lower_bounds_are_marked():
+    shown = view_of(row("process", 10 * GIB, 11 * GIB, at_least=True, lines=(3, 4)))
+    assert shown.rows[0].actual.startswith("≥ ")
+    assert "measured at least 11" in shown.sentence
+    assert "lines 3 and 4 of the log" in shown.rows[0].exact
+
+
+def test_every_row_has_a_reason_or_states_that_none_is_known():
+    shown = view_of(row("allocated", GIB, 2 * GIB), row("card", None, GIB, explanation="Others."), row("host", 0, MIB))
+    assert [found.why for found in shown.rows] == [
+        "The cause of this difference is not known.",
+        "Others.",
+        "The cause of this difference is not known.",
+    ]
+    assert [found.difference.replace(THIN, " ") for found in shown.rows] == ["+100 %", "", "+1.00 MiB"]
+    assert shown.rows[1].predicted == "not estimated"
+
+
+def test_a_comparison_is_exported_as_text_and_rows(catalog):
+    text = "INFO Initializing a V1 LLM engine (v0.8.5) with config: model='meta/L', \nModel loading took 14.9889 GiB"
+    shown = log_view(compare_plan(PLAN, catalog, read_log(text)))
+    printed = shown.as_text()
+    assert "version 0.8.5, meta/L; 1 amount" in shown.subject
+    assert "Weights" in printed
+    assert "- The log is from vLLM" in printed
+    assert shown.csv_rows()[0]["actual_bytes"] == round(14.9889 * GIB)
+
+
+def test_every_row_has_a_title():
+    assert set(ROW_TITLES) == set(LogComparisonRow.model_fields["name"].annotation.__args__)

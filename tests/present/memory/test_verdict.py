@@ -1,0 +1,119 @@
+"""Memory verdicts as text, with their certainty."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from memory_samples import on_card, result, seen
+from small_models import bundled, small_llama
+
+from planner.memory.estimate import estimate_memory
+from planner.present.format import THIN
+from planner.present.memory.verdict import certainty_sentences, odds_text, verdict_phrase
+from planner.present.memory.view import memory_view
+from planner.units import GIB, MIB
+from planner.workload.workload import Inference
+
+CASES = [
+    (
+        on_card(24 * GIB, "fits"),
+        1,
+        "Fits on 1 × RTX 4090: needs 16.0 GiB (15.5 – 17.0) of 24.0 usable, 8.00 GiB free.",
+        "Fits, 8.00 GiB free",
+    ),
+    (
+        on_card(16 * GIB + 512 * MIB, "tight"),
+        4,
+        "Tight on 4 × RTX 4090: each needs 16.0 GiB (15.5 – 17.0) of 16.5 usable, 512 MiB free.",
+        "Tight, 512 MiB free",
+    ),
+    (
+        on_card(16 * GIB, "tight", fit_probability=0.26, low_bytes=15 * GIB),
+        1,
+        "Tight on 1 × RTX 4090 with a probability of about 1 in 4: needs 16.0 GiB (15.0 – 17.0) of 16.0 usable, "
+        "0 B free.",
+        "Tight, about 1 in 4",
+    ),
+    (
+        on_card(12 * GIB, "does-not-fit"),
+        1,
+        "Does not fit on 1 × RTX 4090: needs 16.0 GiB (15.5 – 17.0) of 12.0 usable, 4.00 GiB too much.",
+        "Does not fit, 4.00 GiB too much",
+    ),
+    (
+        on_card(24 * GIB, "fits", other_processes_bytes=GIB),
+        1,
+        "Fits on 1 × RTX 4090: needs 16.0 GiB (15.5 – 17.0) of 24.0 usable, 1.00 GiB of it used by other programs, "
+        "7.00 GiB free.",
+        "Fits, 7.00 GiB free",
+    ),
+    (
+        result(),
+        1,
+        "Needs 16.0 GiB (15.5 – 17.0); the usable memory of RTX 4090 is not known.",
+        "Needs 16.0 GiB",
+    ),
+    (
+        result(unsupported=("bitsandbytes needs CUDA", "no flash attention")),
+        1,
+        "Not supported on RTX 4090: bitsandbytes needs CUDA; no flash attention.",
+        "Not supported",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("probability", "words"),
+    [
+        (1.0, "more than 98 in 100"),
+        (0.98, "about 19 in 20"),
+        (0.95, "about 19 in 20"),
+        (0.76, "about 3 in 4"),
+        (0.67, "about 2 in 3"),
+        (0.5, "about 1 in 2"),
+        (0.05, "about 1 in 20"),
+        (0.01, "less than 2 in 100"),
+        (0.0, "less than 2 in 100"),
+    ],
+)
+def test_probabilities_are_given_as_everyday_odds(probability, words):
+    assert odds_text(probability) == words
+
+
+@given(st.floats(0.015, 0.985))
+def test_the_odds_are_close_to_the_probability(probability):
+    hits, tries = (int(word) for word in odds_text(probability).split() if word.isdigit())
+    assert abs(hits / tries - probability) < 0.09
+
+
+def test_exact_measured_and_assumed_bytes_are_stated_separately():
+    card = bundled().hardware.gpu("rtx-4090")
+    result = estimate_memory(small_llama(), Inference(), card, bundled().hardware.usable_memory(card))
+    said = certainty_sentences(result).replace(THIN, " ")
+    assert said.startswith("Counted exactly ")
+    assert " MiB, verified in runs " in said
+    assert " MiB, assumed " in said
+    assert said.endswith("Probability that it fits: more than 98 in 100.")
+    exact = tuple(term for term in result.terms if term.certainty == "exact")
+    bare = result.evolve(terms=exact, fit_probability=None)
+    assert certainty_sentences(bare).replace(THIN, " ").startswith("Counted exactly ")
+    assert "," not in certainty_sentences(bare)
+    assert certainty_sentences(bare.evolve(terms=())) == ""
+
+
+@pytest.mark.parametrize(("memory", "count", "sentence", "phrase"), CASES)
+def test_the_verdict_is_one_sentence(memory, count, sentence, phrase):
+    assert seen(memory_view(memory, "RTX 4090", count).answer) == sentence
+    assert seen(verdict_phrase(memory)) == phrase
+
+
+def test_without_a_card_the_smallest_fitting_cards_are_named():
+    assert seen(memory_view(result()).answer) == "Needs 16.0 GiB (15.5 – 17.0)."
+    view = memory_view(result(), smallest=("RTX 3090", "RX 7900 XTX"))
+    assert seen(view.answer) == ("Needs 16.0 GiB (15.5 – 17.0). The smallest cards that fit: RTX 3090 and RX 7900 XTX.")
+
+
+def test_a_certain_total_shows_no_range_and_each_unit_once():
+    exact = result(low_bytes=16 * GIB, high_bytes=16 * GIB)
+    assert seen(memory_view(exact).answer) == "Needs 16.0 GiB."
+    small = on_card(512 * MIB, "does-not-fit", low_bytes=900 * MIB)
+    assert "(0.879 – 17.0) of 512 MiB usable" in seen(memory_view(small, "GT 710").answer)

@@ -1,0 +1,157 @@
+"""A memory result as sentences, a bar, a breakdown and phases."""
+
+import pytest
+from memory_samples import on_card, result, seen, term
+
+from planner.memory.estimate import estimate_memory
+from planner.memory.result import Symbol, TermPart
+from planner.plan.catalog import Catalog, load_catalog
+from planner.plan.evaluate import evaluate
+from planner.plan.plan import ModelChoice, Plan
+from planner.present.memory.view import memory_view
+from planner.present.plan.phrase import evaluation_view
+from planner.units import GIB
+from planner.workload.optimizers import OPTIMIZERS
+from planner.workload.workload import Inference, Parallel, Training
+
+LLAMA, MIXTRAL = "meta-llama/Llama-3.1-8B", "mistralai/Mixtral-8x7B-v0.1"
+
+
+CLOSE = 5e-4
+"""A share is shown with four decimals."""
+
+
+def put_in(row):
+    plain = row.numbers_put_in.replace("×", "*").replace("−", "-").replace("²", "**2").replace(",", "")
+    return eval(plain, {"__builtins__": {}})
+
+
+def rows(model, workload, count=1):
+    plan = Plan(model=ModelChoice(id=model), workload=workload, gpu="h100-sxm5-80gb", count=count)
+    catalog = load_catalog()
+    return evaluation_view(evaluate(plan, catalog), catalog).terms
+
+
+def test_the_reason_names_the_peak_phase_and_the_largest_term():
+    assert seen(memory_view(result()).reason) == (
+        "The peak is while the answer is generated; its largest part: weights (12.0 GiB, 75 %). The cache is full."
+    )
+    empty = result(terms=(term("weights", 0),))
+    assert memory_view(empty).reason == ""
+
+
+def test_the_bar_shows_terms_in_order_then_free_and_other_memory():
+    view = memory_view(on_card(24 * GIB, "fits", other_processes_bytes=GIB), "RTX 4090")
+    assert [(piece.name, piece.start_bytes // GIB, piece.bytes // GIB) for piece in view.segments] == [
+        ("weights", 0, 12),
+        ("kv_cache", 12, 3),
+        ("framework_overhead", 15, 1),
+        ("free", 16, 7),
+        ("other_processes", 23, 1),
+    ]
+    assert sum(piece.share for piece in view.segments) == pytest.approx(1)
+    assert seen(view.segments[0].text) == "Weights 12.0 GiB"
+    assert seen(view.segments[0].tooltip) == "Weights: 12,884,901,888 B"
+
+
+def test_the_bar_overflows_a_card_that_is_too_small():
+    view = memory_view(on_card(12 * GIB, "does-not-fit", at_least_cards=2), "RTX 3060")
+    overflow = view.segments[-1]
+    assert (overflow.kind, overflow.start_bytes, overflow.bytes) == ("overflow", 12 * GIB, 4 * GIB)
+    assert overflow.share == pytest.approx(0.25)
+    assert "at least 2 cards" in view.notes[0]
+
+
+def test_the_bar_without_a_card_is_the_total():
+    view = memory_view(result())
+    assert view.bar_bytes == view.total_bytes
+    assert {piece.kind for piece in view.segments} == {"term"}
+
+
+def test_a_term_has_formula_numbers_symbols_and_parts():
+    part = TermPart(name="scales", bytes=GIB, formula="P / 64", source="QLoRA")
+    memory = result(terms=(term("weights", 12 * GIB, parts=(part,)),))
+    (row,) = memory_view(memory).terms
+    assert (row.title, row.gib, seen(row.share_text), row.certainty) == ("Weights", "12.00", "75 %", "counted exactly")
+    assert (row.how, row.numbers_put_in, row.source) == ("2 × P", "2 × 8", "counted")
+    assert (row.symbols[0].name, row.symbols[0].value, row.symbols[0].origin) == ("P", "8", "model")
+    assert (row.parts[0].title, seen(row.parts[0].text), row.parts[0].numbers_put_in) == (
+        "scales",
+        "1.00 GiB",
+        "8 / 64",
+    )
+    assert seen(row.range_text) == "12.0 GiB"
+
+
+def test_terms_without_bytes_are_left_out():
+    assert [row.name for row in memory_view(result()).terms] == ["weights", "kv_cache", "framework_overhead"]
+
+
+def test_phases_are_relative_to_the_peak():
+    load, decode = memory_view(result()).phases
+    assert (load.title, load.is_peak, load.share) == ("Load", False, pytest.approx(13 / 16))
+    assert (decode.title, decode.is_peak, seen(decode.text)) == ("Decode", True, "16.0 GiB")
+
+
+def test_a_memory_result_is_exported_as_text_and_table():
+    view = memory_view(on_card(24 * GIB, "fits", notes=("dropout is off",)), "RTX 4090")
+    text = seen(view.as_text())
+    assert text.startswith("Fits on 1 × RTX 4090")
+    assert "Weights                    12.00 GiB   75 %  2 × P" in text
+    assert text.endswith("- dropout is off")
+    header, first, *_ = view.csv_rows()
+    assert len(header) == len(first)
+    assert first[:3] == ("weights", "12884901888", "12.000000")
+
+
+@pytest.mark.parametrize(("sizes", "how"), [((3, 5), "sum of its 2 parts"), ((8,), "bucket 1")])
+def test_parts_are_shown_by_name_instead_of_numbered_symbols(sizes, how):
+    parts = tuple(TermPart(f"bucket {place}", size * GIB, f"{size}", "a book") for place, size in enumerate(sizes, 1))
+    symbols = tuple(
+        Symbol(f"B{place}", part.bytes, f"bytes: {part.name}", "library") for place, part in enumerate(parts)
+    )
+    formula = " + ".join(symbol.name for symbol in symbols)
+    listed = term("communication", 8 * GIB, formula=formula, symbols=symbols, parts=parts)
+    (row,) = (row for row in memory_view(result(terms=(listed, *result().terms))).terms if row.name == "communication")
+    assert (row.how, row.symbols) == (how, ())
+    assert [part.title for part in row.parts] == [part.name for part in parts]
+
+
+def test_a_note_states_the_memory_that_stays_in_ram(catalog: Catalog):
+    model = catalog.models.model(LLAMA)
+    plain, offloaded = (
+        " ".join(memory_view(estimate_memory(model, workload)).notes)
+        for workload in (Inference(), Inference(weights="Q4_K_M", gpu_layers=10))
+    )
+    assert "Host memory" not in plain
+    assert "Host memory: 3.53" in offloaded
+    on_disk = Training(profile="deepspeed", parallel=Parallel(zero=3, offload="nvme"))
+    assert "on NVMe" in " ".join(memory_view(estimate_memory(model, on_disk, count=8)).notes)
+
+
+def test_a_note_states_the_cache_pool_of_vllm(catalog: Catalog):
+    card = catalog.hardware.gpu("rtx-4090")
+    result = estimate_memory(
+        catalog.models.model(LLAMA), Inference(profile="vllm"), card, catalog.hardware.usable_memory(card)
+    )
+    assert result.cache_pool is not None
+    assert f"{result.cache_pool.tokens:,} tokens" in " ".join(memory_view(result, "RTX 4090").notes)
+
+
+@pytest.mark.parametrize("optimizer", [name for name in OPTIMIZERS if name != "sgd"])
+@pytest.mark.parametrize(("model", "method"), [(LLAMA, "full"), (MIXTRAL, "lora")])
+def test_the_formula_of_every_optimizers_states_gives_its_bytes(model, method, optimizer):
+    (states,) = (
+        row for row in rows(model, Training(method=method, optimizer=optimizer)) if row.name == "optimizer_states"
+    )
+    assert put_in(states) == pytest.approx(states.bytes, abs=1, rel=CLOSE)
+
+
+@pytest.mark.parametrize("zero", [1, 2, 3])
+def test_the_formulas_give_the_bytes_with_expert_parallelism(zero):
+    shared = [
+        row for row in rows(MIXTRAL, Training(parallel=Parallel(expert=8, zero=zero)), count=8) if "/ N" in row.how
+    ]
+    assert shared
+    for row in shared:
+        assert put_in(row) == pytest.approx(row.bytes, rel=CLOSE), row.title

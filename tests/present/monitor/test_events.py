@@ -1,0 +1,90 @@
+"""Titles of events, sentences on alerts and faults, and durations as text."""
+
+import pytest
+
+from planner.monitor.alerts import Alert, AlertKind
+from planner.monitor.readings.events import Event, EventKind, Timestamp
+from planner.monitor.readings.faults import FAULTS, Fault, FaultKind
+from planner.monitor.readings.inventory import Device, Inventory
+from planner.monitor.readings.latest import Latest
+from planner.monitor.readings.reading import Reading
+from planner.monitor.readings.sample import CardProcess, HostProcess
+from planner.present.monitor.events import alert_sentence, duration_text, elapsed_text, event_title, fault_views
+
+NOW = Timestamp(0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "what", "number", "title"),
+    [
+        (EventKind.XID, "", 79, "Xid 79"),
+        (EventKind.SLOWED, "power-cap", None, "power limit"),
+        (EventKind.SLOWED, "unheard of", None, "unheard of"),
+        (EventKind.ECC, "ecc_corrected", 3, "corrected memory errors: 3 more"),
+        (EventKind.PROCESS_STARTED, "python", 12, "process 12 (python) started"),
+        (EventKind.PROCESS_ENDED, "", 12, "process 12 ended"),
+        (EventKind.DRIVER_CHANGED, "535 → 550", None, "driver 535 → 550"),
+        (EventKind.FAULT, "lost", None, FAULTS[FaultKind.LOST].title),
+        (EventKind.LOST, "Card", None, "no longer responds"),
+        (EventKind.DIAGNOSIS, "input-bound", None, "waiting for data"),
+        (EventKind.DIAGNOSIS, "of-another-version", None, "of another version"),
+    ],
+)
+def test_the_title_of_each_kind_of_event(kind, what, number, title):
+    assert event_title(Event(kind, NOW, NOW, "GPU-1", what, number)) == title
+
+
+def test_no_kind_of_event_is_without_a_title():
+    for kind in EventKind:
+        what = {EventKind.FAULT: "lost", EventKind.ECC: "ecc_corrected"}.get(kind, "something")
+        assert event_title(Event(kind, NOW, NOW, what=what, number=1))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.4, "0.4\u2009s"), (12.3, "12\u2009s"), (200, "3\u2009min 20\u2009s"), (7500, "2\u2009h 5\u2009min")],
+)
+def test_durations_in_hours_minutes_and_seconds(seconds, text):
+    assert duration_text(seconds) == text
+
+
+CARD = Device("GPU-a", "NVIDIA RTX 4090", 0)
+
+
+def test_alerts_are_sentences():
+    host = HostProcess("python", "ada", "python train.py", 0.0, None, 1, is_own=True)
+    ended = CardProcess(7, CARD.uuid, "compute", Reading(1.0), host=host)
+    alerts = (
+        Alert(AlertKind.TEMPERATURE, CARD, 1.0, 91.4),
+        Alert(AlertKind.MEMORY, CARD, 1.0, 0.96),
+        Alert(AlertKind.LOST, CARD, 1.0),
+        Alert(AlertKind.IDLE, CARD, 1.0, 0.0),
+        Alert(AlertKind.PROCESS_ENDED, CARD, 1.0, process=ended),
+        Alert(AlertKind.PROCESS_ENDED, CARD, 1.0, process=CardProcess(8, CARD.uuid, "compute", Reading(1.0))),
+    )
+    assert [alert_sentence(alert).replace("\u2009", " ") for alert in alerts] == [
+        "Card 0 RTX 4090 is at 91 °C",
+        "Card 0 RTX 4090 uses 96 % of its memory",
+        "Card 0 RTX 4090 is lost",
+        "Card 0 RTX 4090 is idle",
+        "Card 0 RTX 4090: process 7 (python) ended",
+        "Card 0 RTX 4090: process 8 ended",
+    ]
+
+
+def test_faults_are_sorted_by_severity_with_start_and_advice():
+    latest = Latest()
+    faults = (Fault(FaultKind.WSL, 10.0), Fault(FaultKind.NOT_ANSWERING, 20.0), Fault(FaultKind.LOST, 30.0, CARD.uuid))
+    latest.note_inventory(Inventory("1", devices=(CARD,), faults=faults))
+    views = fault_views(latest, 155.0)
+    assert [view.severity for view in views] == ["error", "warning", "note"]
+    assert views[0].title.startswith("Card 0: ")
+    assert "(2 min 5 s)" in views[0].since
+    assert views[0].advice in views[0].as_text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(8, "8 s"), (125, "2 min 5 s"), (3600, "1 h"), (12_000, "3 h 20 min"), (190_000, "2 d 4 h")]
+)
+def test_elapsed_times_in_their_two_largest_units(seconds, said):
+    assert elapsed_text(seconds) == said

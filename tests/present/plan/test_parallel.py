@@ -1,0 +1,147 @@
+"""Parallelism of a workload as a phrase, and its cards as table rows."""
+
+import pytest
+
+from planner.memory.estimate import estimate_memory
+from planner.plan.evaluate import evaluate
+from planner.plan.plan import ModelChoice, Plan
+from planner.present.format import THIN
+from planner.present.plan.parallel import (
+    cards_phrase,
+    chosen_sharing_phrase,
+    chosen_sharing_sentences,
+    device_rows,
+    sharing_phrase,
+    sharing_summary,
+)
+from planner.workload.parallel import CardCount, Parallel
+from planner.workload.workload import Inference, Training
+
+
+@pytest.mark.parametrize(
+    ("workload", "phrase", "summary"),
+    [
+        (Inference(), "", "independent replicas"),
+        (Training(), "", "DDP over 8"),
+        (Training(parallel=Parallel(zero=3)), "FSDP", "FSDP over 8"),
+        (Training(parallel=Parallel(zero=2)), "ZeRO-2", "ZeRO-2 over 8"),
+        (Training(profile="deepspeed", parallel=Parallel(zero=3)), "ZeRO-3", "ZeRO-3 over 8"),
+        (
+            Training(profile="megatron", parallel=Parallel(zero=1, tensor=2, sequence=True)),
+            "distributed optimizer, tensor 2, sequence parallel",
+            "distributed optimizer, tensor 2, sequence parallel over 8",
+        ),
+        (Inference(parallel=Parallel(pipeline=2, expert=2)), "pipeline 2, expert 2", "pipeline 2, expert 2 over 8"),
+        (
+            Training(parallel=Parallel(zero=3, offload="parameters")),
+            "FSDP, parameters and optimizer in RAM",
+            "FSDP, parameters and optimizer in RAM over 8",
+        ),
+    ],
+)
+def test_parallelism_is_a_phrase(workload, phrase, summary):
+    assert sharing_phrase(workload) == phrase
+    assert sharing_summary(workload, 8) == summary
+
+
+@pytest.mark.parametrize(
+    ("workload", "words"),
+    [
+        (Inference(parallel=Parallel(data=4)), "replicas"),
+        (Training(parallel=Parallel(data=4)), "replicas"),
+        (Inference(parallel=Parallel(pipeline=4, data=1)), "a layer split over 4 cards"),
+        (Inference(parallel=Parallel(tensor=2, data=4)), "tensor parallelism over 2 cards, 4 replicas"),
+        (Inference(parallel=Parallel(tensor=2, pipeline=4)), "tensor parallelism over 2 cards, 4 pipeline stages"),
+        (Training(parallel=Parallel(zero=3, data=4)), "FSDP over 4 cards"),
+        (Training(profile="deepspeed", parallel=Parallel(zero=3, data=8)), "ZeRO-3 over 8 cards"),
+        (
+            Training(profile="megatron", parallel=Parallel(zero=1, tensor=2, data=4)),
+            "tensor parallelism over 2 cards, distributed optimizer over 4 cards",
+        ),
+        (Training(profile="megatron", parallel=Parallel(zero=1, tensor=4, data=1)), "tensor parallelism over 4 cards"),
+    ],
+)
+def test_what_was_chosen_is_named_with_its_cards(workload, words):
+    assert chosen_sharing_phrase(workload) == words
+
+
+@pytest.mark.parametrize(
+    ("gpu", "count", "workload", "first", "last"),
+    [
+        (None, 1, Inference(), "", ""),
+        (None, 4, Inference(profile="vllm"), "Shown is one of 4 replicas; where", "share the model over the 4 cards."),
+        ("rtx-3090", 1, Inference(), "", ""),
+        ("rtx-3090", 2, Inference(parallel=Parallel(tensor=2)), "", ""),
+        ("h100-sxm5-80gb", 2, Inference(), "The cards are replicas, chosen since", "one card is enough."),
+        (
+            "rtx-3090",
+            2,
+            Inference(),
+            "Shared by a layer split over 2 cards: chosen",
+            " 23.6 GiB.",
+        ),
+        (
+            "h100-sxm5-80gb",
+            8,
+            Training(optimizer="soap"),
+            "The cards are replicas: Hugging Face cannot",
+            "better.",
+        ),
+    ],
+)
+def test_the_choice_is_told_with_its_reason_and_what_replicas_need(catalog, gpu, count, workload, first, last):
+    plan = Plan(model=ModelChoice(id="Qwen/Qwen2.5-14B"), workload=workload, gpu=gpu, count=count)
+    told = chosen_sharing_sentences(evaluate(plan, catalog)).replace(THIN, " ")
+    assert told.startswith(first)
+    assert told.endswith(last)
+    assert bool(told) == bool(first)
+
+
+def test_sequence_parallelism_needs_several_cards():
+    assert sharing_phrase(Training(parallel=Parallel(sequence=True))) == ""
+
+
+def test_cards_are_counted_by_kind(catalog):
+    unequal = Inference(gpus=(CardCount(id="rtx-4090"), CardCount(id="rtx-3090", count=2)))
+    assert cards_phrase(unequal, 3, None, catalog.hardware) == "1 × GeForce RTX 4090 + 2 × GeForce RTX 3090"
+    assert cards_phrase(Inference(), 8, "H100", catalog.hardware) == "8 × H100"
+    assert cards_phrase(Inference(), 8, None, catalog.hardware) == ""
+
+
+def test_pipeline_stages_have_rows_and_equal_cards_have_none(catalog):
+    model = catalog.models.model("meta-llama/Llama-3.1-8B")
+    gpu = catalog.hardware.gpu("rtx-4090")
+    usable = catalog.hardware.usable_memory(gpu)
+    alike = estimate_memory(model, Training(parallel=Parallel(zero=3)), gpu, usable, count=8)
+    assert device_rows(alike, catalog.hardware) == ()
+    rows = device_rows(
+        estimate_memory(model, Inference(parallel=Parallel(pipeline=2)), gpu, usable, count=2), catalog.hardware
+    )
+    assert [row.card for row in rows] == ["1 × GeForce RTX 4090"] * 2
+    assert [row.layers for row in rows] == ["16", "16"]
+    assert sorted(row.scarcity for row in rows) == ["", "least free"]
+    assert all(0 < row.used_fraction < 1 for row in rows)
+
+
+def test_unknown_memory_is_shown_as_unknown(catalog):
+    model = catalog.models.model("meta-llama/Llama-3.1-8B")
+    unknown = estimate_memory(model, Inference(parallel=Parallel(pipeline=2)), count=2)
+    rows = device_rows(unknown, catalog.hardware)
+    assert [(row.card, row.usable, row.free, row.verdict) for row in rows] == [
+        ("1 × card", "unknown", "unknown", "")
+    ] * 2
+    assert rows[0].used_fraction is None
+
+
+@pytest.mark.parametrize(
+    ("workload", "words"),
+    [
+        (Training(), "DDP over 8"),
+        (Training(parallel=Parallel(zero=3)), "FSDP over 8"),
+        (Training(parallel=Parallel(tensor=2, pipeline=4)), "tensor 2, pipeline 4 over 8"),
+        (Inference(), "independent replicas"),
+        (Inference(parallel=Parallel(tensor=8)), "tensor 8 over 8"),
+    ],
+)
+def test_the_summary_states_the_parallelism_and_the_number_of_cards(workload, words):
+    assert sharing_summary(workload, 8) == words

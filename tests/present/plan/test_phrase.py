@@ -1,0 +1,57 @@
+"""Plans and trace requests as phrases."""
+
+import pytest
+from recordings import training
+
+from planner.plan.evaluate import evaluate
+from planner.plan.plan import ModelChoice, Plan
+from planner.present.plan.phrase import evaluation_view, hardware_phrase, plan_phrase, request_phrase
+from planner.trace.request import TraceLora, TraceParallel
+from planner.workload.parallel import Parallel
+from planner.workload.workload import Inference
+
+LLAMA = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"))
+
+
+def inference(**changes):
+    return training(task="inference", **changes)
+
+
+def test_a_plan_is_one_phrase(catalog):
+    plan = LLAMA.evolve(gpu="rtx-4090", count=2, workload=Inference(batch=2))
+    evaluation = evaluate(plan, catalog)
+    assert plan_phrase(evaluation, catalog) == (
+        "meta-llama/Llama-3.1-8B · inference, 2 × 4,096 tokens, bf16 · 2 × GeForce RTX 4090"
+    )
+    assert evaluation_view(evaluation, catalog).answer.startswith("Fits on 2 × GeForce RTX 4090: each needs ")
+
+
+def test_the_view_of_a_plan_without_a_card_names_fitting_cards(catalog):
+    evaluation = evaluate(LLAMA, catalog)
+    assert plan_phrase(evaluation, catalog) == "meta-llama/Llama-3.1-8B · inference, 1 × 4,096 tokens, bf16"
+    smallest = catalog.hardware.gpu(evaluation.smallest_fits[0]).name
+    assert smallest in evaluation_view(evaluation, catalog).answer
+
+
+@pytest.mark.parametrize(
+    ("request_", "phrase"),
+    [
+        (training(), "training, AdamW"),
+        (
+            training(batch=8, sequence_length=2048, autocast="bf16", checkpointing="full", gradient_accumulation=4),
+            "training, AdamW, 4 accumulation steps, checkpointing, batch 8, 2,048 tokens, bf16 autocast",
+        ),
+        (training(step="gan.py:alternate", dtype="bf16"), "training, custom step alternate, bf16"),
+        (training(optimizer="SGD", lora=TraceLora(rank=8)), "training, SGD, LoRA of rank 8"),
+        (inference(decode_tokens=1), "inference, 1 output token"),
+        (inference(parallel=TraceParallel(ranks=8, strategy="fsdp")), "inference, FSDP on 8 ranks"),
+    ],
+)
+def test_a_trace_request_is_one_phrase(request_, phrase):
+    assert request_phrase(request_) == phrase
+
+
+def test_cards_without_a_name_are_counted_with_their_parallelism(catalog):
+    workload = Inference(parallel=Parallel(tensor=2))
+    plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.2-1B"), workload=workload, count=2)
+    assert hardware_phrase(evaluate(plan, catalog), catalog).startswith("2 cards, ")

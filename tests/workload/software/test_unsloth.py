@@ -1,0 +1,19 @@
+"""What Unsloth can train."""
+
+import pytest
+from pydantic import ValidationError
+from small_models import small_llama
+
+from planner.workload.defaults import with_defaults
+from planner.workload.training import Training
+
+
+def test_the_loss_is_fused_with_the_output_head_by_default() -> None:
+    filled = with_defaults(Training(profile="unsloth"), small_llama(), 1)
+    assert isinstance(filled, Training)
+    assert filled.loss == "fused-linear"
+
+
+def test_fp8_is_refused() -> None:
+    with pytest.raises(ValidationError, match="fp8 comes from torchao, but Unsloth has its own linear layers"):
+        Training(profile="unsloth", compute="fp8")
