@@ -18,6 +18,8 @@ from planner.cost.renting.quote import RentFacts
 from planner.cost.renting.table import CardDemand, quote_offers
 from planner.cost.terms import RENT_MODES, BuyTerms, CostTerms, RentTerms
 from planner.plan.catalog import Catalog, load_catalog
+from planner.plan.evaluate import evaluate
+from planner.plan.money import evaluate_cost
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.recommend.option import Recommendation, Wish
 from planner.plan.recommend.recommend import recommend
@@ -60,6 +62,7 @@ def main() -> None:
     print_read(runs)
     print_offers(catalog, runs)
     print_plan(catalog, runs)
+    print_keystroke(catalog, runs)
     print_recommendations(catalog, min(runs, 5))
     if arguments.table:
         write_printed("cost-speed")
@@ -85,7 +88,7 @@ def print_offers(catalog: Catalog, runs: int) -> None:
 
 
 def print_plan(catalog: Catalog, runs: int) -> None:
-    """Print the time of the computations after one edit of a plan: answer, tornado chart, and background draws."""
+    """Print the time of the computations after one edit of a plan: the decision, the tornado chart, and all draws."""
     gpu = catalog.hardware.gpu("h100-sxm5-80gb")
     terms = [
         CostTerms(job=Run(amount=1e9 * run, unit="tokens", repeats_per_year=20), buy=BuyTerms(place="colocation"))
@@ -97,6 +100,15 @@ def print_plan(catalog: Catalog, runs: int) -> None:
     for name, action, aim in (("tornado", tornado, "≤ 5 ms"), ("2,000 draws", simulate, "≤ 200 ms")):
         taken, loop = beside_loop(action, cases)
         print_beside(f"{name} / a loop, ms", taken * 1e3, loop * 1e3, aim)
+
+
+def print_keystroke(catalog: Catalog, runs: int) -> None:
+    """Print the time from a keystroke in the job's hours to the decision: memory, time, offers, costs and draws."""
+    plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), gpu="h100-sxm5-80gb", count=8)
+    evaluate_cost(evaluate(plan, catalog), catalog, TODAY)
+    plans = [plan.evolve(cost=CostTerms(job=DailyHours(hours_per_day=1 + hours / 10))) for hours in range(1, runs + 1)]
+    taken, loop = beside_loop(lambda one: evaluate_cost(evaluate(one, catalog), catalog, TODAY), plans)
+    print_beside("a keystroke in the job, to the decision / a loop, ms", taken * 1e3, loop * 1e3, "≤ 50 ms")
 
 
 def print_recommendations(catalog: Catalog, runs: int) -> None:

@@ -50,8 +50,14 @@ Time, cost and recommended hardware; prices are dated, so cost depends on a day:
 >>> evaluation.time.kind, evaluation.time.low_seconds < evaluation.time.seconds < evaluation.time.high_seconds
 ('step', True)
 >>> cost = planner.evaluate_cost(evaluation, catalog, day).estimate
->>> cost.result.answer.decision, cost.result.rent.usd == sum(term.usd for term in cost.result.rent.terms)
+>>> cost.result.answer.verdict, cost.result.answer.confidence > 0.65
 ('rent', True)
+>>> cost.result.rent.usd == sum(term.usd for term in cost.result.rent.terms)
+True
+>>> own = planner.evaluate(run.evolve(cost=job.evolve(buy={"owned": True})), catalog)
+>>> faster = planner.find_faster_rental(own, planner.evaluate_cost(own, catalog, day).estimate, catalog, day)
+>>> faster.hours < faster.own_hours
+True
 >>> found = planner.recommend(run, catalog, day, planner.Wish(budget_usd=20, counts=(1,)))
 >>> found.cheapest.usd <= found.best_value.usd <= 20
 True
@@ -162,6 +168,7 @@ if TYPE_CHECKING:
     from planner.plan.catalog import load_catalog
     from planner.plan.comparison import versus
     from planner.plan.evaluate import evaluate, find_fits
+    from planner.plan.faster_rental import find_faster_rental
     from planner.plan.files import load_plan, save_plan
     from planner.plan.logs.comparison import compare_plan
     from planner.plan.money import evaluate_cost
@@ -211,6 +218,7 @@ __all__ = [
     "evaluate_cost",
     "facts_of",
     "fewest_cards",
+    "find_faster_rental",
     "find_fits",
     "largest_that_fits",
     "load_catalog",
@@ -269,6 +277,7 @@ _HOMES = {
     "evaluate_cost": "planner.plan.money",
     "facts_of": "planner.trace.analysis.summary",
     "fewest_cards": "planner.plan.solve",
+    "find_faster_rental": "planner.plan.faster_rental",
     "find_fits": "planner.plan.evaluate",
     "largest_that_fits": "planner.plan.solve",
     "load_catalog": "planner.plan.catalog",

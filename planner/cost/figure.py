@@ -1,7 +1,7 @@
 """Input figures of cost estimates, with their uncertainty and source."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Final, Literal, Self
 
 from pydantic import Field, model_validator
@@ -56,24 +56,21 @@ class Figure(Spec):
 
         **Assumes** a linear spread instead for ranges that reach zero and for negative figures.
         """
-        return self.quantiles((deviations,))[0]
+        return quantiles(self.value, self.lowest, self.highest, (deviations,))[0]
 
-    def quantiles(self, deviations: Sequence[float]) -> list[float]:
-        """Return the values at each number of standard deviations from the median, as `quantile` does."""
-        value, low, high = self.value, self.lowest, self.highest
-        if value > 0 < low:
-            falling, rising = (math.log(value / low) / NINETY_PERCENT, math.log(high / value) / NINETY_PERCENT)
-            return [value * math.exp(z * (rising if z > 0 else falling)) for z in deviations]
-        return [self._quantile_on_its_side(z) for z in deviations]
 
-    def _quantile_on_its_side(self, deviations: float) -> float:
-        bound = self.highest if deviations > 0 else self.lowest
-        share = abs(deviations) / NINETY_PERCENT
-        if bound == self.value or deviations == 0:
-            return self.value
-        if bound > 0 < self.value:
-            return self.value * math.exp(share * math.log(bound / self.value))
-        return self.value + share * (bound - self.value)
+def quantiles(value: float, low: float, high: float, deviations: Iterable[float]) -> list[float]:
+    """Return the values at each number of standard deviations from the median `value`, as `Figure.quantile` does."""
+    if value > 0 < low:
+        falling, rising = math.log(value / low) / NINETY_PERCENT, math.log(high / value) / NINETY_PERCENT
+        return [value * math.exp(z * (rising if z > 0 else falling)) for z in deviations]
+    return [_quantile_on_its_side(value, high if z > 0 else low, abs(z) / NINETY_PERCENT) for z in deviations]
+
+
+def _quantile_on_its_side(value: float, bound: float, share: float) -> float:
+    if bound > 0 < value:
+        return value * math.exp(share * math.log(bound / value))
+    return value + share * (bound - value)
 
 
 NINETY_PERCENT: Final = 1.6448536269514722

@@ -98,7 +98,7 @@ def test_two_plans_stand_beside_each_other(scenario_of):
     mine, _, difference = found["Rented"]
     assert mine.startswith("$")
     assert difference[0] in "+−"
-    assert found["Decision"] == ("rent", "rent", "")
+    assert found["Decision"] == ("Rent", "Rent", "")
     assert found["Hours"][2] == "same"
     assert found["Pace"][0].endswith("tokens/s")
 

@@ -8,7 +8,7 @@ from itertools import repeat
 from typing import Final
 
 from planner.base import Spec
-from planner.cost.figure import NINETY_PERCENT, TEN_TO_NINETY
+from planner.cost.figure import NINETY_PERCENT, TEN_TO_NINETY, quantiles
 from planner.cost.finance import annuity, ceil_with_tolerance, discounted
 from planner.cost.owning.costs import financed_usd
 from planner.cost.rent_or_buy.case import RESALE, RentOrBuyCase
@@ -92,18 +92,27 @@ def owning_cheaper_fraction(case: RentOrBuyCase, draws: int = DRAWS, seed: int =
 
 def _drawn_streams(case: RentOrBuyCase, draws: int, seed: int) -> Iterator[CashFlows]:
     """Yield the cash flows of each draw."""
-    columns = _deviations(len(case.uncertain), draws, seed)
-    resale = columns[-1] if RESALE in case.uncertain else repeat(0.0, draws)
+    inputs = len(case.uncertain)
+    resale = _deviations(inputs, draws, seed)[-1] if RESALE in case.uncertain else repeat(0.0, draws)
     ranged = {
-        name: case.figures[name].quantiles(column)
-        for name, column in zip(case.uncertain, columns, strict=True)
-        if name != RESALE
+        name: _drawn_values(figure.value, figure.lowest, figure.highest, index, inputs, draws, seed)
+        for index, name in enumerate(case.uncertain)
+        if (figure := case.figures.get(name)) is not None
     }
     names, values = tuple(ranged), dict(case.central)
     rows = zip(*ranged.values(), strict=True) if ranged else repeat((), draws)
     for row, deviation in zip(rows, resale, strict=True):
         values.update(zip(names, row, strict=True))
         yield case.with_values(values, deviation)
+
+
+# A keystroke changes few of the inputs, and the draws of the others stay as they are.
+@lru_cache(maxsize=256)
+def _drawn_values(
+    value: float, low: float, high: float, index: int, inputs: int, draws: int, seed: int
+) -> tuple[float, ...]:
+    """Return the draws of the input `index` of all `inputs`."""
+    return tuple(quantiles(value, low, high, _deviations(inputs, draws, seed)[index]))
 
 
 @lru_cache(maxsize=32)

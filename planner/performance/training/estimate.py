@@ -6,8 +6,8 @@ from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
 from planner.models.architecture import Architecture
 from planner.performance.efficiency import (
-    MEASURED_CARDS,
     INPUT_BITS,
+    MEASURED_CARDS,
     MatrixFormat,
     is_training_measured,
     matrix_family,

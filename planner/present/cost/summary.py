@@ -120,8 +120,11 @@ def own_sentence(own: OwnCost, demand: Demand) -> str:
 
 
 def money_phrase(estimate: CostEstimate | None) -> str:
-    """Return the cost of the cheaper alternative, for the plan bar: `$14.20 per run`, `$910 per month, owned`."""
-    if estimate is None or estimate.result.rent is None:
+    """Return the cost of the cheaper alternative, for the plan bar: `$14.20 per run`, `$910 per month, owned`.
+
+    It is empty for a plan that cannot run.
+    """
+    if estimate is None or estimate.result.rent is None or estimate.result.blocked is not None:
         return ""
     rent, own = estimate.result.rent, estimate.result.own
     buys = estimate.result.answer is not None and estimate.result.answer.decision == "buy"

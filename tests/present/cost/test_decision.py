@@ -4,13 +4,19 @@ from datetime import date
 
 import pytest
 
+from planner.cost.estimate import estimate_cost
+from planner.cost.job import DailyHours, Run
 from planner.cost.result import Blocked, BreakEven, CostResult, Decision, Flip, Machines
+from planner.cost.terms import BuyTerms, CostTerms, RentTerms
+from planner.plan.faster_rental import FasterRental
 from planner.present.cost.decision import (
     buying_title,
     confidence_phrase,
     decision_headline,
+    faster_rental_sentence,
     flip_chips,
     machines_sentence,
+    modes_sentence,
     result_lines,
     side_rows,
     totals_sentence,
@@ -137,3 +143,61 @@ def test_a_service_counts_its_machines():
     pairs = twelve.evolve(cards_per_group=2, cards=24, owned=None, rented=1, power_watts=None)
     assert machines_sentence(pairs, "L4") == "Peak load needs 24 × L4 in 12 groups of 2: 1 machine to rent."
     assert machines_sentence(twelve.evolve(groups=1), "MI300X") == machines_sentence(None, "MI300X") == ""
+
+
+def test_rental_modes_stand_side_by_side_whichever_is_chosen(catalog):
+    terms = CostTerms(
+        job=DailyHours(hours_per_day=24, days_per_week=7),
+        rent=RentTerms(offer="gcp-a3-highgpu-8g-us-central1-2026-08-20", mode="reserved-1y"),
+    )
+    found = estimate_cost(terms, catalog.hardware.gpu("h100-sxm5-80gb"), 8, None, catalog.cost, TODAY).result
+    told = modes_sentence(found)
+    assert told.startswith(
+        "Renting reserved for 1 year costs $44,841 a month; on demand $64,642 a month at GCP, spot $"
+    )
+    assert told.endswith("reserved for 3 years $28,390 a month at GCP.")
+    once = estimate_cost(
+        terms.evolve(job=Run(amount=10)), catalog.hardware.gpu("h100-sxm5-80gb"), 8, None, catalog.cost, TODAY
+    ).result
+    assert "on demand $885 per run" in modes_sentence(once)
+    assert modes_sentence(found.evolve(rental_modes=found.rental_modes[:1])) == ""
+    assert modes_sentence(found.evolve(rent=None)) == ""
+
+
+@pytest.mark.parametrize(
+    ("usd", "each", "end"),
+    [
+        (3.53, 0.5, "costs $3.53: $2.58 more than your electricity, 3.00 h sooner."),
+        (0.5, -0.2, "costs $0.50, less than your electricity."),
+    ],
+)
+def test_a_faster_rental_says_what_it_costs_more(usd, each, end):
+    found = FasterRental(
+        gpu="a100",
+        count=1,
+        provider="Vast.ai",
+        offer_id="x",
+        mode="on-demand",
+        hours=5,
+        usd=usd,
+        own_hours=8,
+        own_usd=0.95,
+        usd_per_hour_saved=each,
+    )
+    told = plain(faster_rental_sentence(found, "A100"))
+    assert told == f"Faster: renting 1 × A100 at Vast.ai takes 5.00 h instead of 8.00 h and {end}"
+
+
+def test_close_calls_and_single_runs_have_their_own_headline(catalog):
+    card = catalog.hardware.gpu("rtx-4090")
+    once = estimate_cost(CostTerms(job=Run(amount=8)), card, 1, None, catalog.cost, TODAY).result
+    assert plain(decision_headline(once, "RTX 4090")) == (
+        "Rent (over 99 % sure): $2.32 and 8.00 h on 1 × RTX 4090 at OpenRelay."
+    )
+    close = once.answer.evolve(verdict="too-close", confidence=0.52)
+    assert plain(decision_headline(once.evolve(answer=close), "RTX 4090")) == (
+        "Too close to call: renting is cheaper in 52 % of cases."
+    )
+    own = CostTerms(job=DailyHours(hours_per_day=8), buy=BuyTerms(place="desk", owned=True))
+    daily = estimate_cost(own, card, 1, None, catalog.cost, TODAY).result
+    assert plain(decision_headline(daily, "RTX 4090")).endswith("% sure): $19.78 of electricity a month.")
